@@ -1,0 +1,1 @@
+"""Mulligan: second tries for language agents that have learned from the first."""

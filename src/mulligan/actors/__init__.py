@@ -1,0 +1,1 @@
+"""Who makes an attempt: one file, one actor."""

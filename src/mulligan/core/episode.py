@@ -1,0 +1,185 @@
+"""The episode as a state machine without I/O: what comes next, and how an event changes it.
+
+Everything that drives an episode (the loop, an MCP client, LangGraph's nodes, a search) drives this one.
+It knows nothing of models, stores or clocks: an event brings the seconds that it took.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from mulligan.core.errors import OutOfOrder
+from mulligan.core.limits import Limits
+from mulligan.core.records import Attempt, Episode, Feedback, Recall, Reflection, Stop, Trial, Usage
+
+
+@dataclass(frozen=True)
+class Move:
+    """What is due: `kind`, and the number of the trial that it belongs to (0 for recall)."""
+
+    kind: Literal["recall", "act", "evaluate", "reflect"]
+    trial: int
+
+    def __str__(self) -> str:
+        return self.kind if self.kind == "recall" else f"{self.kind} of trial {self.trial}"
+
+
+@dataclass(frozen=True)
+class Recalled:
+    recall: Recall
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Acted:
+    trial: int
+    attempt: Attempt
+    parent: int | None = None
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    trial: int
+    feedback: Feedback
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Reflected:
+    """`reflection` None: the reflector gives up, and with it the episode."""
+
+    trial: int
+    reflection: Reflection | None
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """The episode is over, or pauses. `usage` is what the move that was cut short had used."""
+
+    stop: Stop
+    usage: Usage = Usage()
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Resumed:
+    """An episode that was stopped by an interruption, an error or a budget goes on."""
+
+    seconds: float = 0.0
+
+
+Event: TypeAlias = Recalled | Acted | Evaluated | Reflected | Stopped | Resumed
+
+RESUMABLE = frozenset({"interrupted", "error", "over_budget"})
+
+
+def due(episode: Episode, limits: Limits) -> Move | Stop:
+    """What comes next under these limits, or why the episode is over.
+
+    An attempt that was made is always judged, whatever it took, so that a budget never loses the best one;
+    the gate still holds the budget if judging needs a model.
+    """
+    move = _next(episode)
+    if isinstance(move, Stop) or move.kind == "evaluate":
+        return move
+    return _over(episode, limits) or move
+
+
+def advance(episode: Episode, event: Event) -> Episode:
+    """The episode after this event. Raises `OutOfOrder` when something else was due."""
+    expected = _next(episode)
+    after = replace(episode, seconds=episode.seconds + event.seconds)
+    if isinstance(event, Resumed):
+        if not isinstance(episode.stop, Stop) or episode.stop.reason not in RESUMABLE:
+            raise OutOfOrder(_said(expected), "resumed")
+        return replace(after, stop=None)
+    if episode.stop:
+        raise OutOfOrder(_said(expected), _said(event))
+    if isinstance(event, Stopped):
+        return replace(after, stop=event.stop, lost=episode.lost + event.usage)
+    if expected != _settles(event):
+        raise OutOfOrder(_said(expected), _said(event))
+    match event:
+        case Recalled(recall):
+            return replace(after, recall=recall)
+        case Acted(number, attempt, parent):
+            before = episode.trials[-1].number if episode.trials else None
+            trial = Trial(number, attempt, parent=before if parent is None else parent)
+            return replace(after, trials=(*episode.trials, trial))
+        case Evaluated(_, feedback):
+            return _with_newest(after, replace(episode.trials[-1], feedback=feedback))
+        case Reflected(_, None):
+            return replace(after, stop=Stop("gave_up", "the reflector saw no way on"))
+        case Reflected(_, reflection):
+            return _with_newest(after, replace(episode.trials[-1], reflection=reflection))
+
+
+def _next(episode: Episode) -> Move | Stop:
+    """What is due by the order of things alone."""
+    if episode.stop:
+        return episode.stop
+    if not episode.trials:
+        recalls = episode.plan.recalls and episode.recall is None
+        return Move("recall", 0) if recalls else Move("act", 1)
+    newest = episode.trials[-1]
+    if newest.feedback is None:
+        return Move("evaluate", newest.number)
+    if newest.feedback.passed:
+        return Stop("solved", f"trial {newest.number} passed")
+    failed = newest.feedback.passed is False
+    if failed and episode.plan.reflects and newest.reflection is None:
+        return Move("reflect", newest.number)
+    return Move("act", newest.number + 1)
+
+
+def _over(episode: Episode, limits: Limits) -> Stop | None:
+    """The limit that ends this episode, if one does."""
+    used = episode.usage
+    if len(episode.trials) >= limits.trials:
+        return Stop("exhausted", f"{limits.trials} of {limits.trials} trials used")
+    same = limits.identical
+    if same is not None and len(episode.trials) >= same:
+        outputs = {trial.attempt.output.strip() for trial in episode.trials[-same:]}
+        if len(outputs) == 1:
+            return Stop("stuck", f"the last {same} attempts are identical")
+    if limits.tokens is not None and used.tokens >= limits.tokens:
+        return Stop("over_budget", f"{used.tokens} of {limits.tokens} tokens used")
+    if limits.cost is not None and (used.cost or 0.0) >= limits.cost:
+        return Stop("over_budget", f"${used.cost or 0.0:.4f} of ${limits.cost:.4f} spent")
+    if limits.seconds is not None and episode.seconds >= limits.seconds:
+        return Stop("over_budget", f"{episode.seconds:.1f} of {limits.seconds:g} seconds used")
+    return None
+
+
+def _settles(event: Recalled | Acted | Evaluated | Reflected) -> Move:
+    """The move that this event is the answer to."""
+    match event:
+        case Recalled():
+            return Move("recall", 0)
+        case Acted(trial):
+            return Move("act", trial)
+        case Evaluated(trial):
+            return Move("evaluate", trial)
+        case Reflected(trial):
+            return Move("reflect", trial)
+
+
+def _with_newest(episode: Episode, trial: Trial) -> Episode:
+    return replace(episode, trials=(*episode.trials[:-1], trial))
+
+
+def _said(what: Move | Stop | Event) -> str:
+    match what:
+        case Move():
+            return str(what)
+        case Stop(reason):
+            return f"nothing (the episode is over: {reason})"
+        case Stopped(stop):
+            return f"stop: {stop.reason}"
+        case Resumed():
+            return "resumed"
+        case _:
+            return str(_settles(what))

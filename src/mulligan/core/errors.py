@@ -1,0 +1,105 @@
+"""Every error that Mulligan raises on purpose.
+
+MulliganError
+├── InvalidInput        what was given cannot work: said before any model is called
+│   └── UnknownName     no such plug-in, model, prompt: lists what there is
+├── OutOfOrder          an event that the episode was not waiting for
+├── BadAnswer           a thinker's answer that does not fit its question
+├── ModelError          a provider refused, failed or broke off, after retries
+├── OverBudget          a limit was reached at the gate
+├── SandboxError        the sandbox could not run the job at all
+├── StoreError          the store could not be read or written
+│   ├── NotFound        no such run or episode
+│   └── LeaseLost       somebody else drives this episode
+└── JournalError
+    ├── JournalDiverged what is asked now differs from what was recorded
+    └── StepInFlight    a step that may not be repeated was cut off before its result was known
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class MulliganError(Exception):
+    """Base of all errors raised on purpose. `str(error)` is one message fit for a person."""
+
+
+class InvalidInput(MulliganError, ValueError):
+    """What was given cannot work. The message says what, where, and what to do."""
+
+
+class UnknownName(InvalidInput):
+    """No `kind` is called `name`; the message names the nearest and lists what there is."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
+        known = sorted(known)
+        near = difflib.get_close_matches(name, known, n=1)
+        meant = f" Did you mean {near[0]!r}?" if near else ""
+        there = f" There is: {', '.join(known)}." if known else ""
+        super().__init__(f"No {kind} is called {name!r}.{meant}{there}{' ' + hint if hint else ''}")
+
+
+class OutOfOrder(MulliganError):
+    """An event came that the episode was not waiting for. `expected` and `got` are said in words."""
+
+    def __init__(self, expected: str, got: str) -> None:
+        super().__init__(f"expected {expected}, got {got}")
+        self.expected = expected
+        self.got = got
+
+
+class BadAnswer(MulliganError):
+    """A thinker's answer does not fit its question. The message says what is wrong with it."""
+
+
+class ModelError(MulliganError):
+    """A model could not answer, after the retries that make sense."""
+
+
+class OverBudget(MulliganError):
+    """The next call would pass a limit. `detail` says which."""
+
+
+class SandboxError(MulliganError):
+    """The sandbox could not run the job at all. A job that ran and failed is no error."""
+
+
+class StoreError(MulliganError):
+    """The store could not be read or written."""
+
+
+class NotFound(StoreError):
+    """There is no such run or episode in the store."""
+
+
+class LeaseLost(StoreError):
+    """Somebody else drives this episode, or took it over."""
+
+
+class JournalError(MulliganError):
+    """What the journal holds and what is asked of it do not fit."""
+
+
+class JournalDiverged(JournalError):
+    """What is asked now differs from what was recorded. `changed` names what: a prompt, a file, a setting, a step."""
+
+    def __init__(self, changed: Iterable[str], where: str = "") -> None:
+        self.changed = tuple(changed)
+        at = f" at {where}" if where else ""
+        super().__init__(
+            f"Changed since this episode was recorded{at}: {'; '.join(self.changed)}. "
+            "Undo the change to resume it, or go on from here with --fork."
+        )
+
+
+class StepInFlight(JournalError):
+    """The step at `key` was cut off before its result was known, and may not be run twice."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        super().__init__(
+            f"The step {key} was started and its result is unknown. It is not declared repeatable, so it is not run "
+            "again by itself: see what it did, then go on from here with --fork."
+        )

@@ -1,0 +1,121 @@
+"""The loop: act, evaluate, reflect, try again (Shinn et al. 2023, algorithm 1).
+
+It knows nothing of models, files or databases: the roles act, `record` keeps each event before it counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+
+from mulligan.core.episode import (
+    Acted,
+    Evaluated,
+    Event,
+    Move,
+    Recalled,
+    Reflected,
+    Stopped,
+    advance,
+    due,
+)
+from mulligan.core.errors import JournalError, MulliganError, OverBudget, StoreError
+from mulligan.core.limits import Limits
+from mulligan.core.protocols import Actor, Bank, Evaluator, Reflector, Strategy
+from mulligan.core.records import Episode, Stop, Usage
+from mulligan.core.scope import scope
+
+
+class Meter:
+    """What the gate has counted so far in this drive of the episode."""
+
+    usage: Usage = Usage()
+
+    def add(self, usage: Usage) -> None:
+        self.usage += usage
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Who plays in an episode. `bank` is asked only when the episode's plan recalls."""
+
+    actor: Actor
+    evaluator: Evaluator
+    reflector: Reflector | None
+    strategy: Strategy
+    bank: Bank | None = None
+    top_k: int | None = None
+
+
+Record = Callable[[Episode, Event], Awaitable[None]]
+
+
+async def drive(episode: Episode, roles: Roles, limits: Limits, record: Record, meter: Meter) -> Episode:
+    """Take the episode to its stop. Every event is recorded before it counts.
+
+    A limit, an error of a role and a cancellation end it with their own stop reason; a cancellation is raised
+    again once it is recorded. Raises `StoreError` and `JournalError`: what cannot be kept is not done.
+    """
+    while isinstance(move := due(episode, limits), Move):
+        event = await _make(move, episode, roles, limits, meter)
+        episode = await _keep(episode, event, record)
+        if isinstance(event, Stopped) and event.stop.reason == "interrupted":
+            raise asyncio.CancelledError
+    if not episode.stop:
+        episode = await _keep(episode, Stopped(move), record)
+    return episode
+
+
+async def _keep(episode: Episode, event: Event, record: Record) -> Episode:
+    after = advance(episode, event)
+    await record(after, event)
+    return after
+
+
+async def _make(move: Move, episode: Episode, roles: Roles, limits: Limits, meter: Meter) -> Event:
+    """The event that answers this move; a move that is cut short answers with a stop."""
+    began, used = time.monotonic(), meter.usage
+    left = None if limits.seconds is None else max(limits.seconds - episode.seconds, 0.001)
+    here = (move.kind,) if move.kind == "recall" else (f"trial.{move.trial}", move.kind)
+    clock = asyncio.timeout(left)
+    try:
+        with scope(*here):
+            async with clock:
+                event = await _play(move, episode, roles, lambda: meter.usage - used)
+        return replace(event, seconds=time.monotonic() - began)
+    except (StoreError, JournalError):
+        raise
+    except OverBudget as error:
+        stop = Stop("over_budget", str(error))
+    except TimeoutError as error:
+        over = clock.expired()
+        detail = f"{limits.seconds:g} seconds are used up" if over else f"{move}: {error or 'timed out'}"
+        stop = Stop("over_budget" if over else "error", detail)
+    except MulliganError as error:
+        stop = Stop("error", f"{move}: {error}")
+    except asyncio.CancelledError:
+        stop = Stop("interrupted", f"during {move}")
+    except Exception as error:  # a plug-in of the user's: an episode that erred is an error, never a failure
+        stop = Stop("error", f"{move}: {type(error).__name__}: {error}")
+    return Stopped(stop, meter.usage - used, time.monotonic() - began)
+
+
+async def _play(move: Move, episode: Episode, roles: Roles, spent: Callable[[], Usage]) -> Event:
+    match move.kind:
+        case "recall":
+            assert roles.bank is not None, "the plan recalls, so a bank must be there"
+            return Recalled(await roles.bank.recall(episode.task, top_k=roles.top_k))
+        case "act":
+            attempt = await roles.actor.act(episode, roles.strategy.past(episode))
+            return Acted(move.trial, replace(attempt, usage=attempt.usage + spent()))
+        case "evaluate":
+            feedback = await roles.evaluator.evaluate(episode)
+            return Evaluated(move.trial, replace(feedback, usage=feedback.usage + spent()))
+        case "reflect":
+            assert roles.reflector is not None, "the plan reflects, so a reflector must be there"
+            reflection = await roles.reflector.reflect(episode)
+            if reflection is None:
+                return Reflected(move.trial, None)
+            return Reflected(move.trial, replace(reflection, usage=reflection.usage + spent()))

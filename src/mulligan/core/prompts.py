@@ -1,0 +1,70 @@
+"""Prompt files: Markdown with a line `[[system]]`, `[[user]]` or `[[assistant]]` before each message.
+
+`{{name}}` is replaced by a value that the plug-in hands in, never parsed again, so text from a model stays data.
+A paragraph that consists of one placeholder whose value is empty is left out. The pure part: files are found in app.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+
+from mulligan.core.errors import InvalidInput
+from mulligan.core.questions import Message
+
+_HEAD = re.compile(r"^\[\[(\w+)\]\][ \t]*$", re.MULTILINE)
+_SLOT = re.compile(r"\{\{(\w+)\}\}")
+_ROLES = ("system", "user", "assistant")
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """`sha256` is of the file as it was read; `slots` are the names that `render` can fill."""
+
+    name: str
+    parts: tuple[tuple[str, str], ...]
+    sha256: str
+
+    @classmethod
+    def parse(cls, name: str, text: str) -> Prompt:
+        """Raises `InvalidInput` for a file without messages, an unknown role, or text before the first message."""
+        text = text.replace("\r\n", "\n")
+        pieces = _HEAD.split(text)
+        if pieces[0].strip():
+            line = text[: len(pieces[0])].lstrip("\n").split("\n")[0]
+            raise InvalidInput(f"Prompt {name}: a line [[system]] or [[user]] must come before {line[:40]!r}.")
+        parts = tuple(zip(pieces[1::2], (p.strip("\n") for p in pieces[2::2]), strict=True))
+        if not parts:
+            raise InvalidInput(f"Prompt {name} holds no message: begin one with a line [[user]].")
+        for role, _ in parts:
+            if role not in _ROLES:
+                raise InvalidInput(f"Prompt {name}: [[{role}]] is none of {', '.join(_ROLES)}.")
+        return cls(name, parts, hashlib.sha256(text.encode()).hexdigest())
+
+    @property
+    def slots(self) -> frozenset[str]:
+        return frozenset(slot for _, text in self.parts for slot in _SLOT.findall(text))
+
+    def check(self, *allowed: str) -> Prompt:
+        """Itself; raises `InvalidInput` when the file has a placeholder that nobody fills."""
+        for slot in sorted(self.slots - set(allowed)):
+            raise InvalidInput(
+                f"Prompt {self.name}: {{{{{slot}}}}} is not filled here; use {', '.join(sorted(allowed))}."
+            )
+        return self
+
+    def render(self, **values: str) -> tuple[Message, ...]:
+        """The messages; those that come out empty are left out."""
+        messages = ((role, _fill(text, values)) for role, text in self.parts)
+        return tuple(Message(role, text) for role, text in messages if text)  # pyright: ignore[reportArgumentType]
+
+
+def _fill(text: str, values: dict[str, str]) -> str:
+    paragraphs: list[str] = []
+    for paragraph in re.split(r"\n{2,}", text):
+        alone = _SLOT.fullmatch(paragraph.strip())
+        if alone and not values.get(alone[1], ""):
+            continue
+        paragraphs.append(_SLOT.sub(lambda slot: values.get(slot[1], ""), paragraph))
+    return "\n\n".join(paragraphs).strip("\n")

@@ -1,0 +1,286 @@
+"""The roles that plug-ins play and the ports that they speak to. All of Mulligan's seams are here.
+
+A plug-in takes its settings and the ports it wants as keyword parameters; `mulligan.app.plugins` hands them in by
+name: `model`, `sandbox`, `journal`, `prompts`, `workspace`. Roles are built afresh for each episode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, runtime_checkable
+
+from mulligan.core.episode import Event
+from mulligan.core.prompts import Prompt
+from mulligan.core.questions import Answer, Question, Sampling
+from mulligan.core.records import (
+    Attempt,
+    Case,
+    Episode,
+    Feedback,
+    Json,
+    Past,
+    Recall,
+    Reflection,
+    Step,
+    Task,
+)
+
+# --- roles ------------------------------------------------------------------------------------------------------
+
+
+@runtime_checkable
+class Strategy(Protocol):
+    """Decides what of the past the next trial is shown. `reflects`: whether it wants reflections drawn at all."""
+
+    reflects: bool
+
+    def past(self, episode: Episode) -> Past: ...
+
+
+@runtime_checkable
+class Actor(Protocol):
+    """Makes one attempt. Raises `ModelError`, `OverBudget`, `SandboxError`; a bad attempt is no error."""
+
+    async def act(self, episode: Episode, past: Past) -> Attempt: ...
+
+
+@runtime_checkable
+class Evaluator(Protocol):
+    """Judges the newest attempt of the episode.
+
+    `expects` says what an attempt's output should be: any text, bare code, or a changed workspace.
+    What cannot be judged gives `passed=None` with the reason; only a broken machine raises.
+    """
+
+    expects: Literal["text", "code", "workspace"]
+
+    async def evaluate(self, episode: Episode) -> Feedback: ...
+
+
+@runtime_checkable
+class Reflector(Protocol):
+    """Draws the lesson from the newest trial, which failed. None: give up."""
+
+    async def reflect(self, episode: Episode) -> Reflection | None: ...
+
+
+@runtime_checkable
+class Environment(Protocol):
+    """A world to act in, one per trial. Resuming is `reset` and the recorded actions, observations compared."""
+
+    async def reset(self) -> str: ...
+    async def step(self, action: str) -> Step: ...
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What the bank made of some episodes: the ids of the lessons that are new."""
+
+    lessons: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class Bank(Protocol):
+    """A handle on the lessons of one agent_id."""
+
+    async def recall(self, task: Task, *, top_k: int | None = None) -> Recall: ...
+    async def learn(self, episodes: Sequence[Episode]) -> Learned: ...
+
+
+@dataclass(frozen=True)
+class Score:
+    """What a benchmark says of a finished episode. `value` is None when unscored, and then left out of every mean."""
+
+    value: float | None
+    text: str = ""
+
+
+@runtime_checkable
+class Scorer(Protocol):
+    """Benchmarks only: sees the target, runs after the episode, outside the loop."""
+
+    async def score(self, case: Case, episode: Episode) -> Score: ...
+
+
+# --- ports ------------------------------------------------------------------------------------------------------
+
+
+@runtime_checkable
+class Model(Protocol):
+    """A language model. `name` is as the user gave it; `id` is recorded, with the weights' hash when there is one.
+
+    Raises `ModelError` (the provider failed, after retries), `OverBudget`, `InvalidInput` (no key, no such model).
+    """
+
+    name: str
+    id: str
+
+    async def ask(self, question: Question, sampling: Sampling = Sampling()) -> Answer: ...
+
+
+@runtime_checkable
+class Embedder(Protocol):
+    """Texts to unit vectors, shape (len(texts), dim), as tuples of floats."""
+
+    id: str
+    dim: int
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]: ...
+
+
+@runtime_checkable
+class Journal(Protocol):
+    """Records every effect, so that nothing paid for is paid twice."""
+
+    async def step(
+        self, name: str, request: Json, do: Callable[[], Awaitable[Json]], *, repeatable: bool = True
+    ) -> Json:
+        """The recorded result of this step, or that of `do()`, recorded before it is returned.
+
+        Raises `JournalDiverged` if the step was recorded with another request, `StepInFlight` if it was cut off and
+        is not repeatable.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Job:
+    """A process to run where nobody trusts it.
+
+    argv: the program and its arguments; "{scratch}" in them is replaced by the scratch folder.
+    files: written into the scratch folder before the start, by relative path.
+    cwd: where it runs; None is the scratch folder, which is made for the job and removed after it.
+    env: added to a nearly empty environment. writable, readable: folders beyond the scratch folder and the system's.
+    network: whether sockets beyond the machine's own pipes are allowed.
+    seconds: wall time; memory, file_size in MB; output: bytes kept of each stream.
+    confined: False runs as the user would by hand (own process group, time and output limits only).
+    """
+
+    argv: tuple[str, ...]
+    files: Mapping[str, str] = field(default_factory=dict[str, str])
+    stdin: str = ""
+    cwd: str | None = None
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    writable: tuple[str, ...] = ()
+    readable: tuple[str, ...] = ()
+    network: bool = False
+    seconds: float = 10.0
+    memory: int = 1024
+    file_size: int = 16
+    processes: int = 32
+    output: int = 64_000
+    confined: bool = True
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a job ended. `exit_code` is None when it was killed; `level` names the isolation that was in force."""
+
+    exit_code: int | None
+    stdout: str = ""
+    stderr: str = ""
+    timed_out: bool = False
+    truncated: bool = False
+    seconds: float = 0.0
+    level: str = ""
+
+
+@runtime_checkable
+class Channel(Protocol):
+    """A running job to talk to, line by line."""
+
+    async def send(self, line: str) -> None: ...
+    async def receive(self) -> str | None:
+        """The next line, without its end; None when the job has closed its output or ended. Lines are capped."""
+        ...
+
+
+@runtime_checkable
+class Sandbox(Protocol):
+    """Runs code that nobody trusts. `level` names the isolation in force, strongest first in its list."""
+
+    level: str
+
+    async def run(self, job: Job) -> Ran: ...
+    def open(self, job: Job) -> AbstractAsyncContextManager[Channel]:
+        """Start the job and talk to it; it is killed with all its children when the block ends."""
+        ...
+
+
+@runtime_checkable
+class Prompts(Protocol):
+    """Prompt texts by name, such as "complete.code": the user's folder first, then the file beside the plug-in."""
+
+    def get(self, name: str) -> Prompt:
+        """Raises `UnknownName`, or `InvalidInput` for a file that cannot be used."""
+        ...
+
+
+@dataclass(frozen=True)
+class Lease:
+    """The right to drive an episode. `fence` rises with each holder; a write with an older one is refused."""
+
+    episode: str
+    owner: str
+    fence: int
+
+
+@dataclass(frozen=True)
+class StepRow:
+    """A journal step as stored. `result` counts only when `done`."""
+
+    key: str
+    request_hash: str
+    done: bool
+    request: Json = None
+    result: Json = None
+
+
+@runtime_checkable
+class Store(Protocol):
+    """Episodes, events and journal steps, kept. Raises `StoreError`, `NotFound`, `LeaseLost`.
+
+    What a call has returned from is on disk. A write with a lease that was lost changes nothing.
+    """
+
+    async def create(self, episode: Episode, files: Mapping[str, str] = ...) -> None:
+        """A new episode, without trials. `files` are the texts it rests on (tests, prompts), for the export."""
+        ...
+
+    async def append(self, lease: Lease, seq: int, event: Event) -> None:
+        """The event number `seq` (from 0) of the episode. Raises `StoreError` if that number is taken."""
+        ...
+
+    async def load(self, episode: str) -> Episode: ...
+    async def events(self, episode: str) -> Sequence[Event]: ...
+    async def files(self, episode: str) -> Mapping[str, str]: ...
+    async def list(self, *, run: str | None = None, limit: int = 50) -> Sequence[Episode]:
+        """Newest first."""
+        ...
+
+    async def resolve(self, prefix: str) -> Sequence[str]:
+        """Ids of the episodes whose id or run begins so, in order. Raises `NotFound` for none, or several runs."""
+        ...
+
+    async def acquire(self, episode: str, owner: str, seconds: float) -> Lease:
+        """Raises `LeaseLost` while another owner's lease is fresh, saying who and how long."""
+        ...
+
+    async def renew(self, lease: Lease, seconds: float) -> None: ...
+    async def release(self, lease: Lease) -> None: ...
+
+    async def step(self, lease: Lease, key: str) -> StepRow | None: ...
+    async def steps(self, episode: str) -> Sequence[StepRow]: ...
+    async def begin_step(self, lease: Lease, key: str, request: Json, request_hash: str) -> None:
+        """Writes the row as started, replacing one that was never done or that a fork leaves behind."""
+        ...
+
+    async def finish_step(self, lease: Lease, key: str, result: Json) -> None: ...
+    async def close(self) -> None: ...
+
+
+Observer = Callable[[Episode, Event], None]
+"""Is told of each event after it was recorded. It cannot change anything; if it raises, the episode goes on."""

@@ -1,0 +1,279 @@
+"""The values that everything here passes around: frozen, without I/O, without identity of their own.
+
+Storage lives in `mulligan.store`, the rules by which an episode grows in `core.episode`.
+Scores: higher is better, everywhere. `None` means unknown and is never read as zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+Json: TypeAlias = Any
+"""A JSON value: None, bool, int, float, str, a list of them, or a dict of them by string."""
+
+StopReason: TypeAlias = Literal["solved", "exhausted", "gave_up", "stuck", "over_budget", "error", "interrupted"]
+
+
+def _no_json() -> Mapping[str, Json]:
+    return {}
+
+
+def _no_text() -> Mapping[str, str]:
+    return {}
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What model calls took. `cost` is in US dollars; None when a price is unknown, which is not zero."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    calls: int = 0
+    cost: float | None = 0.0
+
+    @property
+    def tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+    def __add__(self, other: Usage) -> Usage:
+        unknown = self.cost is None or other.cost is None
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.calls + other.calls,
+            None if unknown else (self.cost or 0.0) + (other.cost or 0.0),
+        )
+
+    def __sub__(self, other: Usage) -> Usage:
+        """What was used since `other` was read from the same meter."""
+        unknown = self.cost is None or other.cost is None
+        return Usage(
+            self.input_tokens - other.input_tokens,
+            self.output_tokens - other.output_tokens,
+            self.calls - other.calls,
+            None if unknown else (self.cost or 0.0) - (other.cost or 0.0),
+        )
+
+
+@dataclass(frozen=True)
+class Image:
+    media_type: str
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Task:
+    """What the actor may see. The hidden target of a benchmark is never here: see `Case`."""
+
+    prompt: str
+    inputs: Mapping[str, Json] = field(default_factory=_no_json)
+    images: tuple[Image, ...] = ()
+
+
+@dataclass(frozen=True)
+class Case:
+    """A task with its hidden target. Only benchmarks and scorers handle one; the loop takes `case.task`."""
+
+    id: str
+    task: Task
+    target: Json
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an environment says of a step: reward (higher is better), whether it ended, and why it was halted."""
+
+    reward: float | None = None
+    done: bool = False
+    halted: str | None = None
+
+
+@dataclass(frozen=True)
+class Step:
+    """One line of a trajectory: what was thought, done and observed. Absent parts are empty."""
+
+    thought: str = ""
+    action: str = ""
+    observation: str = ""
+    outcome: Outcome | None = None
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """A reference to something immutable that an attempt made, such as a git commit.
+
+    `location` is where it can be worked on now (a folder), and may have gone by the time it is read.
+    """
+
+    kind: str
+    ref: str
+    location: str = ""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """The actor's output for one trial. `output` is what is judged; `steps` are how it came about."""
+
+    output: str
+    steps: tuple[Step, ...] = ()
+    outcome: Outcome | None = None
+    artifacts: tuple[Artifact, ...] = ()
+    usage: Usage = Usage()
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """What an evaluator says of an attempt.
+
+    `passed` is None when it could not be judged, with the reason in `text`. `score`: higher is better.
+    `source` names the evaluator; an evaluator that knows the target writes "oracle".
+    `notes` qualify the verdict for the record (such as "in-process: can be forged").
+    """
+
+    passed: bool | None
+    text: str = ""
+    score: float | None = None
+    source: str = ""
+    notes: tuple[str, ...] = ()
+    usage: Usage = Usage()
+
+
+@dataclass(frozen=True)
+class Reflection:
+    """A verbal lesson from one trial for the next trial of the same task (Reflexion, section 3)."""
+
+    text: str
+    usage: Usage = Usage()
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Attempt, feedback and (if it failed) reflection. Numbered from 1; `parent` is the trial it grew from."""
+
+    number: int
+    attempt: Attempt
+    feedback: Feedback | None = None
+    reflection: Reflection | None = None
+    parent: int | None = None
+
+    @property
+    def usage(self) -> Usage:
+        parts = (self.attempt, self.feedback, self.reflection)
+        return sum((part.usage for part in parts if part), Usage())
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """A memory item that outlives its episode. `score` is its relevance in one recall, 0 to 1."""
+
+    id: str
+    title: str
+    content: str
+    outcome: Literal["success", "failure"]
+    description: str = ""
+    score: float | None = None
+
+
+@dataclass(frozen=True)
+class Recall:
+    """One retrieval from the bank: its receipt, the lessons, how many were filtered, and the text for the prompt."""
+
+    id: str
+    lessons: tuple[Lesson, ...] = ()
+    filtered: int = 0
+    formatted_prompt: str = ""
+
+
+@dataclass(frozen=True)
+class Past:
+    """What of the past the next trial is shown: chosen by a strategy, worded by `core.formatting`."""
+
+    last: Trial | None = None
+    reflections: tuple[Reflection, ...] = ()
+    recall: Recall | None = None
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Why an episode is over. `detail` says it in a sentence."""
+
+    reason: StopReason
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Head:
+    """What an episode was started with, so that it can be reproduced, and so that a change is noticed.
+
+    `models` and `settings` by role, `prompts` and `files` by name with the sha256 of their content.
+    """
+
+    versions: Mapping[str, str] = field(default_factory=_no_text)
+    models: Mapping[str, str] = field(default_factory=_no_text)
+    settings: Mapping[str, Json] = field(default_factory=_no_json)
+    prompts: Mapping[str, str] = field(default_factory=_no_text)
+    files: Mapping[str, str] = field(default_factory=_no_text)
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which of the optional moves this episode makes."""
+
+    recalls: bool = False
+    reflects: bool = True
+
+
+@dataclass(frozen=True)
+class Episode:
+    """One task from first trial to stop: the unit that is recorded, resumed and replayed.
+
+    `started` is in seconds since the epoch; `seconds` is the time spent working, pauses left out.
+    """
+
+    id: str
+    task: Task
+    run: str = ""
+    agent: str = ""
+    plan: Plan = Plan()
+    head: Head = field(default_factory=Head)
+    started: float = 0.0
+    seconds: float = 0.0
+    recall: Recall | None = None
+    trials: tuple[Trial, ...] = ()
+    stop: Stop | None = None
+    lost: Usage = Usage()
+    """Usage of moves that were cut short, so that it belongs to no trial."""
+    forked_from: str | None = None
+
+    @property
+    def solved(self) -> bool:
+        return self.stop is not None and self.stop.reason == "solved"
+
+    @property
+    def judged(self) -> bool:
+        """True when at least one trial got a verdict."""
+        return any(t.feedback is not None and t.feedback.passed is not None for t in self.trials)
+
+    @property
+    def usage(self) -> Usage:
+        return sum((trial.usage for trial in self.trials), self.lost)
+
+    @property
+    def reflections(self) -> tuple[Reflection, ...]:
+        """All reflections so far, oldest first."""
+        return tuple(t.reflection for t in self.trials if t.reflection)
+
+    @property
+    def best(self) -> Trial | None:
+        """The trial to hand out: a passed one, else the highest score, else the newest. None before any attempt."""
+
+        def worth(trial: Trial) -> tuple[bool, float, int]:
+            feedback = trial.feedback
+            score = feedback.score if feedback else None
+            passed = bool(feedback and feedback.passed)
+            return (passed, float("-inf") if score is None else score, trial.number)
+
+        return max(self.trials, key=worth, default=None)

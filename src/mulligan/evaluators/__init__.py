@@ -1,0 +1,1 @@
+"""Who judges an attempt: one file, one evaluator."""

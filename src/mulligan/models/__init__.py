@@ -1,0 +1,1 @@
+"""The one gate to language models and embedders."""

@@ -1,0 +1,1 @@
+"""Where episodes, events and journal steps are kept."""

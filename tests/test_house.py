@@ -1,0 +1,89 @@
+"""The rules of the house, as tests: short files, short functions, arrows that point one way, quiet imports."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+SRC = Path(__file__).parent.parent / "src" / "mulligan"
+ROOT = SRC.parent.parent
+FACES = {"cli", "studio", "mcp_server", "langgraph"}
+HEAVY = {"pydantic", "pydantic_ai", "numpy", "rich", "click", "mcp", "starlette", "xllamacpp", "openai", "anthropic"}
+
+
+def sources() -> list[Path]:
+    tracked = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "*.py"], cwd=ROOT, capture_output=True)
+    return [ROOT / line for line in tracked.stdout.decode().splitlines() if (ROOT / line).is_file()]
+
+
+def imports(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    """Each `mulligan.x.y` that is imported anywhere in the file, with its line."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"relative import on line {node.lineno}"
+            module = node.module or ""
+            yield from ((f"{module}.{alias.name}", node.lineno) for alias in node.names)
+
+
+def room(dotted: str) -> str | None:
+    parts = dotted.split(".")
+    if parts[0] != "mulligan" or len(parts) < 2:
+        return None
+    return parts[1] if (SRC / parts[1]).is_dir() else "."
+
+
+def rank(name: str) -> int:
+    """0 core, 1 plug-ins, 2 app and the package's own face, 3 the other faces."""
+    return {"core": 0, "app": 2, ".": 2}.get(name, 3 if name in FACES else 1)
+
+
+def test_no_file_is_over_400_lines() -> None:
+    files = sources()
+    assert len(files) > 20
+    long = {str(f.relative_to(ROOT)): n for f in files if (n := len(f.read_text().splitlines())) > 400}
+    assert long == {}
+
+
+def test_no_function_is_over_60_lines() -> None:
+    long: list[str] = []
+    for file in sources():
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                length = (node.end_lineno or node.lineno) - node.lineno + 1
+                if length > 60:
+                    long.append(f"{file.relative_to(ROOT)}:{node.lineno} {node.name}: {length} lines")
+    assert long == []
+
+
+def test_imports_point_one_way() -> None:
+    wrong: list[str] = []
+    for file in SRC.rglob("*.py"):
+        inside = file.relative_to(SRC).parts
+        here = inside[0] if len(inside) > 1 else "."
+        for dotted, line in imports(ast.parse(file.read_text())):
+            there = room(dotted)
+            if there is None or there == here:
+                continue
+            if rank(there) >= rank(here) and not (rank(here) == rank(there) == 2):
+                wrong.append(f"{'/'.join(inside)}:{line}: {here} imports {dotted}")
+    assert wrong == []
+
+
+def test_core_is_standard_library_only() -> None:
+    known = sys.stdlib_module_names | {"mulligan"}
+    foreign = [
+        f"{file.name}:{line}: {dotted}"
+        for file in (SRC / "core").rglob("*.py")
+        for dotted, line in imports(ast.parse(file.read_text()))
+        if dotted.split(".")[0] not in known
+    ]
+    assert foreign == []
+
+
+def test_import_is_light() -> None:
+    code = f"import sys, mulligan; print(sorted({HEAVY!r} & set(sys.modules)))"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert ran.stdout.strip() == "[]"
