@@ -1,0 +1,8 @@
+assert shared_places([10, 30, 20]) == [3, 1, 2]
+assert shared_places([8, 6, 6, 6, 1]) == [1, 4, 4, 4, 5]
+assert shared_places([5, 8, 8]) == [3, 2, 2]
+assert shared_places([6, 6, 6]) == [3, 3, 3]
+assert shared_places([4, None, 9]) == [2, 0, 1]
+assert shared_places([0, 3, -2]) == [2, 1, 3]
+assert shared_places([None, None]) == [0, 0]
+assert shared_places([]) == []

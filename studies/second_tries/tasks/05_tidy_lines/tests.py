@@ -1,0 +1,8 @@
+assert tidy_lines(["one \t", "two"]) == ["one", "two"]
+assert tidy_lines(["if x:", "    go  "]) == ["if x:", "    go"]
+assert tidy_lines(["a", "", "", "", "b"]) == ["a", "", "b"]
+assert tidy_lines(["a", "", " \t", "b"]) == ["a", "", "b"]
+assert tidy_lines(["", " ", "a"]) == ["a"]
+assert tidy_lines(["a", "", ""]) == ["a"]
+assert tidy_lines(["  a", "", "b", "b"]) == ["  a", "", "b", "b"]
+assert tidy_lines(["", ""]) == []

@@ -1,0 +1,10 @@
+assert compare_versions("2.4", "2.12") == -1
+assert compare_versions("3.0.1", "3.0") == 1
+assert compare_versions("1.2", "1.2.0.0") == 0
+assert compare_versions("1.02", "1.2") == 0
+assert compare_versions("v1.5", "1.5") == 0
+assert compare_versions("V2", "v10") == -1
+assert compare_versions("1.4rc", "1.4") == -1
+assert compare_versions("1.4beta", "1.4alpha") == 1
+assert compare_versions("1.5rc", "1.4") == 1
+assert compare_versions("2", "2.0b") == 1
