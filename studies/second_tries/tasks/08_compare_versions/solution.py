@@ -3,7 +3,7 @@ def compare_versions(a, b):
         result = []
         for part in version.lstrip("vV").split("."):
             number = part.rstrip("abcdefghijklmnopqrstuvwxyz")
-            tag = part[len(number):]
+            tag = part[len(number) :]
             result.append((int(number), tag == "", tag))
         return result
 

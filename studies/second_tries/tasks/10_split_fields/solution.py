@@ -9,7 +9,7 @@ def split_fields(line):
         if i < len(line) and line[i] == "'":
             i += 1
             value = ""
-            while line[i] != "'" or line[i + 1:i + 2] == "'":
+            while line[i] != "'" or line[i + 1 : i + 2] == "'":
                 if line[i] == "'":
                     i += 1
                 value += line[i]

@@ -6,8 +6,8 @@ def wrap_words(text, width):
             if current:
                 lines.append(current)
             while len(word) > width:
-                lines.append(word[:width - 1] + "-")
-                word = word[width - 1:]
+                lines.append(word[: width - 1] + "-")
+                word = word[width - 1 :]
             current = word
         elif not current:
             current = word

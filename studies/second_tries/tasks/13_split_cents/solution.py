@@ -6,7 +6,7 @@ def split_cents(total, weights):
     shares = [amount * weight // whole for weight in weights]
     lost = [amount * weight % whole for weight in weights]
     order = sorted(range(len(weights)), key=lambda i: (lost[i], i), reverse=True)
-    for i in order[:amount - sum(shares)]:
+    for i in order[: amount - sum(shares)]:
         shares[i] += 1
     if total < 0:
         shares = [-share for share in shares]

@@ -1,3 +1,4 @@
+# ruff: noqa: E711
 assert to_seconds("1h 90 m") == 9000
 assert to_seconds("1d2s") == 86402
 assert to_seconds("2h2h") == None

@@ -11,7 +11,7 @@ def sums_first(text):
             operators.append(text[end])
         i = end + 1
     factors, signs = [numbers[0]], []
-    for operator, number in zip(operators, numbers[1:]):
+    for operator, number in zip(operators, numbers[1:], strict=True):
         if operator == "+":
             factors[-1] += number
         elif operator == "-":
@@ -20,7 +20,7 @@ def sums_first(text):
             signs.append(operator)
             factors.append(number)
     value = factors[0]
-    for operator, number in zip(signs, factors[1:]):
+    for operator, number in zip(signs, factors[1:], strict=True):
         if operator == "*":
             value *= number
         elif number == 0:

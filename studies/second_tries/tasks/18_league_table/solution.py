@@ -2,8 +2,8 @@ def league_table(results):
     points, goals = {}, {}
     for match in results:
         words = match.split(" ")
-        at = [i for i, word in enumerate(words) if ":" in word][0]
-        home, away = " ".join(words[:at]), " ".join(words[at + 1:])
+        at = next(i for i, word in enumerate(words) if ":" in word)
+        home, away = " ".join(words[:at]), " ".join(words[at + 1 :])
         first, second = (int(part) for part in words[at].split(":"))
         win = 4 if abs(first - second) >= 3 else 3
         if first > second:
