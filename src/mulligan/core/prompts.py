@@ -1,7 +1,7 @@
 """Prompt files: Markdown with a line `[[system]]`, `[[user]]` or `[[assistant]]` before each message.
 
 `{{name}}` is replaced by a value that the plug-in hands in, never parsed again, so text from a model stays data.
-A paragraph that consists of one placeholder whose value is empty is left out. The pure part: files are found in app.
+A paragraph whose placeholders all come out empty is left out. The pure part: files are found in app.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class Prompt:
 def _fill(text: str, values: dict[str, str]) -> str:
     paragraphs: list[str] = []
     for paragraph in re.split(r"\n{2,}", text):
-        alone = _SLOT.fullmatch(paragraph.strip())
-        if alone and not values.get(alone[1], ""):
+        slots = _SLOT.findall(paragraph)
+        if slots and not any(values.get(slot) for slot in slots):
             continue
         paragraphs.append(_SLOT.sub(lambda slot: values.get(slot[1], ""), paragraph))
     return "\n\n".join(paragraphs).strip("\n")

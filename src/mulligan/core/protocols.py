@@ -218,6 +218,10 @@ class Prompts(Protocol):
         """Raises `UnknownName`, or `InvalidInput` for a file that cannot be used."""
         ...
 
+    def text(self, name: str) -> str:
+        """A fragment to fill a prompt with, such as worked examples: the file as it stands."""
+        ...
+
 
 @dataclass(frozen=True)
 class Lease:

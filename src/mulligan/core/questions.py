@@ -5,10 +5,12 @@ Hosted, a model of ours answers at once; borrowed, the question is stored and th
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol, TypeVar, runtime_checkable
 
+from mulligan.core.errors import BadAnswer
 from mulligan.core.records import Episode, Image, Json, Usage
 
 T_co = TypeVar("T_co", covariant=True)
@@ -59,3 +61,28 @@ class Thinker(Protocol[T_co]):
     def take(self, episodes: Sequence[Episode], answer: Json) -> T_co:
         """The result. Raises `BadAnswer` when the answer does not fit the question."""
         ...
+
+
+class Asked(Protocol):
+    """The part of a `Model` that thinking needs."""
+
+    async def ask(self, question: Question, sampling: Sampling = ...) -> Answer: ...
+
+
+async def think(thinker: Thinker[T_co], model: Asked, episodes: Sequence[Episode], sampling: Sampling) -> T_co:
+    """Hosted thinking: ask the model, take its answer; an answer that does not fit is sent back once with the error.
+
+    Raises `BadAnswer` when the second answer does not fit either.
+    """
+    question = thinker.ask(episodes)
+    answer = await model.ask(question, sampling)
+    try:
+        return thinker.take(episodes, answer.content)
+    except BadAnswer as error:
+        said = answer.content if isinstance(answer.content, str) else json.dumps(answer.content, ensure_ascii=False)
+        again = (
+            Message("assistant", said or "(nothing)"),
+            Message("user", f"That answer cannot be used: {error} Answer again, as asked."),
+        )
+        question = replace(question, messages=(*question.messages, *again))
+    return thinker.take(episodes, (await model.ask(question, sampling)).content)

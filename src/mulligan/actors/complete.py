@@ -1,0 +1,90 @@
+"""One completion is the attempt; when the evaluator wants code, the code is taken out of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from mulligan.core.code import extract_code
+from mulligan.core.errors import InvalidInput
+from mulligan.core.formatting import TOKENS, past_text
+from mulligan.core.protocols import Model, Prompts
+from mulligan.core.questions import Message, Question, Sampling
+from mulligan.core.records import Attempt, Episode, Past, Step
+
+SLOTS = ("task", "recall", "examples", "past")
+
+
+class Complete:
+    """`output`: "text" keeps the completion as it is, "code" takes the Python out of it.
+
+    temperatures: the ladder, one for each trial, the last for all that follow. Warm retries are the default,
+    because at 0 a weak model repeats itself (the reference warms up within a step in ALFWorld).
+    max_tokens: of one completion. tokens: what a shown attempt may take of the prompt.
+    examples: a file of worked examples to show with the past instead of ours; "" for none.
+    """
+
+    def __init__(
+        self,
+        *,
+        model: Model,
+        prompts: Prompts,
+        output: Literal["text", "code"] = "text",
+        temperatures: Sequence[float] = (0.0, 0.8),
+        max_tokens: int = 1024,
+        tokens: int = TOKENS,
+        examples: str | None = None,
+    ) -> None:
+        if not temperatures or any(not 0 <= t <= 2 for t in temperatures):
+            raise InvalidInput(f"temperatures must be one or more numbers from 0 to 2, not {list(temperatures)}.")
+        self._model = model
+        self._code = output == "code"
+        self._prompt = prompts.get(f"complete.{output}").check(*SLOTS)
+        self._examples = prompts.text(f"complete.{output}.examples") if examples is None else _read(examples)
+        self._temperatures = tuple(temperatures)
+        self._max_tokens = max_tokens
+        self._tokens = tokens
+
+    async def act(self, episode: Episode, past: Past) -> Attempt:
+        number = len(episode.trials) + 1
+        warmth = self._temperatures[min(number, len(self._temperatures)) - 1]
+        question = Question(self._messages(episode, past))
+        answer = await self._model.ask(question, Sampling(warmth, self._max_tokens, episode.head.seed + number))
+        said = str(answer.content)
+        if not self._code:
+            return Attempt(said.strip())
+        code = extract_code(said, _wanted(episode.task.prompt))
+        around = (Step(thought=said),) if code.strip() != said.strip() else ()
+        return Attempt(code, around)
+
+    def _messages(self, episode: Episode, past: Past) -> tuple[Message, ...]:
+        shown = past_text(past, tokens=self._tokens, language="python" if self._code else "")
+        messages = self._prompt.render(
+            task=task_text(episode),
+            recall=past.recall.formatted_prompt if past.recall else "",
+            examples=self._examples if shown else "",
+            past=shown,
+        )
+        last = messages[-1]
+        return (*messages[:-1], Message(last.role, last.text, episode.task.images))
+
+
+def task_text(episode: Episode) -> str:
+    """The prompt, and the inputs by name where there are any."""
+    inputs = "\n".join(f"{name}: {value}" for name, value in episode.task.inputs.items())
+    return f"{episode.task.prompt.strip()}\n\n{inputs}".strip()
+
+
+def _wanted(prompt: str) -> str | None:
+    """The function that the task asks for, where it names one as `def f(` or `function f(`."""
+    found = re.search(r"\b(?:def|function|named|called)\s+`?(\w+)`?\s*\(", prompt)
+    return found[1] if found else None
+
+
+def _read(file: str) -> str:
+    try:
+        return Path(file).read_text() if file else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"The examples file {file} cannot be read: {error}.") from error

@@ -1,0 +1,74 @@
+"""How the past is worded for a model. Text from a model or a trajectory is data: it comes fenced and labelled.
+
+Works alone, inside somebody else's agent: `reflections_text(["…"])`, `fenced("text")`, `attempt_text(attempt)`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from mulligan.core.records import Attempt, Feedback, Past, Step
+from mulligan.core.truncate import truncate, truncate_text
+
+TOKENS = 1600
+"""What an attempt may take in a prompt (the reference's budget for a trajectory)."""
+
+
+def fenced(text: str, language: str = "") -> str:
+    """`text` in a code fence that is longer than any fence inside it."""
+    longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}{language}\n{text.rstrip()}\n{fence}"
+
+
+def labelled(label: str, text: str, language: str = "") -> str:
+    """A heading line and the fenced text; nothing for empty text."""
+    return f"{label}:\n{fenced(text, language)}" if text.strip() else ""
+
+
+def trajectory_text(steps: Sequence[Step]) -> str:
+    """`Thought n:`, `Action n:`, `Observation n:` lines; absent parts are left out."""
+    lines = [
+        f"{name} {number}: {value}"
+        for number, step in enumerate(steps, 1)
+        for name, value in (("Thought", step.thought), ("Action", step.action), ("Observation", step.observation))
+        if value
+    ]
+    return "\n".join(lines)
+
+
+def attempt_text(attempt: Attempt, *, tokens: int = TOKENS, language: str = "") -> str:
+    """The attempt for a prompt: its trajectory with the longest observations shortened, then its output."""
+    steps = trajectory_text(truncate(attempt.steps, tokens))
+    output = truncate_text(attempt.output, tokens)
+    parts = (labelled("What was done", steps), labelled("Attempt", output or "(empty)", language))
+    return "\n\n".join(part for part in parts if part)
+
+
+def feedback_text(feedback: Feedback | None, *, tokens: int = TOKENS) -> str:
+    """What the evaluator said, labelled; says so when there was no verdict."""
+    if feedback is None or not feedback.text.strip():
+        return ""
+    unknown = " (no verdict)" if feedback.passed is None else ""
+    return labelled(f"Feedback{unknown}", truncate_text(feedback.text, tokens))
+
+
+def reflections_text(reflections: Iterable[str]) -> str:
+    """A bullet each, oldest first, lines folded; nothing for none."""
+    return "\n".join(f"- {' '.join(text.split())}" for text in reflections if text.strip())
+
+
+def past_text(past: Past, *, tokens: int = TOKENS, language: str = "") -> str:
+    """What the strategy chose to show: the previous attempt with its feedback, then the lessons, oldest first.
+
+    Empty when there is nothing to show, so that a first trial's prompt is the bare task.
+    """
+    parts: list[str] = []
+    if past.last:
+        parts.append("Your previous attempt at this task failed.")
+        parts.append(attempt_text(past.last.attempt, tokens=tokens, language=language))
+        parts.append(feedback_text(past.last.feedback, tokens=tokens))
+    if bullets := reflections_text(reflection.text for reflection in past.reflections):
+        parts.append(f"Lessons from your earlier attempts at this task, oldest first:\n{bullets}")
+    return "\n\n".join(part for part in parts if part)

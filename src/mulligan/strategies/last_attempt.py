@@ -1,0 +1,13 @@
+"""The previous attempt with its feedback, and no reflection: no model is called for reflecting.
+
+Source: Reflexion's LAST_ATTEMPT (reference, HotPotQA agents).
+"""
+
+from mulligan.core.records import Episode, Past
+
+
+class LastAttempt:
+    reflects = False
+
+    def past(self, episode: Episode) -> Past:
+        return Past(last=episode.trials[-1] if episode.trials else None, recall=episode.recall)

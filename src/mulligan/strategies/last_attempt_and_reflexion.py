@@ -1,0 +1,20 @@
+"""The previous attempt with its feedback, and the lessons drawn so far.
+
+Source: Reflexion's LAST_ATTEMPT_AND_REFLEXION. The reference shows only the newest reflection (`window = 1`).
+"""
+
+from mulligan.core.episodic import newest
+from mulligan.core.records import Episode, Past
+
+
+class LastAttemptAndReflexion:
+    """`window`: how many reflections the next trial is shown; the newest are kept, oldest first. None: all."""
+
+    reflects = True
+
+    def __init__(self, *, window: int | None = 3) -> None:
+        self._window = window
+
+    def past(self, episode: Episode) -> Past:
+        last = episode.trials[-1] if episode.trials else None
+        return Past(last, newest(episode.reflections, self._window), episode.recall)
