@@ -1,0 +1,322 @@
+"""Records as JSON and back, by the fields of the frozen dataclasses: no record says twice what it holds.
+
+Every field is written, defaults too: a default that changes later does not change what an old record says.
+Reading, a missing key takes the field's default and an unknown key is passed over, so that fields may be added
+within one `SCHEMA`. A change that alters the meaning of what is stored adds a migration, and with it a `SCHEMA`.
+It knows nothing of files or databases.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+from mulligan.core.episode import Event
+from mulligan.core.errors import InvalidInput
+from mulligan.core.records import Json
+
+T = TypeVar("T")
+
+Migration: TypeAlias = Callable[[str, Json], Json]
+"""Takes the name of the class ("Episode", or "Event" for all events) and its JSON; gives the JSON one schema on."""
+
+MIGRATIONS: tuple[Migration, ...] = ()
+"""The first leads from schema 1 to 2, and so on. They are never changed once released."""
+
+SCHEMA = len(MIGRATIONS) + 1
+"""The version of the JSON of the records. What is stored keeps the version that it was written in beside it."""
+
+
+def to_json(record: Any) -> Json:
+    """The record as JSON: tuples as lists, bytes as base64, an event with its name under "event".
+
+    JSON values inside are handed on, not copied. Raises `InvalidInput` for what has no place in JSON (nan, inf, a
+    tuple within a JSON value) or does not fit its field, naming where.
+    """
+    try:
+        return _shape(cast(Any, type(record))).write(record)
+    except _Misfit as misfit:
+        raise InvalidInput(misfit.said(type(record).__name__)) from None
+
+
+def from_json(cls: type[T], data: Json, schema: int = SCHEMA) -> T:
+    """The record of this class that `data`, written in version `schema`, stands for.
+
+    Raises `InvalidInput`, naming where, for data that does not fit or that a newer version wrote.
+    """
+    return _read(cls, cls.__name__, data, schema)
+
+
+def event_from_json(data: Json, schema: int = SCHEMA) -> Event:
+    """The event that `data` stands for; its key "event" says which. Raises `InvalidInput` as `from_json` does."""
+    return _read(Event, "Event", data, schema)
+
+
+def migrate(kind: str, data: Json, schema: int, migrations: tuple[Migration, ...] = MIGRATIONS) -> Json:
+    """`data`, written in version `schema`, as the newest version would have written it."""
+    newest = len(migrations) + 1
+    if not 1 <= schema <= newest:
+        raise InvalidInput(
+            f"This {kind} was written in version {schema} of the record; this Mulligan reads 1 to {newest}. "
+            "Upgrade Mulligan to read it."
+        )
+    for migration in migrations[schema - 1 :]:
+        data = migration(kind, data)
+    return data
+
+
+def json_text(value: Json, *, canonical: bool = False) -> str:
+    """`value` as JSON text in ASCII, so that a lone surrogate survives; `canonical` sorts the keys.
+
+    Stricter than `json.dumps`: what would not come back as it was (a tuple, a key that is no text) and what is not
+    JSON (nan, inf) raises `InvalidInput`, naming where.
+    """
+    try:
+        return json.dumps(_json(value), sort_keys=canonical, separators=(",", ":"))
+    except _Misfit as misfit:
+        raise InvalidInput(misfit.said("value")) from None
+    except (RecursionError, ValueError) as error:  # nested too deeply; a number of more digits than Python prints
+        raise InvalidInput(f"value: cannot be written as JSON: {error}") from None
+
+
+class _Misfit(Exception):
+    """Something does not fit; `at` is filled from the inside out while it is on its way up."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.at: list[str] = []
+
+    def said(self, root: str) -> str:
+        return f"{'.'.join([root, *reversed(self.at)])}: {self}"
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """How values of one type are written and read. Both raise `_Misfit`."""
+
+    write: Callable[[Any], Json]
+    read: Callable[[Any], Any]
+
+
+def _read(hint: Any, kind: str, data: Json, schema: int) -> Any:
+    try:
+        return _shape(hint).read(migrate(kind, data, schema))
+    except _Misfit as misfit:
+        raise InvalidInput(misfit.said(kind)) from None
+
+
+@cache
+def _shape(hint: Any) -> _Shape:
+    if hint in _PLAIN:
+        return _PLAIN[hint]
+    if is_dataclass(hint):
+        return _record(cast(type, hint))
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is Literal:
+        return _literal(args)
+    if origin in (Union, UnionType):
+        return _union(args)
+    if origin is tuple and args[1:] == (...,):
+        return _row(_shape(args[0]))
+    if origin is not None and issubclass(origin, Mapping) and args[0] is str:
+        return _table(_shape(args[1]))
+    raise TypeError(f"{hint} has no JSON form here; use a record, tuple[X, ...], Mapping[str, X] or a plain value")
+
+
+def _record(cls: type) -> _Shape:
+    hints = get_type_hints(cls)
+    tag = {"event": cls.__name__.lower()} if cls in get_args(Event) else {}
+    parts = [(f.name, _shape(hints[f.name])) for f in fields(cls)]
+    needed = {f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING}
+
+    def write(value: Any) -> Json:
+        if type(value) is not cls:
+            raise _wanted(cls.__name__, value)
+        out: dict[str, Json] = {**tag}
+        name = ""
+        try:
+            for name, shape in parts:
+                out[name] = shape.write(getattr(value, name))
+        except _Misfit as misfit:
+            misfit.at.append(name)
+            raise
+        return out
+
+    def read(data: Any) -> Any:
+        if not isinstance(data, dict):
+            raise _wanted(f"an object ({cls.__name__})", data)
+        found, taken = cast(dict[str, Json], data), dict[str, Any]()
+        name = ""
+        try:
+            for name, shape in parts:
+                if name in found:
+                    taken[name] = shape.read(found[name])
+                elif name in needed:
+                    raise _Misfit("is missing")
+        except _Misfit as misfit:
+            misfit.at.append(name)
+            raise
+        return cls(**taken)
+
+    return _Shape(write, read)
+
+
+def _union(options: tuple[Any, ...]) -> _Shape:
+    """X | None, or a union of events, told apart by "event"."""
+    if NoneType in options:
+        rest = tuple(option for option in options if option is not NoneType)
+        inner = _shape(rest[0] if len(rest) == 1 else Union[rest])  # noqa: UP007
+        return _Shape(
+            lambda value: None if value is None else inner.write(value),
+            lambda data: None if data is None else inner.read(data),
+        )
+    if not set(options) <= set(get_args(Event)):
+        raise TypeError(f"a union of {options} cannot be told apart in JSON")
+    shapes = {option.__name__.lower(): _shape(option) for option in options}
+
+    def read(data: Any) -> Any:
+        name = cast(dict[str, Json], data).get("event") if isinstance(data, dict) else None
+        if not isinstance(name, str) or name not in shapes:
+            raise _Misfit(f'"event" must be one of {", ".join(sorted(shapes))}, not {name!r}')
+        return shapes[name].read(data)
+
+    return _Shape(to_json, read)
+
+
+def _literal(values: tuple[Any, ...]) -> _Shape:
+    def one(value: Any) -> Any:
+        if value not in values:
+            raise _wanted(f"one of {', '.join(map(repr, values))}", value)
+        return value
+
+    return _Shape(one, one)
+
+
+def _row(item: _Shape) -> _Shape:
+    def write(value: Any) -> Json:
+        if not isinstance(value, tuple):
+            raise _wanted("a tuple", value)
+        return _each(cast(tuple[Any, ...], value), item.write)
+
+    def read(data: Any) -> Any:
+        if not isinstance(data, list):
+            raise _wanted("a list", data)
+        return tuple(_each(cast(list[Any], data), item.read))
+
+    return _Shape(write, read)
+
+
+def _table(item: _Shape) -> _Shape:
+    def both(turn: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def do(value: Any) -> Any:
+            if not isinstance(value, Mapping):
+                raise _wanted("an object", value)
+            return _entries(cast(Mapping[Any, Any], value), turn)
+
+        return do
+
+    return _Shape(both(item.write), both(item.read))
+
+
+def _each(items: list[Any] | tuple[Any, ...], turn: Callable[[Any], Any]) -> list[Any]:
+    done: list[Any] = []
+    try:
+        for item in items:
+            done.append(turn(item))
+    except _Misfit as misfit:
+        misfit.at.append(str(len(done)))
+        raise
+    return done
+
+
+def _entries(table: Mapping[Any, Any], turn: Callable[[Any], Any]) -> dict[str, Any]:
+    done: dict[str, Any] = {}
+    key: Any = ""
+    try:
+        for key, value in table.items():
+            if not isinstance(key, str):
+                raise _wanted("a text as key", key)
+            done[key] = turn(value)
+    except _Misfit as misfit:
+        misfit.at.append(str(key))
+        raise
+    return done
+
+
+def _json(value: Any) -> Json:
+    """The value itself if it is JSON through and through."""
+    if isinstance(value, float):
+        _number(value)
+    elif isinstance(value, list):
+        _each(cast(list[Any], value), _json)
+    elif isinstance(value, dict):
+        _entries(cast(dict[Any, Any], value), _json)
+    elif value is not None and not isinstance(value, str | int):
+        hint = "; make it a list" if isinstance(value, tuple) else ""
+        raise _Misfit(f"a {type(cast(Any, value)).__name__} is not JSON{hint}")
+    return value
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise _wanted("a number", value)
+    try:
+        number = float(value)
+    except OverflowError:
+        raise _Misfit("the number is too large") from None
+    if not math.isfinite(number):
+        raise _Misfit(f"{number} is not a JSON number; what is unknown is None")
+    return number
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise _wanted("a whole number", value)
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise _wanted("a text", value)
+    return value
+
+
+def _truth(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise _wanted("true or false", value)
+    return value
+
+
+def _to_base64(value: Any) -> str:
+    if not isinstance(value, bytes):
+        raise _wanted("bytes", value)
+    return base64.b64encode(value).decode("ascii")
+
+
+def _from_base64(data: Any) -> bytes:
+    try:
+        return base64.b64decode(_text(data), validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise _Misfit(f"is not base64: {error}") from None
+
+
+def _wanted(kind: str, value: Any) -> _Misfit:
+    said = repr(value)
+    return _Misfit(f"must be {kind}, not {type(value).__name__} {said[:60] + '…' if len(said) > 60 else said}")
+
+
+_PLAIN: dict[Any, _Shape] = {
+    Any: _Shape(_json, lambda data: data),
+    str: _Shape(_text, _text),
+    bool: _Shape(_truth, _truth),
+    int: _Shape(_whole, _whole),
+    float: _Shape(_number, _number),
+    bytes: _Shape(_to_base64, _from_base64),
+}
