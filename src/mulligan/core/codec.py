@@ -251,17 +251,21 @@ def _entries(table: Mapping[Any, Any], turn: Callable[[Any], Any]) -> dict[str, 
 
 
 def _json(value: Any) -> Json:
-    """The value itself if it is JSON through and through."""
+    """The value itself, if it is JSON through and through."""
+    _check(value)
+    return value
+
+
+def _check(value: Any) -> None:
     if isinstance(value, float):
         _number(value)
     elif isinstance(value, list):
-        _each(cast(list[Any], value), _json)
+        _each(cast(list[Any], value), _check)
     elif isinstance(value, dict):
-        _entries(cast(dict[Any, Any], value), _json)
+        _entries(cast(dict[Any, Any], value), _check)
     elif value is not None and not isinstance(value, str | int):
         hint = "; make it a list" if isinstance(value, tuple) else ""
         raise _Misfit(f"a {type(cast(Any, value)).__name__} is not JSON{hint}")
-    return value
 
 
 def _number(value: Any) -> float:
