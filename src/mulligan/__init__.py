@@ -1,1 +1,67 @@
-"""Mulligan: second tries for language agents that have learned from the first."""
+"""Mulligan: second tries for language agents that have learned from the first.
+
+    episode = await mulligan.solve("Write a function add(a, b).", tests="tests.py", model="local", trials=4)
+    print(episode.best.attempt.output)
+
+Everything named here is imported when it is first used, so that `import mulligan` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mulligan.app.solve import resume, solve, solve_sync
+    from mulligan.core.errors import MulliganError
+    from mulligan.core.limits import Limits
+    from mulligan.core.loops import LoopDetector
+    from mulligan.core.records import Attempt, Episode, Feedback, Reflection, Step, Task, Trial
+    from mulligan.core.task_feedback import TaskFeedback
+    from mulligan.models.scripted import ScriptedModel
+
+_HOMES = {
+    "Attempt": "core.records",
+    "Episode": "core.records",
+    "Feedback": "core.records",
+    "Limits": "core.limits",
+    "LoopDetector": "core.loops",
+    "MulliganError": "core.errors",
+    "Reflection": "core.records",
+    "ScriptedModel": "models.scripted",
+    "Step": "core.records",
+    "Task": "core.records",
+    "TaskFeedback": "core.task_feedback",
+    "Trial": "core.records",
+    "resume": "app.solve",
+    "solve": "app.solve",
+    "solve_sync": "app.solve",
+}
+
+__all__ = [
+    "Attempt",
+    "Episode",
+    "Feedback",
+    "Limits",
+    "LoopDetector",
+    "MulliganError",
+    "Reflection",
+    "ScriptedModel",
+    "Step",
+    "Task",
+    "TaskFeedback",
+    "Trial",
+    "resume",
+    "solve",
+    "solve_sync",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'mulligan' has no attribute {name!r}")
+    return getattr(import_module(f"mulligan.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,160 @@
+"""Builds the roles of one episode from its recipe and hands each the ports that it asks for."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from mulligan.app.journaled import JournaledBank, JournaledEvaluator
+from mulligan.app.plugins import Spec, build, find, ports_of, settings_of
+from mulligan.app.prompts import FilePrompts
+from mulligan.app.recipe import Recipe, settled
+from mulligan.core.errors import InvalidInput
+from mulligan.core.journal import NoJournal
+from mulligan.core.loop import Meter, Roles
+from mulligan.core.protocols import Bank, Evaluator, Journal, Model, Sandbox, Workspace
+from mulligan.core.records import Head, Usage
+
+FOLDERS = {"actor": "actors", "evaluator": "evaluators", "reflector": "reflectors", "strategy": "strategies"}
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What all episodes of a run share: the way to a model by name, the sandbox, and roles given as objects.
+
+    An object is taken as it is; a class is instantiated afresh for each episode.
+    """
+
+    model: Callable[[str], Model]
+    sandbox: Sandbox
+    objects: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    bank: Bank | None = None
+
+
+@dataclass(frozen=True)
+class Drive:
+    """What belongs to one drive of one episode. Without a journal nothing is recorded: for checking a recipe."""
+
+    journal: Journal = field(default_factory=NoJournal)
+    meter: Meter = field(default_factory=Meter)
+    spent: Usage = field(default_factory=Usage)
+    workspace: Workspace | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Composition:
+    """The roles, the head that describes them, and the texts that they rest on, by name."""
+
+    roles: Roles
+    head: Head
+    texts: Mapping[str, str]
+
+
+def compose(recipe: Recipe, parts: Parts, drive: Drive) -> Composition:
+    """Raises `InvalidInput` for whatever in the recipe cannot work; nothing is called or started by it."""
+    build = _Build(recipe, parts, drive)
+    evaluator: Evaluator = build.role("evaluator", recipe.evaluator, recipe.judge_model)
+    strategy = build.role("strategy", recipe.strategy)
+    actor = build.role("actor", build.output(recipe.actor, evaluator.expects))
+    reflector = build.role("reflector", recipe.reflector, recipe.reflect_model) if strategy.reflects else None
+    hashes = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in build.files.items()}
+    rests_on = {"evaluator": asdict(recipe.evaluator), "files": hashes, "model": build.models.get("evaluator")}
+    roles = Roles(
+        actor,
+        JournaledEvaluator(evaluator, drive.journal, drive.meter, rests_on),
+        reflector,
+        strategy,
+        JournaledBank(parts.bank, drive.journal) if parts.bank and recipe.recalls else None,
+    )
+    head = Head(
+        {"mulligan": version("mulligan"), "python": platform.python_version(), "platform": platform.platform()},
+        build.models,
+        recipe.to_json(),
+        build.prompts.used,
+        hashes,
+        drive.seed,
+    )
+    return Composition(roles, head, {**build.files, **build.prompts.texts})
+
+
+class _Build:
+    """One composition in the making: collects the models, prompts and files that its roles rest on."""
+
+    def __init__(self, recipe: Recipe, parts: Parts, drive: Drive) -> None:
+        self._recipe = recipe
+        self._parts = parts
+        self._drive = drive
+        self.prompts = FilePrompts(_prompt_folders(recipe))
+        self.models: dict[str, str] = {}
+        self.files: dict[str, str] = {}
+
+    def role(self, kind: str, spec: Spec, model: str | None = None) -> Any:
+        own = self._parts.objects.get(kind)
+        if own is not None:
+            return own() if isinstance(own, type) else own
+        if spec.name.startswith("object:"):
+            raise InvalidInput(
+                f"This episode was started from Python with a {kind} of its own ({spec.name[7:]}): go on with it "
+                f"there, with mulligan.resume(id, {kind}=...)."
+            )
+        folder = FOLDERS[kind]
+        ports = {
+            "model": self._model(kind, model) if "model" in ports_of(find(folder, spec.name)) else None,
+            "sandbox": self._parts.sandbox,
+            "journal": self._drive.journal,
+            "prompts": self.prompts,
+            "workspace": self._drive.workspace,
+            "bank": self._parts.bank,
+        }
+        return build(folder, Spec(spec.name, settled(spec.settings, self.files)), ports)
+
+    def output(self, spec: Spec, expects: str) -> Spec:
+        """The actor told what the evaluator expects, if it has that setting; else checked to deliver it."""
+        if "actor" in self._parts.objects or spec.name.startswith("object:"):
+            return spec
+        if "output" not in settings_of(find("actors", spec.name)):
+            return spec
+        if expects == "workspace":
+            raise InvalidInput(
+                f"The check judges a changed workspace, and the actor {spec.name!r} only writes text. Name an agent "
+                "with --actor command:…, or put {attempt} into the check where the attempt's file should stand."
+            )
+        return Spec(spec.name, {"output": expects, **spec.settings})
+
+    def _model(self, kind: str, name: str | None) -> Model | None:
+        from mulligan.models.gate import Gate
+
+        name = name or self._recipe.model
+        if name is None:
+            return None
+        model = self._parts.model(name)
+        self.models[kind] = model.id
+        drive = self._drive
+        return Gate(
+            model, role=kind, journal=drive.journal, meter=drive.meter, limits=self._recipe.limits, spent=drive.spent
+        )
+
+
+def _prompt_folders(recipe: Recipe) -> list[Path]:
+    """The user's folder, then those of his own plug-in files, so that their prompts may stand beside them."""
+    chosen = [Path(recipe.prompts)] if recipe.prompts else []
+    specs = (recipe.actor, recipe.evaluator, recipe.reflector, recipe.strategy)
+    own = (Path(spec.name.partition(":")[0]) for spec in specs)
+    return [*chosen, *(path.resolve().parent for path in own if path.suffix == ".py")]
+
+
+def changed(before: Head, after: Head) -> list[str]:
+    """What an episode rests on that is no longer the same: models, prompts, files, settings but for limits."""
+    found: list[str] = []
+    for what in ("models", "prompts", "files"):
+        old, new = getattr(before, what), getattr(after, what)
+        found += [f"{what.removesuffix('s')} {name}" for name in sorted({*old, *new}) if old.get(name) != new.get(name)]
+    old, new = dict(before.settings), dict(after.settings)
+    found += [f"setting {n}" for n in sorted({*old, *new} - {"limits", "restarts"}) if old.get(n) != new.get(n)]
+    return found

@@ -1,0 +1,71 @@
+"""Where things are and what was configured: `mulligan.toml`, the environment, the user's data folder."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mulligan.core.errors import InvalidInput, UnknownName
+from mulligan.core.records import Json
+
+FILE = "mulligan.toml"
+KEYS = ("name", "model", "reflect_model", "judge_model", "sandbox", "prompts", "limits")
+
+
+@dataclass(frozen=True)
+class Config:
+    """`root` is the folder of the `mulligan.toml` that was found upward from the working folder, if there is one."""
+
+    root: Path | None = None
+    values: Mapping[str, Json] = field(default_factory=dict[str, Json])
+
+    @property
+    def database(self) -> Path:
+        """`MULLIGAN_HOME` first, then `.mulligan` beside `mulligan.toml`, then the user's data folder."""
+        if os.environ.get("MULLIGAN_HOME") or self.root is None:
+            return home() / "mulligan.db"
+        return self.root / ".mulligan" / "mulligan.db"
+
+    def text(self, key: str) -> str | None:
+        """A setting that has to be text. Raises `InvalidInput` when it is something else."""
+        value = self.values.get(key)
+        if value is not None and not isinstance(value, str):
+            raise InvalidInput(f"{self.root}/{FILE}: {key} must be text, not {value!r}.")
+        return value
+
+
+def home() -> Path:
+    """`MULLIGAN_HOME`, else the user's data folder for Mulligan."""
+    if chosen := os.environ.get("MULLIGAN_HOME"):
+        return Path(chosen).expanduser()
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support" / "mulligan"
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "mulligan"
+
+
+def load(start: Path | None = None) -> Config:
+    """The configuration in force below `start` (the working folder). Raises `InvalidInput` for a broken file."""
+    here = (start or Path.cwd()).resolve()
+    root = next((folder for folder in (here, *here.parents) if (folder / FILE).is_file()), None)
+    if root is None:
+        return Config()
+    try:
+        values = tomllib.loads((root / FILE).read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{root / FILE}: {error}.") from error
+    for key in values:
+        if key not in KEYS:
+            raise UnknownName(f"setting in {root / FILE}", key, KEYS)
+    return Config(root, values)
+
+
+def choose_model(named: str | None, config: Config) -> str | None:
+    """The model that was named: by the caller, `MULLIGAN_MODEL`, `mulligan.toml`. None when nobody named one.
+
+    Never a provider just because its key is set.
+    """
+    return named or os.environ.get("MULLIGAN_MODEL") or config.text("model")

@@ -1,0 +1,148 @@
+"""Finds a plug-in by file name, dotted path, `./mine.py` or entry point, and hands it its settings and ports.
+
+A folder listing is the registry: nothing is imported until it is asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from mulligan.core.errors import InvalidInput, UnknownName
+from mulligan.core.records import Json
+
+ROLES = {"actors": "act", "evaluators": "evaluate", "reflectors": "reflect", "strategies": "past"}
+"""The plug-in folders, with the method that makes a class one of them."""
+
+_PACKAGE = Path(__file__).parent.parent
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A plug-in by name with its settings, as it stands in a record: plain JSON."""
+
+    name: str
+    settings: Mapping[str, Json] = field(default_factory=dict[str, Json])
+
+    @classmethod
+    def parse(cls, role: str, text: str) -> Spec:
+        """`name`, `name:argument`, `./mine.py`, `./mine.py:Class`, `package.module:Class`.
+
+        An argument goes to the plug-in's first setting. Raises `UnknownName`, or `InvalidInput` for an empty text.
+        """
+        name, colon, argument = text.partition(":")
+        if not name.strip():
+            raise InvalidInput(f"An empty name stands where one of the {role} should: {', '.join(names(role))}.")
+        if not colon or _is_file(name) or "." in name:
+            return cls(text)
+        first = next(iter(settings_of(find(role, name))), None)
+        if first is None:
+            raise InvalidInput(f"{name!r} takes no argument, and {argument!r} was given.")
+        return cls(name, {first: argument})
+
+
+def names(role: str) -> list[str]:
+    """The plug-ins of a role that ship here or that installed packages bring."""
+    files = (f.stem for f in (_PACKAGE / role).glob("*.py") if not f.stem.startswith("_"))
+    return sorted({*files, *(point.name for point in entry_points(group=f"mulligan.{role}"))})
+
+
+def find(role: str, name: str) -> type[Any]:
+    """The plug-in's class. Raises `UnknownName`, or `InvalidInput` when the file cannot be used."""
+    path, _, wanted = name.partition(":")
+    if _is_file(path):
+        return _class_in(_load(Path(path)), role, wanted)
+    if "." in path:
+        try:
+            return _class_in(importlib.import_module(path), role, wanted)
+        except ModuleNotFoundError as error:
+            raise InvalidInput(f"{name!r} cannot be imported: {error}. Is it installed here?") from error
+    if (_PACKAGE / role / f"{path}.py").is_file() and not path.startswith("_"):
+        return _class_in(importlib.import_module(f"mulligan.{role}.{path}"), role, wanted)
+    for point in entry_points(group=f"mulligan.{role}", name=path):
+        return point.load()
+    raise UnknownName(role.removesuffix("s"), path, names(role), "A file of your own: ./mine.py.")
+
+
+def settings_of(cls: type[Any]) -> dict[str, inspect.Parameter]:
+    """The parameters of a plug-in, ports left out, in order."""
+    parameters = inspect.signature(cls).parameters
+    return {n: p for n, p in parameters.items() if n not in PORTS and p.kind is not p.VAR_KEYWORD}
+
+
+PORTS = frozenset({"model", "sandbox", "journal", "prompts", "workspace", "bank"})
+
+
+def ports_of(cls: type[Any]) -> list[str]:
+    """The ports that a plug-in asks for."""
+    return [name for name in inspect.signature(cls).parameters if name in PORTS]
+
+
+def build(role: str, spec: Spec, ports: Mapping[str, Any]) -> Any:
+    """The plug-in, with its settings and the ports that it asks for by name.
+
+    Raises `InvalidInput` for a setting that it does not have (naming the nearest), one that is missing, or a port
+    that is not there.
+    """
+    cls = find(role, spec.name)
+    known = settings_of(cls)
+    for name in spec.settings:
+        if name not in known:
+            raise UnknownName(f"setting of {spec.name!r}", name, known)
+    missing = [n for n, p in known.items() if p.default is p.empty and n not in spec.settings]
+    if missing:
+        raise InvalidInput(f"{spec.name!r} needs the setting {missing[0]!r}: write it as {spec.name}:VALUE.")
+    wanted = ports_of(cls)
+    absent = [n for n in wanted if ports.get(n) is None]
+    if absent:
+        hint = {"model": "Name one with --model.", "workspace": "Name a folder with --workspace."}.get(absent[0], "")
+        raise InvalidInput(f"{spec.name!r} needs a {absent[0]}, and there is none here. {hint}".rstrip())
+    return cls(**spec.settings, **{n: ports[n] for n in wanted})
+
+
+def _is_file(name: str) -> bool:
+    return name.endswith(".py") or name.startswith(("./", "../", "/", "~"))
+
+
+def _load(path: Path) -> ModuleType:
+    path = path.expanduser().resolve()
+    if not path.is_file():
+        raise InvalidInput(f"The plug-in file {path} does not exist.")
+    spec = importlib.util.spec_from_file_location(f"mulligan_user_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise InvalidInput(f"The plug-in file {path} cannot be loaded: {type(error).__name__}: {error}.") from error
+    return module
+
+
+def _class_in(module: ModuleType, role: str, wanted: str) -> type[Any]:
+    """The class that was asked for, else the only public one of the module that can play the role."""
+    method = ROLES[role]
+    if wanted:
+        found = getattr(module, wanted, None)
+        if not inspect.isclass(found) or not hasattr(found, method):
+            raise InvalidInput(f"{module.__name__} has no class {wanted!r} with a method {method!r}.")
+        return found
+    own = [
+        value
+        for name, value in vars(module).items()
+        if inspect.isclass(value) and value.__module__ == module.__name__ and not name.startswith("_")
+        if hasattr(value, method)
+    ]
+    if len(own) != 1:
+        which = f"{len(own)} of them: write {module.__name__}:Class" if own else "none"
+        raise InvalidInput(f"{module.__name__} should hold one class with a method {method!r}; it has {which}.")
+    return own[0]

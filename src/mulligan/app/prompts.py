@@ -1,0 +1,46 @@
+"""Finds prompt files: the user's folder first, then the folder of a user's plug-in, then ours beside the plug-ins."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from mulligan.core.errors import InvalidInput, UnknownName
+from mulligan.core.prompts import Prompt
+
+_PACKAGE = Path(__file__).parent.parent
+
+
+class FilePrompts:
+    """`folders` are searched before our own. `used` holds the sha256 of each text that was handed out, by name."""
+
+    def __init__(self, folders: Sequence[Path] = ()) -> None:
+        for folder in folders:
+            if not folder.is_dir():
+                raise InvalidInput(f"The prompts folder {folder} does not exist.")
+        self._folders = tuple(folders)
+        self.used: dict[str, str] = {}
+        self.texts: dict[str, str] = {}
+
+    def get(self, name: str) -> Prompt:
+        return Prompt.parse(name, self.text(name))
+
+    def text(self, name: str) -> str:
+        file = self._find(name)
+        try:
+            text = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidInput(f"The prompt file {file} cannot be read: {error}.") from error
+        self.used[name] = hashlib.sha256(text.encode()).hexdigest()
+        self.texts[name] = text
+        return text
+
+    def _find(self, name: str) -> Path:
+        for folder in self._folders:
+            if (file := folder / f"{name}.md").is_file():
+                return file
+        ours = {file.stem: file for file in _PACKAGE.glob("*/*.*.md")}
+        if name not in ours:
+            raise UnknownName("prompt", name, ours)
+        return ours[name]

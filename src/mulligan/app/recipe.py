@@ -1,0 +1,77 @@
+"""What an episode is made of, as plain JSON: enough to build its roles again when it is resumed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from mulligan.app.plugins import Spec
+from mulligan.core.errors import InvalidInput
+from mulligan.core.limits import Limits
+from mulligan.core.records import Json
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """`model` None: no model was named and no role needs one. A role given as an object is named `object:…`.
+
+    `workspace` is the user's folder; `mode` how it is worked in (worktree, copy, in_place).
+    A setting of the form {"file": path} stands for that file's text, which is read afresh on a resume.
+    """
+
+    actor: Spec
+    evaluator: Spec
+    reflector: Spec
+    strategy: Spec
+    limits: Limits = Limits()
+    model: str | None = None
+    reflect_model: str | None = None
+    judge_model: str | None = None
+    workspace: str | None = None
+    mode: str = "worktree"
+    deliver: str = "branch"
+    sandbox: str = "auto"
+    prompts: str | None = None
+    recalls: bool = False
+    restarts: int = 1
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.restarts < 1:
+            raise InvalidInput(f"restarts must be at least 1, not {self.restarts}.")
+
+    def to_json(self) -> Json:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Recipe:
+        """Reads what `to_json` wrote; keys that a newer version added take their defaults."""
+        known = {f.name for f in fields(cls)}
+        values = {key: value for key, value in data.items() if key in known}
+        for role in ("actor", "evaluator", "reflector", "strategy"):
+            values[role] = Spec(**values[role])
+        values["limits"] = Limits(**values["limits"])
+        return cls(**values)
+
+
+def read_file(path: str, what: str) -> str:
+    """The text of a file that the user named. Raises `InvalidInput` when it cannot be read."""
+    try:
+        return Path(path).expanduser().read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise InvalidInput(f"The {what} {path} does not exist.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"The {what} {path} cannot be read: {error}.") from error
+
+
+def settled(settings: Mapping[str, Json], files: dict[str, str]) -> dict[str, Json]:
+    """The settings with the texts of the files that they name; `files` collects them by path."""
+    values: dict[str, Json] = {}
+    for name, value in settings.items():
+        if isinstance(value, dict) and set(value) == {"file"}:  # pyright: ignore[reportUnknownArgumentType]
+            path = str(value["file"])  # pyright: ignore[reportUnknownArgumentType]
+            files[path] = value = read_file(path, f"{name} file")
+        values[name] = value
+    return values

@@ -1,0 +1,157 @@
+"""Runs and resumes: opens the store, holds the lease, keeps every event, tells the observers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import secrets
+import socket
+import time
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from mulligan.app.compose import Composition, Drive, Parts, changed, compose
+from mulligan.app.recipe import Recipe
+from mulligan.core.episode import RESUMABLE, Event, Resumed, advance
+from mulligan.core.errors import InvalidInput, JournalDiverged, LeaseLost
+from mulligan.core.journal import StoredJournal
+from mulligan.core.loop import Meter, drive
+from mulligan.core.protocols import Lease, Observer, Store
+from mulligan.core.records import Episode, Plan, Task
+
+LEASE_SECONDS = 30.0
+
+log = logging.getLogger("mulligan")
+
+
+@dataclass(frozen=True)
+class Runner:
+    """Drives episodes of one recipe on one store. `agent` is the tenant whose record it is."""
+
+    store: Store
+    recipe: Recipe
+    parts: Parts
+    observers: Sequence[Observer] = ()
+    agent: str = ""
+
+    async def run(self, task: Task) -> Episode:
+        """k restarts at most, memory reset between them (pass@k of the reference); stops at the first solved one.
+
+        The best episode: a solved one, else the one whose best attempt scored highest, else the newest.
+        """
+        self.check(task)
+        return await self._restarts(secrets.token_hex(4), task, [])
+
+    def check(self, task: Task) -> Composition:
+        """Builds all roles once, without journal, so that bad input is refused before anything is recorded."""
+        if not task.prompt.strip():
+            raise InvalidInput("The task is empty: say what is to be done.")
+        return compose(self.recipe, self.parts, Drive(seed=self.recipe.seed))
+
+    async def _restarts(self, run: str, task: Task, done: list[Episode]) -> Episode:
+        while not any(e.solved for e in done) and len(done) < self.recipe.restarts:
+            number = len(done) + 1
+            drive_seed = self.recipe.seed + 1000 * (number - 1)
+            composition = compose(self.recipe, self.parts, Drive(seed=drive_seed))
+            plan = Plan(self.recipe.recalls, composition.roles.reflector is not None)
+            episode = Episode(
+                f"{run}.{number}", task, run, self.agent, plan, composition.head, started=round(time.time(), 3)
+            )
+            await self.store.create(episode, composition.texts)
+            done.append(await self._drive(episode))
+        return max(done, key=_worth)
+
+    async def resume(self, run: Sequence[Episode], *, fork: bool = False) -> Episode:
+        """Goes on with the first episode of the run that is not over, then with the restarts that are left.
+
+        Raises `JournalDiverged` when what it rests on has changed (`fork` goes on under a new id from there),
+        `LeaseLost` while another process drives it, `InvalidInput` when there is nothing left to do.
+        """
+        over = [e for e in run if e.stop and e.stop.reason not in RESUMABLE]
+        paused = [e for e in run if e not in over]
+        left = self.recipe.restarts - len(run)
+        if not paused and (left <= 0 or any(e.solved for e in over)):
+            raise InvalidInput(f"Run {run[0].run} is over ({_ends(run)}): there is nothing to resume.")
+        if paused:
+            over.append(await self._go_on(paused[0], fork))
+        return await self._restarts(over[-1].run, run[0].task, over)
+
+    async def _go_on(self, episode: Episode, fork: bool) -> Episode:
+        composition = compose(self.recipe, self.parts, Drive(seed=episode.head.seed))
+        differs = changed(episode.head, composition.head)
+        if differs and not fork:
+            raise JournalDiverged(differs)
+        if fork:
+            run = secrets.token_hex(4)
+            episode = await self.store.copy(episode.id, f"{run}.1", run, composition.head, composition.texts)
+        return await self._drive(episode, fork=fork)
+
+    async def _drive(self, episode: Episode, *, fork: bool = False) -> Episode:
+        async with self._leased(episode.id) as lease:
+            episode = await self.store.load(episode.id)  # as it is now that nobody else can change it
+            seq = len(await self.store.events(episode.id))
+
+            async def keep(after: Episode, event: Event) -> None:
+                nonlocal seq
+                await self.store.append(lease, seq, event)
+                seq += 1
+                self._tell(after, event)
+
+            if episode.stop and episode.stop.reason in RESUMABLE:
+                event = Resumed()
+                episode = advance(episode, event)
+                await keep(episode, event)
+            meter = Meter()
+            journal = StoredJournal(self.store, lease, fork=fork)
+            parts = compose(self.recipe, self.parts, Drive(journal, meter, episode.usage, seed=episode.head.seed))
+            return await drive(episode, parts.roles, self.recipe.limits, keep, meter)
+
+    def _tell(self, episode: Episode, event: Event) -> None:
+        for observer in self.observers:
+            try:
+                observer(episode, event)
+            except Exception:
+                log.exception("an observer failed; the episode goes on")
+
+    @asynccontextmanager
+    async def _leased(self, episode: str) -> AsyncGenerator[Lease]:
+        """Hold the lease with a heartbeat; losing it cancels the work."""
+        owner = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
+        lease = await self.store.acquire(episode, owner, LEASE_SECONDS)
+        worker = asyncio.current_task()
+        lost: list[LeaseLost] = []
+
+        async def beat() -> None:
+            while True:
+                await asyncio.sleep(LEASE_SECONDS / 3)
+                try:
+                    await self.store.renew(lease, LEASE_SECONDS)
+                except LeaseLost as error:
+                    lost.append(error)
+                    if worker:
+                        worker.cancel()
+                    return
+
+        heart = asyncio.create_task(beat())
+        try:
+            yield lease
+        except asyncio.CancelledError:
+            if lost:
+                raise lost[0] from None
+            raise
+        finally:
+            heart.cancel()
+            if not lost:
+                await self.store.release(lease)
+
+
+def _worth(episode: Episode) -> tuple[bool, float]:
+    best = episode.best
+    score = best.feedback.score if best and best.feedback else None
+    return (episode.solved, float("-inf") if score is None else score)
+
+
+def _ends(run: Sequence[Episode]) -> str:
+    return ", ".join(e.stop.reason for e in run if e.stop)

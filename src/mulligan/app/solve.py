@@ -1,0 +1,245 @@
+"""`solve` and `resume`: what the command line can do, in one call."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from mulligan.app.compose import Parts
+from mulligan.app.config import Config, choose_model, load
+from mulligan.app.plugins import Spec
+from mulligan.app.recipe import Recipe
+from mulligan.app.runner import Runner
+from mulligan.app.tasks import read_task, tests_spec
+from mulligan.core.errors import InvalidInput
+from mulligan.core.limits import Limits
+from mulligan.core.protocols import Actor, Bank, Evaluator, Model, Observer, Reflector, Store, Strategy
+from mulligan.core.records import Episode, Task
+
+T = TypeVar("T")
+
+DEFAULT_MODEL = "local"
+"""Implicit for `solve` and `run` only."""
+
+
+async def solve(
+    task: str | Task | os.PathLike[str],
+    *,
+    tests: str | os.PathLike[str] | None = None,
+    check: str | None = None,
+    actor: str | Actor | type[Actor] = "complete",
+    evaluator: str | Evaluator | type[Evaluator] | None = None,
+    reflector: str | Reflector | type[Reflector] = "verbal",
+    strategy: str | Strategy | type[Strategy] = "reflexion",
+    model: str | Model | None = None,
+    reflect_model: str | Model | None = None,
+    judge_model: str | Model | None = None,
+    trials: int | None = None,
+    limits: Limits | None = None,
+    restarts: int = 1,
+    workspace: str | os.PathLike[str] | None = None,
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+    prompts: str | os.PathLike[str] | None = None,
+    sandbox: str | None = None,
+    seed: int = 0,
+    bank: Bank | None = None,
+    store: Store | None = None,
+    observers: Sequence[Observer] = (),
+) -> Episode:
+    """Try the task, judge, reflect, try again; the episode with all its trials, recorded and resumable.
+
+    task: a sentence, a `Task`, or a folder with task.md and tests.py (or evaluate.toml).
+    tests: a Python test file. check: a command whose exit status judges. evaluator: a name such as
+    "exact_match:42", "./mine.py", or an object. Without any of the three the model judges itself by a rubric.
+    actor, reflector, strategy: a name, an object, or a class that is built afresh for each episode.
+    model: "local" unless `MULLIGAN_MODEL` or mulligan.toml names one; reflect_model and judge_model default to it.
+    trials: short for `limits=Limits(trials=…)`. restarts: independent episodes, stopping at the first solved.
+    settings: by role ("actor", "evaluator", "reflector", "strategy", "workspace"), what a name alone cannot say.
+    bank: recalled from before the first trial.
+
+    Returns the solved episode, or the best of the restarts; `episode.best.attempt.output` is the result.
+    Raises `InvalidInput` before any model is called, `StoreError`, `asyncio.CancelledError` (resumable).
+    """
+    config = load()
+    given = read_task(task)
+    own: dict[str, Any] = {}
+    judge = _judge(tests, check, evaluator, given.evaluator, own)
+    recipe = Recipe(
+        actor=_spec("actor", "actors", actor, own),
+        evaluator=judge,
+        reflector=_spec("reflector", "reflectors", reflector, own),
+        strategy=_spec("strategy", "strategies", strategy, own),
+        limits=_limits(limits, trials, config),
+        workspace=_absolute(workspace),
+        sandbox=sandbox or config.text("sandbox") or "auto",
+        prompts=_absolute(prompts) or _prompts(config),
+        recalls=bank is not None,
+        restarts=restarts,
+        seed=seed,
+    )
+    models = Models()
+    named = {"model": model, "reflect_model": reflect_model, "judge_model": judge_model}
+    chosen = {key: models.name(value) or config.text(key) for key, value in named.items() if key != "model"}
+    recipe = replace(recipe, model=choose_model(models.name(model), config) or DEFAULT_MODEL, **chosen)
+    recipe = _with_settings(recipe, settings or {})
+    return await _with_store(
+        store, config, lambda at: _runner(at, recipe, models, own, bank, observers).run(given.task)
+    )
+
+
+async def resume(
+    run: str,
+    *,
+    fork: bool = False,
+    limits: Limits | None = None,
+    model: str | Model | None = None,
+    actor: Actor | type[Actor] | None = None,
+    evaluator: Evaluator | type[Evaluator] | None = None,
+    reflector: Reflector | type[Reflector] | None = None,
+    strategy: Strategy | type[Strategy] | None = None,
+    bank: Bank | None = None,
+    store: Store | None = None,
+    observers: Sequence[Observer] = (),
+) -> Episode:
+    """Go on with a run (by id, or the beginning of one) at the first step that is not done.
+
+    Roles that were given as objects have to be given again; so has the bank. `limits` replaces the recorded ones.
+    fork: go on although something has changed, as a new run that keeps what was done so far.
+    Raises `NotFound`, `JournalDiverged`, `LeaseLost`, `InvalidInput` when there is nothing left to do.
+    """
+    given = {"actor": actor, "evaluator": evaluator, "reflector": reflector, "strategy": strategy}
+    own = {kind: value for kind, value in given.items() if value is not None}
+    config, models = load(), Models()
+
+    async def go_on(at: Store) -> Episode:
+        episodes = [await at.load(episode) for episode in await at.resolve(run)]
+        recipe = Recipe.from_json(episodes[0].head.settings)
+        recipe = replace(recipe, limits=limits or recipe.limits, model=models.name(model) or recipe.model)
+        if recipe.recalls and bank is None:
+            raise InvalidInput(f"Run {episodes[0].run} recalls from a bank: go on with mulligan.resume(id, bank=…).")
+        return await _runner(at, recipe, models, own, bank, observers).resume(episodes, fork=fork)
+
+    return await _with_store(store, config, go_on)
+
+
+def solve_sync(*args: Any, **kwargs: Any) -> Episode:
+    """`solve`, for code that is not asynchronous. Raises `InvalidInput` inside a running event loop."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(solve(*args, **kwargs))
+    raise InvalidInput("An event loop is running here: write `await mulligan.solve(…)` instead of solve_sync.")
+
+
+class Models:
+    """Opens each model once, by name; a model given as an object answers to its own name."""
+
+    def __init__(self) -> None:
+        self._opened: dict[str, Model] = {}
+
+    def name(self, given: str | Model | None) -> str | None:
+        if given is None or isinstance(given, str):
+            return given
+        self._opened[given.name] = given
+        return given.name
+
+    def open(self, name: str) -> Model:
+        from mulligan.models.catalog import open_model
+
+        if name not in self._opened:
+            self._opened[name] = open_model(name)
+        return self._opened[name]
+
+
+def open_store(config: Config | None = None) -> Store:
+    """The store in force here. Raises `StoreError` when it cannot be opened."""
+    from mulligan.store.sqlite import SqliteStore
+
+    return SqliteStore((config or load()).database)
+
+
+async def _with_store(store: Store | None, config: Config, work: Callable[[Store], Coroutine[Any, Any, T]]) -> T:
+    """`work` on the store that was given, or on our own, closed afterwards."""
+    if store is not None:
+        return await work(store)
+    own = open_store(config)
+    try:
+        return await work(own)
+    finally:
+        await own.close()
+
+
+def _runner(
+    store: Store,
+    recipe: Recipe,
+    models: Models,
+    own: Mapping[str, Any],
+    bank: Bank | None,
+    observers: Sequence[Observer],
+) -> Runner:
+    from mulligan.sandbox.local import LocalSandbox
+
+    parts = Parts(models.open, LocalSandbox(level=recipe.sandbox), own, bank)
+    return Runner(store, recipe, parts, observers)
+
+
+def _judge(
+    tests: str | os.PathLike[str] | None,
+    check: str | None,
+    evaluator: str | Evaluator | type[Evaluator] | None,
+    of_task: Spec | None,
+    own: dict[str, Any],
+) -> Spec:
+    """The one evaluator that was named; the model itself, by a rubric, when none was."""
+    named = [n for n, v in (("tests", tests), ("check", check), ("evaluator", evaluator)) if v is not None]
+    if len(named) > 1:
+        raise InvalidInput(f"{' and '.join(named)} were both given: one evaluator judges, so keep one of them.")
+    if tests is not None:
+        return tests_spec(tests)
+    if check is not None:
+        return Spec("command", {"check": check})
+    if evaluator is not None:
+        return _spec("evaluator", "evaluators", evaluator, own)
+    return of_task or Spec("model_judge")
+
+
+def _spec(kind: str, folder: str, given: Any, own: dict[str, Any]) -> Spec:
+    if isinstance(given, str):
+        return Spec.parse(folder, given)
+    own[kind] = given
+    cls = given if isinstance(given, type) else type(given)
+    return Spec(f"object:{cls.__module__}.{cls.__qualname__}")
+
+
+def _limits(limits: Limits | None, trials: int | None, config: Config) -> Limits:
+    if limits is None:
+        values = config.values.get("limits", {})
+        known = Limits.__dataclass_fields__
+        if not isinstance(values, dict) or not set(values) <= set(known):  # pyright: ignore[reportUnknownArgumentType]
+            raise InvalidInput(f"{config.root}/mulligan.toml: [limits] takes {', '.join(known)}.")
+        limits = Limits(**values)  # pyright: ignore[reportUnknownArgumentType]
+    return limits if trials is None else replace(limits, trials=trials)
+
+
+def _absolute(folder: str | os.PathLike[str] | None) -> str | None:
+    return None if folder is None else str(Path(folder).expanduser().resolve())
+
+
+def _prompts(config: Config) -> str | None:
+    folder = config.text("prompts")
+    return str((config.root or Path.cwd()) / folder) if folder else None
+
+
+def _with_settings(recipe: Recipe, settings: Mapping[str, Mapping[str, Any]]) -> Recipe:
+    """Each role's spec with the settings that were given for it."""
+    roles = ("actor", "evaluator", "reflector", "strategy")
+    for role, values in settings.items():
+        if role not in roles:
+            raise InvalidInput(f"settings are given by role, and {role!r} is none of {', '.join(roles)}.")
+        spec: Spec = getattr(recipe, role)
+        recipe = replace(recipe, **{role: Spec(spec.name, {**spec.settings, **values})})  # pyright: ignore[reportArgumentType]
+    return recipe

@@ -1,0 +1,66 @@
+"""A task as the user gives it: a sentence, or a folder with `task.md` and `tests.py` or `evaluate.toml`."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+from mulligan.app.plugins import Spec, find
+from mulligan.app.recipe import read_file
+from mulligan.core.errors import InvalidInput
+from mulligan.core.records import Task
+
+
+@dataclass(frozen=True)
+class Given:
+    """The task, and the evaluator that its folder names, if it names one."""
+
+    task: Task
+    evaluator: Spec | None = None
+
+
+def read_task(given: str | Task | os.PathLike[str]) -> Given:
+    """Raises `InvalidInput` for an empty task, a folder without `task.md`, or a path that leads nowhere."""
+    if isinstance(given, Task):
+        return Given(given)
+    folder = Path(given)
+    try:
+        is_folder = folder.is_dir()
+    except (OSError, ValueError):  # too long for a path, or a NUL in it: a sentence then
+        is_folder = False
+    if is_folder:
+        return Given(Task(read_file(str(folder / "task.md"), "task file").strip()), _evaluator(folder))
+    text = str(given)
+    if not isinstance(given, str) or (os.sep in text and not any(c.isspace() for c in text.strip())):
+        raise InvalidInput(f"The task folder {text} does not exist.")
+    if not text.strip():
+        raise InvalidInput("The task is empty: say what is to be done.")
+    return Given(Task(text))
+
+
+def tests_spec(path: str | os.PathLike[str]) -> Spec:
+    """The unit tests in a file, as an evaluator. Raises `InvalidInput` when it cannot be read."""
+    file = Path(path).expanduser().resolve()
+    read_file(str(file), "tests file")
+    return Spec("unit_tests", {"tests": {"file": str(file)}})
+
+
+def _evaluator(folder: Path) -> Spec | None:
+    tests, settings = folder / "tests.py", folder / "evaluate.toml"
+    if tests.is_file() and settings.is_file():
+        raise InvalidInput(f"{folder} holds both tests.py and evaluate.toml: keep the one that should judge.")
+    if tests.is_file():
+        return tests_spec(tests)
+    if not settings.is_file():
+        return None
+    try:
+        values = tomllib.loads(read_file(str(settings), "evaluator file"))
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidInput(f"{settings}: {error}.") from error
+    name = values.pop("evaluator", None)
+    if not isinstance(name, str):
+        raise InvalidInput(f'{settings}: the line evaluator = "name" is missing.')
+    find("evaluators", name)
+    return Spec(name, values)
