@@ -211,6 +211,51 @@ class Sandbox(Protocol):
 
 
 @runtime_checkable
+class Place(Protocol):
+    """The folder in which one episode works, and the states that it has been in; a state is a git commit's sha.
+
+    folder: where commands run. start: the state it began with. writable: the folders that working in it needs.
+    Raises `InvalidInput`, or `MulliganError` where git or the disk fails.
+    """
+
+    folder: str
+    start: str
+    writable: tuple[str, ...]
+
+    async def reset(self, state: str, *, ignored: bool = False) -> None:
+        """Bring the folder to exactly this state; `ignored` removes what git ignores, too."""
+        ...
+
+    async def save(self, trial: int, parent: str) -> tuple[str, tuple[str, ...]]:
+        """The folder as it is now, kept as the state of this trial, and what could not be kept, in sentences."""
+        ...
+
+    async def diff(self, state: str) -> str:
+        """What changed from the start to this state, as a unified diff."""
+        ...
+
+    async def strayed(self) -> tuple[str, ...]:
+        """What changed in the user's own tree and repository since it was opened: files and refs by name."""
+        ...
+
+
+@runtime_checkable
+class Workspace(Protocol):
+    """Where command-line agents work, apart from the user's own tree (or in it, when asked for)."""
+
+    async def open(self, episode: Episode) -> Place:
+        """The episode's place, made when it is not there, in its newest recorded state. The same one each time.
+
+        Raises `InvalidInput` when the user's folder cannot be worked on this way.
+        """
+        ...
+
+    async def close(self, episode: Episode) -> None:
+        """Removes the folder. The states stay, so that the episode can be opened again."""
+        ...
+
+
+@runtime_checkable
 class Prompts(Protocol):
     """Prompt texts by name, such as "complete.code": the user's folder first, then the file beside the plug-in."""
 
