@@ -1,4 +1,13 @@
+import os
+from pathlib import Path
+
 import pytest
+
+ALLOWED = [
+    line
+    for line in (Path(__file__).parent / "allowed_skips.txt").read_text().splitlines()
+    if line and not line.startswith("#")
+]
 
 
 @pytest.fixture
@@ -13,3 +22,16 @@ def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     monkeypatch.setenv("MULLIGAN_HOME", str(home))
     for name in ("MULLIGAN_MODEL", "MULLIGAN_MODELS", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "DASHSCOPE_API_KEY"):
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """In CI a skip that is not on the list fails the run."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if not os.environ.get("CI") or reporter is None:
+        return
+    for report in reporter.stats.get("skipped", []):
+        reason = str(report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr)
+        if not any(allowed in reason for allowed in ALLOWED):
+            reporter.write_line(f"skipped, and not on tests/allowed_skips.txt: {report.nodeid}: {reason}", red=True)
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
