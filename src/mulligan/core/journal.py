@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
+from itertools import takewhile
 from typing import cast
 
-from mulligan.core.errors import JournalDiverged, StepInFlight
-from mulligan.core.protocols import Lease, Store
+from mulligan.core.codec import json_text
+from mulligan.core.errors import JournalDiverged, JournalError, StepInFlight
+from mulligan.core.protocols import Lease, StepRow, Store
 from mulligan.core.records import Json
-from mulligan.core.scope import path
+from mulligan.core.scope import path, scope
 
 
 def digest(value: Json) -> str:
-    """sha256 of the canonical JSON of `value`."""
-    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
+    """sha256 of the canonical JSON of `value`. Raises `InvalidInput` for what is not JSON."""
+    return hashlib.sha256(json_text(value, canonical=True).encode()).hexdigest()
 
 
 def changes(before: Json, after: Json, at: str = "") -> list[str]:
     """Where two requests differ, as paths such as `messages.0.text`; at most five."""
-    pairs = list(_pairs(before, after))
-    if not pairs:
-        return [] if before == after else [at or "the request"]
-    found = [c for key, old, new in pairs for c in changes(old, new, f"{at}.{key}" if at else key)]
-    return found[:5]
+    if before == after:
+        return []
+    found = [c for key, old, new in _pairs(before, after) for c in changes(old, new, f"{at}.{key}" if at else key)]
+    return found[:5] or [at or "the request"]
 
 
 def _pairs(before: Json, after: Json) -> Iterator[tuple[str, Json, Json]]:
@@ -43,40 +42,78 @@ def _pairs(before: Json, after: Json) -> Iterator[tuple[str, Json, Json]]:
 class StoredJournal:
     """A `Journal` for one drive of one episode. Keys are (path, n), n counted within the path.
 
-    `fork` goes on where a recorded request differs: the old row is left behind for the new one.
+    A step inside another is keyed below it, so that it does not shift the count when the outer one is reused.
+    `fork` goes on where a recorded request differs: what was recorded from there on is left behind.
     """
 
     def __init__(self, store: Store, lease: Lease, *, fork: bool = False) -> None:
         self._store = store
         self._lease = lease
         self._fork = fork
+        self._recorded: dict[str, StepRow] | None = None
         self._counts: Counter[str] = Counter()
+        self._under_way: set[str] = set()
 
     async def step(
         self, name: str, request: Json, do: Callable[[], Awaitable[Json]], *, repeatable: bool = True
     ) -> Json:
         where = path(name)
+        if where in self._under_way:
+            raise JournalError(
+                f"Two steps {where} at once would be numbered by who comes first, and mixed up on resuming. "
+                "Give each branch a name of its own: with scope(name)."
+            )
         self._counts[where] += 1
-        key = f"{where}#{self._counts[where]}"
+        count = self._counts[where]
+        self._under_way.add(where)
+        try:
+            return await self._settle(f"{where}#{count}", f"{name}#{count}", request, do, repeatable)
+        finally:
+            self._under_way.remove(where)
+
+    async def _settle(
+        self, key: str, inner: str, request: Json, do: Callable[[], Awaitable[Json]], repeatable: bool
+    ) -> Json:
         wanted = digest(request)
-        row = await self._store.step(self._lease, key)
-        if row and row.request_hash != wanted and not self._fork:
-            raise JournalDiverged(changes(row.request, request), key)
-        if row and row.request_hash == wanted:
-            if row.done:
-                return row.result
-            if not repeatable and not self._fork:
-                raise StepInFlight(key)
+        row = await self._row(key)
+        if row and row.request != request:
+            if not self._fork:
+                raise JournalDiverged(changes(row.request, request), key)
+            self._leave_behind(key)
+        elif row and row.done:
+            return row.result
+        elif row and not repeatable and not self._fork:
+            raise StepInFlight(key)
         await self._store.begin_step(self._lease, key, request, wanted)
-        result = await do()
+        with scope(inner):
+            result = await do()
         await self._store.finish_step(self._lease, key, result)
         return result
 
+    async def _row(self, key: str) -> StepRow | None:
+        """What was recorded before this drive; under the lease nobody else adds to it."""
+        if self._recorded is None:
+            rows = {row.key: row for row in await self._store.steps(self._lease.episode)}
+            if self._recorded is None:  # else a parallel branch was faster, and may have forked since
+                self._recorded = rows
+        return self._recorded.get(key)
+
+    def _leave_behind(self, key: str) -> None:
+        """Forget this row and those that were begun after it, as the store will when the step is begun anew."""
+        rows = self._recorded or {}
+        self._recorded = {kept: rows[kept] for kept in takewhile(lambda other: other != key, rows)}
+
 
 class NoJournal:
-    """A `Journal` that records nothing: for roles that are used alone, outside an episode."""
+    """A `Journal` that records nothing: for roles that are used alone, outside an episode.
+
+    It refuses what could not be recorded, so that a role which works here works with a record too.
+    """
 
     async def step(
         self, name: str, request: Json, do: Callable[[], Awaitable[Json]], *, repeatable: bool = True
     ) -> Json:
-        return await do()
+        json_text(request)
+        result = await do()
+        json_text(result)
+        return result

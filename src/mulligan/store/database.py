@@ -1,0 +1,205 @@
+"""One SQLite file, spoken to from async code: one writer thread, a few reader threads, no SQL of its own.
+
+Each piece of work is one transaction in one call, so none is ever open across an await. Work is a function of a
+connection; the file is opened, and brought up to date, by the first that comes. Write-ahead logging lets readers
+and one writer go on at once, in this process and in others; other writers wait up to `busy_seconds`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, TypeVar
+
+from mulligan.core.errors import StoreError
+from mulligan.store.schema import migrate
+
+T = TypeVar("T")
+Work: TypeAlias = Callable[[sqlite3.Connection], T]
+Synchronous: TypeAlias = Literal["normal", "full"]
+
+IDLE = 0.2
+"""Seconds without a write after which the log is synced to the disk and folded into the file."""
+
+READERS = 2
+
+
+class Database:
+    """Raises `StoreError` for whatever SQLite or the file system will not do, saying what and what to try."""
+
+    def __init__(self, path: Path, *, busy_seconds: float, synchronous: Synchronous) -> None:
+        self.path = path
+        self._busy_seconds = busy_seconds
+        self._synchronous = synchronous
+        self._writer = _Lane(self._connect, path, "BEGIN IMMEDIATE", 1)
+        self._readers = _Lane(self._connect, path, "BEGIN", READERS)
+
+    async def write(self, work: Work[T]) -> T:
+        """The result of `work`, committed. Once begun it is finished, even when the caller is cancelled meanwhile."""
+        return await self._writer.do(work)
+
+    async def read(self, work: Work[T]) -> T:
+        """The result of `work`, which sees the file as of one moment."""
+        return await self._readers.do(work)
+
+    async def close(self) -> None:
+        """Everything asked for before is finished first. The last one to close folds the log into the file."""
+        await self._readers.close()
+        await self._writer.close()
+
+    def _connect(self) -> sqlite3.Connection:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(f"The folder of {self.path} cannot be made: {error.strerror or error}.") from error
+        db = sqlite3.connect(self.path, timeout=self._busy_seconds, isolation_level=None)
+        try:
+            db.execute(f"PRAGMA synchronous = {self._synchronous}")
+            _patiently(lambda: migrate(db, self.path), self._busy_seconds)
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+
+def explained(error: sqlite3.Error | UnicodeError, path: Path) -> StoreError:
+    """What SQLite's error means for the person whose file this is."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    said = {
+        sqlite3.SQLITE_NOTADB: f"{path} is not a Mulligan database (nor any of SQLite's). Name another file.",
+        sqlite3.SQLITE_CORRUPT: f"{path} is damaged: {error}. Restore it from a copy, or name another file.",
+        sqlite3.SQLITE_READONLY: f"{path} cannot be written: it, its folder or its disk is read-only.",
+        sqlite3.SQLITE_CANTOPEN: f"{path} cannot be opened: see that it is a file, and that you may read its folder.",
+        sqlite3.SQLITE_FULL: f"{path} cannot grow: the disk is full. Free some space; what was recorded is safe.",
+        sqlite3.SQLITE_IOERR: f"{path}: the disk failed to read or write ({error}). It may be full or out of reach.",
+        sqlite3.SQLITE_BUSY: f"{path} is locked by another process that has been writing for too long. Try again.",
+    }
+    return StoreError(said.get(code, f"{path}: {error}"))
+
+
+@dataclass(frozen=True)
+class _Job:
+    """`work` None: close up and end."""
+
+    work: Work[Any] | None
+    loop: asyncio.AbstractEventLoop
+    done: asyncio.Future[Any]
+
+    def settle(self, result: Any, error: BaseException | None) -> None:
+        def tell() -> None:
+            if self.done.done():
+                return
+            if error is not None:
+                self.done.set_exception(error)
+            else:
+                self.done.set_result(result)
+
+        try:
+            self.loop.call_soon_threadsafe(tell)
+        except RuntimeError:  # the loop was closed before the answer came: nobody is left to hear it
+            return
+
+
+class _Lane:
+    """Threads that take work from one queue, each with a connection of its own. They start with the first work."""
+
+    def __init__(self, connect: Callable[[], sqlite3.Connection], path: Path, begin: str, threads: int) -> None:
+        self._connect = connect
+        self._path = path
+        self._begin = begin
+        self._threads = threads
+        self._running = 0
+        self._closed = False
+        self._starting = threading.Lock()
+        self._jobs: queue.SimpleQueue[_Job] = queue.SimpleQueue()
+
+    async def do(self, work: Work[T]) -> T:
+        if self._closed:
+            raise StoreError(f"{self._path} was closed: open the store anew.")
+        if not self._running:
+            self._start()
+        return await self._hand_in(work)
+
+    async def close(self) -> None:
+        self._closed = True
+        await asyncio.gather(*(self._hand_in(None) for _ in range(self._running)))
+        self._running = 0
+
+    async def _hand_in(self, work: Work[Any] | None) -> Any:
+        loop = asyncio.get_running_loop()
+        job = _Job(work, loop, loop.create_future())
+        self._jobs.put(job)
+        try:
+            return await asyncio.shield(job.done)
+        except asyncio.CancelledError:
+            await asyncio.wait([job.done])
+            raise
+
+    def _start(self) -> None:
+        with self._starting:
+            while self._running < self._threads:
+                threading.Thread(target=self._run, name="mulligan-store", daemon=True).start()
+                self._running += 1
+
+    def _run(self) -> None:
+        db: sqlite3.Connection | None = None
+        unsynced = False
+        while True:
+            try:
+                job = self._jobs.get(timeout=IDLE if unsynced else None)
+            except queue.Empty:
+                unsynced = False
+                if db:
+                    _checkpoint(db)
+                continue
+            try:
+                if job.work is None:
+                    if db:
+                        db.close()
+                    return job.settle(None, None)
+                db = db or self._connect()
+                result = self._transact(db, job.work)
+                unsynced = self._begin == "BEGIN IMMEDIATE"
+            except (sqlite3.Error, UnicodeError) as error:
+                job.settle(None, explained(error, self._path))
+            except BaseException as error:  # handed to whoever asked: this thread has others to serve
+                job.settle(None, error)
+            else:
+                job.settle(result, None)
+
+    def _transact(self, db: sqlite3.Connection, work: Work[T]) -> T:
+        db.execute(self._begin)
+        try:
+            result = work(db)
+            db.execute("COMMIT")
+        except BaseException:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+            raise
+        return result
+
+
+def _checkpoint(db: sqlite3.Connection) -> None:
+    """Sync the log to the disk and fold it into the file as far as readers allow; the rest waits for the next time."""
+    try:
+        db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    except sqlite3.Error:
+        return
+
+
+def _patiently(do: Callable[[], None], seconds: float) -> None:
+    """Again while the file is busy: SQLite itself does not wait when a file is switched to write-ahead logging."""
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            return do()
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+            time.sleep(0.01)
