@@ -12,7 +12,7 @@ from mulligan.core.errors import InvalidInput
 from mulligan.core.formatting import TOKENS, past_text
 from mulligan.core.protocols import Model, Prompts
 from mulligan.core.questions import Message, Question, Sampling
-from mulligan.core.records import Attempt, Episode, Past, Step
+from mulligan.core.records import Attempt, Episode, Past
 
 SLOTS = ("task", "recall", "examples", "past")
 
@@ -53,11 +53,7 @@ class Complete:
         question = Question(self._messages(episode, past))
         answer = await self._model.ask(question, Sampling(warmth, self._max_tokens, episode.head.seed + number))
         said = str(answer.content)
-        if not self._code:
-            return Attempt(said.strip())
-        code = extract_code(said, _wanted(episode.task.prompt))
-        around = (Step(thought=said),) if code.strip() != said.strip() else ()
-        return Attempt(code, around)
+        return Attempt(extract_code(said, _wanted(episode.task.prompt)) if self._code else said.strip())
 
     def _messages(self, episode: Episode, past: Past) -> tuple[Message, ...]:
         shown = past_text(past, tokens=self._tokens, language="python" if self._code else "")

@@ -128,12 +128,13 @@ class _Build:
         return Spec(spec.name, {"output": expects, **spec.settings})
 
     def _model(self, kind: str, name: str | None) -> Model | None:
-        from mulligan.models.gate import Gate
+        from mulligan.models.gate import Gate, check_prices
 
         name = name or self._recipe.model
         if name is None:
             return None
         model = self._parts.model(name)
+        check_prices([model], self._recipe.limits)
         self.models[kind] = model.id
         drive = self._drive
         return Gate(

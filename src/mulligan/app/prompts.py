@@ -34,7 +34,7 @@ class FilePrompts:
             raise InvalidInput(f"The prompt file {file} cannot be read: {error}.") from error
         self.used[name] = hashlib.sha256(text.encode()).hexdigest()
         self.texts[name] = text
-        return text
+        return text.strip()
 
     def _find(self, name: str) -> Path:
         for folder in self._folders:
