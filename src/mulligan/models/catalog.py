@@ -1,0 +1,109 @@
+"""From a name to a model, and which keys there are. Nothing is called here; what is wrong is said before any call."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from mulligan.core.errors import InvalidInput, UnknownName
+from mulligan.core.protocols import Model
+from mulligan.models.provider import ProviderModel
+from mulligan.models.providers import PROVIDERS, Access, access
+from mulligan.models.retries import Sleep
+from mulligan.models.settings import CallSettings
+
+OURS = ("local", "local:NAME", "local:FILE.gguf", "scripted:FILE", "replay:FILE")
+
+
+def open_model(
+    name: str,
+    *,
+    settings: CallSettings = CallSettings(),
+    sleep: Sleep = asyncio.sleep,
+    chance: Callable[[], float] = random.random,
+) -> Model:
+    """The model of this name: `PROVIDER:MODEL` as in pydantic-ai, or one of ours (`local`, `scripted:`, `replay:`).
+
+    Raises `UnknownName` and `InvalidInput` for an unknown provider, a missing key, package or file. `sleep` waits
+    between attempts and `chance` (0 to 1) varies how long; only tests have a reason to give others.
+    """
+    kind, colon, rest = name.strip().partition(":")
+    match kind:
+        case "local":
+            from mulligan.models.embedded import EmbeddedModel
+
+            return EmbeddedModel(rest or None)
+        case "scripted" | "replay":
+            return _from_file(kind, rest)
+        case _ if not colon or not rest:
+            raise _no_provider(kind)
+        case _ if kind in PROVIDERS:
+            return ProviderModel(kind, rest, access(kind, rest, settings), settings, sleep, chance)
+        case _:
+            return _ask_pydantic_ai(kind, rest, ProviderModel(kind, rest, Access(), settings, sleep, chance))
+
+
+def found_keys() -> list[tuple[str, str]]:
+    """Each variable with a key of a known provider that is set, and a model name that would use it."""
+    found: dict[str, str] = {}
+    for name, provider in PROVIDERS.items():
+        for variable in provider.keys:
+            if os.environ.get(variable, "").strip():
+                found.setdefault(variable, f"{name}:{provider.example}")
+    return list(found.items())
+
+
+def _from_file(kind: str, file: str) -> Model:
+    from mulligan.models.replayed import ReplayedModel
+    from mulligan.models.scripted import ScriptedModel
+
+    if not file:
+        raise InvalidInput(f"{kind} needs a file: write {kind}:FILE.")
+    try:
+        text = Path(file).expanduser().read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{kind}:{file} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
+    here = Path(file).name
+    return ReplayedModel.parse(here, text) if kind == "replay" else ScriptedModel.parse(here, text)
+
+
+def _no_provider(name: str) -> InvalidInput:
+    """A name without a provider: the models that are called so, or nearly so."""
+    from pydantic_ai.models import known_model_names
+
+    if name in PROVIDERS:
+        return InvalidInput(f"{name} is a provider: write {name}:MODEL, such as {name}:{PROVIDERS[name].example}.")
+    known = [model for model in known_model_names() if model.partition(":")[0] in PROVIDERS]
+    bare = {model.partition(":")[2]: model for model in reversed(known)}
+    if name in bare:
+        return InvalidInput(f"The model {name!r} needs its provider: write {bare[name]}.")
+    error = UnknownName("model", name, [*OURS, *bare])
+    meant = re.search(r"Did you mean '(.+?)'\?", str(error))
+    hint = f" Did you mean {bare.get(meant[1], meant[1])}?" if meant else ""
+    return InvalidInput(f"No model is called {name!r}.{hint} Write PROVIDER:MODEL, or one of {', '.join(OURS)}.")
+
+
+def _ask_pydantic_ai(kind: str, rest: str, model: ProviderModel) -> Model:
+    """A provider that our table does not know: pydantic-ai is imported now, so that it says now what is missing."""
+    from pydantic_ai.exceptions import UserError
+    from pydantic_ai.providers import infer_provider_class
+
+    try:
+        try:
+            infer_provider_class(kind)
+        except ValueError:
+            raise UnknownName("model provider", kind, [*PROVIDERS, "local", "scripted", "replay"]) from None
+        model.load()
+    except ImportError as error:
+        command = re.search(r'pip install ".+?"', str(error))
+        wanted = f"run  {command[0]}" if command else str(error).splitlines()[0]
+        raise InvalidInput(f"{kind}:{rest} needs a package that is not installed: {wanted}") from None
+    except UserError as error:
+        variables = re.findall(r"`([A-Z][A-Z0-9_]{3,})`", str(error))
+        wanted = f"set {' or '.join(variables)}" if variables else str(error).splitlines()[0]
+        raise InvalidInput(f"{kind}:{rest} is not set up: {wanted}.") from None
+    return model

@@ -1,0 +1,120 @@
+"""What can go wrong with an answer that was paid for, and how a provider's failure is put into words.
+
+Keys never get into a message: they are known by their value and by their look, and masked. It knows nothing of retries.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import cast
+
+from mulligan.core.errors import BadAnswer, ModelError
+from mulligan.core.records import Usage
+
+SAID = 300
+_LOOKS_LIKE_A_KEY = re.compile(r"\b(?:sk|pk|rk|gsk|xai|AIza|hf|Bearer|Basic)[-_ ]?[\w\-.*+/=]{12,}")
+
+
+class NotJson(BadAnswer):
+    """The question has a schema and the answer is no JSON. `again`: whether asking once more makes sense."""
+
+    def __init__(self, why: str, *, text: str, model: str, usage: Usage, again: bool = True) -> None:
+        super().__init__(f"{model} was asked for JSON: {why}.")
+        self.why, self.text, self.model, self.usage, self.again = why, text, model, usage, again
+
+
+class Unusable(ModelError):
+    """The model answered, and was paid for it, with something that is no answer."""
+
+    def __init__(self, message: str, usage: Usage) -> None:
+        super().__init__(message)
+        self.usage = usage
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One attempt that failed. `said`: what the provider said, masked and short. `wait`: its Retry-After in seconds."""
+
+    said: str
+    advice: str
+    retry: bool
+    wait: float | None = None
+    rejected: bool = False
+    """The request itself was refused (400, 422): sent in another form it might pass."""
+
+
+def masked(text: str, secrets: Collection[str]) -> str:
+    """`text` without the secrets, nor anything that looks like a key."""
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, "***")
+    return _LOOKS_LIKE_A_KEY.sub("***", text)
+
+
+def failure_of(error: Exception, secrets: Collection[str], key: str, suggestion: str = "") -> Failure:
+    """Read an exception of pydantic-ai. `key` names the variable that holds the key."""
+    from pydantic_ai import exceptions as e
+
+    status = error.status_code if isinstance(error, e.ModelHTTPError) else _redirect(error)
+    wait = error.retry_after if isinstance(error, e.ModelAPIError) else None
+    body = error.body if isinstance(error, e.ModelAPIError) else None
+    words = " ".join(masked(_words(body) or str(error), secrets).split())[:SAID]
+    said = f"{status}: {words}" if status else words or type(error).__name__
+    match error:
+        case e.ModelAuthenticationError():
+            return Failure(said, f"Check the key in {key}, and that it may use this model.", retry=False)
+        case e.ModelNotFoundError():
+            hint = error.suggested_model_id if isinstance(error, e.ModelHTTPError) else None
+            meant = f" Did you mean {hint or suggestion}?" if hint or suggestion else ""
+            return Failure(said, f"Check the model's name and the base URL.{meant}", retry=False)
+        case e.ModelQuotaExceededError():
+            return Failure(said, "The account's credit or quota is used up: waiting will not help.", retry=False)
+        case e.ModelContextWindowExceededError():
+            return Failure(said, "The question is too long for this model: shorten it or take another.", retry=False)
+        case e.ModelRequestRejectedError():
+            return Failure(said, "The provider refuses this request as it is.", retry=False, rejected=True)
+        case e.ModelRateLimitError():
+            return Failure(said, "Wait a while, or lower the setting parallel.", retry=_hoped(error), wait=wait)
+        case e.ModelTimeoutError():
+            return Failure(said, "The server did not answer in time: raise the setting timeout.", retry=True)
+        case e.ModelConnectionError():
+            cause = error.__cause__.__cause__ if error.__cause__ else None
+            why = f" ({masked(str(cause), secrets)[:SAID]})" if cause and str(cause) else ""
+            return Failure(said + why, "Check the network and the base URL.", retry=True)
+        case e.ModelUnavailableError() | e.ModelServerError():
+            return Failure(said, "Try again later.", retry=_hoped(error), wait=wait)
+        case _ if status and status < 400:
+            return Failure(said, "Redirects are not followed, so that no key leaks: mend the base URL.", retry=False)
+        case _ if status in (408, 409, 425):
+            return Failure(said, "Try again later.", retry=_hoped(error), wait=wait)
+        case e.ModelHTTPError() | e.UserError():
+            return Failure(said, "The provider refuses this request as it is.", retry=False, rejected=not status)
+        case e.ModelAPIError() | e.UnexpectedModelBehavior():
+            return Failure(said, "The server does not speak this provider's format: check the base URL.", retry=True)
+        case _:
+            return Failure(f"{type(error).__name__}: {words}", "This was not expected: please report it.", retry=False)
+
+
+def _hoped(error: Exception) -> bool:
+    """False when the provider itself says that another try is of no use."""
+    from pydantic_ai.exceptions import ModelHTTPError
+
+    return not isinstance(error, ModelHTTPError) or error.provider_retry_hint is not False
+
+
+def _redirect(error: Exception) -> int | None:
+    """The status of a redirect, which the SDKs raise as an error of theirs below pydantic-ai's."""
+    from httpx2 import Response
+
+    response: object = getattr(error.__cause__, "response", None)
+    return response.status_code if isinstance(response, Response) else None
+
+
+def _words(body: object) -> str:
+    """The message in an error body, wherever this provider puts it."""
+    if isinstance(body, dict):
+        fields = cast(dict[str, object], body)
+        return _words(fields.get("error")) or _words(fields.get("message")) or json.dumps(body, default=str)
+    return body if isinstance(body, str) else ""

@@ -1,0 +1,130 @@
+"""What a role gets as its model: every call is journaled, metered, held to the budget. It knows no provider."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, replace
+from typing import Any, cast
+
+from mulligan.core.errors import InvalidInput, OverBudget
+from mulligan.core.limits import Limits
+from mulligan.core.loop import Meter
+from mulligan.core.protocols import Journal, Model
+from mulligan.core.questions import Answer, Message, Question, Sampling
+from mulligan.core.records import Json, Usage
+from mulligan.models.failures import NotJson, Unusable
+from mulligan.models.prices import Price, Priced
+from mulligan.models.requests import request_of
+
+
+class Gate:
+    """A `Model` for one role in one drive of an episode; journal steps are named `model.<role>`.
+
+    limits, spent: the episode's, and what it had used before this drive began. The check comes before each call that is
+    really made; a call that the journal answers is metered and never refused. `max_tokens` is capped to what is left,
+    in the call only: the journaled request is the one that was asked, so that another budget does not make it diverge.
+    The length of a prompt is estimated (four characters a token), so a call can pass a limit by the error of that, and
+    branches that call at the same moment by one call each.
+
+    An answer that is not the JSON asked for is asked for once more, with what was wrong with it, as a step of its own.
+    """
+
+    def __init__(
+        self, model: Model, *, role: str, journal: Journal, meter: Meter, limits: Limits, spent: Usage = Usage()
+    ) -> None:
+        self.name, self.id = model.name, model.id
+        self._model, self._step = model, f"model.{role}"
+        self._journal, self._meter, self._limits, self._spent = journal, meter, limits, spent
+
+    async def ask(self, question: Question, sampling: Sampling = Sampling()) -> Answer:
+        """Raises `OverBudget` that names the limit, `BadAnswer` for a second answer that is no JSON, and what the model
+        raises."""
+        try:
+            return await self._once(question, sampling)
+        except NotJson as bad:
+            if not bad.again:
+                raise
+            again = question_again(question, bad)
+        return await self._once(again, sampling)
+
+    async def _once(self, question: Question, sampling: Sampling) -> Answer:
+        request = request_of(self.id, question, sampling)
+        row = cast(
+            dict[str, Any], await self._journal.step(self._step, request, lambda: self._call(question, sampling))
+        )
+        usage = Usage(**row["usage"])
+        self._meter.add(usage)
+        return read_result(row, usage)
+
+    async def _call(self, question: Question, sampling: Sampling) -> Json:
+        capped = replace(sampling, max_tokens=self._most(question, sampling.max_tokens))
+        try:
+            answer = await self._model.ask(question, capped)
+        except NotJson as bad:
+            return {"text": bad.text, "not_json": bad.why, "again": bad.again, "model": bad.model, **_used(bad.usage)}
+        except Unusable as error:
+            self._meter.add(error.usage)
+            raise
+        return {"content": answer.content, "model": answer.model, **_used(answer.usage)}
+
+    def _most(self, question: Question, wanted: int | None) -> int | None:
+        """How many tokens the answer may have. Raises `OverBudget` when not even the question fits."""
+        used, limits = self._spent + self._meter.usage, self._limits
+        asked = estimate(question)
+        most = [] if wanted is None else [wanted]
+        if limits.tokens is not None:
+            most.append(limits.tokens - used.tokens - asked)
+            if most[-1] < 1:
+                after = "" if used.tokens >= limits.tokens else f", and the next question alone takes about {asked}"
+                raise OverBudget(f"the limit tokens: {used.tokens} of {limits.tokens} used{after}.")
+        if limits.cost is not None:
+            if used.cost is None:
+                raise InvalidInput(_unpriced(self.name))
+            price = self._model.price() if isinstance(self._model, Priced) else None
+            left = limits.cost - used.cost - asked * (price.input if price else 0.0)
+            if left <= 0:
+                after = "" if used.cost >= limits.cost else f", and the next question alone takes about {asked} tokens"
+                raise OverBudget(f"the limit cost: ${used.cost:.4f} of ${limits.cost:.4f} spent{after}.")
+            if price and price.output:
+                most.append(max(1, int(left / price.output)))
+        return min(most, default=None)
+
+
+def check_prices(models: Iterable[Model], limits: Limits) -> None:
+    """To be called before an episode begins. Raises `InvalidInput` for a cost limit that nobody could hold."""
+    for model in models if limits.cost is not None else ():
+        if isinstance(model, Priced) and not isinstance(model.price(), Price):
+            raise InvalidInput(_unpriced(model.name))
+
+
+def read_result(row: dict[str, Any], usage: Usage) -> Answer:
+    """The answer that a journaled result holds. Raises the `NotJson` that it stands for."""
+    if "not_json" in row:
+        raise NotJson(row["not_json"], text=row["text"], model=row["model"], usage=usage, again=row["again"])
+    return Answer(row["content"], row["model"], usage)
+
+
+def question_again(question: Question, bad: NotJson) -> Question:
+    """The question, the answer that was no JSON, and what was wrong with it."""
+    said = (Message("assistant", bad.text),) if bad.text.strip() else ()
+    demand = Message(
+        "user", f"That cannot be read: {bad.why}. Answer again, with nothing but JSON that fits the schema."
+    )
+    return replace(question, messages=(*question.messages, *said, demand))
+
+
+def estimate(question: Question) -> int:
+    """About how many tokens a question takes: four characters each, a thousand for an image."""
+    characters = sum(len(message.text) for message in question.messages) + len(str(question.schema or ""))
+    return characters // 4 + 1000 * sum(len(message.images) for message in question.messages)
+
+
+def _used(usage: Usage) -> dict[str, Json]:
+    return {"usage": asdict(usage)}
+
+
+def _unpriced(name: str) -> str:
+    return (
+        f"A cost limit cannot be held: nobody knows the price of {name}. Set the model settings input_price and "
+        "output_price (US dollars per million tokens), or limit tokens instead."
+    )

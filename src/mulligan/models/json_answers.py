@@ -1,0 +1,94 @@
+"""Takes the JSON out of a model's answer, whatever it is wrapped in. It knows nothing of providers."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import cast
+
+from mulligan.core.records import Json
+
+_THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
+_FENCED = re.compile(r"```[ \t]*\w*[ \t]*\n(.*?)```", re.DOTALL)
+_TYPES: dict[str, tuple[type, ...]] = {
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "boolean": (bool,),
+    "integer": (int,),
+    "number": (int, float),
+}
+_STARTS_TRIED = 200
+
+
+def parse(text: str, schema: Json = None) -> Json:
+    """The JSON value in `text`: the whole of it, else in a code fence, else the longest that stands in the prose.
+
+    Only a value of the schema's outermost type counts. Raw line breaks inside strings are let pass, NaN is not.
+    Raises `ValueError` that says what is wrong, with the place if the text nearly is JSON.
+    """
+    text = _THOUGHTS.sub("", text).strip()
+    if not text:
+        raise ValueError("the answer is empty")
+    wanted = _wanted(schema)
+    try:
+        value = _whole(text)
+    except ValueError as error:
+        reason = str(error)
+    else:
+        if wanted is None or _is(value, wanted):
+            return value
+        reason = f"it is not of the type {schema['type']!r} that the schema asks for"
+    for inner in _FENCED.findall(text):
+        try:
+            value = _whole(inner)
+        except ValueError:
+            continue
+        if wanted is None or _is(value, wanted):
+            return value
+    found = _longest(text, wanted)
+    if found is None:
+        raise ValueError(f"the answer is no valid JSON: {reason}")
+    return found
+
+
+def _wanted(schema: Json) -> tuple[type, ...] | None:
+    kind: Json = cast(dict[str, Json], schema).get("type") if isinstance(schema, dict) else None
+    return _TYPES.get(kind) if isinstance(kind, str) else None
+
+
+def _is(value: Json, wanted: tuple[type, ...]) -> bool:
+    return isinstance(value, wanted) and (bool in wanted or not isinstance(value, bool))
+
+
+def _refuse(constant: str) -> Json:
+    raise ValueError(f"{constant} is no JSON value")
+
+
+_DECODER = json.JSONDecoder(strict=False, parse_constant=_refuse)
+
+
+def _whole(text: str) -> Json:
+    try:
+        return _DECODER.decode(text.strip())
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def _longest(text: str, wanted: tuple[type, ...] | None) -> Json:
+    """The object or array that covers most of the text; the first of several that are as long."""
+    best: Json = None
+    length = at = 0
+    for _ in range(_STARTS_TRIED):
+        start = min((n for n in (text.find("{", at), text.find("[", at)) if n >= 0), default=-1)
+        if start < 0:
+            break
+        try:
+            value, end = _DECODER.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            at = start + 1
+            continue
+        at = end
+        if end - start > length and (wanted is None or _is(value, wanted)):
+            best, length = value, end - start
+    return best

@@ -1,0 +1,61 @@
+"""What a call costs, from the price tables that come with pydantic-ai (genai-prices). Unknown is None, never zero."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from mulligan.models.settings import CallSettings
+
+if TYPE_CHECKING:
+    from pydantic_ai.messages import ModelResponse
+
+
+@dataclass(frozen=True)
+class Price:
+    """US dollars per token, at the rate for short prompts."""
+
+    input: float
+    output: float
+
+
+@runtime_checkable
+class Priced(Protocol):
+    """A model that can say beforehand what a token costs. One that cannot is trusted to report its costs."""
+
+    def price(self) -> Price | None: ...
+
+
+def given(settings: CallSettings) -> Price | None:
+    """The price that the user has set, if any."""
+    if settings.input_price is None or settings.output_price is None:
+        return None
+    return Price(settings.input_price / 1e6, settings.output_price / 1e6)
+
+
+def listed(provider: str, model: str) -> Price | None:
+    """The price in the tables."""
+    from genai_prices import Usage, calc_price
+
+    try:
+        one_way = [
+            float(calc_price(usage, model, provider_id=provider).total_price)
+            for usage in (Usage(input_tokens=1000, output_tokens=0), Usage(input_tokens=0, output_tokens=1000))
+        ]
+    except (LookupError, ValueError):
+        return None
+    return Price(one_way[0] / 1000, one_way[1] / 1000)
+
+
+def cost_of(response: ModelResponse, provider: str, model: str) -> float | None:
+    """What this response cost, cached tokens and long prompts at their own rates."""
+    from genai_prices import calc_price
+
+    if response.usage.cost is not None:
+        return float(response.usage.cost)
+    for name in (response.model_name, model):
+        try:
+            return float(calc_price(response.usage, name or model, provider_id=provider).total_price)
+        except (LookupError, ValueError):
+            continue
+    return None

@@ -1,0 +1,169 @@
+"""The `Model` port over any provider that pydantic-ai speaks to: one question, one answer, with retries and costs.
+
+pydantic-ai and the provider's SDK are imported at the first call. It knows nothing of budgets and journals: see `gate`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from mulligan.core.errors import ModelError
+from mulligan.core.questions import Answer, Question, Sampling
+from mulligan.core.records import Json, Usage
+from mulligan.models import json_answers, prices
+from mulligan.models.failures import Failure, NotJson, Unusable, failure_of
+from mulligan.models.prices import Price
+from mulligan.models.providers import Access, bare
+from mulligan.models.retries import Sleep, persist, slot
+from mulligan.models.settings import CallSettings
+
+if TYPE_CHECKING:
+    from pydantic_ai.messages import ModelResponse
+    from pydantic_ai.models import Model as PydanticModel
+
+    from mulligan.models.wire import Mode
+
+log = logging.getLogger("mulligan.models")
+_CAN_GO = ("temperature", "seed", "stop")
+
+
+class ProviderModel:
+    """A model of a provider. Made by `open_model`, which has looked at the key.
+
+    An answer that was cut off at `max_tokens` is returned as it is (as JSON it fails); one that the provider's content
+    filter held back, or that is empty because all tokens went into thinking, raises `ModelError`; any other empty
+    answer is an answer.
+    """
+
+    def __init__(
+        self,
+        provider: str,
+        model: str,
+        access: Access,
+        settings: CallSettings,
+        sleep: Sleep,
+        chance: Callable[[], float],
+    ) -> None:
+        self.name = self.id = f"{provider}:{model}"
+        self._provider, self._model, self._access, self._settings = provider, model, access, settings
+        self._sleep, self._chance = sleep, chance
+        self._loading = threading.Lock()
+        self._loaded: PydanticModel | None = None
+        self._dropped: set[str] = set()
+        self._refused: set[Mode] = set()
+
+    def load(self) -> PydanticModel:
+        """Import and build what the calls go through. Takes a second or two, once; nothing is called."""
+        with self._loading:
+            if self._loaded is None:
+                from mulligan.models.wire import build
+
+                self._loaded = build(self._provider, self._model, self._access, self._settings)
+            return self._loaded
+
+    def price(self) -> Price | None:
+        """US dollars per token; None when nobody knows. A server on one's own machine costs nothing."""
+        if self._provider in ("ollama", "vllm") and self._access.at_home:
+            return prices.given(self._settings) or Price(0.0, 0.0)
+        return prices.given(self._settings) or prices.listed(self._provider.partition("-")[0], self._model)
+
+    async def ask(self, question: Question, sampling: Sampling = Sampling()) -> Answer:
+        """Raises `ModelError` after the last attempt, `NotJson` (a `BadAnswer`) for an answer that is not the JSON that
+        was asked for, `InvalidInput` for a question that no provider can take. A setting or an answer format that the
+        model refuses is left out from then on, with a warning in the log."""
+        await asyncio.to_thread(self.load)
+        while True:
+            mode = self._mode(question.schema)
+            send = partial(self._send, question, sampling, mode)
+            got, tries = await persist(send, self._settings, self._sleep, self._chance)
+            if not isinstance(got, Failure):
+                return self._answer(got, question, sampling)
+            if not self._gives_way(got, question, sampling, mode):
+                break
+        times = "once" if tries == 1 else f"{tries} times"
+        server = f" at {bare(self._access.base_url)}" if self._access.base_url else ""
+        raise ModelError(f"{self.name}{server} failed (tried {times}): {got.said} {got.advice}")
+
+    def _mode(self, schema: Json) -> Mode:
+        from mulligan.models.wire import modes
+
+        if schema is None:
+            return "prompted"
+        return next(mode for mode in modes(self.load().profile, schema) if mode not in self._refused)
+
+    async def _send(self, question: Question, sampling: Sampling, mode: Mode) -> ModelResponse | Failure:
+        """One attempt. What goes wrong is returned as words, so that no exception carries a header or a key further."""
+        from mulligan.models import wire
+
+        model, seconds = self.load(), self._settings.timeout
+        ask = wire.parameters(question.schema, mode)
+        messages = model.prepare_messages(wire.spoken(question), ask)
+        knobs = wire.knobs(sampling, model, self._dropped, seconds)
+        async with slot(self._provider, self._settings.parallel):
+            try:
+                async with asyncio.timeout(seconds):
+                    return await model.request(messages, knobs, ask)
+            except TimeoutError:
+                return Failure(f"no answer within {seconds:g} s.", "Raise the setting timeout.", retry=True)
+            except Exception as error:
+                return failure_of(error, self._access.secrets, self._access.variable or "its variable")
+
+    def _gives_way(self, failure: Failure, question: Question, sampling: Sampling, mode: Mode) -> bool:
+        """Leave out what the provider refuses, if that is what it says. False: there is nothing to leave out."""
+        if not failure.rejected:
+            return False
+        said = failure.said.lower()
+        sent = {"temperature": sampling.temperature, "seed": sampling.seed, "stop": sampling.stop or None}
+        for name in _CAN_GO:
+            knob = "stop_sequences" if name == "stop" else name
+            if name in said and sent[name] is not None and knob not in self._dropped:
+                self._dropped.add(knob)
+                log.warning("%s refuses the setting %s, going on without it: %s", self.name, name, failure.said)
+                return True
+        formats = ("response_format", "json", "schema", "tool", "structured", "output")
+        if question.schema is not None and mode != "prompted" and any(word in said for word in formats):
+            self._refused.add(mode)
+            log.warning("%s takes no %s JSON, asking in another way: %s", self.name, mode, failure.said)
+            return True
+        return False
+
+    def _answer(self, response: ModelResponse, question: Question, sampling: Sampling) -> Answer:
+        from mulligan.models.wire import heard
+
+        got = heard(response, sampling)
+        model = f"{self._provider}:{got.model or self._model}"
+        usage = self._usage(response, question, got.text)
+        if got.finish == "content_filter":
+            raise Unusable(f"{self.name} held its answer back: its content filter objects to the question.", usage)
+        cut = got.finish == "length"
+        if cut and not got.text:
+            raise Unusable(
+                f"{self.name} used all {usage.output_tokens} tokens before it began to answer: raise max_tokens.", usage
+            )
+        if cut:
+            log.warning("%s was cut off after %d tokens", self.name, usage.output_tokens)
+        if question.schema is None:
+            return Answer(got.text, model, usage)
+        try:
+            return Answer(json_answers.parse(got.text, question.schema), model, usage)
+        except ValueError as error:
+            why = f"it was cut off after {usage.output_tokens} tokens: raise max_tokens" if cut else str(error)
+            raise NotJson(why, text=got.text, model=model, usage=usage, again=not cut) from None
+
+    def _usage(self, response: ModelResponse, question: Question, text: str) -> Usage:
+        counted = response.usage
+        tokens = counted.input_tokens, counted.output_tokens
+        if not any(tokens):  # some servers count nothing: a rough guess holds the budget better than zero
+            tokens = sum(len(m.text) for m in question.messages) // 4 + 1, len(text) // 4 + 1
+            log.warning("%s reports no usage: %d and %d tokens are a guess", self.name, *tokens)
+        price = prices.given(self._settings) or (self.price() if self._access.at_home else None)
+        if price:
+            cost = tokens[0] * price.input + tokens[1] * price.output
+        else:
+            cost = prices.cost_of(response, self._provider.partition("-")[0], self._model)
+        return Usage(*tokens, calls=1, cost=cost)

@@ -1,0 +1,130 @@
+"""The providers whose needs are known without importing pydantic-ai: the variable with the key, the package.
+
+The others that pydantic-ai knows (Bedrock, Azure, Vertex, ...) work too; they are asked at once what they lack.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from importlib.util import find_spec
+from urllib.parse import urlsplit
+
+from mulligan.core.errors import InvalidInput
+from mulligan.models.settings import CallSettings
+
+
+@dataclass(frozen=True)
+class Provider:
+    """`keys`: variables that may hold the key, the first set one counts. `package`: what must be importable.
+
+    `url`: the variables that may hold a base URL. `home`: the base URL where nothing else is said.
+    `keyless`: works without a key, as servers of one's own do.
+    """
+
+    keys: tuple[str, ...]
+    package: str = "openai"
+    extra: str = "openai"
+    url: tuple[str, ...] = ()
+    home: str | None = None
+    keyless: bool = False
+    example: str = ""
+
+
+_OPENAI = Provider(("OPENAI_API_KEY",), url=("OPENAI_BASE_URL",), example="gpt-6-luna")
+
+PROVIDERS: dict[str, Provider] = {
+    "openai": _OPENAI,
+    "openai-chat": _OPENAI,
+    "openai-responses": _OPENAI,
+    "anthropic": Provider(
+        ("ANTHROPIC_API_KEY",), "anthropic", "anthropic", ("ANTHROPIC_BASE_URL",), example="claude-haiku-4-5"
+    ),
+    "alibaba": Provider(
+        ("ALIBABA_API_KEY", "DASHSCOPE_API_KEY"), url=("ALIBABA_BASE_URL", "DASHSCOPE_BASE_URL"), example="qwen-plus"
+    ),
+    "ollama": Provider(
+        ("OLLAMA_API_KEY",), url=("OLLAMA_BASE_URL",), home="http://127.0.0.1:11434/v1", keyless=True, example="qwen3"
+    ),
+    "vllm": Provider(
+        ("VLLM_API_KEY",), url=("VLLM_BASE_URL",), home="http://127.0.0.1:8000/v1", keyless=True, example="NAME"
+    ),
+    "deepseek": Provider(("DEEPSEEK_API_KEY",), example="deepseek-v4-pro"),
+    "openrouter": Provider(("OPENROUTER_API_KEY",), example="qwen/qwen3-coder"),
+    "moonshotai": Provider(("MOONSHOTAI_API_KEY",), url=("MOONSHOTAI_BASE_URL",), example="kimi-k3"),
+    "together": Provider(("TOGETHER_API_KEY",), example="VENDOR/NAME"),
+    "fireworks": Provider(("FIREWORKS_API_KEY",), example="accounts/fireworks/models/NAME"),
+    "cerebras": Provider(("CEREBRAS_API_KEY",), example="gpt-oss-120b"),
+    "zai": Provider(("ZAI_API_KEY",), example="glm-4.7"),
+    "nebius": Provider(("NEBIUS_API_KEY",), example="VENDOR/NAME"),
+    "sambanova": Provider(("SAMBANOVA_API_KEY",), url=("SAMBANOVA_BASE_URL",), example="NAME"),
+    "groq": Provider(("GROQ_API_KEY",), "groq", "groq", ("GROQ_BASE_URL",), example="openai/gpt-oss-20b"),
+    "mistral": Provider(("MISTRAL_API_KEY",), "mistralai", "mistral", example="mistral-small-latest"),
+    "google": Provider(("GOOGLE_API_KEY", "GEMINI_API_KEY"), "google.genai", "google", example="gemini-3.8-flash"),
+    "xai": Provider(("XAI_API_KEY",), "xai_sdk", "xai", example="grok-4.3"),
+    "cohere": Provider(("CO_API_KEY",), "cohere", "cohere", example="command-a-03-2025"),
+}
+
+
+@dataclass(frozen=True)
+class Access:
+    """How to get at a provider: the variable that holds the key (for messages), the key, the server."""
+
+    variable: str = ""
+    key: str | None = None
+    base_url: str | None = None
+
+    def __repr__(self) -> str:
+        return f"Access(variable={self.variable!r}, key=***, base_url={bare(self.base_url)!r})"
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must never be seen: the key, and a password inside the base URL."""
+        password = urlsplit(self.base_url).password if self.base_url else None
+        return tuple(secret for secret in (self.key, password) if secret)
+
+    @property
+    def at_home(self) -> bool:
+        """The server is on this machine."""
+        return bool(self.base_url) and urlsplit(self.base_url).hostname in ("127.0.0.1", "localhost", "::1")
+
+
+def bare(url: str | None) -> str | None:
+    """The URL without user, password and query."""
+    if url is None:
+        return None
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def access(name: str, model: str, settings: CallSettings) -> Access:
+    """Key and server for a provider of the table. Raises `InvalidInput` that says what to set or to install."""
+    provider = PROVIDERS[name]
+    if not _importable(provider.package):
+        raise InvalidInput(
+            f"{name}:{model} needs the package {provider.package!r}: "
+            f"run  pip install 'pydantic-ai-slim[{provider.extra}]'"
+        )
+    told = settings.base_url or _first(provider.url)[1]
+    variable, key = _first((settings.key,) if settings.key else provider.keys)
+    if key is None and not provider.keyless and not (told and provider is _OPENAI and not settings.key):
+        wanted = settings.key or " or ".join(provider.keys)
+        raise InvalidInput(
+            f"{name}:{model} needs a key: set {wanted}, or take a model that needs none (--model local)."
+        )
+    return Access(variable, key, told or provider.home)
+
+
+def _first(variables: tuple[str, ...]) -> tuple[str, str | None]:
+    """The first variable that is set, and its value; else the first one's name, and None."""
+    for variable in variables:
+        if value := os.environ.get(variable, "").strip():
+            return variable, value
+    return (variables[0] if variables else ""), None
+
+
+def _importable(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:  # the parent of a dotted name is missing
+        return False

@@ -1,0 +1,104 @@
+"""A model that says what it was told to say: for tests, of Mulligan and of what is built on it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
+
+from mulligan.core.errors import InvalidInput, ModelError
+from mulligan.core.questions import Answer, Question, Sampling
+from mulligan.core.records import Json, Usage
+from mulligan.models import json_answers
+from mulligan.models.failures import NotJson
+
+Line: TypeAlias = "str | dict[str, Json] | list[Json] | Exception"
+_RULE = re.compile(r"^---[ \t]*$\n?", re.MULTILINE)
+
+
+class ScriptedModel:
+    """Gives its answers in order, or asks a function for each.
+
+    answers: texts, JSON values for questions with a schema, exceptions to raise; or a function of question and sampling
+    that returns one of these. A text that answers a question with a schema is read as a provider's would be.
+    cost: US dollars of each call; None is unknown. Usage is counted in words, so budgets can be tested to the token.
+
+    `questions` and `samplings` are what was asked so far. The script begins anew with each process: for an episode that
+    is killed and resumed take a function of the question.
+    """
+
+    def __init__(
+        self,
+        answers: Iterable[Line] | Callable[[Question, Sampling], Line],
+        name: str = "scripted",
+        *,
+        cost: float | None = 0.0,
+    ) -> None:
+        self.name = self.id = name
+        self.questions: list[Question] = []
+        self.samplings: list[Sampling] = []
+        self._cost = cost
+        self._function = answers if callable(answers) else None
+        self._answers: list[Line] = [] if callable(answers) else list(answers)
+
+    @classmethod
+    def parse(cls, file: str, text: str) -> ScriptedModel:
+        """From a file: a JSON list (.json), a JSON value a line (.jsonl), or texts between lines of `---`.
+
+        Raises `InvalidInput`. The id holds the hash of the text, so that a changed script is noticed.
+        """
+        answers = _read(file, text)
+        if not answers:
+            raise InvalidInput(f"scripted:{file} holds no answer.")
+        model = cls(answers, f"scripted:{file}")
+        model.id = f"{model.name}@{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+        return model
+
+    async def ask(self, question: Question, sampling: Sampling = Sampling()) -> Answer:
+        """Raises `ModelError` when the script is at its end, and the exceptions that are part of it."""
+        self.questions.append(question)
+        self.samplings.append(sampling)
+        line = self._function(question, sampling) if self._function else self._next()
+        if isinstance(line, Exception):
+            raise line
+        text = line if isinstance(line, str) else json.dumps(line, ensure_ascii=False)
+        asked = sum(len(message.text.split()) for message in question.messages)
+        usage = Usage(asked, len(text.split()), calls=1, cost=self._cost)
+        if question.schema is None:
+            return Answer(text, self.id, usage)
+        if not isinstance(line, str):
+            return Answer(line, self.id, usage)
+        try:
+            return Answer(json_answers.parse(line, question.schema), self.id, usage)
+        except ValueError as error:
+            raise NotJson(str(error), text=line, model=self.id, usage=usage) from None
+
+    def _next(self) -> Line:
+        number = len(self.questions)
+        if number > len(self._answers):
+            last = self.questions[-1].messages[-1].text[:80] if self.questions[-1].messages else ""
+            raise ModelError(
+                f"{self.name} has {len(self._answers)} answers and was asked for number {number}: add one. "
+                f"The question ends with {last!r}."
+            )
+        return self._answers[number - 1]
+
+
+def _read(file: str, text: str) -> list[Line]:
+    if not file.endswith((".json", ".jsonl")):
+        return [part.strip("\n") for part in _RULE.split(text.replace("\r\n", "\n")) if part.strip()]
+    lines = [text] if file.endswith(".json") else text.splitlines()
+    values: list[Json] = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            values.append(json.loads(line))
+        except ValueError as error:
+            raise InvalidInput(f"scripted:{file}, line {number}: {error}.") from None
+    answers: Json = values[0] if file.endswith(".json") and values else values
+    if not isinstance(answers, list) or not all(isinstance(a, str | dict | list) for a in answers):  # pyright: ignore[reportUnknownVariableType]
+        raise InvalidInput(f"scripted:{file} must hold a list of texts and JSON objects.")
+    return answers  # pyright: ignore[reportUnknownVariableType]

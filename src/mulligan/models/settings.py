@@ -1,0 +1,74 @@
+"""How a provider is called: where, how long, how often, how many at once, at what price. Plain values only."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+from mulligan.core.errors import InvalidInput, UnknownName
+from mulligan.core.records import Json
+
+
+@dataclass(frozen=True)
+class CallSettings:
+    """Raises `InvalidInput` for what can never work.
+
+    base_url: the server to ask instead of the provider's own; with `openai:NAME`, any OpenAI-compatible server.
+    key: the name of the environment variable that holds the key, if it is not the provider's own.
+    timeout, connect: seconds for one whole attempt, and for reaching the server.
+    attempts: how often one question is sent at most, the first time included.
+    first_wait, longest_wait: seconds between attempts; doubled each time, varied by chance, and never above
+    `longest_wait`, whatever a `Retry-After` asks for.
+    parallel: calls in flight to one provider at most, in the whole process.
+    input_price, output_price: US dollars per million tokens, for models that the price tables do not know.
+    """
+
+    base_url: str | None = None
+    key: str | None = None
+    timeout: float = 300.0
+    connect: float = 10.0
+    attempts: int = 4
+    first_wait: float = 1.0
+    longest_wait: float = 60.0
+    parallel: int = 8
+    input_price: float | None = None
+    output_price: float | None = None
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            _check(field.name, getattr(self, field.name), optional=field.default is None)
+        if (self.input_price is None) != (self.output_price is None):
+            raise InvalidInput("Give both model settings, input_price and output_price, or neither.")
+
+    @classmethod
+    def parse(cls, table: Mapping[str, Json]) -> CallSettings:
+        """From a table of a settings file. Raises `UnknownName` for a setting that there is not."""
+        known = [field.name for field in fields(cls)]
+        for name in table:
+            if name not in known:
+                raise UnknownName("model setting", name, known)
+        return cls(**table)
+
+
+_TEXTS = frozenset({"base_url", "key"})
+_COUNTS = frozenset({"attempts", "parallel"})
+_MAY_BE_ZERO = frozenset({"first_wait", "longest_wait", "input_price", "output_price"})
+
+
+def _check(name: str, value: object, *, optional: bool) -> None:
+    if value is None and optional:
+        return
+    if name in _TEXTS:
+        if not isinstance(value, str) or not value.strip():
+            raise InvalidInput(f"The model setting {name} must be a text, not {value!r}.")
+        if name == "base_url" and not value.startswith(("http://", "https://")):
+            raise InvalidInput("The model setting base_url must begin with http:// or https://.")
+        return
+    kind = int if name in _COUNTS else (int, float)
+    if isinstance(value, bool) or not isinstance(value, kind) or not math.isfinite(value):
+        raise InvalidInput(
+            f"The model setting {name} must be a {'whole ' if kind is int else ''}number, not {value!r}."
+        )
+    if value < 0 or (value == 0 and name not in _MAY_BE_ZERO):
+        raise InvalidInput(f"The model setting {name} must be more than 0, not {value!r}.")

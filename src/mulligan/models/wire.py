@@ -1,0 +1,161 @@
+"""Our questions in pydantic-ai's words, and its responses in ours. Imported with pydantic-ai, at the first call.
+
+A question with a schema can be put in three ways: `native` (the provider constrains the answer to the schema), `tool`
+(the answer is the argument of a tool that must be called) and `prompted` (the schema stands in the instructions).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from pydantic_ai.messages import (
+    BinaryContent,
+    ModelMessage,
+    ModelRequest,
+    ModelRequestPart,
+    ModelResponse,
+    SystemPromptPart,
+    TextPart,
+    UserContent,
+    UserPromptPart,
+)
+from pydantic_ai.models import Model, ModelRequestParameters, create_async_httpx2_client, infer_model
+from pydantic_ai.output import OutputObjectDefinition
+from pydantic_ai.profiles import ModelProfile
+from pydantic_ai.providers import Provider, infer_provider_class
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.tools import ToolDefinition
+
+from mulligan.core.errors import InvalidInput
+from mulligan.core.questions import Message, Question, Sampling
+from mulligan.core.records import Json
+from mulligan.models.providers import Access
+from mulligan.models.settings import CallSettings
+
+Mode = Literal["native", "tool", "prompted"]
+_ANSWER = "answer"
+
+
+def build(provider: str, model: str, access: Access, settings: CallSettings) -> Model:
+    """pydantic-ai's model. No connection is kept between calls: a model call takes seconds, and one that the server
+    dropped meanwhile would cost a retry; and so nothing belongs to an event loop or needs closing. Redirects are not
+    followed: they would carry the key to wherever they point."""
+    import httpx2
+
+    client = create_async_httpx2_client(
+        timeout=httpx2.Timeout(settings.timeout, connect=settings.connect),
+        limits=httpx2.Limits(max_keepalive_connections=0),
+    )
+    if provider == "openai" and access.base_url:
+        # Servers that speak OpenAI's format speak Chat Completions; few speak Responses, which `openai:` means.
+        provider = "openai-chat"
+        from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
+
+        made: Provider[Any] = OpenAICompatibleProvider(
+            "openai", base_url=access.base_url, api_key=access.key, http_client=client
+        )
+    else:
+        kind = infer_provider_class(provider)
+        takes = inspect.signature(kind.__init__).parameters
+        if access.base_url and "base_url" not in takes:
+            raise InvalidInput(f"{provider} takes no base URL: write openai:{model} to ask a server of its format.")
+        given = {"api_key": access.key, "base_url": access.base_url, "http_client": client}
+        made = kind(**{name: value for name, value in given.items() if value is not None and name in takes})
+    return infer_model(f"{provider}:{model}", provider_factory=lambda _: made)
+
+
+def modes(profile: ModelProfile, schema: Json) -> list[Mode]:
+    """The ways in which this model can be asked for JSON, best first. The first two need an object outermost."""
+    kind = cast(dict[str, Json], schema).get("type")
+    found: list[Mode] = []
+    if kind == "object" and profile.get("supports_json_schema_output", False):
+        found.append("native")
+    if kind == "object" and profile.get("supports_tools", True):
+        found.append("tool")
+    return [*found, "prompted"]
+
+
+def parameters(schema: Json, mode: Mode) -> ModelRequestParameters:
+    if schema is None:
+        return ModelRequestParameters()
+    if mode == "tool":
+        tool = ToolDefinition(
+            name=_ANSWER, parameters_json_schema=schema, description="Give your answer.", kind="output"
+        )
+        return ModelRequestParameters(output_mode="tool", output_tools=[tool], allow_text_output=False)
+    return ModelRequestParameters(
+        output_mode=mode, output_object=OutputObjectDefinition(json_schema=schema, name=_ANSWER)
+    )
+
+
+def knobs(sampling: Sampling, model: Model, dropped: Collection[str], timeout: float) -> ModelSettings:
+    """What this model can be told of the sampling, and that we alone retry."""
+    wanted: dict[str, Any] = {
+        "temperature": None if _samples_itself(model.profile) else sampling.temperature,
+        "max_tokens": sampling.max_tokens,
+        "seed": sampling.seed,
+        "stop_sequences": list(sampling.stop) or None,
+        "timeout": timeout,
+        "max_retries": 0,
+    }
+    left_out = {*dropped, *model.unsupported_settings}
+    return cast(
+        ModelSettings, {name: value for name, value in wanted.items() if value is not None and name not in left_out}
+    )
+
+
+def _samples_itself(profile: ModelProfile) -> bool:
+    """A reasoning model, which refuses a temperature."""
+    told = cast(dict[str, Any], profile)
+    if told.get("anthropic_disallows_sampling_settings"):
+        return True
+    if not told.get("openai_supports_reasoning"):
+        return False
+    efforts = told.get("openai_reasoning_efforts")
+    may_rest = "none" in efforts if efforts is not None else told.get("openai_supports_reasoning_effort_none", False)
+    return not may_rest or bool(told.get("thinking_enabled_by_default"))
+
+
+def spoken(question: Question) -> list[ModelMessage]:
+    """Raises `InvalidInput` for an image outside a user message, which no provider takes."""
+    said: list[ModelMessage] = []
+    parts: list[ModelRequestPart] = []
+    for message in question.messages:
+        if message.images and message.role != "user":
+            raise InvalidInput(f"Only user messages can hold images, not the {message.role} message.")
+        if message.role == "assistant":
+            if parts:
+                said.append(ModelRequest(parts=parts))
+            said.append(ModelResponse(parts=[TextPart(message.text)]))
+            parts = []
+        else:
+            parts.append(SystemPromptPart(message.text) if message.role == "system" else UserPromptPart(_user(message)))
+    return [*said, ModelRequest(parts=parts)] if parts else said
+
+
+def _user(message: Message) -> str | Sequence[UserContent]:
+    if not message.images:
+        return message.text
+    return [message.text, *(BinaryContent(image.data, media_type=image.media_type) for image in message.images)]
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What came back: `text` is the answer's text or, for a tool's answer, its arguments as JSON."""
+
+    text: str
+    model: str | None
+    finish: str | None
+
+
+def heard(response: ModelResponse, sampling: Sampling) -> Heard:
+    for call in response.tool_calls:
+        if call.tool_name == _ANSWER:
+            return Heard(call.args_as_json_str(), response.model_name, response.finish_reason)
+    text = response.text or ""
+    for stop in sampling.stop:  # not every provider takes them, and cutting twice does no harm
+        text = text.split(stop, 1)[0]
+    return Heard(text, response.model_name, response.finish_reason)
