@@ -1,112 +1,105 @@
-"""Runs jobs as processes of this machine. First version: process group, scratch folder and limits on time and output."""
+"""Runs jobs on this machine, as confined as it allows. How a job is confined is the other files' business."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
-import shutil
 import signal
-import tempfile
+import sys
 import time
+import weakref
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from pathlib import Path
+from contextvars import ContextVar
 
+from mulligan.core.errors import SandboxError
 from mulligan.core.protocols import Channel, Job, Ran
+
+if sys.platform == "win32":
+    raise SandboxError("Mulligan's sandbox needs Linux or macOS. On Windows, run Mulligan inside WSL 2.")
+
+from mulligan.sandbox.detect import choose
+from mulligan.sandbox.levels import NONE
+from mulligan.sandbox.process import Process
+
+_holding: ContextVar[bool] = ContextVar("mulligan_sandbox_slot", default=False)
 
 
 class LocalSandbox:
-    """A `Sandbox` on this machine. `level`: "auto", "strict", or the name of a level."""
+    """A `Sandbox` on this machine.
 
-    def __init__(self, *, level: str = "auto") -> None:
-        self.level = "none" if level == "auto" else level
+    level: "auto" takes the strongest level that works here (tried once per process with a small job), "strict" the
+    same but nothing below "landlock+seccomp+unprivileged", any other value is the name of a level (`levels.LEVELS`).
+    parallel: confined jobs at the same time; None is the number of CPUs. A job started inside an open one needs no
+    place of its own, so that nesting cannot lock up; an unconfined job is the user's own and never waits.
+
+    Raises `SandboxError` when the level asked for does not work here, with what would raise it.
+    """
+
+    def __init__(self, *, level: str = "auto", parallel: int | None = None) -> None:
+        self._level = choose(level)
+        self.level = self._level.name
+        self._parallel = parallel or os.cpu_count() or 1
+        self._slots: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = (
+            weakref.WeakKeyDictionary()
+        )
 
     async def run(self, job: Job) -> Ran:
-        """Run to the end. Raises `SandboxError` when the job could not be started."""
-        started = time.monotonic()
-        scratch = _scratch(job)
-        process = await _start(job, scratch, asyncio.subprocess.PIPE)
-        timed_out = False
-        try:
-            async with asyncio.timeout(job.seconds):
-                out, err = await process.communicate(job.stdin.encode())
-        except TimeoutError:
-            out, err, timed_out = b"", b"", True
-        finally:
-            await _end(process, scratch)
-        return Ran(
-            None if timed_out or process.returncode is None or process.returncode < 0 else process.returncode,
-            out[: job.output].decode("utf-8", "replace"),
-            err[: job.output].decode("utf-8", "replace"),
-            timed_out,
-            len(out) > job.output or len(err) > job.output,
-            time.monotonic() - started,
-            self.level,
-        )
+        """Run to the end. Standard error ends with a line of the sandbox's own when the job was killed.
+
+        Raises `InvalidInput` for a job that no sandbox could run, `SandboxError` when this one could not start it.
+        """
+        async with self._slot(job), self._started(job, lines=False) as process:
+            started = time.monotonic()
+            out, err, ended = await process.finish(job.stdin)
+            note = _note(ended.signal, ended.reason, job)
+            return Ran(
+                exit_code=ended.exit_code,
+                stdout=out.text(),
+                stderr=err.text() + note,
+                timed_out=ended.reason == "time",
+                truncated=out.truncated or err.truncated,
+                seconds=time.monotonic() - started,
+                level=process.level,
+            )
 
     @asynccontextmanager
     async def open(self, job: Job) -> AsyncGenerator[Channel]:
-        """Start the job and talk to it; its standard error is thrown away."""
-        scratch = _scratch(job)
-        process = await _start(job, scratch, asyncio.subprocess.DEVNULL)
+        """Start the job and talk to it. Its standard error is thrown away; a longer line than `job.output` is cut."""
+        async with self._slot(job), self._started(job, lines=True) as process:
+            yield process.channel()
+
+    @asynccontextmanager
+    async def _started(self, job: Job, *, lines: bool) -> AsyncGenerator[Process]:
+        process = await Process.start(job, self._level if job.confined else NONE, lines=lines)
         try:
-            yield _Lines(process, job)
+            yield process
         finally:
-            await _end(process, scratch)
+            await process.end()
+
+    @asynccontextmanager
+    async def _slot(self, job: Job) -> AsyncGenerator[None]:
+        if not job.confined or _holding.get():
+            yield
+            return
+        slots = self._slots.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(self._parallel))
+        async with slots:
+            _holding.set(True)
+            try:
+                yield
+            finally:
+                _holding.set(False)
 
 
-class _Lines:
-    def __init__(self, process: asyncio.subprocess.Process, job: Job) -> None:
-        self._process = process
-        self._ends = time.monotonic() + job.seconds
-
-    async def send(self, line: str) -> None:
-        stdin = self._process.stdin
-        assert stdin is not None
-        try:
-            stdin.write(line.encode() + b"\n")
-            await stdin.drain()
-        except (BrokenPipeError, ConnectionResetError):
-            pass
-
-    async def receive(self) -> str | None:
-        stdout = self._process.stdout
-        assert stdout is not None
-        try:
-            async with asyncio.timeout(max(0.0, self._ends - time.monotonic())):
-                line = await stdout.readline()
-        except (TimeoutError, ValueError):
-            return None
-        return line.decode("utf-8", "replace").rstrip("\n") if line else None
-
-
-def _scratch(job: Job) -> Path:
-    scratch = Path(tempfile.mkdtemp(prefix="mulligan-"))
-    for name, text in job.files.items():
-        path = scratch / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return scratch
-
-
-async def _start(job: Job, scratch: Path, stderr: int) -> asyncio.subprocess.Process:
-    argv = [part.replace("{scratch}", str(scratch)) for part in job.argv]
-    return await asyncio.create_subprocess_exec(
-        *argv,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=stderr,
-        cwd=job.cwd or scratch,
-        env={**os.environ, **job.env},
-        start_new_session=True,
-        limit=job.output,
-    )
-
-
-async def _end(process: asyncio.subprocess.Process, scratch: Path) -> None:
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-    await process.wait()
-    shutil.rmtree(scratch, ignore_errors=True)
+def _note(number: int, reason: str, job: Job) -> str:
+    if reason == "time":
+        return f"\n[sandbox] killed after {job.seconds:g} seconds\n"
+    if reason:
+        return f"\n[sandbox] killed: {reason}\n"
+    if number:
+        name = str(number)
+        with contextlib.suppress(ValueError):
+            name = signal.Signals(number).name
+        return f"\n[sandbox] ended by {name}\n"
+    return ""

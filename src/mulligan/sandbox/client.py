@@ -1,0 +1,108 @@
+"""Mulligan's end of the supervisor: starts the server once per process, and hands it jobs.
+
+Wire: to the server, one byte with four descriptors (control, stdin, stdout, stderr); on control, a length of 8 bytes
+and the marshalled `Spec`. The supervisor answers with one line when all is over: "exited CODE",
+"killed SIGNAL REASON" or "failed MESSAGE". Closing the control socket gives the job up.
+"""
+
+from __future__ import annotations
+
+import atexit
+import marshal
+import os
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from mulligan.core.errors import SandboxError
+from mulligan.sandbox.confine import Spec
+
+_BOOT = """
+import sys, types, socket
+for name, folder in (("mulligan", sys.argv[1]), ("mulligan.core", sys.argv[1] + "/core"),
+                     ("mulligan.sandbox", sys.argv[1] + "/sandbox")):
+    module = types.ModuleType(name)
+    module.__path__ = [folder]
+    sys.modules[name] = module
+from mulligan.sandbox.supervisor import serve
+serve(socket.socket(fileno=0))
+"""
+"""Imports the supervisor without the packages' own `__init__`, so that the process stays small and quick to fork."""
+
+
+class _Server:
+    """The server process of this Mulligan process. Safe to use from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._socket: socket.socket | None = None
+        self._owner = 0
+
+    def submit(self, fds: list[int]) -> None:
+        with self._lock:
+            if self._owner != os.getpid():
+                self._start()
+            try:
+                self._send(fds)
+            except (BrokenPipeError, ConnectionResetError):
+                self._start()
+                self._send(fds)
+
+    def _send(self, fds: list[int]) -> None:
+        assert self._socket is not None
+        socket.send_fds(self._socket, [b"j"], fds)
+
+    def _start(self) -> None:
+        if self._owner == os.getpid():
+            self._stop()
+        here, there = socket.socketpair()
+        folder = str(Path(__file__).resolve().parent.parent)
+        try:
+            process = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-c", _BOOT, folder],
+                stdin=there.fileno(),
+                stdout=subprocess.DEVNULL,
+                env={},
+                cwd="/",
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise SandboxError(f"The sandbox's supervisor could not be started: {error}") from error
+        finally:
+            there.close()
+        self._process, self._socket, self._owner = process, here, os.getpid()
+
+    def _stop(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+        if self._process is not None:
+            self._process.wait(10)
+        self._process = self._socket = None
+
+    def stop(self) -> None:
+        """End the server of this process, and with it nothing else: running jobs have supervisors of their own."""
+        with self._lock:
+            if self._owner == os.getpid():
+                self._stop()
+                self._owner = 0
+
+
+_server = _Server()
+atexit.register(_server.stop)
+
+
+def submit(spec: Spec, stdin: int, stdout: int, stderr: int) -> tuple[socket.socket, bytes]:
+    """Ask for a job. Returns its control socket and what to send over it first; the descriptors stay the caller's."""
+    control, theirs = socket.socketpair()
+    try:
+        _server.submit([theirs.fileno(), stdin, stdout, stderr])
+    except BaseException:
+        control.close()
+        raise
+    finally:
+        theirs.close()
+    data = marshal.dumps(dict(spec))
+    return control, len(data).to_bytes(8, "little") + data

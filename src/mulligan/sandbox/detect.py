@@ -1,0 +1,107 @@
+"""Which level works on this machine: each is tried with a small job that checks from the inside what it promises."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from functools import cache
+
+from mulligan.core.errors import SandboxError
+from mulligan.core.protocols import Job
+from mulligan.sandbox import client, kernel, policy, seccomp
+from mulligan.sandbox.landlock import SCOPED_SINCE
+from mulligan.sandbox.levels import LEVELS, STRICT, Level, level_named
+from mulligan.sandbox.process import new_scratch
+
+_PROBE = """
+import os, sys
+landlock, seccomp, unprivileged, canary = sys.argv[1] == "1", sys.argv[2] == "1", sys.argv[3] == "1", sys.argv[4]
+if unprivileged and os.getuid() == 0: sys.exit("runs as root all the same")
+if landlock:
+    try: open(canary).close()
+    except OSError: pass
+    else: sys.exit("can read a file that it should not")
+    try: open(canary, "a").close()
+    except OSError: pass
+    else: sys.exit("can write a file that it should not")
+if seccomp:
+    import _socket
+    try: _socket.socket()
+    except OSError: pass
+    else: sys.exit("can open a socket")
+open(os.path.join(os.environ["HOME"], "own"), "w").close()
+"""
+_SECONDS = 20.0
+
+
+@cache
+def problem(level: Level) -> str:
+    """Why this level does not work here, in a sentence; "" when it does."""
+    if level.limits is False:
+        return ""
+    if missing := _missing(level):
+        return missing
+    with tempfile.NamedTemporaryFile(prefix="mulligan-canary-") as canary:
+        os.chmod(canary.name, 0o666)
+        flags = (level.landlock or level.bwrap, level.seccomp, level.unprivileged)
+        argv = (sys.executable, "-I", "-S", "-c", _PROBE, *("1" if flag else "0" for flag in flags), canary.name)
+        return _tried(level, Job(argv, seconds=_SECONDS))
+
+
+def choose(wanted: str) -> Level:
+    """The level for "auto", "strict" or a name. Raises `UnknownName`, or `SandboxError` with what would raise it."""
+    lowest = STRICT if wanted == "strict" else LEVELS[1]
+    if wanted not in ("auto", "strict"):
+        level = level_named(wanted)
+        if why := problem(level):
+            raise SandboxError(f"The sandbox level {wanted!r} does not work here: {why}")
+        return level
+    for level in reversed(LEVELS[LEVELS.index(lowest) :]):
+        if not problem(level):
+            return level
+    needed = LEVELS[LEVELS.index(lowest)]
+    raise SandboxError(
+        f"No sandbox level from {needed.name!r} up works here: {problem(needed)} "
+        "See `mulligan doctor` for what would raise the level."
+    )
+
+
+def _missing(level: Level) -> str:
+    if level.landlock and not kernel.landlock_abi():
+        return "the kernel has no Landlock, or it is switched off (Linux 5.13 or newer, lsm=landlock)."
+    if level.seccomp and not (sys.platform == "linux" and seccomp.supported()):
+        return f"no seccomp filter is known for this machine ({sys.platform}, {os.uname().machine})."
+    if level.namespaces and sys.platform != "linux":
+        return "namespaces are a thing of Linux."
+    if level.bwrap and not policy.bwrap():
+        return "bubblewrap is not installed (apt install bubblewrap, dnf install bubblewrap)."
+    return ""
+
+
+def _tried(level: Level, job: Job) -> str:
+    """Runs `job` without asyncio. "" when it ended well, else what it or the supervisor said."""
+    scratch = new_scratch()
+    read, write = os.pipe()
+    null = os.open(os.devnull, os.O_RDWR)
+    try:
+        control, first = client.submit(policy.spec(job, level, scratch), null, null, write)
+        os.close(write)
+        control.settimeout(_SECONDS + 5)
+        try:
+            with control, os.fdopen(read, "rb") as errors:
+                control.sendall(first)
+                verdict = control.recv(65536).decode("utf-8", "replace")
+                said = errors.read(4000).decode("utf-8", "replace").strip()
+        except (OSError, TimeoutError):
+            return "the trial job did not end."
+    finally:
+        os.close(null)
+    if verdict == "exited 0":
+        return ""
+    return f"a trial job ended so: {verdict} {said}".strip() + "."
+
+
+def scoped() -> bool:
+    """Whether Landlock keeps signals inside here."""
+    return kernel.landlock_abi() >= SCOPED_SINCE

@@ -1,0 +1,71 @@
+"""The levels of isolation, weakest first, and what each is made of. It knows nothing of what this machine can do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mulligan.core.errors import UnknownName
+
+
+@dataclass(frozen=True)
+class Level:
+    """One rung. The flags say which mechanisms are in force on top of the limits; `holds` says it for a reader."""
+
+    name: str
+    holds: str
+    limits: bool = True
+    landlock: bool = False
+    seccomp: bool = False
+    unprivileged: bool = False
+    namespaces: bool = False
+    bwrap: bool = False
+
+
+LEVELS = (
+    Level("none", "time, output and leftover processes only; runs as the user would by hand", limits=False),
+    Level("limits", "limits and a cleared environment; files and network are open"),
+    Level("limits+unprivileged", "the same, not as root", unprivileged=True),
+    Level(
+        "landlock+unprivileged",
+        "no files but its own, no TCP; other sockets are open",
+        landlock=True,
+        unprivileged=True,
+    ),
+    Level("landlock+seccomp", "no files but its own, no network; runs as root", landlock=True, seccomp=True),
+    Level(
+        "landlock+seccomp+unprivileged",
+        "no files but its own, no network, not as root",
+        landlock=True,
+        seccomp=True,
+        unprivileged=True,
+    ),
+    Level(
+        "namespaces+landlock+seccomp+unprivileged",
+        "the same, the file system read-only and the scratch folder a bounded memory disk",
+        landlock=True,
+        seccomp=True,
+        unprivileged=True,
+        namespaces=True,
+    ),
+    Level(
+        "bwrap+seccomp+unprivileged",
+        "the same in bubblewrap: sees only its own files, processes and an empty network",
+        seccomp=True,
+        unprivileged=True,
+        namespaces=True,
+        bwrap=True,
+    ),
+)
+"""All levels, weakest first."""
+
+NONE = LEVELS[0]
+STRICT = LEVELS[5]
+"""The weakest level that `level="strict"` accepts."""
+
+
+def level_named(name: str) -> Level:
+    """Raises `UnknownName`."""
+    for level in LEVELS:
+        if level.name == name:
+            return level
+    raise UnknownName("sandbox level", name, ["auto", "strict", *(level.name for level in LEVELS)])
