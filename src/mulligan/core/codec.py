@@ -44,6 +44,8 @@ def to_json(record: Any) -> Json:
         return _shape(cast(Any, type(record))).write(record)
     except _Misfit as misfit:
         raise InvalidInput(misfit.said(type(record).__name__)) from None
+    except RecursionError:
+        raise InvalidInput(f"{type(record).__name__}: a value in it is nested too deeply for JSON") from None
 
 
 def from_json(cls: type[T], data: Json, schema: int = SCHEMA) -> T:
@@ -72,16 +74,33 @@ def migrate(kind: str, data: Json, schema: int, migrations: tuple[Migration, ...
     return data
 
 
+def record_text(record: Any) -> str:
+    """`to_json` of the record as JSON text in ASCII, so that a lone surrogate survives."""
+    return _encoded(to_json(record), _PLAINLY)
+
+
 def json_text(value: Json, *, canonical: bool = False) -> str:
-    """`value` as JSON text in ASCII, so that a lone surrogate survives; `canonical` sorts the keys.
+    """`value` as JSON text in ASCII; `canonical` sorts the keys.
 
     Stricter than `json.dumps`: what would not come back as it was (a tuple, a key that is no text) and what is not
     JSON (nan, inf) raises `InvalidInput`, naming where.
     """
     try:
-        return json.dumps(_json(value), sort_keys=canonical, separators=(",", ":"))
+        _check(value)
     except _Misfit as misfit:
         raise InvalidInput(misfit.said("value")) from None
+    except RecursionError:
+        raise InvalidInput("value: is nested too deeply for JSON") from None
+    return _encoded(value, _SORTED if canonical else _PLAINLY)
+
+
+_PLAINLY = json.JSONEncoder(separators=(",", ":"), check_circular=False)
+_SORTED = json.JSONEncoder(separators=(",", ":"), check_circular=False, sort_keys=True)
+
+
+def _encoded(value: Json, encoder: json.JSONEncoder) -> str:
+    try:
+        return encoder.encode(value)
     except (RecursionError, ValueError) as error:  # nested too deeply; a number of more digits than Python prints
         raise InvalidInput(f"value: cannot be written as JSON: {error}") from None
 

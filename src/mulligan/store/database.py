@@ -41,8 +41,12 @@ class Database:
         self._readers = _Lane(self._connect, path, "BEGIN", READERS)
 
     async def write(self, work: Work[T]) -> T:
-        """The result of `work`, committed. Once begun it is finished, even when the caller is cancelled meanwhile."""
-        return await self._writer.do(work)
+        """The result of `work`, committed. It is finished, or refused, even when the caller is cancelled meanwhile."""
+        try:
+            return await self._writer.do(work)
+        except asyncio.CancelledError:
+            await self._writer.do(_nothing)  # one thread, one queue: once this is done, so is the work
+            raise
 
     async def read(self, work: Work[T]) -> T:
         """The result of `work`, which sees the file as of one moment."""
@@ -135,11 +139,7 @@ class _Lane:
         loop = asyncio.get_running_loop()
         job = _Job(work, loop, loop.create_future())
         self._jobs.put(job)
-        try:
-            return await asyncio.shield(job.done)
-        except asyncio.CancelledError:
-            await asyncio.wait([job.done])
-            raise
+        return await job.done
 
     def _start(self) -> None:
         with self._starting:
@@ -183,6 +183,10 @@ class _Lane:
                 db.execute("ROLLBACK")
             raise
         return result
+
+
+def _nothing(_: sqlite3.Connection) -> None:
+    """Work that only waits for its turn."""
 
 
 def _checkpoint(db: sqlite3.Connection) -> None:

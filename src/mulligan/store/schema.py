@@ -42,16 +42,17 @@ _CREATE: Migration = (
         fence INTEGER NOT NULL,
         until REAL NOT NULL
     )""",
-    # `result` is NULL until the step is done; a result of None is the text "null"
+    # n is never given twice, so that it keeps the order in which the steps were begun
     """CREATE TABLE steps (
-        n INTEGER PRIMARY KEY,
+        n INTEGER PRIMARY KEY AUTOINCREMENT,
         episode INTEGER NOT NULL REFERENCES episodes,
         key TEXT NOT NULL,
         request_hash TEXT NOT NULL,
         request TEXT NOT NULL,
-        result TEXT,
         UNIQUE (episode, key)
     )""",
+    # a step is done when its result is here; apart, so that finishing one does not write the request again
+    "CREATE TABLE results (step INTEGER PRIMARY KEY REFERENCES steps, result TEXT NOT NULL)",
     "CREATE TABLE texts (sha256 TEXT NOT NULL UNIQUE, content BLOB NOT NULL)",
     """CREATE TABLE files (
         episode INTEGER NOT NULL REFERENCES episodes,

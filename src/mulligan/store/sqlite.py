@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 
-from mulligan.core.codec import SCHEMA, event_from_json, from_json, json_text, to_json
+from mulligan.core.codec import SCHEMA, event_from_json, from_json, json_text, record_text
 from mulligan.core.episode import Event, advance
 from mulligan.core.errors import InvalidInput, NotFound, OutOfOrder, StoreError
 from mulligan.core.protocols import Lease, StepRow
@@ -41,7 +41,7 @@ class SqliteStore:
     async def create(self, episode: Episode, files: Mapping[str, str] = _NO_FILES) -> None:
         if episode.trials or episode.recall or episode.stop:
             raise StoreError(f"Episode {episode.id}: it is created as it begins; what happens to it comes as events.")
-        record = json_text(_kept(episode, f"Episode {episode.id}"))
+        record = _kept(episode, f"Episode {episode.id}")
 
         def work(db: sqlite3.Connection) -> None:
             try:
@@ -60,7 +60,7 @@ class SqliteStore:
         await self._db.write(work)
 
     async def append(self, lease: Lease, seq: int, event: Event) -> None:
-        text = json_text(_kept(event, f"Event {seq} of episode {lease.episode}"))
+        text = _kept(event, f"Event {seq} of episode {lease.episode}")
 
         def work(db: sqlite3.Connection) -> None:
             row = leases.held(db, lease)
@@ -120,7 +120,8 @@ class SqliteStore:
     async def steps(self, episode: str) -> Sequence[StepRow]:
         def work(db: sqlite3.Connection) -> Sequence[StepRow]:
             rows = db.execute(
-                "SELECT key, request_hash, request, result FROM steps WHERE episode = ? ORDER BY n",
+                "SELECT key, request_hash, request, result FROM steps LEFT JOIN results ON step = n"
+                " WHERE episode = ? ORDER BY n",
                 (_row(db, episode),),
             )
             return tuple(
@@ -135,16 +136,10 @@ class SqliteStore:
 
         def work(db: sqlite3.Connection) -> None:
             row = leases.held(db, lease)
-            db.execute(
-                "DELETE FROM steps WHERE episode = :row AND n >= ("
-                "SELECT n FROM steps WHERE episode = :row AND key = :key AND request_hash <> :sha256)",
-                {"row": row, "key": key, "sha256": request_hash},
-            )
-            # replaced, not updated: a new row number keeps the rows in the order in which they were begun
-            db.execute(
-                "INSERT OR REPLACE INTO steps (episode, key, request_hash, request) VALUES (?, ?, ?, ?)",
-                (row, key, request_hash, text),
-            )
+            insert = "INSERT OR IGNORE INTO steps (episode, key, request_hash, request) VALUES (?, ?, ?, ?)"
+            if not db.execute(insert, (row, key, request_hash, text)).rowcount:
+                _drop_step(db, row, key, request_hash)
+                db.execute(insert, (row, key, request_hash, text))
 
         await self._db.write(work)
 
@@ -155,11 +150,11 @@ class SqliteStore:
             raise StoreError(f"The result of the step {key} cannot be kept: {error}") from error
 
         def work(db: sqlite3.Connection) -> None:
-            changed = db.execute(
-                "UPDATE steps SET result = ? WHERE episode = ? AND key = ? AND result IS NULL",
+            added = db.execute(
+                "INSERT OR IGNORE INTO results (step, result) SELECT n, ? FROM steps WHERE episode = ? AND key = ?",
                 (text, leases.held(db, lease), key),
             ).rowcount
-            if not changed:
+            if not added:
                 raise StoreError(f"The step {key} of episode {lease.episode} is not one that is under way.")
 
         await self._db.write(work)
@@ -168,9 +163,17 @@ class SqliteStore:
         await self._db.close()
 
 
-def _kept(record: Episode | Event, what: str) -> Json:
+def _drop_step(db: sqlite3.Connection, row: int, key: str, request_hash: str) -> None:
+    """Make room for this step to be begun anew; if with another request, all that were begun after it go too."""
+    n, before = db.execute("SELECT n, request_hash FROM steps WHERE episode = ? AND key = ?", (row, key)).fetchone()
+    which = ("episode = ? AND n = ?" if before == request_hash else "episode = ? AND n >= ?", (row, n))
+    db.execute(f"DELETE FROM results WHERE step IN (SELECT n FROM steps WHERE {which[0]})", which[1])
+    db.execute(f"DELETE FROM steps WHERE {which[0]}", which[1])
+
+
+def _kept(record: Episode | Event, what: str) -> str:
     try:
-        return to_json(record)
+        return record_text(record)
     except InvalidInput as error:
         raise StoreError(f"{what} cannot be kept: {error}") from error
 
