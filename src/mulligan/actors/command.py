@@ -1,0 +1,186 @@
+"""Any command-line agent as the actor: it changes the files of a workspace, and each trial is kept as a commit.
+
+The command runs as the user would run it, with the user's environment; only its writes are confined, where the
+machine can do that. It knows nothing of git (the workspace does that) or of how the result is judged.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Sequence
+from typing import Literal
+
+from mulligan.core.errors import InvalidInput, MulliganError
+from mulligan.core.formatting import TOKENS, past_text
+from mulligan.core.protocols import Job, Journal, Place, Prompts, Ran, Sandbox, Workspace
+from mulligan.core.records import Artifact, Attempt, Episode, Json, Outcome, Past, Step
+from mulligan.core.truncate import truncate_text
+
+SLOTS = ("task", "recall", "past", "state")
+ARGUMENT = 120_000
+"""Bytes that fit into one argument of a command on Linux (131,072 with its end), with room to spare."""
+
+HOMES = (
+    "~/.claude",
+    "~/.claude.json",
+    "~/.codex",
+    "~/.aider",
+    "~/.gemini",
+    "~/.cursor",
+    "~/.config",
+    "~/.cache",
+    "~/.local/share",
+    "~/.local/state",
+    "~/.npm",
+)
+"""Where the usual agents keep their sessions, settings and caches."""
+
+_SLOT = re.compile(r"\{prompt_file\}|\{prompt\}")
+_STATES = {
+    "first": "",
+    "fresh": "The files are back in the state they had before your earlier attempts.",
+    "last": "The files are as your previous attempt left them.",
+}
+
+
+class Command:
+    """command: the agent's command line, split like a shell would, run without one (write `sh -c '…'` for one).
+
+    The prompt takes the place of `{prompt}`, the path of a file that holds it that of `{prompt_file}`; without
+    either it goes to standard input.
+    seconds: wall time of one trial; then all processes of the agent are killed and what it did so far is judged.
+    fresh: every trial starts from the user's tree as it was found, instead of from the last trial's state.
+    writable: folders that the agent may write to besides the workspace, where writes can be confined; None is
+    `HOMES`, a list replaces them; those that do not exist are left out.
+    tokens: what a shown attempt, and the kept output of the agent, may take.
+
+    A non-zero exit is no error: it stands in the trajectory and in the attempt's `outcome.halted`. Raises
+    `MulliganError` when the user's own tree changed during the trial.
+    """
+
+    def __init__(
+        self,
+        command: str,
+        *,
+        workspace: Workspace,
+        journal: Journal,
+        sandbox: Sandbox,
+        prompts: Prompts,
+        seconds: float = 1800,
+        fresh: bool = False,
+        writable: Sequence[str] | None = None,
+        tokens: int = TOKENS,
+    ) -> None:
+        self._command = command
+        self._argv = _split(command)
+        self._workspace = workspace
+        self._journal = journal
+        self._sandbox = sandbox
+        self._prompt = prompts.get("command.task").check(*SLOTS)
+        self._seconds = seconds
+        self._fresh = fresh
+        self._writable = tuple(os.path.expanduser(path) for path in (HOMES if writable is None else writable))
+        self._tokens = tokens
+
+    async def act(self, episode: Episode, past: Past) -> Attempt:
+        place = await self._workspace.open(episode)
+        number = len(episode.trials) + 1
+        base = place.start if self._fresh else _state(episode) or place.start
+        prompt = self._worded(episode, past, base == place.start)
+
+        async def run() -> Json:
+            return await self._run(place, number, base, prompt)
+
+        # Repeatable: every run begins with a reset to `base`, so half a run that was cut off leaves nothing behind.
+        request = {"command": self._command, "prompt": prompt, "state": base, "fresh": self._fresh}
+        did = await self._journal.step("command", request, run, repeatable=True)
+        return Attempt(
+            did["diff"],
+            (Step(action=self._command, observation=did["said"]),),
+            Outcome(halted=did["halted"]) if did["halted"] else None,
+            (Artifact("git", did["state"], place.folder),),
+        )
+
+    async def _run(self, place: Place, number: int, base: str, prompt: str) -> Json:
+        await place.reset(base, ignored=self._fresh)
+        ran = await self._sandbox.run(self._job(place, prompt))
+        state, notes = await place.save(number, base)
+        if strayed := await place.strayed():
+            raise MulliganError(
+                f"The user's own tree changed during trial {number}: {', '.join(strayed[:10])}. If that was the agent, "
+                "look what it did there and confine it. If it was you, go on with resume; `watch: false` in the "
+                "workspace's settings allows it."
+            )
+        await place.reset(state)
+        return {
+            "state": state,
+            "exit": ran.exit_code,
+            "said": "\n".join(part for part in (_said(ran, self._tokens), *notes) if part),
+            "halted": _halted(ran, self._seconds),
+            "diff": await place.diff(state),
+        }
+
+    def _job(self, place: Place, prompt: str) -> Job:
+        fills = {"{prompt}": prompt, "{prompt_file}": "{scratch}/task.md"}
+        argv = tuple(_SLOT.sub(lambda slot: fills[slot[0]], part) for part in self._argv)
+        if longest := max((len(part.encode()) for part in argv if len(part.encode()) > ARGUMENT), default=0):
+            raise InvalidInput(
+                f"The prompt makes an argument of {longest} bytes, too long for a command line. "
+                "Use {prompt_file}, or leave both out to have it on standard input."
+            )
+        placed = any(_SLOT.search(part) for part in self._argv)
+        return Job(
+            argv,
+            files={"task.md": prompt},
+            stdin="" if placed else prompt,
+            cwd=place.folder,
+            env={"PWD": place.folder},
+            writable=(*place.writable, *(path for path in self._writable if os.path.exists(path))),
+            network=True,
+            seconds=self._seconds,
+            confined=False,
+        )
+
+    def _worded(self, episode: Episode, past: Past, at_start: bool) -> str:
+        inputs = "\n".join(f"{name}: {value}" for name, value in episode.task.inputs.items())
+        state: Literal["first", "fresh", "last"] = "first" if not episode.trials else "fresh" if at_start else "last"
+        messages = self._prompt.render(
+            task=f"{episode.task.prompt.strip()}\n\n{inputs}".strip(),
+            recall=past.recall.formatted_prompt if past.recall else "",
+            past=past_text(past, tokens=self._tokens),
+            state=_STATES[state],
+        )
+        return "\n\n".join(message.text for message in messages).replace("\0", "") + "\n"
+
+
+def _split(command: str) -> tuple[str, ...]:
+    try:
+        parts = tuple(shlex.split(command))
+    except ValueError as error:
+        raise InvalidInput(f"The agent's command {command!r} cannot be read: {error}.") from error
+    if not parts:
+        raise InvalidInput("The agent's command is empty: write --actor 'command:claude -p', for example.")
+    return parts
+
+
+def _state(episode: Episode) -> str | None:
+    """The state that the newest trial left."""
+    artifacts = episode.trials[-1].attempt.artifacts if episode.trials else ()
+    return next((artifact.ref for artifact in artifacts if artifact.kind == "git"), None)
+
+
+def _said(ran: Ran, tokens: int) -> str:
+    """Output and errors of the agent, shortened; each keeps its head and its tail."""
+    out, err = (truncate_text(text.strip(), tokens // 2) for text in (ran.stdout, ran.stderr))
+    cut = "[its output was longer than what is kept]" if ran.truncated else ""
+    return "\n".join(part for part in (out, err and f"[on standard error]\n{err}", cut) if part)
+
+
+def _halted(ran: Ran, seconds: float) -> str | None:
+    if ran.timed_out:
+        return f"the agent was stopped after {seconds:g} seconds"
+    if ran.exit_code is None:
+        return "the agent was killed"
+    return f"the agent ended with status {ran.exit_code}" if ran.exit_code else None

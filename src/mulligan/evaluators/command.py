@@ -1,0 +1,154 @@
+"""Any command as the judge: status 0 passes. It runs in the workspace of the attempt, or gets the attempt as a file.
+
+It knows nothing of how the attempt was made. What the command prints is the feedback.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Mapping
+from typing import Literal
+
+from mulligan.core.errors import InvalidInput, SandboxError
+from mulligan.core.protocols import Job, Ran, Sandbox
+from mulligan.core.records import Attempt, Episode, Feedback
+from mulligan.core.truncate import truncate_text
+
+_ATTEMPT = "{attempt}"
+_COUNT = re.compile(r"(\d+) (passed|failed|errors?)\b")
+_SUMMARY = re.compile(r"^=* ?((?:\d+ [a-z]+(?:, )?)+) in [\d.]+s.*$", re.MULTILINE)
+_NOT_RUN = {126: "it may not be executed", 127: "a command was not found"}
+_PYTEST = {3: "pytest failed inside", 4: "pytest was used wrongly", 5: "pytest found no tests"}
+
+
+class Command:
+    """check: the command line, split like a shell would, run without one (write `sh -c '…'` for one).
+
+    expects: "workspace" runs it in the folder that the attempt changed; "text" and "code" write the attempt to a file
+    whose path takes the place of `{attempt}`, or goes to standard input where there is no placeholder. None: text when
+    the check holds `{attempt}`, else workspace.
+    seconds: wall time. tokens: what is kept of the output, head and tail.
+
+    `passed`: status 0. None when the command is not found or may not be executed (status 127, 126), with the reason.
+    `score`: the share of tests that passed, 0 to 1, where the output ends as pytest's does; else None.
+    A workspace check runs as by hand, its writes confined to the workspace where the machine can do that; a check of
+    text runs wholly confined.
+    """
+
+    def __init__(
+        self,
+        check: str,
+        *,
+        sandbox: Sandbox,
+        expects: Literal["workspace", "text", "code"] | None = None,
+        seconds: float = 600,
+        tokens: int = 1600,
+    ) -> None:
+        try:
+            self._argv = tuple(shlex.split(check))
+        except ValueError as error:
+            raise InvalidInput(f"The check {check!r} cannot be read: {error}.") from error
+        if not self._argv:
+            raise InvalidInput("The check is empty: write --check 'pytest -q', for example.")
+        self.expects: Literal["text", "code", "workspace"] = expects or ("text" if _ATTEMPT in check else "workspace")
+        if self.expects == "workspace" and _ATTEMPT in check:
+            raise InvalidInput("A check of a workspace has no {attempt}: it runs in the folder that was changed.")
+        self._check = check
+        self._sandbox = sandbox
+        self._seconds = seconds
+        self._tokens = tokens
+
+    async def evaluate(self, episode: Episode) -> Feedback:
+        attempt = episode.trials[-1].attempt
+        if self.expects != "workspace":
+            return self._judged(await self._run(self._file_job(attempt.output)))
+        folder, missing = _place(attempt)
+        if missing:
+            return self._feedback(None, f"The attempt could not be judged: {missing}.")
+        ran = await self._run(self._folder_job(folder, {}))
+        return self._judged(ran, attempt)
+
+    async def try_out(self, folder: str, env: Mapping[str, str]) -> Feedback:
+        """The check before any attempt. `passed` None: it cannot serve as a judge here, with the reason and its output.
+
+        Stricter than `evaluate`: what pytest cannot even collect is an attempt's fault later, but the set-up's now.
+        """
+        ran = await self._run(self._folder_job(folder, env))
+        feedback = self._judged(ran)
+        if isinstance(ran, str) or feedback.passed:
+            return feedback
+        why = "it did not end in time" if ran.timed_out else None
+        if "pytest" in self._check or "py.test" in self._check:
+            missing = re.search(r"No module named '?([\w.]+)'?", ran.stdout + ran.stderr)
+            why = why or _PYTEST.get(ran.exit_code or 0)
+            if ran.exit_code == 2 and missing:
+                why = f"the module {missing[1]} is missing"
+        if why:
+            return self._feedback(None, f"The check cannot judge here: {why}.\n{feedback.text}")
+        return feedback
+
+    async def _run(self, job: Job) -> Ran | str:
+        """How it ended, or why it could not be started."""
+        try:
+            return await self._sandbox.run(job)
+        except (OSError, SandboxError) as error:
+            return str(error)
+
+    def _folder_job(self, folder: str, env: Mapping[str, str]) -> Job:
+        return Job(
+            self._argv,
+            cwd=folder,
+            # Without byte code on disk no stale one is run when a file changes twice within a second.
+            env={"PWD": folder, "PYTHONDONTWRITEBYTECODE": "1", **env},
+            writable=(folder,),
+            network=True,
+            seconds=self._seconds,
+            confined=False,
+        )
+
+    def _file_job(self, output: str) -> Job:
+        name = "attempt.py" if self.expects == "code" else "attempt.txt"
+        placed = any(_ATTEMPT in part for part in self._argv)
+        return Job(
+            tuple(part.replace(_ATTEMPT, f"{{scratch}}/{name}") for part in self._argv),
+            files={name: output},
+            stdin="" if placed else output,
+            seconds=self._seconds,
+        )
+
+    def _judged(self, ran: Ran | str, attempt: Attempt | None = None) -> Feedback:
+        if isinstance(ran, str):
+            return self._feedback(None, f"The check {self._check!r} could not be started: {ran}")
+        halted = attempt.outcome.halted if attempt and attempt.outcome else None
+        note = f"Note: {halted}.\n" if halted else ""
+        said = truncate_text(
+            "\n".join(text.rstrip() for text in (ran.stdout, ran.stderr) if text.strip()), self._tokens
+        )
+        if ran.timed_out:
+            return self._feedback(False, f"{note}The check was stopped after {self._seconds:g} seconds.\n{said}")
+        if ran.exit_code in _NOT_RUN:
+            why = _NOT_RUN[ran.exit_code]
+            return self._feedback(None, f"{note}The check could not run: {why} (status {ran.exit_code}).\n{said}")
+        how = "was killed" if ran.exit_code is None else f"ended with status {ran.exit_code}"
+        return self._feedback(ran.exit_code == 0, f"{note}The check {how}.\n{said}", _share(ran))
+
+    def _feedback(self, passed: bool | None, text: str, score: float | None = None) -> Feedback:
+        return Feedback(passed, text.rstrip(), score, "command")
+
+
+def _place(attempt: Attempt) -> tuple[str, str]:
+    """The folder that the attempt changed, and what is wrong with it."""
+    folder = next((artifact.location for artifact in attempt.artifacts if artifact.kind == "git"), "")
+    if os.path.isdir(folder):
+        return folder, ""
+    return folder, f"its folder {folder} is gone" if folder else "it changed no workspace"
+
+
+def _share(ran: Ran) -> float | None:
+    """Passed tests among those that ran, by pytest's last line."""
+    found = _SUMMARY.findall(ran.stdout)
+    counts = {kind.rstrip("s"): int(n) for n, kind in _COUNT.findall(found[-1])} if found else {}
+    total = sum(counts.values())
+    return counts.get("passed", 0) / total if total else None

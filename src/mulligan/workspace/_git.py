@@ -1,0 +1,107 @@
+"""Runs git so that nothing of the user's fires or changes: no hooks, no signing, no prompts, an index of our own.
+
+It knows nothing of episodes. All calls block: callers put them in a thread.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from mulligan.core.errors import InvalidInput, MulliganError
+
+_QUIET = (
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.untrackedCache=false",
+    "core.splitIndex=false",
+    "core.sparseCheckout=false",
+    "core.safecrlf=false",
+    "core.trustctime=true",
+    "core.checkStat=default",
+    "core.logAllRefUpdates=false",
+    "core.quotePath=false",
+    "index.sparse=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "advice.addEmbeddedRepo=false",
+)
+_KEPT = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_EXEC_PATH")
+_NAME, _MAIL = "Mulligan", "mulligan@localhost"
+
+
+class GitFailed(MulliganError):
+    """git ended with an error; the message holds the command and what it said."""
+
+
+def environment() -> dict[str, str]:
+    """The user's environment without what would point git at another repository or index (as inside a hook)."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in _KEPT}
+
+
+@dataclass(frozen=True)
+class Git:
+    """A repository as one caller sees it: its git folder, the files, and the index to use for them."""
+
+    folder: str
+    tree: str | None = None
+    index: str | None = None
+
+    def __call__(self, *args: str, ok: tuple[int, ...] = (0,), env: Mapping[str, str] | None = None) -> str:
+        """What git prints. Raises `GitFailed` for a status that is not in `ok`."""
+        return self.raw(*args, ok=ok, env=env).decode("utf-8", "surrogateescape")
+
+    def raw(self, *args: str, ok: tuple[int, ...] = (0,), env: Mapping[str, str] | None = None) -> bytes:
+        where = ["--git-dir", self.folder, *(["--work-tree", self.tree] if self.tree else [])]
+        own = {"GIT_INDEX_FILE": self.index} if self.index else {}
+        return _run([*where, *args], self.tree or self.folder, {**own, **(env or {})}, ok)
+
+    def paths(self, *args: str) -> list[str]:
+        """The NUL-separated paths that git prints."""
+        return [path for path in self(*args).split("\0") if path]
+
+
+def inside(folder: str, *args: str) -> str:
+    """What git prints in this folder, whichever repository it belongs to."""
+    return _run(list(args), folder, {}, (0,)).decode("utf-8", "surrogateescape")
+
+
+def ask(folder: str, *args: str) -> str | None:
+    """What git says in this folder, whichever repository it belongs to; None when it refuses."""
+    try:
+        return inside(folder, *args).rstrip("\n")
+    except GitFailed:
+        return None
+
+
+def _run(args: list[str], cwd: str, env: Mapping[str, str], ok: tuple[int, ...]) -> bytes:
+    settings = [part for setting in _QUIET for part in ("-c", setting)]
+    ours = {
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "LC_ALL": "C",
+        "GIT_AUTHOR_NAME": _NAME,
+        "GIT_AUTHOR_EMAIL": _MAIL,
+        "GIT_COMMITTER_NAME": _NAME,
+        "GIT_COMMITTER_EMAIL": _MAIL,
+    }
+    try:
+        ran = subprocess.run(
+            ["git", *settings, *args],
+            cwd=cwd,
+            env={**environment(), **ours, **env},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+        )
+    except FileNotFoundError as error:
+        if not Path(cwd).is_dir():
+            raise GitFailed(f"There is no folder {cwd}.") from error
+        raise InvalidInput("git is not installed, or not on PATH: command-line agents need it.") from error
+    if ran.returncode not in ok:
+        said = ran.stderr.decode("utf-8", "replace").strip() or f"status {ran.returncode}"
+        raise GitFailed(f"git {' '.join(args)[:200]} failed in {cwd}: {said[-1000:]}")
+    return ran.stdout

@@ -1,0 +1,188 @@
+"""One episode's folder: brought to a state, saved as a state. All by plumbing with an index of our own.
+
+So what an agent does to `.git`, to the branch or to the index of its worktree neither misleads nor harms.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from mulligan.core.errors import MulliganError
+from mulligan.workspace._git import Git, GitFailed
+from mulligan.workspace._user import Print, UserTree, changes, excluding, fingerprint
+
+DIFF = 60_000
+"""Characters of a diff that are kept in the record."""
+
+
+@dataclass
+class GitPlace:
+    """A `Place`. `git` is the repository that keeps the history, with `root` as its files and a private index.
+
+    admin: the linked worktree's own git folder; None in place. links: folders of the user's, by their path in root.
+    kept: the user's tree as it was when this was opened; None when it is not watched.
+    """
+
+    root: str
+    prefix: str
+    git: Git
+    admin: str | None
+    refs: str
+    start: str
+    user: UserTree
+    links: dict[str, str]
+    max_file: int
+    watch_index: str
+    kept: Print | None = None
+
+    @property
+    def folder(self) -> str:
+        return os.path.join(self.root, self.prefix) if self.prefix else self.root
+
+    @property
+    def writable(self) -> tuple[str, ...]:
+        """The tree, and what git needs to commit in it: no ref or setting of the user's repository is among them."""
+        if self.admin is None:
+            return (self.root,)
+        return (self.root, self.admin, os.path.join(self.git.folder, "objects"))
+
+    async def reset(self, state: str, *, ignored: bool = False) -> None:
+        await asyncio.to_thread(self.bring, state, ignored)
+
+    async def save(self, trial: int, parent: str) -> tuple[str, tuple[str, ...]]:
+        return await asyncio.to_thread(self._save, trial, parent)
+
+    async def diff(self, state: str) -> str:
+        return await asyncio.to_thread(self._diff, state)
+
+    async def strayed(self) -> tuple[str, ...]:
+        return await asyncio.to_thread(self._strayed)
+
+    def watch(self) -> None:
+        """Remember the user's tree as it is now."""
+        self.kept = fingerprint(self.user, self.git.folder, self.watch_index, tuple(self.links))
+
+    def bring(self, state: str, ignored: bool = False) -> None:
+        """`reset`, blocking. A folder that git cannot mend is made anew, unless it is the user's own."""
+        try:
+            self._bring(state, ignored)
+        except (GitFailed, OSError):
+            if self.admin is None:
+                raise
+            remove(self.root)
+            Path(self.git.index or "").unlink(missing_ok=True)
+            self._bring(state, ignored)
+
+    def _bring(self, state: str, ignored: bool) -> None:
+        self._secure_root()
+        self.git("read-tree", "--reset", "-u", state)
+        self.git("clean", "-ffdq", *(["-x"] if ignored and self.admin else []))
+        os.makedirs(self.folder, exist_ok=True)
+        for name, target in self.links.items():
+            link = os.path.join(self.root, name)
+            parent = os.path.dirname(link)
+            if os.path.isdir(parent) and os.path.realpath(parent) == parent:
+                remove(link)
+                os.symlink(target, link)
+        self._show(state)
+
+    def _secure_root(self) -> None:
+        """Never follow a link that an agent put in the folder's place: git would clean what it points to."""
+        if self.admin and os.path.islink(self.root):
+            os.unlink(self.root)
+        os.makedirs(self.root, exist_ok=True)
+        if os.path.realpath(self.root) != self.root:
+            raise MulliganError(f"{self.root} leads elsewhere since it was made. Nothing more is done there.")
+
+    def _show(self, state: str) -> None:
+        """Make the agent's own view of git fit: a clean checkout of `state`, on no branch."""
+        if self.admin is None:
+            return
+        pointer = Path(self.root, ".git")
+        if pointer.is_symlink() or not pointer.is_file():
+            remove(str(pointer))
+        pointer.write_text(f"gitdir: {self.admin}\n")
+        os.makedirs(self.admin, exist_ok=True)
+        for entry in os.scandir(self.admin):
+            if entry.name not in ("commondir", "gitdir", "logs"):
+                remove(entry.path)
+        Path(self.admin, "commondir").write_text("../..\n")
+        Path(self.admin, "gitdir").write_text(f"{pointer}\n")
+        Path(self.admin, "HEAD").write_text(f"{state}\n")
+        shutil.copyfile(self.git.index or "", os.path.join(self.admin, "index"))
+
+    def _save(self, trial: int, parent: str) -> tuple[str, tuple[str, ...]]:
+        self._secure_root()
+        left, notes = self._unfit()
+        self.git("add", "-A", *excluding([*self.links, *left]))
+        tree = self.git("write-tree").strip()
+        sha = self.git("commit-tree", tree, "-p", parent, "-m", f"Trial {trial}").strip()
+        self.git("update-ref", f"{self.refs}/trial-{trial}", sha)
+        return sha, tuple(notes)
+
+    def _unfit(self) -> tuple[list[str], list[str]]:
+        """New or changed paths that no commit should or can hold, and why."""
+        left: list[str] = []
+        notes: list[str] = []
+        listed = self.git.paths("ls-files", "-z", "-m", "-o", "--exclude-standard", *excluding(list(self.links)))
+        for name in dict.fromkeys(listed):
+            why = self._why_not(name)
+            if why:
+                left.append(name.rstrip("/"))
+                notes.append(f"{_safe(name)} was not kept: {why}")
+        return left, notes
+
+    def _why_not(self, name: str) -> str | None:
+        path = os.path.join(self.root, name)
+        try:
+            about = os.lstat(path)
+        except OSError:
+            return None
+        if name.endswith("/"):
+            return "it is a git repository of its own"
+        if not stat.S_ISREG(about.st_mode):
+            return None
+        if about.st_size > self.max_file * 1_000_000:
+            return f"it has {about.st_size / 1e6:.0f} MB, more than {self.max_file}"
+        return None if os.access(path, os.R_OK) else "it cannot be read"
+
+    def _diff(self, state: str) -> str:
+        options = ("--no-color", "--no-ext-diff", "--no-textconv", "-M")
+        text = self.git.raw("diff", *options, self.start, state).decode("utf-8", "replace")
+        if len(text) <= DIFF:
+            return text
+        files = self.git.raw("diff", "--stat=100", *options, self.start, state).decode("utf-8", "replace")
+        cut = text[:DIFF].rpartition("\n")[0]
+        return f"{cut}\n[cut: {len(text)} characters; all of it: git diff {self.start} {state}]\n{files[-4000:]}"
+
+    def _strayed(self) -> tuple[str, ...]:
+        if self.kept is None:
+            return ()
+        now = fingerprint(self.user, self.git.folder, self.watch_index, tuple(self.links))
+        return tuple(_safe(name) for name in changes(self.user, self.git.folder, self.kept, now))
+
+
+def remove(path: str) -> None:
+    """Whatever is there, without following links; folders that were made unwritable are opened first."""
+    if os.path.islink(path) or not os.path.isdir(path):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+        return
+    for at, folders, _ in os.walk(path):
+        for name in ("", *folders):
+            inside = os.path.join(at, name)
+            if not os.path.islink(inside):
+                with contextlib.suppress(OSError):
+                    os.chmod(inside, 0o700)
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def _safe(name: str) -> str:
+    """A path that fits into a record, whatever bytes it has."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -1,0 +1,127 @@
+"""The user's own tree: what it is, a snapshot of it, and whether it changed. Nothing here writes to it.
+
+A snapshot adds objects to the repository and nothing else: the index is a private copy.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mulligan.core.errors import InvalidInput
+from mulligan.workspace._git import Git, ask
+
+
+@dataclass(frozen=True)
+class UserTree:
+    """top: the folder of the whole tree. prefix: the user's folder below it. common: its repository, None without."""
+
+    top: str
+    prefix: str = ""
+    common: str | None = None
+    own: str | None = None
+    """This tree's own git folder; not `common` when it is itself a linked worktree."""
+
+    @property
+    def folder(self) -> str:
+        return os.path.join(self.top, self.prefix) if self.prefix else self.top
+
+
+@dataclass(frozen=True)
+class Print:
+    """A fingerprint of the tree and its repository. `refs` without our own."""
+
+    tree: str
+    refs: dict[str, str]
+    rest: dict[str, str]
+
+
+def find(folder: str) -> UserTree:
+    """Raises `InvalidInput` for no folder, a bare repository, a merge in progress, or a repository git won't read."""
+    path = os.path.realpath(folder)
+    if not os.path.isdir(path):
+        raise InvalidInput(f"The workspace {folder} is no folder.")
+    inside = ask(path, "rev-parse", "--is-inside-work-tree")
+    if inside == "false":
+        raise InvalidInput(f"{path} is a bare repository or a .git folder: give a folder with its files checked out.")
+    if inside is None:
+        above = next((p for p in (Path(path), *Path(path).parents) if (p / ".git").exists()), None)
+        if above:
+            raise InvalidInput(
+                f"git cannot read the repository at {above}. Run `git status` there to see why "
+                "(another owner? see `git help config`, safe.directory), or use mode copy."
+            )
+        return UserTree(path)
+    top = os.path.realpath(ask(path, "rev-parse", "--show-toplevel") or path)
+    own = ask(path, "rev-parse", "--absolute-git-dir")
+    common = os.path.realpath(os.path.join(path, ask(path, "rev-parse", "--git-common-dir") or ".git"))
+    prefix = os.path.relpath(path, top)
+    return UserTree(top, "" if prefix == "." else prefix, common, own)
+
+
+def excluding(names: Sequence[str]) -> list[str]:
+    """The pathspec for everything but these paths from the top."""
+    return ["--", ".", *(f":(top,exclude,literal){name}" for name in names)]
+
+
+def snapshot(user: UserTree, repository: str, index: str, leave: Sequence[str]) -> str:
+    """The tree of all tracked and untracked (not ignored) files as they are now, `leave` excepted.
+
+    `index` is a file of ours: seeded from the user's own, so that unchanged files are not read again.
+    """
+    theirs = os.path.join(user.own, "index") if user.own else ""
+    if not os.path.exists(index) and os.path.exists(theirs):
+        shutil.copyfile(theirs, index)
+    git = Git(user.own or repository, user.top, index)
+    if unmerged := git.paths("ls-files", "-u", "-z"):
+        files = sorted({line.split("\t", 1)[-1] for line in unmerged})
+        raise InvalidInput(f"A merge is not finished in {user.top}: {', '.join(files[:5])}. Finish or abort it first.")
+    git("add", "-A", *excluding(leave))
+    return git("write-tree").strip()
+
+
+def gitlinks(git: Git, tree: str) -> list[str]:
+    """Submodules and repositories inside the tree, which a worktree would show as empty folders."""
+    return [line.split("\t", 1)[1] for line in git.paths("ls-tree", "-r", "-z", tree) if line.startswith("160000")]
+
+
+def fingerprint(user: UserTree, repository: str, index: str, leave: Sequence[str]) -> Print:
+    tree = snapshot(user, repository, index, leave)
+    if not user.common or not user.own:
+        return Print(tree, {}, {})
+    git = Git(user.own)
+    lines = git("for-each-ref", "--format=%(refname) %(objectname)").splitlines()
+    refs = dict(line.split(" ", 1) for line in lines if not line.startswith("refs/mulligan/"))
+    staged = Git(user.own, user.top).raw("ls-files", "-s", "-z")
+    rest = {
+        "HEAD": Path(user.own, "HEAD").read_text(),
+        "what is staged": _hash(staged),
+        "config": _hash(_read(Path(user.common, "config"))),
+        "hooks": _hash(*(p.name.encode() + _read(p) for p in sorted(Path(user.common, "hooks").glob("*")))),
+    }
+    return Print(tree, refs, rest)
+
+
+def changes(user: UserTree, repository: str, before: Print, after: Print) -> tuple[str, ...]:
+    """Files, refs and parts of the repository that differ. A new ref is no harm and is not named."""
+    git = Git(user.own or repository)
+    files = git.paths("diff-tree", "-r", "-z", "--name-only", before.tree, after.tree)
+    moved = {name: sha for name, sha in before.refs.items() if after.refs.get(name) != sha}
+    refs = [f"{name} (was {sha[:12]})" for name, sha in moved.items()]
+    rest = [f"the repository's {name}" for name, value in before.rest.items() if after.rest.get(name) != value]
+    return (*files, *refs, *rest)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def _hash(*parts: bytes) -> str:
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()

@@ -1,0 +1,110 @@
+"""Hands the result over: as a branch, as a patch file, or in the user's tree. Nothing is ever overwritten."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Literal
+
+from mulligan.core.errors import InvalidInput
+from mulligan.core.records import Episode
+from mulligan.workspace._git import Git, GitFailed, inside
+from mulligan.workspace.git_workspace import GitWorkspace
+
+As = Literal["branch", "patch", "in_place"]
+
+
+async def deliver(workspace: GitWorkspace, episode: Episode, as_: As = "branch", file: str | None = None) -> str:
+    """The best trial's state, and a sentence that says what was done with it.
+
+    branch: `mulligan/<run>`: your commit, your uncommitted work if there was any, and one commit with the change.
+    patch: `file`, or `mulligan-<run>.patch` in the current folder; it applies to the tree as it was found.
+    in_place: the change is applied to the user's files, all of it or nothing; they may have changed meanwhile.
+
+    Raises `InvalidInput` when there is no trial with a state, or the change does not fit any more.
+    """
+    if workspace.mode != "in_place":
+        return await asyncio.to_thread(_deliver, workspace, episode, as_, file)
+    place = await workspace.open(episode)
+    state, what = _best(episode)
+    if as_ != "in_place":
+        said = await asyncio.to_thread(_deliver, workspace, episode, as_, file)
+        await place.reset(place.start)
+        return said
+    await place.reset(state)
+    return f"Your files in {place.folder} hold {what}, uncommitted."
+
+
+def _deliver(workspace: GitWorkspace, episode: Episode, as_: As, file: str | None) -> str:
+    state, what = _best(episode)
+    user, git = workspace.history(episode)
+    start = workspace.start(episode, git)
+    if start is None:
+        raise InvalidInput(f"The states of episode {episode.id} are not in {git.folder} any more.")
+    name = episode.run or episode.id
+    if as_ == "branch" and workspace.mode != "copy":
+        branch = _branch(git, name, _commit(git, start, state, episode, what))
+        return f"The branch {branch} holds {what}. Your tree is as it was: see it with git diff HEAD...{branch}"
+    patch = git.raw("diff", "--binary", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv", start, state)
+    if as_ == "in_place":
+        _apply(workspace, user.top, patch, name)
+        return f"Your files in {user.top} now hold {what}, uncommitted."
+    path = _write(Path(file) if file else Path.cwd() / f"mulligan-{name}.patch", patch)
+    return f"{path} holds {what}. Apply it in {user.top} with: git apply {path}"
+
+
+def _best(episode: Episode) -> tuple[str, str]:
+    """The state to hand over, and what it is."""
+    best = episode.best
+    for artifact in best.attempt.artifacts if best else ():
+        if best and artifact.kind == "git":
+            return artifact.ref, f"trial {best.number}" + ("" if episode.solved else " (the best, though not solved)")
+    raise InvalidInput(f"Episode {episode.id} has no trial whose state could be handed over.")
+
+
+def _commit(git: Git, start: str, state: str, episode: Episode, what: str) -> str:
+    """One commit with the whole change, on the user's commit or on the snapshot of their uncommitted work."""
+    above = git("rev-parse", "-q", "--verify", f"{start}^", ok=(0, 1, 128)).strip()
+    same = above and git("rev-parse", f"{above}^{{tree}}") == git("rev-parse", f"{start}^{{tree}}")
+    title = (episode.task.prompt.strip().splitlines() or ["Change"])[0][:70]
+    said = f"{title}\n\nMulligan, episode {episode.id}, {what}."
+    return git("commit-tree", f"{state}^{{tree}}", "-p", above if same else start, "-m", said).strip()
+
+
+def _branch(git: Git, name: str, commit: str) -> str:
+    """A new branch; the next number when there is one of that name."""
+    nothing = "0" * len(commit)
+    bases = (f"mulligan/{name}", f"mulligan-{name}")
+    for branch in (f"{base}{f'-{n}' if n > 1 else ''}" for base in bases for n in range(1, 100)):
+        try:
+            git("update-ref", f"refs/heads/{branch}", commit, nothing)
+        except GitFailed:
+            continue
+        return branch
+    raise InvalidInput(f"No branch name is free: mulligan/{name} to mulligan/{name}-99 are there already.")
+
+
+def _apply(workspace: GitWorkspace, top: str, patch: bytes, name: str) -> None:
+    if not patch:
+        return
+    kept = _write(Path(workspace.data, f"mulligan-{name}.patch"), patch)
+    try:
+        inside(top, "apply", str(kept))
+    except GitFailed as error:
+        raise InvalidInput(
+            f"Your files in {top} changed meanwhile, and the result does not fit: {error}. It is kept in {kept}."
+        ) from error
+    kept.unlink()
+
+
+def _write(path: Path, patch: bytes) -> Path:
+    """A new file; the next number when there is one of that name."""
+    for n in range(1, 1000):
+        to = path if n == 1 else path.with_stem(f"{path.stem}-{n}")
+        try:
+            with open(to, "xb") as out:
+                out.write(patch)
+        except FileExistsError:
+            continue
+        return to
+    raise InvalidInput(f"{path} and its numbered names are all taken.")

@@ -1,0 +1,254 @@
+"""Makes each episode's place: a git worktree, a copy, or the user's own folder. Remade from its commits after a crash.
+
+Data of an episode, in a folder of its own: the index, the lock, for a copy the private history, and the working folder.
+It knows nothing of agents or checks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Literal
+
+from mulligan.core.errors import InvalidInput, MulliganError
+from mulligan.core.records import Episode
+from mulligan.workspace._git import Git
+from mulligan.workspace._place import GitPlace, remove
+from mulligan.workspace._user import UserTree, find, gitlinks, snapshot
+
+Mode = Literal["worktree", "copy", "in_place"]
+
+
+class GitWorkspace:
+    """A `Workspace`.
+
+    folder: the user's folder; below the top of a repository, the whole repository is taken along.
+    mode: "worktree" begins with a snapshot of the user's tree, uncommitted and untracked (not ignored) work included;
+    "copy" copies all files, ignored ones too, so it serves folders without git and submodules; "in_place" works in the
+    user's own folder, which must be clean, and puts it back to its state between trials.
+    data: where worktrees and histories are kept; None is `$MULLIGAN_HOME/workspaces` or the user's data folder.
+    link: ignored folders of the user's that are linked into a worktree or copy when there are any, because most
+    checks cannot run without them. Where writes are not confined, an agent can write through such a link.
+    max_file: MB above which a new or changed file is not kept in a trial's state.
+    watch: stop when the user's tree or repository changes during a trial. Turn it off to work there yourself meanwhile.
+    """
+
+    def __init__(
+        self,
+        *,
+        folder: str = ".",
+        mode: Mode = "worktree",
+        data: str | None = None,
+        link: Sequence[str] = (".venv", "node_modules"),
+        max_file: int = 20,
+        watch: bool = True,
+    ) -> None:
+        if mode not in ("worktree", "copy", "in_place"):
+            raise InvalidInput(f"The workspace's mode is worktree, copy or in_place, not {mode!r}.")
+        for name in link:
+            if os.path.isabs(name) or ".." in Path(name).parts or not name.strip("/."):
+                raise InvalidInput(f"link takes paths inside the workspace, such as .venv, not {name!r}.")
+        for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
+            if name in os.environ:
+                raise InvalidInput(f"{name} is set, as in a git hook: agents would work there. Unset it first.")
+        self.folder = os.path.realpath(folder)
+        self.mode: Mode = mode
+        self.data = os.path.realpath(data or os.path.join(_home(), "workspaces"))
+        self._link = tuple(name.rstrip("/") for name in link)
+        self._max_file = max_file
+        self._watch = watch
+        self._places: dict[str, GitPlace] = {}
+        self._locks: dict[str, IO[str]] = {}
+
+    async def open(self, episode: Episode) -> GitPlace:
+        if episode.id not in self._places:
+            self._places[episode.id] = await asyncio.to_thread(self._open, episode)
+        return self._places[episode.id]
+
+    async def close(self, episode: Episode) -> None:
+        if place := self._places.pop(episode.id, None):
+            await asyncio.to_thread(_close, self._of(episode), place)
+        if lock := self._locks.pop(episode.id, None):
+            lock.close()
+
+    def history(self, episode: Episode) -> tuple[UserTree, Git]:
+        """The user's tree, and the repository that holds the episode's states. Needs no open place."""
+        user = find(self.folder)
+        if self.mode == "copy":
+            return user, Git(str(self._of(episode) / "history.git"))
+        if user.common is None:
+            what = "Mode copy works without one." if self.mode == "worktree" else "Run `git init` and commit first."
+            raise InvalidInput(f"{self.folder} is in no git repository, and mode {self.mode} needs one. {what}")
+        return user, Git(user.common)
+
+    def start(self, episode: Episode, git: Git) -> str | None:
+        """The recorded first state, this episode's or the one's that it was forked from."""
+        for name in filter(None, (episode.id, episode.forked_from)):
+            if sha := git("rev-parse", "-q", "--verify", f"{_refs(name)}/start^{{commit}}", ok=(0, 1)).strip():
+                return sha
+        return None
+
+    def _of(self, episode: Episode) -> Path:
+        return Path(self.data, episode.id)
+
+    def _open(self, episode: Episode) -> GitPlace:
+        refs = _refs(episode.id)
+        own = self._of(episode)
+        own.mkdir(parents=True, exist_ok=True)
+        self._lock(episode, own)
+        user, git = self.history(episode)
+        if self.mode == "copy" and not os.path.isdir(git.folder):
+            os.makedirs(git.folder)
+            git("init", "-q", "--bare")
+        start = self.start(episode, git)
+        first = start is None
+        links = self._links(user)
+        root = user.top if self.mode == "in_place" else str(own / f"{Path(user.top).name or 'root'}-{episode.id}")
+        full = Git(git.folder, root, str(own / "index"))
+        if start is None:
+            start = self._begin(user, full, own, links)
+        git("update-ref", f"{refs}/start", start)
+        admin = None if self.mode == "in_place" else self._worktree(git, root, start)
+        tracked = set(git.paths("ls-tree", "-r", "-z", "--name-only", start, "--", *links)) if links else set[str]()
+        links = {name: target for name, target in links.items() if not any(_below(path, name) for path in tracked)}
+        place = GitPlace(
+            root, user.prefix, full, admin, refs, start, user, links, self._max_file, str(own / "watch.index")
+        )
+        if self.mode == "copy" and first:
+            place.start = self._fill(user, place)
+        place.bring(_newest(episode) or place.start)
+        if self._watch and self.mode != "in_place":
+            place.watch()
+        return place
+
+    def _begin(self, user: UserTree, git: Git, own: Path, links: dict[str, str]) -> str:
+        """The first state: the user's tree as it is now; for a copy an empty one, filled when the folder is there."""
+        if self.mode == "copy":
+            tree = git("mktree", "--missing").strip()
+            return git("commit-tree", tree, "-m", "Nothing yet").strip()
+        if self.mode == "in_place" and Git(user.own or "", user.top)("status", "--porcelain").strip():
+            raise InvalidInput(
+                f"{user.top} has uncommitted work, and working in place resets the folder between trials. "
+                "Commit or stash it first, or leave out in place: a worktree begins with your uncommitted work."
+            )
+        tree = snapshot(user, git.folder, str(own / "snapshot.index"), tuple(links))
+        (own / "snapshot.index").unlink(missing_ok=True)
+        if self.mode == "worktree" and (inner := gitlinks(git, tree)):
+            raise InvalidInput(
+                f"{user.top} holds submodules or repositories of their own ({', '.join(inner[:3])}), which a worktree "
+                "shows as empty folders. Use mode copy, which takes their files along."
+            )
+        head = Git(user.own or "")("rev-parse", "-q", "--verify", "HEAD", ok=(0, 1)).strip()
+        parent = ("-p", head) if head else ()
+        return git("commit-tree", tree, *parent, "-m", "Your tree as mulligan found it").strip()
+
+    def _worktree(self, git: Git, root: str, start: str) -> str:
+        """The git folder of the worktree at `root`, made if need be."""
+        admin = os.path.join(git.folder, "worktrees", Path(root).name)
+        if not os.path.isdir(root):
+            remove(admin)
+            git("worktree", "add", "--detach", "--no-checkout", "--force", root, start)
+            if not os.path.isdir(admin):
+                raise MulliganError(f"git keeps the worktree {root} elsewhere than in {admin}: is your git newer?")
+        return admin
+
+    def _fill(self, user: UserTree, place: GitPlace) -> str:
+        """Copy the user's files in, and keep them as the first state."""
+
+        def skip(at: str, names: list[str]) -> list[str]:
+            paths = {name: os.path.join(at, name) for name in names}
+            inside = {name: os.path.relpath(path, user.top) for name, path in paths.items()}
+            return [
+                name
+                for name, path in paths.items()
+                if name == ".git" or inside[name] in place.links or path == self.data or not _copied(path)
+            ]
+
+        shutil.copytree(user.top, place.root, symlinks=True, ignore=skip, dirs_exist_ok=True)
+        place.git("add", "-A", "--", ".")
+        tree = place.git("write-tree").strip()
+        sha = place.git("commit-tree", tree, "-m", "Your folder as mulligan found it").strip()
+        place.git("update-ref", f"{place.refs}/start", sha)
+        return sha
+
+    def _links(self, user: UserTree) -> dict[str, str]:
+        if self.mode == "in_place":
+            return {}
+        names = {name for base in {"", user.prefix} for name in (os.path.join(base, n) for n in self._link)}
+        return {name: path for name in sorted(names) if os.path.isdir(path := os.path.join(user.top, name))}
+
+    def _lock(self, episode: Episode, own: Path) -> None:
+        """Held while the place is open, so that a sweep knows who is alive, and two processes never share one."""
+        lock = open(own / "lock", "w")  # noqa: SIM115 - held until close
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            lock.close()
+            raise InvalidInput(f"Another process works on {episode.id} in {own}: wait for it or end it.") from error
+        self._locks[episode.id] = lock
+
+
+def sweep(data: str | None = None) -> list[str]:
+    """Removes working folders that no living process has open, and says which. Their states stay."""
+    gone: list[str] = []
+    top = Path(data or os.path.join(_home(), "workspaces"))
+    for own in sorted(top.iterdir()) if top.is_dir() else ():
+        try:
+            with open(own / "lock") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                gone.extend(_clear(own))
+        except OSError:
+            continue
+    return gone
+
+
+def _close(own: Path, place: GitPlace) -> None:
+    if place.admin:
+        _clear(own)
+
+
+def _clear(own: Path) -> list[str]:
+    """Remove the working folders in an episode's data, and with the last of it the data; a copy's history stays."""
+    gone: list[str] = []
+    for folder in [path for path in own.iterdir() if path.is_dir() and path.name.endswith(f"-{own.name}")]:
+        pointer = folder / ".git"
+        said = pointer.read_text() if pointer.is_file() and not pointer.is_symlink() else ""
+        admin = Path(said.removeprefix("gitdir: ").strip() or "/nowhere")
+        remove(str(folder))
+        if admin.parent.name == "worktrees" and admin.name == folder.name:
+            remove(str(admin))
+        gone.append(str(folder))
+    if not (own / "history.git").exists():
+        remove(str(own))
+    return gone
+
+
+def _newest(episode: Episode) -> str | None:
+    artifacts = episode.trials[-1].attempt.artifacts if episode.trials else ()
+    return next((artifact.ref for artifact in artifacts if artifact.kind == "git"), None)
+
+
+def _refs(episode: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+)*", episode):
+        raise InvalidInput(f"An episode's id names a folder and a git ref; {episode!r} cannot.")
+    return f"refs/mulligan/{episode}"
+
+
+def _below(path: str, name: str) -> bool:
+    return path == name or path.startswith(f"{name}/")
+
+
+def _copied(path: str) -> bool:
+    """Files, links and folders; not sockets, pipes or devices."""
+    return os.path.islink(path) or os.path.isfile(path) or os.path.isdir(path)
+
+
+def _home() -> str:
+    given = os.environ.get("MULLIGAN_HOME")
+    base = os.environ.get("XDG_DATA_HOME") or os.path.join(os.path.expanduser("~"), ".local", "share")
+    return given or os.path.join(base, "mulligan")
