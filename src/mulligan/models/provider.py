@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mulligan.models.wire import Mode
 
 log = logging.getLogger("mulligan.models")
-_CAN_GO = ("temperature", "seed", "stop")
+_CAN_GO = {"temperature": "temperature", "seed": "seed", "stop_sequences": "stop"}
 
 
 class ProviderModel:
@@ -55,6 +55,8 @@ class ProviderModel:
         self._loading = threading.Lock()
         self._loaded: PydanticModel | None = None
         self._dropped: set[str] = set()
+        # Servers that copy OpenAI's format know `max_tokens`; only OpenAI's own newer models want another name for it.
+        self._old_name = provider in ("alibaba", "ollama") or (provider == "openai" and access.base_url is not None)
         self._refused: set[Mode] = set()
 
     def load(self) -> PydanticModel:
@@ -102,8 +104,10 @@ class ProviderModel:
 
         model, seconds = self.load(), self._settings.timeout
         ask = wire.parameters(question.schema, mode)
-        messages = model.prepare_messages(wire.spoken(question), ask)
-        knobs = wire.knobs(sampling, model, self._dropped, seconds)
+        messages = wire.spoken(question)  # sent as they are: what the journal holds is what the model was told
+        knobs = wire.knobs(sampling, model, self._dropped, seconds, old_name=self._old_name)
+        if sampling.temperature is not None and "temperature" not in knobs:
+            self._drop("temperature", "it samples in its own way")
         async with slot(self._provider, self._settings.parallel):
             try:
                 async with asyncio.timeout(seconds):
@@ -118,12 +122,13 @@ class ProviderModel:
         if not failure.rejected:
             return False
         said = failure.said.lower()
-        sent = {"temperature": sampling.temperature, "seed": sampling.seed, "stop": sampling.stop or None}
-        for name in _CAN_GO:
-            knob = "stop_sequences" if name == "stop" else name
-            if name in said and sent[name] is not None and knob not in self._dropped:
-                self._dropped.add(knob)
-                log.warning("%s refuses the setting %s, going on without it: %s", self.name, name, failure.said)
+        if "max_tokens" in said and sampling.max_tokens is not None and self._old_name:
+            self._old_name = False
+            return True
+        sent = {"temperature": sampling.temperature, "seed": sampling.seed, "stop_sequences": sampling.stop or None}
+        for knob, word in _CAN_GO.items():
+            if word in said and sent[knob] is not None and knob not in self._dropped:
+                self._drop(knob, failure.said)
                 return True
         formats = ("response_format", "json", "schema", "tool", "structured", "output")
         if question.schema is not None and mode != "prompted" and any(word in said for word in formats):
@@ -131,6 +136,11 @@ class ProviderModel:
             log.warning("%s takes no %s JSON, asking in another way: %s", self.name, mode, failure.said)
             return True
         return False
+
+    def _drop(self, knob: str, why: str) -> None:
+        if knob not in self._dropped:
+            self._dropped.add(knob)
+            log.warning("%s takes no %s, going on without: %s", self.name, knob.replace("_", " "), why)
 
     def _answer(self, response: ModelResponse, question: Question, sampling: Sampling) -> Answer:
         from mulligan.models.wire import heard

@@ -106,6 +106,8 @@ def access(name: str, model: str, settings: CallSettings) -> Access:
             f"run  pip install 'pydantic-ai-slim[{provider.extra}]'"
         )
     told = settings.base_url or _first(provider.url)[1]
+    if told and urlsplit(told).hostname == "api.openai.com":
+        told = None  # its own server needs no telling, and speaks more than the format that others copy
     variable, key = _first((settings.key,) if settings.key else provider.keys)
     if key is None and not provider.keyless and not (told and provider is _OPENAI and not settings.key):
         wanted = settings.key or " or ".join(provider.keys)

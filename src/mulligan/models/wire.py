@@ -91,11 +91,19 @@ def parameters(schema: Json, mode: Mode) -> ModelRequestParameters:
     )
 
 
-def knobs(sampling: Sampling, model: Model, dropped: Collection[str], timeout: float) -> ModelSettings:
-    """What this model can be told of the sampling, and that we alone retry."""
+def knobs(
+    sampling: Sampling, model: Model, dropped: Collection[str], timeout: float, *, old_name: bool
+) -> ModelSettings:
+    """What this model can be told of the sampling, and that we alone retry.
+
+    old_name: `max_tokens` goes out under that name, not as OpenAI's `max_completion_tokens`, which a server that
+    copies an older format would pass over without a word.
+    """
+    most = sampling.max_tokens
     wanted: dict[str, Any] = {
         "temperature": None if _samples_itself(model.profile) else sampling.temperature,
-        "max_tokens": sampling.max_tokens,
+        "max_tokens": None if old_name else most,
+        "extra_body": {"max_tokens": most} if old_name and most is not None else None,
         "seed": sampling.seed,
         "stop_sequences": list(sampling.stop) or None,
         "timeout": timeout,

@@ -1,0 +1,278 @@
+"""A provider on loopback, for tests: answers in the formats of OpenAI, Anthropic and DashScope, or misbehaves to order.
+
+    python tests/support/provider_server.py --port 0 --answers FILE        prints the port
+
+FILE holds a JSON list. An entry is what happens to one request: a text (the answer), or an object with one of
+    answer: TEXT or JSON     with finish (stop, length, content_filter), usage ([input, output] or null), delay in s
+    status: 429, ...         with body and headers
+    drop, hang, malformed    true: closes the connection; never answers; sends half of a JSON body
+    drip: SECONDS            the answer `x`, one byte at a time, each after so many seconds
+and, with any of them, `when: TEXT`: then it is for every request whose text holds TEXT, and is never used up. A request
+that matches none takes the next entry without `when`. GET /_log gives the requests so far, PUT /_script a new list.
+It knows nothing of Mulligan. Standard library only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+Entry = dict[str, Any]
+LONGEST_HANG = 60.0
+
+
+@dataclass
+class Received:
+    """One request as it came in; `path` without the query."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: Any
+
+    @property
+    def text(self) -> str:
+        return json.dumps(self.body, ensure_ascii=False)
+
+
+@dataclass
+class Script:
+    """What is to happen, what has happened, and how many requests were in flight at most."""
+
+    entries: list[Entry] = field(default_factory=list[Entry])
+    received: list[Received] = field(default_factory=list[Received])
+    now: int = 0
+    most: int = 0
+
+    def load(self, answers: list[Any]) -> None:
+        self.entries = [{"answer": entry} if isinstance(entry, str) else dict(entry) for entry in answers]
+        self.received.clear()
+        self.now = self.most = 0
+
+    def take(self, request: Received) -> Entry:
+        for entry in self.entries:
+            if "when" in entry and entry["when"] in request.text:
+                return entry
+        for number, entry in enumerate(self.entries):
+            if "when" not in entry:
+                return self.entries.pop(number)
+        return {"status": 400, "body": {"error": {"message": "the script of this server has no more answers"}}}
+
+
+class ProviderServer:
+    """Listens on 127.0.0.1 while it is entered; `port` is the one it got."""
+
+    def __init__(self, answers: list[Any], port: int = 0) -> None:
+        self.port = port
+        self.script = Script()
+        self.script.load(answers)
+        self._server: asyncio.Server | None = None
+
+    async def __aenter__(self) -> ProviderServer:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._server is not None
+        self._server.close()
+
+    async def forever(self) -> None:
+        assert self._server is not None
+        await self._server.serve_forever()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            request = await _read(reader)
+            if request is None:
+                return
+            if request.path.startswith("/_"):
+                await _reply(writer, 200, self._control(request))
+                return
+            self.script.received.append(request)
+            self.script.now += 1
+            self.script.most = max(self.script.most, self.script.now)
+            try:
+                await self._play(self.script.take(request), request, reader, writer)
+            finally:
+                self.script.now -= 1
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+
+    def _control(self, request: Received) -> Any:
+        if request.path == "/_script":
+            self.script.load(request.body)
+        seen = [{"path": r.path, "headers": r.headers, "body": r.body} for r in self.script.received]
+        return {"requests": seen, "most": self.script.most}
+
+    async def _play(
+        self, entry: Entry, request: Received, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        await asyncio.sleep(entry.get("delay", 0))
+        if entry.get("drop"):
+            writer.transport.abort()
+        elif entry.get("hang"):
+            async with asyncio.timeout(LONGEST_HANG):
+                await reader.read()  # returns when the other side gives up
+        elif entry.get("malformed"):
+            await _reply(writer, 200, '{"choices": [{"mess')
+        elif "drip" in entry:
+            await _drip(writer, json.dumps(answer(request, {"answer": "x"})).encode(), entry["drip"])
+        elif "status" in entry:
+            await _reply(writer, entry["status"], entry.get("body", {}), entry.get("headers", {}))
+        else:
+            body = answer(request, entry)
+            if request.body.get("stream") and request.path.endswith("/messages"):
+                await _reply(writer, 200, _events(body), {"Content-Type": "text/event-stream"})
+            else:
+                await _reply(writer, 200, body)
+
+
+def answer(request: Received, entry: Entry) -> Any:
+    """The body of a good answer, in the format that the path asks for."""
+    given = entry["answer"]
+    text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+    counted = entry.get("usage", [len(request.text.split()), len(text.split())])
+    usage = counted or [0, 0]
+    tools = request.body.get("tools")
+    tool: Any = tools[0] if tools else None
+    finish, model = entry.get("finish", "stop"), entry.get("model", request.body.get("model", ""))
+    if request.path.endswith("/messages"):
+        return _anthropic(text, given if tool else None, tool, usage, finish, model)
+    if request.path.endswith("/responses"):
+        return _responses(text, usage, model)
+    called = bool(tool) and not isinstance(given, str)
+    message: Entry = {"role": "assistant", "content": None if called else text}
+    if called:
+        function: Entry = {"name": tool["function"]["name"], "arguments": text}
+        message["tool_calls"] = [{"id": "call-1", "type": "function", "function": function}]
+    choice = {"index": 0, "finish_reason": "tool_calls" if called else finish, "message": message}
+    return {
+        "id": "chat-1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": model,
+        "choices": [choice],
+        "usage": None
+        if counted is None
+        else {"prompt_tokens": usage[0], "completion_tokens": usage[1], "total_tokens": sum(usage)},
+    }
+
+
+def _anthropic(text: str, given: Any, tool: Any, usage: list[int], finish: str, model: str) -> Any:
+    called = bool(tool) and not isinstance(given, str)
+    block: Entry = {"type": "text", "text": text}
+    if called:
+        block = {"type": "tool_use", "id": "call-1", "name": tool["name"], "input": given}
+    reasons = {"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal"}
+    return {
+        "id": "message-1",
+        "type": "message",
+        "role": "assistant",
+        "model": model,
+        "content": [block],
+        "stop_reason": "tool_use" if called else reasons[finish],
+        "stop_sequence": None,
+        "usage": {"input_tokens": usage[0], "output_tokens": usage[1]},
+    }
+
+
+def _events(message: Any) -> str:
+    """Anthropic's message as the events of a stream, which its SDK asks for when an answer may be long."""
+    block, empty, delta = message["content"][0], Entry(), Entry()
+    if block["type"] == "tool_use":
+        empty, delta = {**block, "input": Entry()}, {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
+    else:
+        empty, delta = {**block, "text": ""}, {"type": "text_delta", "text": block["text"]}
+    end = {"stop_reason": message["stop_reason"], "stop_sequence": None}
+    events: list[Entry] = [
+        {"type": "message_start", "message": {**message, "content": [], "stop_reason": None}},
+        {"type": "content_block_start", "index": 0, "content_block": empty},
+        {"type": "content_block_delta", "index": 0, "delta": delta},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": end, "usage": message["usage"]},
+        {"type": "message_stop"},
+    ]
+    return "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
+
+
+def _responses(text: str, usage: list[int], model: str) -> Any:
+    content: list[Entry] = [{"type": "output_text", "text": text, "annotations": []}]
+    message: Entry = {
+        "type": "message",
+        "id": "message-1",
+        "role": "assistant",
+        "status": "completed",
+        "content": content,
+    }
+    return {
+        "id": "response-1",
+        "object": "response",
+        "created_at": 1,
+        "status": "completed",
+        "model": model,
+        "output": [message],
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+        "usage": {
+            "input_tokens": usage[0],
+            "output_tokens": usage[1],
+            "total_tokens": sum(usage),
+            "input_tokens_details": {"cached_tokens": 0},
+            "output_tokens_details": {"reasoning_tokens": 0},
+        },
+    }
+
+
+async def _read(reader: asyncio.StreamReader) -> Received | None:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+    first, *lines = head.rstrip().split("\r\n")
+    method, target, _ = first.split(" ", 2)
+    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    raw = await reader.readexactly(int(headers.get("content-length", "0")))
+    return Received(method, urlsplit(target).path, headers, json.loads(raw) if raw else {})
+
+
+async def _reply(writer: asyncio.StreamWriter, status: int, body: Any, headers: dict[str, str] | None = None) -> None:
+    data = (body if isinstance(body, str) else json.dumps(body)).encode()
+    writer.write(_head(status, len(data), headers or {}) + data)
+    await writer.drain()
+
+
+async def _drip(writer: asyncio.StreamWriter, data: bytes, seconds: float) -> None:
+    writer.write(_head(200, len(data), {}))
+    for number in range(len(data)):
+        writer.write(data[number : number + 1])
+        await writer.drain()
+        await asyncio.sleep(seconds)
+
+
+def _head(status: int, length: int, headers: dict[str, str]) -> bytes:
+    said = {"Content-Type": "application/json", "Connection": "close", **headers, "Content-Length": str(length)}
+    lines = [f"HTTP/1.1 {status} Status", *(f"{name}: {value}" for name, value in said.items()), "", ""]
+    return "\r\n".join(lines).encode()
+
+
+async def main() -> None:
+    parser = argparse.ArgumentParser(description="A provider on loopback, for tests.")
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--answers", help="a file with a JSON list")
+    given = parser.parse_args()
+    answers: list[Any] = []
+    if given.answers:
+        with open(given.answers, encoding="utf-8") as file:  # noqa: ASYNC230 (before anything is served)
+            answers = json.load(file)
+    async with ProviderServer(answers, given.port) as server:
+        print(server.port, flush=True)
+        await server.forever()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
