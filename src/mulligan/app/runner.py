@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import secrets
-import socket
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from mulligan.app.compose import Composition, Drive, Parts, changed, compose
 from mulligan.app.recipe import Recipe
 from mulligan.core.episode import RESUMABLE, Event, Resumed, advance
 from mulligan.core.errors import InvalidInput, JournalDiverged, LeaseLost
 from mulligan.core.journal import StoredJournal
+from mulligan.core.limits import Limits
 from mulligan.core.loop import Meter, drive
 from mulligan.core.protocols import Lease, Observer, Store
 from mulligan.core.records import Episode, Plan, Task
+from mulligan.store.leases import owner
 
 LEASE_SECONDS = 30.0
+
+OnStart: TypeAlias = Callable[[Episode, Limits], None]
+"""Is told of each episode and its limits as it is begun or gone on with, before anything is asked of a model."""
 
 log = logging.getLogger("mulligan")
 
@@ -34,6 +38,7 @@ class Runner:
     recipe: Recipe
     parts: Parts
     observers: Sequence[Observer] = ()
+    on_start: OnStart | None = None
     agent: str = ""
 
     async def run(self, task: Task) -> Episode:
@@ -97,8 +102,11 @@ class Runner:
                 nonlocal seq
                 await self.store.append(lease, seq, event)
                 seq += 1
-                self._tell(after, event)
+                for observer in self.observers:
+                    _tell(observer, after, event)
 
+            if self.on_start:
+                _tell(self.on_start, episode, self.recipe.limits)
             if episode.stop and episode.stop.reason in RESUMABLE:
                 event = Resumed()
                 episode = advance(episode, event)
@@ -108,18 +116,10 @@ class Runner:
             parts = compose(self.recipe, self.parts, Drive(journal, meter, episode.usage, seed=episode.head.seed))
             return await drive(episode, parts.roles, self.recipe.limits, keep, meter)
 
-    def _tell(self, episode: Episode, event: Event) -> None:
-        for observer in self.observers:
-            try:
-                observer(episode, event)
-            except Exception:
-                log.exception("an observer failed; the episode goes on")
-
     @asynccontextmanager
     async def _leased(self, episode: str) -> AsyncGenerator[Lease]:
         """Hold the lease with a heartbeat; losing it cancels the work."""
-        owner = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
-        lease = await self.store.acquire(episode, owner, LEASE_SECONDS)
+        lease = await self.store.acquire(episode, owner(), LEASE_SECONDS)
         worker = asyncio.current_task()
         lost: list[LeaseLost] = []
 
@@ -145,6 +145,13 @@ class Runner:
             heart.cancel()
             if not lost:
                 await self.store.release(lease)
+
+
+def _tell(who: Callable[..., None], *what: Any) -> None:
+    try:
+        who(*what)
+    except Exception:
+        log.exception("an observer failed; the episode goes on")
 
 
 def _worth(episode: Episode) -> tuple[bool, float]:

@@ -13,9 +13,9 @@ from mulligan.app.compose import Parts
 from mulligan.app.config import Config, choose_model, load
 from mulligan.app.plugins import Spec
 from mulligan.app.recipe import Recipe
-from mulligan.app.runner import Runner
+from mulligan.app.runner import OnStart, Runner
 from mulligan.app.tasks import read_task, tests_spec
-from mulligan.core.errors import InvalidInput
+from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Actor, Bank, Evaluator, Model, Observer, Reflector, Store, Strategy
 from mulligan.core.records import Episode, Task
@@ -39,7 +39,7 @@ async def solve(
     reflect_model: str | Model | None = None,
     judge_model: str | Model | None = None,
     trials: int | None = None,
-    limits: Limits | None = None,
+    limits: Limits | Mapping[str, float | None] | None = None,
     restarts: int = 1,
     workspace: str | os.PathLike[str] | None = None,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
@@ -49,6 +49,7 @@ async def solve(
     bank: Bank | None = None,
     store: Store | None = None,
     observers: Sequence[Observer] = (),
+    on_start: OnStart | None = None,
 ) -> Episode:
     """Try the task, judge, reflect, try again; the episode with all its trials, recorded and resumable.
 
@@ -57,7 +58,8 @@ async def solve(
     "exact_match:42", "./mine.py", or an object. Without any of the three the model judges itself by a rubric.
     actor, reflector, strategy: a name, an object, or a class that is built afresh for each episode.
     model: "local" unless `MULLIGAN_MODEL` or mulligan.toml names one; reflect_model and judge_model default to it.
-    trials: short for `limits=Limits(trials=…)`. restarts: independent episodes, stopping at the first solved.
+    limits: all of them, or a mapping of those that differ from mulligan.toml's (else the defaults).
+    trials: short for `limits={"trials": …}`. restarts: independent episodes, stopping at the first solved.
     settings: by role ("actor", "evaluator", "reflector", "strategy", "workspace"), what a name alone cannot say.
     bank: recalled from before the first trial.
 
@@ -87,7 +89,7 @@ async def solve(
     recipe = replace(recipe, model=choose_model(models.name(model), config) or DEFAULT_MODEL, **chosen)
     recipe = _with_settings(recipe, settings or {})
     return await _with_store(
-        store, config, lambda at: _runner(at, recipe, models, own, bank, observers).run(given.task)
+        store, config, lambda at: _runner(at, recipe, models, own, bank, observers, on_start).run(given.task)
     )
 
 
@@ -95,7 +97,7 @@ async def resume(
     run: str,
     *,
     fork: bool = False,
-    limits: Limits | None = None,
+    limits: Limits | Mapping[str, float | None] | None = None,
     model: str | Model | None = None,
     actor: Actor | type[Actor] | None = None,
     evaluator: Evaluator | type[Evaluator] | None = None,
@@ -104,10 +106,12 @@ async def resume(
     bank: Bank | None = None,
     store: Store | None = None,
     observers: Sequence[Observer] = (),
+    on_start: OnStart | None = None,
 ) -> Episode:
     """Go on with a run (by id, or the beginning of one) at the first step that is not done.
 
-    Roles that were given as objects have to be given again; so has the bank. `limits` replaces the recorded ones.
+    Roles that were given as objects have to be given again; so has the bank. `limits` replaces the recorded
+    ones, or, as a mapping, those that it names.
     fork: go on although something has changed, as a new run that keeps what was done so far.
     Raises `NotFound`, `JournalDiverged`, `LeaseLost`, `InvalidInput` when there is nothing left to do.
     """
@@ -118,10 +122,10 @@ async def resume(
     async def go_on(at: Store) -> Episode:
         episodes = [await at.load(episode) for episode in await at.resolve(run)]
         recipe = Recipe.from_json(episodes[0].head.settings)
-        recipe = replace(recipe, limits=limits or recipe.limits, model=models.name(model) or recipe.model)
+        recipe = replace(recipe, limits=_changed(recipe.limits, limits), model=models.name(model) or recipe.model)
         if recipe.recalls and bank is None:
             raise InvalidInput(f"Run {episodes[0].run} recalls from a bank: go on with mulligan.resume(id, bank=…).")
-        return await _runner(at, recipe, models, own, bank, observers).resume(episodes, fork=fork)
+        return await _runner(at, recipe, models, own, bank, observers, on_start).resume(episodes, fork=fork)
 
     return await _with_store(store, config, go_on)
 
@@ -180,11 +184,12 @@ def _runner(
     own: Mapping[str, Any],
     bank: Bank | None,
     observers: Sequence[Observer],
+    on_start: OnStart | None,
 ) -> Runner:
     from mulligan.sandbox.local import LocalSandbox
 
     parts = Parts(models.open, LocalSandbox(level=recipe.sandbox), own, bank)
-    return Runner(store, recipe, parts, observers)
+    return Runner(store, recipe, parts, observers, on_start)
 
 
 def _judge(
@@ -215,14 +220,23 @@ def _spec(kind: str, folder: str, given: Any, own: dict[str, Any]) -> Spec:
     return Spec(f"object:{cls.__module__}.{cls.__qualname__}")
 
 
-def _limits(limits: Limits | None, trials: int | None, config: Config) -> Limits:
-    if limits is None:
+def _limits(given: Limits | Mapping[str, float | None] | None, trials: int | None, config: Config) -> Limits:
+    if not isinstance(given, Limits):
         values = config.values.get("limits", {})
-        known = Limits.__dataclass_fields__
-        if not isinstance(values, dict) or not set(values) <= set(known):  # pyright: ignore[reportUnknownArgumentType]
-            raise InvalidInput(f"{config.root}/mulligan.toml: [limits] takes {', '.join(known)}.")
-        limits = Limits(**values)  # pyright: ignore[reportUnknownArgumentType]
-    return limits if trials is None else replace(limits, trials=trials)
+        if not isinstance(values, dict) or not set(values) <= set(Limits.__dataclass_fields__):  # pyright: ignore[reportUnknownArgumentType]
+            raise InvalidInput(f"{config.root}/mulligan.toml: [limits] takes {', '.join(Limits.__dataclass_fields__)}.")
+        given = _changed(Limits(**values), given)  # pyright: ignore[reportUnknownArgumentType]
+    return given if trials is None else replace(given, trials=trials)
+
+
+def _changed(limits: Limits, given: Limits | Mapping[str, float | None] | None) -> Limits:
+    """The limits with those that were given in their place. Raises `UnknownName` for one that there is not."""
+    if isinstance(given, Limits):
+        return given
+    for name in given or {}:
+        if name not in Limits.__dataclass_fields__:
+            raise UnknownName("limit", name, Limits.__dataclass_fields__)
+    return replace(limits, **given) if given else limits  # pyright: ignore[reportArgumentType]
 
 
 def _absolute(folder: str | os.PathLike[str] | None) -> str | None:
