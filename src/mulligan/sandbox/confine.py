@@ -162,12 +162,13 @@ def _private_files(spec: Spec, uid: int | None) -> None:
 
     Folders that the job's uid could not pass (such as /root) are covered by an empty one that holds what it may see.
     """
-    inside = os.geteuid() if uid is None else uid
+    inside, group = (os.geteuid(), os.getegid()) if uid is None else (uid, uid)
     kernel.unshare(kernel.CLONE_NEWNS | (0 if os.geteuid() == 0 else kernel.CLONE_NEWUSER))
     if uid is None:
-        _map_myself(inside, os.getegid())
+        _map_myself(inside, group)
     kernel.private_mounts()
-    kernel.mount_readonly("/", True)
+    if not spec["bwrap"]:  # which writes to /proc, and makes its own view read-only
+        kernel.mount_readonly("/", True)
     handles = {path: os.open(path, os.O_PATH | os.O_CLOEXEC) for path in _existing(spec)}
     for cover in sorted({found for path in (*handles, spec["scratch"]) if (found := _closed_ancestor(path, inside))}):
         kernel.mount_tmpfs(cover, "size=64k,mode=0755")
@@ -180,7 +181,7 @@ def _private_files(spec: Spec, uid: int | None) -> None:
             kernel.mount_readonly(path, False)
     os.makedirs(spec["scratch"], exist_ok=True)
     size = spec["file_size"] * 4
-    kernel.mount_tmpfs(spec["scratch"], f"size={size},nr_inodes=16384,mode=0700,uid={inside},gid={inside}")
+    kernel.mount_tmpfs(spec["scratch"], f"size={size},nr_inodes=16384,mode=0700,uid={inside},gid={group}")
 
 
 def _map_myself(uid: int, gid: int) -> None:
