@@ -42,6 +42,7 @@ def _pairs(before: Json, after: Json) -> Iterator[tuple[str, Json, Json]]:
 class StoredJournal:
     """A `Journal` for one drive of one episode. Keys are (path, n), n counted within the path.
 
+    An effect that raises is not done: a failure that the role goes on from belongs into the result.
     A step inside another is keyed below it, so that it does not shift the count when the outer one is reused.
     `fork` goes on where a recorded request differs: what was recorded from there on is left behind.
     """

@@ -1,0 +1,77 @@
+"""Episodes as one JSON value that replays offline, and as a story for a person; and an episode copied under a new id.
+
+Over any `Store`; it knows nothing of how one keeps things. Secrets are masked in all that leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from mulligan.core.codec import SCHEMA, to_json
+from mulligan.core.protocols import StepRow, Store
+from mulligan.core.records import Episode, Json, Usage
+from mulligan.core.secrets import mask_json
+from mulligan.store.leases import owner
+
+
+async def export(store: Store, episodes: Sequence[str]) -> Json:
+    """Records, events, journal steps (requests and results whole) and files of these episodes.
+
+    {"mulligan": version, "schema": 1, "episodes": [{"episode", "events", "steps", "files"}], "steps": [...]}: the
+    last holds the steps of all episodes, for a model that replays them. A step is {"episode", "key", "request",
+    "request_hash", "result", "done"}; its hash is that of the request before masking. Raises `NotFound`.
+    """
+    from importlib.metadata import version
+
+    told = [await _told(store, id) for id in episodes]
+    return {
+        "mulligan": version("mulligan"),
+        "schema": SCHEMA,
+        "episodes": told,
+        "steps": [step for one in told for step in one["steps"]],
+    }
+
+
+async def _told(store: Store, id: str) -> dict[str, Any]:
+    return mask_json(
+        {
+            "episode": to_json(await store.load(id)),
+            "events": [to_json(event) for event in await store.events(id)],
+            "steps": [_step(id, row) for row in await store.steps(id)],
+            "files": dict(await store.files(id)),
+        }
+    )
+
+
+def _step(id: str, row: StepRow) -> Json:
+    return {
+        "episode": id,
+        "key": row.key,
+        "request": row.request,
+        "request_hash": row.request_hash,
+        "result": row.result,
+        "done": row.done,
+    }
+
+
+async def copy(store: Store, id: str, new_id: str) -> Episode:
+    """The episode under a new id, with its files, events and journal: what a fork goes on from.
+
+    Nothing of the old one changes. Raises `NotFound`, and `StoreError` when the new id is taken.
+    """
+    whole = await store.load(id)
+    begun = replace(whole, id=new_id, forked_from=id, seconds=0.0, recall=None, trials=(), stop=None, lost=Usage())
+    await store.create(begun, await store.files(id))
+    lease = await store.acquire(new_id, owner(), 60.0)
+    try:
+        for row in await store.steps(id):
+            await store.begin_step(lease, row.key, row.request, row.request_hash)
+            if row.done:
+                await store.finish_step(lease, row.key, row.result)
+        for seq, event in enumerate(await store.events(id)):
+            await store.append(lease, seq, event)
+    finally:
+        await store.release(lease)
+    return await store.load(new_id)

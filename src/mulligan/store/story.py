@@ -1,0 +1,119 @@
+"""Episodes as Markdown that a person reads: the task, then trial by trial what was tried, judged and learned.
+
+Over any `Store`. Text from models and tasks stands in fences that it cannot close. Secrets are masked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from mulligan.core.protocols import Store
+from mulligan.core.records import Attempt, Episode, Feedback, Outcome, Trial, Usage
+from mulligan.core.secrets import mask
+
+
+async def markdown(store: Store, episodes: Sequence[str]) -> str:
+    """The story of these episodes. Raises `NotFound`."""
+    blocks = [block for id in episodes for block in _episode(await store.load(id))]
+    return "\n\n".join(blocks) + "\n"
+
+
+def _episode(episode: Episode) -> Iterator[str]:
+    yield f"# Episode {_inline(episode.id)}"
+    facts = {
+        "Run": episode.run,
+        "Agent": episode.agent,
+        "Forked from": episode.forked_from or "",
+        **{f"Model ({role})": model for role, model in episode.head.models.items()},
+        "Ended": _ended(episode),
+        "Used": f"{_used(episode.usage)}, {episode.seconds:.1f} s",
+    }
+    yield "\n".join(f"- **{name}:** {_inline(said)}" for name, said in facts.items() if said)
+    yield "## Task"
+    yield _fenced(episode.task.prompt)
+    if episode.recall:
+        yield f"## Recalled: {len(episode.recall.lessons)} lessons"
+        for lesson in episode.recall.lessons:
+            yield f"**{_inline(lesson.title)}** (from a {lesson.outcome})"
+            yield _fenced(lesson.content)
+    for trial in episode.trials:
+        yield from _trial(trial)
+
+
+def _trial(trial: Trial) -> Iterator[str]:
+    grown = "" if trial.parent in (None, trial.number - 1) else f", grown from trial {trial.parent}"
+    yield f"## Trial {trial.number}{grown}"
+    yield f"Used: {_used(trial.usage)}"
+    yield from _attempt(trial.attempt)
+    if trial.feedback:
+        yield from _feedback(trial.feedback)
+    if trial.reflection:
+        yield "### Reflection"
+        yield _fenced(trial.reflection.text)
+
+
+def _attempt(attempt: Attempt) -> Iterator[str]:
+    yield "### Attempt"
+    for number, step in enumerate(attempt.steps, 1):
+        yield f"Step {number}{_outcome(step.outcome)}"
+        for name in ("thought", "action", "observation"):
+            if text := getattr(step, name):
+                yield f"{name.capitalize()}:"
+                yield _fenced(text)
+    if attempt.steps:
+        yield "Output:"
+    yield _fenced(attempt.output)
+    if attempt.outcome:
+        yield f"The environment says{_outcome(attempt.outcome)}"
+    for artifact in attempt.artifacts:
+        yield f"Made: {_inline(artifact.kind)} {_inline(artifact.ref)}"
+
+
+def _feedback(feedback: Feedback) -> Iterator[str]:
+    verdict = {True: "passed", False: "failed", None: "could not be judged"}[feedback.passed]
+    score = "" if feedback.score is None else f", score {feedback.score:g}"
+    source = f" by {_inline(feedback.source)}" if feedback.source else ""
+    yield f"### Feedback: {verdict}{score}{source}"
+    if feedback.text:
+        yield _fenced(feedback.text)
+    for note in feedback.notes:
+        yield f"Note: {_inline(note)}"
+
+
+def _ended(episode: Episode) -> str:
+    if not episode.stop:
+        return "not yet"
+    detail = f": {episode.stop.detail}" if episode.stop.detail else ""
+    return f"{episode.stop.reason}{detail}"
+
+
+def _used(usage: Usage) -> str:
+    cost = "cost unknown" if usage.cost is None else f"${usage.cost:.4f}"
+    calls = "1 call" if usage.calls == 1 else f"{usage.calls} calls"
+    return f"{calls}, {usage.input_tokens} + {usage.output_tokens} tokens, {cost}"
+
+
+def _outcome(outcome: Outcome | None) -> str:
+    if not outcome:
+        return ""
+    parts = [
+        "" if outcome.reward is None else f"reward {outcome.reward:g}",
+        "done" if outcome.done else "",
+        f"halted: {_inline(outcome.halted)}" if outcome.halted else "",
+    ]
+    said = ", ".join(part for part in parts if part)
+    return f": {said}" if said else ""
+
+
+def _fenced(text: str) -> str:
+    """A fence longer than any run of backticks in the text, so that nothing in it can end it."""
+    text = mask(text)
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}text\n{text.rstrip(chr(10))}\n{fence}"
+
+
+def _inline(text: str) -> str:
+    """One line, with what Markdown or HTML would act on escaped."""
+    return re.sub(r"([\\`*_{}\[\]<>#|])", r"\\\1", " ".join(mask(text).split()))
