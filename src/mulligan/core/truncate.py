@@ -1,0 +1,92 @@
+"""Makes text fit a token budget, and says in the text what was cut. It never raises when nothing more can be cut.
+
+It knows nothing of any tokenizer: hand in `count` where an estimate will not do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from mulligan.core.records import Step
+
+Count = Callable[[str], int]
+
+_PIECES = re.compile(
+    r"[\u2e80-\U0010ffff]"  # Chinese, Japanese, Korean, emoji: about one token a character
+    r"|[A-Z]?[a-z]{1,8}|[A-Z]{1,3}|\d"
+    r"|[^\W\dA-Za-z_]{1,2}"  # other alphabets
+    r"|[^\w\s]{1,2}|_|\n+|  +"
+)
+
+
+def estimate(text: str) -> int:
+    """How many tokens `text` has, roughly; it costs 60 ms for a million characters.
+
+    Measured against a byte-pair tokenizer of 49,000 tokens on code, tests, JSON and English prose: sums are within
+    10 %, single texts of 2,000 characters between 29 % too low and 21 % too high. An English-only tokenizer takes
+    up to two tokens for a Chinese character, where this counts one.
+    """
+    return sum(1 for _ in _PIECES.finditer(text))
+
+
+def truncate(steps: Sequence[Step], tokens: int, count: Count = estimate) -> tuple[Step, ...]:
+    """The steps with their observations shortened, the longest first, until all fit into `tokens`.
+
+    The longest are levelled down to the next longest and so on, each keeping its head and its tail. Thoughts and
+    actions stay whole; when every observation is down to its note and it still does not fit, that is what comes back.
+    Steps are told apart by position, so equal observations are shortened alike.
+    """
+    kept = sum(count(step.thought) + count(step.action) for step in steps)
+    sizes = [count(step.observation) for step in steps]
+    if kept + sum(sizes) <= tokens:
+        return tuple(steps)
+    least = [min(size, count(_note(size, size))) for size in sizes]
+
+    def total(level: int) -> int:
+        return kept + sum(min(size, max(level, low)) for size, low in zip(sizes, least, strict=True))
+
+    level = _greatest(lambda level: total(level) <= tokens, max(sizes, default=0))
+    return tuple(
+        step if size <= max(level, low) else replace(step, observation=_cut(step.observation, size, level, count))
+        for step, size, low in zip(steps, sizes, least, strict=True)
+    )
+
+
+def truncate_text(text: str, tokens: int, count: Count = estimate) -> str:
+    """`text`, or its head and tail around a note of what was cut between them.
+
+    Where not even the note fits, the note alone comes back, or the text if that is no longer than the note.
+    """
+    size = count(text)
+    if size <= max(tokens, count(_note(size, size))):
+        return text
+    return _cut(text, size, tokens, count)
+
+
+def _cut(text: str, size: int, tokens: int, count: Count) -> str:
+    """As much of the head and tail of `text` as fits, with the note between them."""
+
+    def short(chars: int) -> str:
+        head, tail = text[: chars - chars // 2], text[len(text) - chars // 2 :]
+        cut = max(size - count(head) - count(tail), 1)
+        return "\n".join(part for part in (head, _note(cut, size), tail) if part)
+
+    return short(_greatest(lambda chars: count(short(chars)) <= tokens, len(text) - 1))
+
+
+def _note(cut: int, size: int) -> str:
+    return f"[… {cut:,} of {size:,} tokens cut …]"
+
+
+def _greatest(fits: Callable[[int], bool], most: int) -> int:
+    """The greatest number from 0 to `most` that fits (0 if none does), found by doubling: small answers are cheap."""
+    high = 1
+    while high <= most and fits(high):
+        high *= 2
+    low, high = high // 2, min(high, most + 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
