@@ -187,5 +187,5 @@ async def test_keys_stay_out_of_the_log(wire: Wire, naps: Naps, caplog: pytest.L
     caplog.set_level(logging.DEBUG)
     wire.plays({"status": 500, "body": {"error": {"message": f"key {KEY} broke us"}}}, "hello")
     await open_model("openai:gpt-4o", sleep=naps.sleep).ask(ASKED)
-    assert "attempt 1 of 4 failed (500: key *** broke us)" in caplog.text
+    assert "attempt 1 of 4 failed (500 key [secret masked] broke us.)" in caplog.text
     assert KEY not in caplog.text

@@ -187,7 +187,8 @@ def _events(message: Any) -> str:
     """Anthropic's message as the events of a stream, which its SDK asks for when an answer may be long."""
     block, empty, delta = message["content"][0], Entry(), Entry()
     if block["type"] == "tool_use":
-        empty, delta = {**block, "input": Entry()}, {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
+        empty = {**block, "input": Entry()}
+        delta = {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
     else:
         empty, delta = {**block, "text": ""}, {"type": "text_delta", "text": block["text"]}
     end = {"stop_reason": message["stop_reason"], "stop_sequence": None}

@@ -77,8 +77,8 @@ def _no_provider(name: str) -> InvalidInput:
 
     if name in PROVIDERS:
         return InvalidInput(f"{name} is a provider: write {name}:MODEL, such as {name}:{PROVIDERS[name].example}.")
-    known = [model for model in known_model_names() if model.partition(":")[0] in PROVIDERS]
-    bare = {model.partition(":")[2]: model for model in reversed(known)}
+    plain = [provider for provider in PROVIDERS if not provider.startswith("openai-")]
+    bare = {model.partition(":")[2]: model for model in known_model_names() if model.partition(":")[0] in plain}
     if name in bare:
         return InvalidInput(f"The model {name!r} needs its provider: write {bare[name]}.")
     error = UnknownName("model", name, [*OURS, *bare])

@@ -6,16 +6,16 @@ Keys never get into a message: they are known by their value and by their look, 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import cast
 
 from mulligan.core.errors import BadAnswer, ModelError
 from mulligan.core.records import Usage
+from mulligan.core.secrets import MASK, mask
 
 SAID = 300
-_LOOKS_LIKE_A_KEY = re.compile(r"\b(?:sk|pk|rk|gsk|xai|AIza|hf|Bearer|Basic)[-_ ]?[\w\-.*+/=]{12,}")
 
 
 class NotJson(BadAnswer):
@@ -47,27 +47,28 @@ class Failure:
 
 
 def masked(text: str, secrets: Collection[str]) -> str:
-    """`text` without the secrets, nor anything that looks like a key."""
+    """`text` without these secrets, nor anything that looks like one."""
     for secret in sorted(secrets, key=len, reverse=True):
-        text = text.replace(secret, "***")
-    return _LOOKS_LIKE_A_KEY.sub("***", text)
+        text = text.replace(secret, MASK)
+    return mask(text)
 
 
-def failure_of(error: Exception, secrets: Collection[str], key: str, suggestion: str = "") -> Failure:
+def failure_of(error: Exception, secrets: Collection[str], key: str) -> Failure:
     """Read an exception of pydantic-ai. `key` names the variable that holds the key."""
     from pydantic_ai import exceptions as e
 
     status = error.status_code if isinstance(error, e.ModelHTTPError) else _redirect(error)
     wait = error.retry_after if isinstance(error, e.ModelAPIError) else None
     body = error.body if isinstance(error, e.ModelAPIError) else None
-    words = " ".join(masked(_words(body) or str(error), secrets).split())[:SAID]
-    said = f"{status}: {words}" if status else words or type(error).__name__
+    told = str(error).partition(":")[0] if isinstance(error, e.UnexpectedModelBehavior) else str(error)
+    words = " ".join(masked(_words(body) or told, secrets).split())[:SAID].rstrip(".")
+    said = f"{status} {words if body else _phrase(status)}." if status else f"{words or type(error).__name__}."
     match error:
         case e.ModelAuthenticationError():
             return Failure(said, f"Check the key in {key}, and that it may use this model.", retry=False)
         case e.ModelNotFoundError():
             hint = error.suggested_model_id if isinstance(error, e.ModelHTTPError) else None
-            meant = f" Did you mean {hint or suggestion}?" if hint or suggestion else ""
+            meant = f" Did you mean {hint}?" if hint else ""
             return Failure(said, f"Check the model's name and the base URL.{meant}", retry=False)
         case e.ModelQuotaExceededError():
             return Failure(said, "The account's credit or quota is used up: waiting will not help.", retry=False)
@@ -81,7 +82,7 @@ def failure_of(error: Exception, secrets: Collection[str], key: str, suggestion:
             return Failure(said, "The server did not answer in time: raise the setting timeout.", retry=True)
         case e.ModelConnectionError():
             cause = error.__cause__.__cause__ if error.__cause__ else None
-            why = f" ({masked(str(cause), secrets)[:SAID]})" if cause and str(cause) else ""
+            why = f" {masked(str(cause), secrets)[:SAID].rstrip('.')}." if cause and str(cause) else ""
             return Failure(said + why, "Check the network and the base URL.", retry=True)
         case e.ModelUnavailableError() | e.ModelServerError():
             return Failure(said, "Try again later.", retry=_hoped(error), wait=wait)
@@ -110,6 +111,13 @@ def _redirect(error: Exception) -> int | None:
 
     response: object = getattr(error.__cause__, "response", None)
     return response.status_code if isinstance(response, Response) else None
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return "without a word"
 
 
 def _words(body: object) -> str:

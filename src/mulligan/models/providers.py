@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from urllib.parse import urlsplit
 
 from mulligan.core.errors import InvalidInput
+from mulligan.core.secrets import MASK
 from mulligan.models.settings import CallSettings
 
 
@@ -18,7 +19,8 @@ from mulligan.models.settings import CallSettings
 class Provider:
     """`keys`: variables that may hold the key, the first set one counts. `package`: what must be importable.
 
-    `url`: the variables that may hold a base URL. `home`: the base URL where nothing else is said.
+    `url`: the variables that may hold a base URL; none where there can be no other server than the provider's own.
+    `home`: the base URL where nothing else is said.
     `keyless`: works without a key, as servers of one's own do.
     """
 
@@ -55,12 +57,16 @@ PROVIDERS: dict[str, Provider] = {
     "together": Provider(("TOGETHER_API_KEY",), example="VENDOR/NAME"),
     "fireworks": Provider(("FIREWORKS_API_KEY",), example="accounts/fireworks/models/NAME"),
     "cerebras": Provider(("CEREBRAS_API_KEY",), example="gpt-oss-120b"),
-    "zai": Provider(("ZAI_API_KEY",), example="glm-4.7"),
+    "zai": Provider(("ZAI_API_KEY",), url=("ZAI_BASE_URL",), example="glm-4.7"),
     "nebius": Provider(("NEBIUS_API_KEY",), example="VENDOR/NAME"),
     "sambanova": Provider(("SAMBANOVA_API_KEY",), url=("SAMBANOVA_BASE_URL",), example="NAME"),
     "groq": Provider(("GROQ_API_KEY",), "groq", "groq", ("GROQ_BASE_URL",), example="openai/gpt-oss-20b"),
-    "mistral": Provider(("MISTRAL_API_KEY",), "mistralai", "mistral", example="mistral-small-latest"),
-    "google": Provider(("GOOGLE_API_KEY", "GEMINI_API_KEY"), "google.genai", "google", example="gemini-3.8-flash"),
+    "mistral": Provider(
+        ("MISTRAL_API_KEY",), "mistralai", "mistral", ("MISTRAL_BASE_URL",), example="mistral-small-latest"
+    ),
+    "google": Provider(
+        ("GOOGLE_API_KEY", "GEMINI_API_KEY"), "google.genai", "google", ("GOOGLE_BASE_URL",), example="gemini-3.8-flash"
+    ),
     "xai": Provider(("XAI_API_KEY",), "xai_sdk", "xai", example="grok-4.3"),
     "cohere": Provider(("CO_API_KEY",), "cohere", "cohere", example="command-a-03-2025"),
 }
@@ -75,7 +81,7 @@ class Access:
     base_url: str | None = None
 
     def __repr__(self) -> str:
-        return f"Access(variable={self.variable!r}, key=***, base_url={bare(self.base_url)!r})"
+        return f"Access(variable={self.variable!r}, key={MASK}, base_url={bare(self.base_url)!r})"
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -105,6 +111,8 @@ def access(name: str, model: str, settings: CallSettings) -> Access:
             f"{name}:{model} needs the package {provider.package!r}: "
             f"run  pip install 'pydantic-ai-slim[{provider.extra}]'"
         )
+    if settings.base_url and not provider.url:
+        raise InvalidInput(f"{name} takes no base URL: write openai:{model} to ask a server that speaks its format.")
     told = settings.base_url or _first(provider.url)[1]
     if told and urlsplit(told).hostname == "api.openai.com":
         told = None  # its own server needs no telling, and speaks more than the format that others copy

@@ -8,6 +8,7 @@ from typing import cast
 from mulligan.core.journal import digest
 from mulligan.core.questions import Message, Question, Sampling
 from mulligan.core.records import Json
+from mulligan.core.secrets import mask_json
 
 
 def request_of(model: str, question: Question, sampling: Sampling) -> Json:
@@ -31,8 +32,8 @@ def asked(request: Json) -> Json:
 
 
 def hash_of(request: Json) -> str:
-    """The sha256 by which a recording answers."""
-    return digest(asked(request))
+    """The sha256 by which a recording answers. Secrets count as masked, as they are in an export."""
+    return digest(mask_json(asked(request)))
 
 
 def _message(message: Message) -> Json:

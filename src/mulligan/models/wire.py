@@ -60,8 +60,6 @@ def build(provider: str, model: str, access: Access, settings: CallSettings) -> 
     else:
         kind = infer_provider_class(provider)
         takes = inspect.signature(kind.__init__).parameters
-        if access.base_url and "base_url" not in takes:
-            raise InvalidInput(f"{provider} takes no base URL: write openai:{model} to ask a server of its format.")
         given = {"api_key": access.key, "base_url": access.base_url, "http_client": client}
         made = kind(**{name: value for name, value in given.items() if value is not None and name in takes})
     return infer_model(f"{provider}:{model}", provider_factory=lambda _: made)
