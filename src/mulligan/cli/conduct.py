@@ -1,0 +1,102 @@
+"""Drives one run for somebody at a command line: signals, progress, the result, the exit status."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable, Coroutine
+from typing import Any, TypedDict, TypeVar
+
+from mulligan.app.runner import OnStart
+from mulligan.cli.errors import UNFINISHED, exit_status, report
+from mulligan.cli.progress import choose, first
+from mulligan.cli.terminal import say
+from mulligan.core.episode import Event
+from mulligan.core.limits import Limits
+from mulligan.core.protocols import Observer
+from mulligan.core.records import Episode
+
+T = TypeVar("T")
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Hooks(TypedDict):
+    """What `mulligan.solve` and `mulligan.resume` are handed to tell how it goes."""
+
+    on_start: OnStart
+    observers: tuple[Observer, ...]
+
+
+def conduct(work: Callable[[Hooks], Coroutine[Any, Any, Episode]], *, quiet: bool, as_json: bool) -> int:
+    """Runs it to its end, and says how it ended; the exit status."""
+    watch = _Watch(quiet, as_json)
+    hooks: Hooks = {"on_start": watch.began, "observers": (watch.saw,)}
+    try:
+        episode = run(work(hooks), watch.interrupting)
+    except asyncio.CancelledError:
+        return watch.cut_off()
+    except Exception as error:
+        return watch.failed(error)
+    return watch.ended(episode)
+
+
+def run(work: Coroutine[Any, Any, T], interrupting: Callable[[], None]) -> T:
+    """Like asyncio.run, but the first SIGINT or SIGTERM cancels the work once, and a second ends the process at once.
+
+    Raises `asyncio.CancelledError` after the work has come to its end that way.
+    """
+
+    async def main() -> T:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+
+        def stop() -> None:
+            for number in SIGNALS:
+                loop.remove_signal_handler(number)
+                signal.signal(number, signal.SIG_DFL)
+            interrupting()
+            task.cancel()
+
+        for number in SIGNALS:
+            loop.add_signal_handler(number, stop)
+        return await work
+
+    return asyncio.run(main())
+
+
+class _Watch:
+    """Follows the episode and passes on what happens, to the progress that fits it."""
+
+    def __init__(self, quiet: bool, as_json: bool) -> None:
+        self._quiet, self._json = quiet, as_json
+        self._progress = first(quiet=quiet, as_json=as_json)
+        self._episode: Episode | None = None
+        self._limits = Limits()
+
+    def began(self, episode: Episode, limits: Limits) -> None:
+        if self._episode is None:
+            self._progress = choose(episode, quiet=self._quiet, as_json=self._json)
+        self._episode, self._limits = episode, limits
+        self._progress.began(episode, limits)
+
+    def saw(self, episode: Episode, event: Event) -> None:
+        self._episode = episode
+        self._progress.saw(episode, event)
+
+    def interrupting(self) -> None:
+        self._progress.interrupting()
+
+    def ended(self, episode: Episode) -> int:
+        self._progress.ended(episode, self._limits)
+        return exit_status(episode)
+
+    def cut_off(self) -> int:
+        if self._episode:
+            self._progress.ended(self._episode, self._limits)
+        else:
+            say("Interrupted before anything was begun.")
+        return UNFINISHED
+
+    def failed(self, error: Exception) -> int:
+        self._progress.failed(error)
+        return report(error, self._episode.run if self._episode else "")

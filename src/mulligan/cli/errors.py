@@ -1,0 +1,42 @@
+"""How the command ends: its exit status, and a line for each error. Scripts rely on the numbers."""
+
+from __future__ import annotations
+
+import os
+
+from mulligan.cli.terminal import clean, say
+from mulligan.core.episode import RESUMABLE
+from mulligan.core.errors import InvalidInput, MulliganError, NotFound
+from mulligan.core.records import Episode
+
+SOLVED, NOT_SOLVED, BAD_INPUT, UNFINISHED, NOT_JUDGED = range(5)
+
+
+def exit_status(end: Episode | BaseException) -> int:
+    """0 solved; 1 not solved; 2 bad input; 3 interrupted, over budget or stopped by an error; 4 never judged."""
+    if isinstance(end, BaseException):
+        return BAD_INPUT if isinstance(end, (InvalidInput, NotFound)) else UNFINISHED
+    if end.solved:
+        return SOLVED
+    if end.stop is None or end.stop.reason in RESUMABLE:
+        return UNFINISHED
+    return NOT_SOLVED if end.judged else NOT_JUDGED
+
+
+def report(error: Exception, run: str = "") -> int:
+    """Says what went wrong, on stderr, and where the record of the run is; the exit status.
+
+    `MULLIGAN_DEBUG` set to anything adds the traceback.
+    """
+    if os.environ.get("MULLIGAN_DEBUG"):
+        import traceback
+
+        say("".join(traceback.format_exception(error)))
+    if isinstance(error, MulliganError):
+        say(f"Error: {clean(str(error))}")
+    else:
+        say(f"Error: {type(error).__name__}: {clean(str(error))}")
+        say("That should not happen: please report it, with what MULLIGAN_DEBUG=1 adds.")
+    if run:
+        say(f"What was done so far is kept: mulligan runs show {run}")
+    return exit_status(error)

@@ -1,0 +1,71 @@
+"""The live display: one block that is redrawn while the episode goes, and gone when it ends. Uses rich."""
+
+from __future__ import annotations
+
+import time
+
+from rich.console import Console, ConsoleOptions, Group, RenderResult
+from rich.live import Live as RichLive
+from rich.spinner import Spinner
+from rich.text import Text
+
+from mulligan.cli import words
+from mulligan.cli.progress import Lines
+from mulligan.core.episode import Evaluated, Event
+from mulligan.core.limits import Limits
+from mulligan.core.records import Episode
+
+SHOWN = 8
+"""Finished trials in the block, so that it fits into a small terminal."""
+
+
+class Live(Lines):
+    """Heading, a line for each judged trial, the step in work with its time, what it took so far."""
+
+    def __init__(self) -> None:
+        self._block = RichLive(
+            console=Console(stderr=True), get_renderable=lambda: self, refresh_per_second=4, transient=True
+        )
+        self._spinner = Spinner("line")
+        self._verdicts: list[str] = []
+
+    def began(self, episode: Episode, limits: Limits) -> None:
+        self._limits = limits
+        self._verdicts.clear()
+        self._show(episode)
+        self._block.start()
+
+    def saw(self, episode: Episode, event: Event) -> None:
+        if isinstance(event, Evaluated):
+            self._verdicts.append(words.happened(episode, event, self._limits))
+        self._show(episode)
+        self._block.refresh()
+
+    def interrupting(self) -> None:
+        self._block.stop()
+        super().interrupting()
+
+    def ended(self, episode: Episode, limits: Limits) -> None:
+        self._block.stop()
+        super().ended(episode, limits)
+
+    def failed(self, error: Exception) -> None:
+        self._block.stop()
+
+    def _show(self, episode: Episode) -> None:
+        self._episode = episode
+        self._since = time.monotonic()
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        episode = self._episode
+        step = words.doing(episode, self._limits)
+        lines = [words.heading(episode, self._limits), *self._verdicts[-SHOWN:]]
+        yield Group(*(_line(line) for line in lines))
+        if step:
+            self._spinner.update(text=_line(f"{step} ({time.monotonic() - self._since:.0f} s)"))
+            yield self._spinner
+        yield _line(f"{words.used(episode.usage)} so far")
+
+
+def _line(text: str) -> Text:
+    return Text(text, no_wrap=True, overflow="crop")

@@ -1,0 +1,53 @@
+"""The command `mulligan`: finds the subcommand that was asked for, and turns every error into a line and a status."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, NoReturn
+
+import click
+
+from mulligan.cli.terminal import prepare
+
+COMMANDS = ("solve", "runs", "models", "doctor")
+"""Each is a file of this folder with a click command of the same name, imported when it is needed."""
+
+
+class Lazy(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        return getattr(import_module(f"mulligan.cli.{cmd_name}"), cmd_name)
+
+
+@click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="mulligan", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Second tries for language agents that have learned from the first."""
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Runs the command and ends the process with its status: see docs/cli.md. Never shows a traceback unasked."""
+    prepare()
+    sys.exit(_status(arguments))
+
+
+def _status(arguments: Sequence[str] | None) -> int:
+    from mulligan.cli.errors import BAD_INPUT, UNFINISHED, report
+
+    try:
+        ended: Any = cli.main(arguments, prog_name="mulligan", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return BAD_INPUT
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("Interrupted.", err=True)
+        return UNFINISHED
+    except Exception as error:
+        return report(error)
+    return ended or 0

@@ -1,0 +1,108 @@
+"""`mulligan models`: the weights on this machine, and the providers that can be named."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from mulligan.cli.terminal import emit, say
+
+
+@click.group()
+def models() -> None:
+    """See, pull and remove weights of local models; see remote providers."""
+
+
+@models.command("list")
+def list_models() -> None:
+    """Weights that are known here, and providers with the variable that holds their key."""
+    import os
+
+    from mulligan.models.providers import PROVIDERS
+    from mulligan.models.weights import installed, megabytes
+    from mulligan.models.weights_known import KNOWN
+
+    here = installed()
+    rows = [
+        (
+            f"local:{name}",
+            megabytes(weights.size),
+            weights.licence,
+            str(here.get(name) or f"mulligan models pull {name}"),
+        )
+        for name, weights in KNOWN.items()
+    ]
+    emit("Local models\n" + _columns(rows))
+    remote = [
+        (
+            f"{name}:{provider.example}",
+            " or ".join(provider.keys) + (" (optional)" if provider.keyless else ""),
+            "set" if any(os.environ.get(key, "").strip() for key in provider.keys) else "not set",
+        )
+        for name, provider in PROVIDERS.items()
+    ]
+    emit("\nProviders, each with an example of a model\n" + _columns(remote))
+
+
+@models.command()
+@click.argument("name")
+@click.option("--quiet", "-q", is_flag=True, help="No progress on stderr, only errors.")
+def pull(name: str, quiet: bool) -> None:
+    """Fetch the weights called NAME. An interrupted pull goes on where it stopped."""
+    from mulligan.models.weights import pull, silent
+
+    try:
+        path = pull(name, silent if quiet else _Progress().tell)
+    except KeyboardInterrupt:
+        say(f"\nPull again to go on: mulligan models pull {name}")
+        raise
+    if not quiet:
+        say(f"{name} is here; use it with --model local:{name}")
+    emit(str(path))
+
+
+@models.command()
+@click.argument("name")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+def remove(name: str, yes: bool) -> None:
+    """Remove the weights called NAME."""
+    from mulligan.models.weights import megabytes, path_of, remove
+
+    path = path_of(name)
+    if not yes:
+        click.confirm(f"Remove {path}?", abort=True, err=True)
+    say(f"{megabytes(remove(name))} set free")
+
+
+class _Progress:
+    """What is going on, once; on a terminal, with a counter that is written over."""
+
+    def __init__(self) -> None:
+        self._line = ""
+        self._percent = -1
+
+    def tell(self, line: str, done: int, total: int) -> None:
+        from mulligan.models.weights import megabytes
+
+        counting = sys.stderr.isatty()
+        if line != self._line:
+            self._line = line
+            say(line)
+        percent = 100 * done // max(total, 1)
+        step = 1 if counting else 10
+        if percent // step == self._percent // step:
+            return
+        self._percent = percent
+        said = f"{percent} % ({megabytes(done)} of {megabytes(total)})"
+        if counting:
+            click.echo(f"\r{said}", err=True, nl=done >= total)
+        else:
+            say(said)
+
+
+def _columns(rows: list[tuple[str, ...]]) -> str:
+    widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))]
+    return "\n".join(
+        "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )

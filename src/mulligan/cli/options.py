@@ -1,0 +1,66 @@
+"""Options that several commands share, and how the values of options are read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+ROLES = ("actor", "evaluator", "reflector", "strategy", "workspace")
+
+
+def limit_options(command: F) -> F:
+    for option in (
+        click.option("--identical", type=int, metavar="N", help="Stop after N equal attempts in a row; 0: never."),
+        click.option("--max-seconds", type=float, metavar="S", help="Stop after S seconds of work."),
+        click.option("--max-cost", type=float, metavar="USD", help="Stop before more than this many US dollars."),
+        click.option("--max-tokens", type=int, metavar="N", help="Stop before more than N tokens, in and out."),
+        click.option("--trials", type=int, metavar="N", help="Attempts at most, the first included (default: 4)."),
+    ):
+        command = option(command)
+    return command
+
+
+def progress_options(command: F) -> F:
+    events = 'A JSON object for each event on stdout; the last, "result", has the result in it.'
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help=events),
+        click.option("--quiet", "-q", is_flag=True, help="No progress on stderr, only errors."),
+    ):
+        command = option(command)
+    return command
+
+
+def limits_of(given: Mapping[str, Any]) -> dict[str, float | None]:
+    """The limits that were given, by the names of `Limits`."""
+    names = {"trials": "trials", "max_tokens": "tokens", "max_cost": "cost", "max_seconds": "seconds"}
+    limits: dict[str, float | None] = {n: given[key] for key, n in names.items() if given[key] is not None}
+    if given["identical"] is not None:
+        limits["identical"] = given["identical"] or None
+    return limits
+
+
+def numbers(ctx: click.Context, option: click.Parameter, value: str | None) -> list[float] | None:
+    """`0,0.8` as numbers."""
+    try:
+        return None if value is None else [float(part) for part in value.split(",")]
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is no list of numbers such as 0,0.8.") from None
+
+
+def settings(ctx: click.Context, option: click.Parameter, values: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+    """`role.key=value`, by role; a value that is JSON is taken as such, any other as text."""
+    read: dict[str, dict[str, Any]] = {}
+    for text in values:
+        name, equals, value = text.partition("=")
+        role, dot, key = name.strip().partition(".")
+        if not (equals and dot and key) or role not in ROLES:
+            raise click.BadParameter(f"{text!r} is not of the form role.key=value, with a role of {', '.join(ROLES)}.")
+        try:
+            read.setdefault(role, {})[key] = json.loads(value)
+        except ValueError:
+            read.setdefault(role, {})[key] = value
+    return read

@@ -1,0 +1,146 @@
+"""Who is told how an episode goes: nobody, a reader of lines, a program that reads JSON, somebody at a terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Protocol
+
+from mulligan.cli import words
+from mulligan.cli.errors import NOT_SOLVED, exit_status
+from mulligan.cli.terminal import emit, say
+from mulligan.core.codec import to_json
+from mulligan.core.episode import Event
+from mulligan.core.limits import Limits
+from mulligan.core.records import Episode, Json
+
+
+class Progress(Protocol):
+    """Is told in this order: `began` for each episode, `saw` for each event, `ended` once."""
+
+    def began(self, episode: Episode, limits: Limits) -> None: ...
+    def saw(self, episode: Episode, event: Event) -> None: ...
+    def interrupting(self) -> None:
+        """The work was asked to stop, which may take a moment."""
+        ...
+
+    def ended(self, episode: Episode, limits: Limits) -> None:
+        """How it ended, and the best attempt on stdout."""
+        ...
+
+    def failed(self, error: Exception) -> None:
+        """It ended by an error, which is reported to the user after this."""
+        ...
+
+
+class Quiet:
+    """The result, and on stderr only what kept it from being finished or judged."""
+
+    def began(self, episode: Episode, limits: Limits) -> None: ...
+    def saw(self, episode: Episode, event: Event) -> None: ...
+    def interrupting(self) -> None: ...
+
+    def ended(self, episode: Episode, limits: Limits) -> None:
+        _say_trouble(episode, limits)
+        print_result(episode)
+
+    def failed(self, error: Exception) -> None: ...
+
+
+class Lines:
+    """A line for what each step brought, and one for what is done now, with what it took so far."""
+
+    def began(self, episode: Episode, limits: Limits) -> None:
+        self._limits = limits
+        say(words.heading(episode, limits))
+        self._now(episode)
+
+    def saw(self, episode: Episode, event: Event) -> None:
+        if line := words.happened(episode, event, self._limits):
+            say(line)
+        self._now(episode)
+
+    def _now(self, episode: Episode) -> None:
+        if doing := words.doing(episode, self._limits):
+            say(f"{doing} ({words.used(episode.usage)} so far)" if episode.usage.calls else doing)
+
+    def interrupting(self) -> None:
+        say("Interrupting; once more ends it at once.")
+
+    def ended(self, episode: Episode, limits: Limits) -> None:
+        for line in words.closing(episode, limits):
+            say(line)
+        print_result(episode)
+
+    def failed(self, error: Exception) -> None: ...
+
+
+class JsonLines:
+    """One JSON object a line on stdout: "started", each event as it is recorded, and last "result" or "error"."""
+
+    def began(self, episode: Episode, limits: Limits) -> None:
+        self._put("started", episode, {"limits": to_json(limits), "models": dict(episode.head.models)})
+
+    def saw(self, episode: Episode, event: Event) -> None:
+        told = to_json(event)
+        self._put(told.pop("event"), episode, {**told, "used": to_json(episode.usage)})
+
+    def interrupting(self) -> None: ...
+
+    def ended(self, episode: Episode, limits: Limits) -> None:
+        _say_trouble(episode, limits)
+        self._put("result", episode, outcome(episode))
+
+    def failed(self, error: Exception) -> None:
+        emit(json.dumps({"event": "error", "message": str(error), "exit_status": exit_status(error)}))
+
+    def _put(self, name: str, episode: Episode, what: dict[str, Json]) -> None:
+        emit(json.dumps({"event": name, "run": episode.run, "episode": episode.id, **what}))
+
+
+def outcome(episode: Episode) -> dict[str, Json]:
+    """The result for a program; what there is none of is null."""
+    best = episode.best
+    feedback = best.feedback if best else None
+    return {
+        "solved": episode.solved,
+        "stop": episode.stop and to_json(episode.stop),
+        "exit_status": exit_status(episode),
+        "output": best.attempt.output if best else None,
+        "trial": best.number if best else None,
+        "passed": feedback.passed if feedback else None,
+        "score": feedback.score if feedback else None,
+        "trials": len(episode.trials),
+        "used": to_json(episode.usage),
+        "seconds": episode.seconds,
+        "remarks": words.remarks(episode),
+    }
+
+
+def _say_trouble(episode: Episode, limits: Limits) -> None:
+    if exit_status(episode) > NOT_SOLVED:
+        for line in words.closing(episode, limits):
+            say(line)
+
+
+def print_result(episode: Episode) -> None:
+    best = episode.best
+    if best and best.attempt.output:
+        emit(best.attempt.output)
+
+
+def first(*, quiet: bool, as_json: bool) -> Progress:
+    """Who is told before the episode is known."""
+    return JsonLines() if as_json else Quiet() if quiet else Lines()
+
+
+def choose(episode: Episode, *, quiet: bool, as_json: bool) -> Progress:
+    """A person who is asked for verdicts needs the terminal for the answers, so gets lines."""
+    asked = words.role(episode, "evaluator") == "human"
+    screen = sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+    if quiet or as_json or asked or not screen:
+        return first(quiet=quiet, as_json=as_json)
+    from mulligan.cli.live import Live
+
+    return Live()

@@ -1,0 +1,121 @@
+"""`mulligan runs`: what was recorded, going on with it, and taking it elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from mulligan.cli.options import limit_options, limits_of, progress_options
+from mulligan.cli.terminal import emit, say
+
+if TYPE_CHECKING:
+    from mulligan.core.protocols import Store
+    from mulligan.core.records import Episode
+
+T = TypeVar("T")
+
+
+@click.group()
+def runs() -> None:
+    """See recorded runs, go on with one, export one."""
+
+
+@runs.command("list")
+@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many, newest first.")
+@click.option("--json", "as_json", is_flag=True, help="A JSON list instead of a table.")
+def list_runs(limit: int, as_json: bool) -> None:
+    """The recorded runs, newest first."""
+    from mulligan.cli import table
+
+    found = _with_store(lambda store: store.list(limit=limit))
+    if as_json:
+        emit(json.dumps([table.facts(episode) for episode in found], indent=2))
+    elif found:
+        emit(table.rows(found))
+    else:
+        say("No run is recorded here yet.")
+
+
+@runs.command()
+@click.argument("run")
+@click.option("--full", is_flag=True, help="Nothing cut short.")
+def show(run: str, full: bool) -> None:
+    """The episodes of RUN (the beginning of its id is enough), trial by trial."""
+    from mulligan.cli.show import story
+
+    async def load(store: Store) -> list[Episode]:
+        return [await store.load(id) for id in await store.resolve(run)]
+
+    emit("\n\n".join(story(episode, full=full) for episode in _with_store(load)))
+
+
+@runs.command()
+@click.argument("run")
+@click.option("--fork", is_flag=True, help="Go on although something has changed, as a new run.")
+@limit_options
+@click.option("--model", metavar="MODEL", help="Another model; needs --fork.")
+@progress_options
+@click.pass_context
+def resume(ctx: click.Context, run: str, fork: bool, quiet: bool, as_json: bool, **given: Any) -> None:
+    """Go on with RUN at the first step that is not done. Limits that are given take the place of the recorded ones."""
+    from mulligan.app.solve import resume as library
+    from mulligan.cli.conduct import Hooks, conduct
+
+    async def work(hooks: Hooks) -> Episode:
+        return await library(run, fork=fork, limits=limits_of(given), model=given["model"], **hooks)
+
+    ctx.exit(conduct(work, quiet=quiet, as_json=as_json))
+
+
+@runs.command()
+@click.argument("run")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["json", "md"]),
+    default="json",
+    show_default=True,
+    help="json has all that replaying needs (--model replay:FILE), md is for reading.",
+)
+@click.option("-o", "--output", metavar="FILE", help="Write there instead of to stdout.")
+def export(run: str, form: str, output: str | None) -> None:
+    """All that is recorded of RUN, with secrets masked."""
+
+    async def write(store: Store) -> str:
+        from mulligan.store.export import export as as_json
+        from mulligan.store.story import markdown
+
+        ids = await store.resolve(run)
+        if form == "md":
+            return await markdown(store, ids)
+        return json.dumps(await as_json(store, ids), ensure_ascii=False, indent=2)
+
+    text = _with_store(write)
+    if output is None:
+        emit(text)
+        return
+    from mulligan.core.errors import InvalidInput
+
+    try:
+        Path(output).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput(f"The export cannot be written to {output}: {error.strerror}.") from error
+    say(f"{output} written")
+
+
+def _with_store(work: Callable[[Store], Awaitable[T]]) -> T:
+    from mulligan.app.solve import open_store
+
+    async def main() -> T:
+        store = open_store()
+        try:
+            return await work(store)
+        finally:
+            await store.close()
+
+    return asyncio.run(main())

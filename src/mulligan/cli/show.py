@@ -1,0 +1,68 @@
+"""One episode as text to be read in a terminal: what was tried, how it was judged, what was learned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mulligan.cli.table import state
+from mulligan.cli.terminal import clean, one_line
+from mulligan.cli.words import role, used, verdict
+from mulligan.core.records import Attempt, Episode, Trial
+from mulligan.core.truncate import truncate_text
+
+TOKENS = 400
+"""What is shown of one text, head and tail, unless all is asked for."""
+
+
+def story(episode: Episode, *, full: bool = False) -> str:
+    return "\n".join(_lines(episode, None if full else TOKENS))
+
+
+def _lines(episode: Episode, tokens: int | None) -> Iterator[str]:
+    detail = f": {one_line(episode.stop.detail, 300)}" if episode.stop and episode.stop.detail else ""
+    yield f"Episode {episode.id}: {state(episode)}{detail}"
+    yield f"{len(episode.trials)} trials, {used(episode.usage)}, {episode.seconds:.1f} s"
+    if models := dict.fromkeys(episode.head.models.values()):
+        yield f"model: {one_line(', '.join(models), 300)}"
+    roles = ((name, role(episode, name)) for name in ("actor", "evaluator", "strategy", "reflector"))
+    yield ", ".join(f"{name} {one_line(plugin, 80)}" for name, plugin in roles if plugin)
+    if episode.forked_from:
+        yield f"forked from {episode.forked_from}"
+    yield "\nTask"
+    yield _block(episode.task.prompt, tokens)
+    if episode.recall:
+        yield f"\nRecalled lessons: {', '.join(lesson.title for lesson in episode.recall.lessons) or 'none'}"
+    for trial in episode.trials:
+        yield from _trial(trial, tokens)
+
+
+def _trial(trial: Trial, tokens: int | None) -> Iterator[str]:
+    yield f"\nTrial {trial.number}: {verdict(trial.feedback)} ({used(trial.usage)})"
+    yield from _attempt(trial.attempt, tokens)
+    if trial.feedback:
+        if trial.feedback.text.strip():
+            yield f"  feedback of {one_line(trial.feedback.source or 'the evaluator', 80)}"
+            yield _block(trial.feedback.text, tokens)
+        for note in trial.feedback.notes:
+            yield f"  note: {one_line(note, 300)}"
+    if trial.reflection:
+        yield "  lesson"
+        yield _block(trial.reflection.text, tokens)
+
+
+def _attempt(attempt: Attempt, tokens: int | None) -> Iterator[str]:
+    for number, step in enumerate(attempt.steps, 1):
+        for name in ("thought", "action", "observation"):
+            if text := getattr(step, name):
+                yield f"  {name} {number}"
+                yield _block(text, tokens)
+    yield "  attempt"
+    yield _block(attempt.output or "(empty)", tokens)
+    for artifact in attempt.artifacts:
+        yield f"  {artifact.kind} {one_line(artifact.ref, 120)}"
+
+
+def _block(text: str, tokens: int | None) -> str:
+    shown = clean(text).strip("\n")
+    shown = shown if tokens is None else truncate_text(shown, tokens)
+    return "\n".join(f"    {line}".rstrip() for line in shown.splitlines())

@@ -1,0 +1,107 @@
+"""`mulligan solve`: one task, from the first trial to its stop."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mulligan.cli.options import limit_options, limits_of, numbers, progress_options, settings
+
+if TYPE_CHECKING:
+    from mulligan.core.records import Episode, Task
+
+ROLES = ("actor", "evaluator", "reflector", "strategy")
+MODELS = ("model", "reflect_model", "judge_model")
+HANDED_ON = (*ROLES, *MODELS, "tests", "check", "workspace", "restarts", "prompts", "sandbox", "seed")
+"""Options that are called as `mulligan.solve` calls them; it knows their defaults."""
+
+
+@click.command()
+@click.argument("task")
+@click.option("--tests", metavar="FILE", help="A Python test file judges: plain asserts or pytest style.")
+@click.option("--check", metavar="COMMAND", help="A command judges: status 0 passes. {attempt} stands for a file.")
+@click.option("--evaluator", metavar="NAME[:ARG]", help="Another judge: exact_match:42, human, ./mine.py, …")
+@click.option("--actor", metavar="NAME[:ARG]", help='Who tries: complete (default), "command:claude -p", ./mine.py.')
+@click.option("--reflector", metavar="NAME[:ARG]", help="Who draws the lesson from a failed trial (default: verbal).")
+@click.option("--strategy", metavar="NAME", help="What the next trial is shown (default: reflexion).")
+@click.option("--workspace", metavar="DIR", help="The folder that the actor works on, apart from your own files.")
+@click.option("--mode", metavar="MODE", help="How: worktree (default), copy or in_place.")
+@click.option("--fresh", is_flag=True, help="Each trial starts from your files as they were, not from the last trial.")
+@limit_options
+@click.option("--restarts", type=int, metavar="K", help="Independent episodes at most, until one solves it.")
+@click.option("--model", metavar="MODEL", help="local (default), PROVIDER:NAME, scripted:FILE or replay:FILE.")
+@click.option("--reflect-model", metavar="MODEL", help="The model that reflects, if it is another.")
+@click.option("--judge-model", metavar="MODEL", help="The model that judges, if it is another.")
+@click.option("--window", type=int, metavar="N", help="How many lessons the next trial is shown (default: 3).")
+@click.option("--temperatures", callback=numbers, metavar="T,T,…", help="For each trial, the last for all that follow.")
+@click.option("--examples", metavar="FILE", help="Worked examples for the actor, instead of ours.")
+@click.option("--prompts", metavar="DIR", help="A folder with prompts of your own; what it lacks, ours fill.")
+@click.option("--sandbox", metavar="LEVEL", help="auto (default), strict, or a level that `mulligan doctor` names.")
+@click.option("--seed", type=int, metavar="N", help="For models that sample by a seed (default: 0).")
+@click.option(
+    "--set", "settings", multiple=True, callback=settings, metavar="ROLE.KEY=VALUE", help="Any other setting."
+)
+@progress_options
+@click.pass_context
+def solve(ctx: click.Context, task: str, quiet: bool, as_json: bool, **given: Any) -> None:
+    """Try TASK, judge, reflect, and try again with what was learned.
+
+    TASK is a sentence, a folder with task.md and tests.py (or evaluate.toml), or - for standard input. The best
+    attempt goes to stdout, progress to stderr. Without --tests, --check or --evaluator the model judges itself.
+
+    Ends with 0 when solved, 1 when not, 2 for bad input, 3 when interrupted, over budget or stopped by an error
+    (resume it), 4 when it could not be judged.
+    """
+    from mulligan.app.solve import solve as library
+    from mulligan.cli.conduct import Hooks, conduct
+
+    given_task = _stdin() if task == "-" else task
+    if not quiet and not as_json:
+        _mention_keys(given["model"])
+    options = {name: given[name] for name in HANDED_ON if given[name] is not None}
+    options |= {"settings": _settings(given), "limits": limits_of(given)}
+
+    async def work(hooks: Hooks) -> Episode:
+        return await library(given_task, **options, **hooks)
+
+    ctx.exit(conduct(work, quiet=quiet, as_json=as_json))
+
+
+def _settings(given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """--set, and the options that are short for one of its settings."""
+    examples = str(Path(given["examples"]).expanduser().resolve()) if given["examples"] else None
+    short = {
+        "actor": {"temperatures": given["temperatures"], "examples": examples, "fresh": given["fresh"] or None},
+        "strategy": {"window": given["window"]},
+        "workspace": {"mode": given["mode"]},
+    }
+    together: dict[str, dict[str, Any]] = {}
+    for named in (short, given["settings"]):
+        for role, values in named.items():
+            together.setdefault(role, {}).update({k: v for k, v in values.items() if v is not None})
+    return {role: values for role, values in together.items() if values}
+
+
+def _stdin() -> Task:
+    from mulligan.core.errors import InvalidInput
+    from mulligan.core.records import Task
+
+    try:
+        return Task(sys.stdin.buffer.read().decode().strip())
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"The task on standard input is not UTF-8: {error}.") from None
+
+
+def _mention_keys(model: str | None) -> None:
+    """A provider is never taken just because its key is set; that it could be is said."""
+    from mulligan.app.config import choose_model, load
+    from mulligan.cli.terminal import say
+    from mulligan.models.catalog import found_keys
+
+    if choose_model(model, load()) is None:
+        for variable, name in found_keys():
+            say(f"{variable} found; add --model {name} to use it")

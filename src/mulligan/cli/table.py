@@ -1,0 +1,62 @@
+"""Recorded episodes as rows: a line each for a person, a JSON object each for a program."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+
+from mulligan.cli.terminal import one_line
+from mulligan.core.codec import to_json
+from mulligan.core.episode import RESUMABLE
+from mulligan.core.records import Episode, Json
+
+COLUMNS = ("run", "when", "state", "trials", "model", "task")
+WIDTHS = {"model": 24, "task": 60}
+"""Characters at most, where the column holds foreign text."""
+
+
+def facts(episode: Episode) -> dict[str, Json]:
+    return {
+        "run": episode.run,
+        "episode": episode.id,
+        "started": episode.started,
+        "state": state(episode),
+        "trials": len(episode.trials),
+        "models": dict(episode.head.models),
+        "task": episode.task.prompt,
+        "used": to_json(episode.usage),
+        "seconds": episode.seconds,
+        "stop": episode.stop and to_json(episode.stop),
+    }
+
+
+def state(episode: Episode) -> str:
+    """The stop reason; "paused: …" when it can be resumed, "unfinished" when it runs or was cut off."""
+    if episode.stop is None:
+        return "unfinished"
+    reason = episode.stop.reason
+    return f"paused: {reason.replace('_', ' ')}" if reason in RESUMABLE else reason.replace("_", " ")
+
+
+def rows(episodes: Sequence[Episode]) -> str:
+    """Columns as wide as they need; on a terminal, lines are cut to its width."""
+    several = {episode.run for episode in episodes if not episode.id.endswith(".1")}
+    cells = [COLUMNS, *(_cells(episode, episode.run in several) for episode in episodes)]
+    widths = [max(len(row[n]) for row in cells) for n in range(len(COLUMNS))]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells)
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    return "\n".join(line[:width] for line in lines)
+
+
+def _cells(episode: Episode, one_of_several: bool) -> tuple[str, ...]:
+    """A run of several restarts shows the episode's id, which the other commands take as well."""
+    return (
+        episode.id if one_of_several else episode.run,
+        time.strftime("%Y-%m-%d %H:%M", time.localtime(episode.started)),
+        state(episode),
+        str(len(episode.trials)),
+        one_line(next(iter(episode.head.models.values()), "-"), WIDTHS["model"]),
+        one_line(episode.task.prompt, WIDTHS["task"]),
+    )

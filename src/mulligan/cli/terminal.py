@@ -1,0 +1,47 @@
+"""What goes to the terminal: results to stdout, all else to stderr, whatever the encoding and whoever has hung up."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import sys
+from typing import TextIO
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def prepare() -> None:
+    """A character that the terminal's encoding lacks is written as an escape, instead of ending the command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def emit(text: str) -> None:
+    """To stdout, with a line end."""
+    _write(sys.stdout, text)
+
+
+def say(line: str) -> None:
+    """To stderr, with a line end."""
+    _write(sys.stderr, line)
+
+
+def clean(text: str) -> str:
+    """Without the control characters by which foreign text could move the cursor or change colours; tabs stay."""
+    return _CONTROL.sub("", text.replace("\r\n", "\n"))
+
+
+def one_line(text: str, width: int) -> str:
+    """Foreign text folded into one line of at most `width` characters."""
+    folded = " ".join(clean(text).split())
+    return folded if len(folded) <= width else f"{folded[: max(width - 3, 0)]}..."
+
+
+def _write(stream: TextIO, text: str) -> None:
+    try:
+        stream.write(text if text.endswith("\n") else f"{text}\n")
+        stream.flush()
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough: the rest goes nowhere, quietly
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

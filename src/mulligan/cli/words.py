@@ -1,0 +1,123 @@
+"""How episodes, events and ends are said in a line. Pure: it writes nowhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mulligan.cli.terminal import one_line
+from mulligan.core.episode import RESUMABLE, Acted, Evaluated, Event, Move, Recalled, Reflected, Resumed, Stopped, due
+from mulligan.core.limits import Limits
+from mulligan.core.records import Episode, Feedback, Trial, Usage
+
+DOING = {"recall": "recalling lessons", "act": "trying", "evaluate": "judging", "reflect": "reflecting"}
+WIDTH = 120
+"""Characters of foreign text in a line of progress."""
+
+
+def money(cost: float | None) -> str:
+    """Unknown is said, and never shown as zero."""
+    return "cost unknown" if cost is None else f"${cost:.4f}"
+
+
+def used(usage: Usage) -> str:
+    return f"{usage.tokens:,} tokens, {money(usage.cost)}"
+
+
+def verdict(feedback: Feedback | None) -> str:
+    if feedback is None:
+        return "not judged yet"
+    said = {True: "passed", False: "failed", None: "no verdict"}[feedback.passed]
+    return said if feedback.score is None else f"{said}, score {feedback.score:.2f}"
+
+
+def role(episode: Episode, name: str) -> str:
+    """The plug-in that plays this role, as it was named."""
+    spec: Any = episode.head.settings.get(name) or {}
+    return str(spec.get("name", ""))
+
+
+def heading(episode: Episode, limits: Limits) -> str:
+    """What is begun, or gone on with."""
+    models = dict.fromkeys(episode.head.models.values())
+    by = ", ".join(models) or role(episode, "actor") or "unknown"
+    judge = role(episode, "evaluator")
+    parts = [by, f"judged by {judge}" if judge else "", f"at most {limits.trials} trials"]
+    return f"run {episode.run}{_restart(episode)}: {', '.join(part for part in parts if part)}"
+
+
+def doing(episode: Episode, limits: Limits) -> str:
+    """The step that is due now; empty when none is."""
+    move = due(episode, limits)
+    if not isinstance(move, Move):
+        return ""
+    if move.kind == "recall":
+        return DOING["recall"]
+    return f"trial {move.trial} of {limits.trials}: {DOING[move.kind]}"
+
+
+def happened(episode: Episode, event: Event, limits: Limits) -> str:
+    """What the event brought, in one line; empty when what comes next says it all. `episode` is as it is after it."""
+    at = f"trial {len(episode.trials)} of {limits.trials}"
+    match event:
+        case Recalled(recall):
+            return f"{len(recall.lessons)} lessons recalled"
+        case Evaluated(_, feedback):
+            why = "" if feedback.passed else one_line(feedback.text, WIDTH)
+            return f"{at}: {verdict(feedback)}{': ' if why else ''}{why}"
+        case Reflected(_, reflection):
+            learned = f"lesson: {one_line(reflection.text, WIDTH)}" if reflection else "the reflector sees no way on"
+            return f"{at}: {learned}"
+        case Resumed():
+            return f"going on after {len(episode.trials)} trials"
+        case Acted() | Stopped():
+            return ""
+
+
+def closing(episode: Episode, limits: Limits) -> list[str]:
+    """How it ended, which attempt is printed, where it is recorded and how to go on if that makes sense."""
+    stop = episode.stop
+    reason = stop.reason if stop else "interrupted"
+    go_on = f"Go on with: mulligan runs resume {episode.run}"
+    if reason == "interrupted":
+        return [f"Interrupted. {go_on}"]
+    kept = go_on if reason in RESUMABLE else f"recorded: mulligan runs show {episode.run}"
+    totals = f"{used(episode.usage)}, {episode.seconds:.1f} s"
+    return [f"{_headline(episode, limits)} ({totals})", *remarks(episode), kept]
+
+
+def _headline(episode: Episode, limits: Limits) -> str:
+    best, stop = episode.best, episode.stop
+    restart = _restart(episode)
+    if best and episode.solved:
+        return f"solved at trial {best.number} of {limits.trials}{restart}"
+    detail = one_line(stop.detail or stop.reason, 400) if stop else ""
+    ends = {"error": "stopped by an error", "over_budget": "stopped over budget"}
+    otherwise = "not solved" if episode.judged else "could not be judged"
+    said = f"{ends.get(stop.reason if stop else '', otherwise)}{restart}: {detail}"
+    return f"{said}; printing the best attempt, {which(best)}" if best else said
+
+
+def which(trial: Trial) -> str:
+    feedback = trial.feedback
+    score = "" if feedback is None or feedback.score is None else f", score {feedback.score:.2f}"
+    return f"trial {trial.number}{score}"
+
+
+def remarks(episode: Episode) -> list[str]:
+    """What qualifies the verdict: that there is none, notes of the evaluator, a model that judged itself."""
+    best, models = episode.best, episode.head.models
+    feedback = best.feedback if best else None
+    lines: list[str] = []
+    if feedback:
+        if feedback.passed is None:
+            lines.append(f"no verdict: {one_line(feedback.text, 300)}")
+        lines += [f"note: {one_line(note, 300)}" for note in feedback.notes]
+    if role(episode, "evaluator") == "model_judge" and models.get("evaluator") == models.get("actor"):
+        lines.append("note: the model judged itself; tests (--tests FILE) or a check (--check COMMAND) are stronger")
+    return lines
+
+
+def _restart(episode: Episode) -> str:
+    """Which of several restarts this is; empty when there is one."""
+    restarts = int(episode.head.settings.get("restarts") or 1)
+    return f" (restart {episode.id.rpartition('.')[2]} of {restarts})" if restarts > 1 else ""
