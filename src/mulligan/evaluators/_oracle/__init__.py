@@ -1,0 +1,1 @@
+"""The oracle outside the sandbox: what `unit_tests` sends into it, and how it reads what comes back."""

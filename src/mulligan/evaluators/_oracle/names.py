@@ -1,0 +1,173 @@
+"""Which names of a tests file mean the candidate, and whether the tests need it in their own process.
+
+It looks at the tests alone: were the candidate's code to decide, it could choose the path that can be forged.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+import symtable
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+SOLUTION = "solution"
+_CLASS = re.compile(r"_*[A-Z][A-Za-z0-9]*[a-z][A-Za-z0-9]*")
+_TOUCHY = frozenset({"inspect", "asyncio", "unittest", "threading", "gc", "weakref", "dis", "tracemalloc"})
+_CAPTURES = frozenset({"redirect_stdout", "redirect_stderr", "stdout", "stderr", "stdin", "settrace", "_getframe"})
+_METHODS = frozenset(
+    name
+    for kind in (str, bytes, bytearray, list, tuple, dict, set, frozenset, int, float, complex, range, BaseException)
+    for name in dir(kind)
+) | frozenset(
+    {
+        *("numerator", "denominator", "quantize", "as_tuple", "appendleft", "popleft", "rotate", "maxlen"),
+        *("most_common", "elements", "total", "subtract", "move_to_end", "default_factory", "value", "match"),
+        *("year", "month", "day", "hour", "minute", "second", "microsecond", "isoformat", "strftime", "weekday"),
+        *("isoweekday", "date", "time", "timestamp", "days", "seconds", "microseconds", "total_seconds", "errno"),
+    }
+)
+"""Attributes of plain values: the tests may look at these on the outside path."""
+
+
+@dataclass(frozen=True)
+class Names:
+    """wanted: names that the tests use and do not define, so the candidate must. firm: those of them that are called,
+    imported or constants, so that their absence is the candidate's fault and not a slip in the tests."""
+
+    wanted: tuple[str, ...]
+    firm: tuple[str, ...]
+
+
+def names_in(tree: ast.Module, text: str) -> Names:
+    """The names that the candidate is asked for."""
+    top = symtable.symtable(text, "tests", "exec")
+    own = {s.get_name() for s in top.get_symbols() if s.is_assigned() or s.is_imported() or s.is_namespace()}
+    free = {name for name in _globals(top) if name not in own and not hasattr(builtins, name)}
+    free -= {"__name__", "__file__", "__doc__"}
+    firm = {name for name in free if name.isupper()}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            used = [node.func, *node.args, *(k.value for k in node.keywords)]
+            firm |= {part.id for part in used if isinstance(part, ast.Name)} & free
+        elif isinstance(node, ast.ImportFrom) and node.module == SOLUTION:
+            firm |= {alias.name for alias in node.names}
+    return Names(tuple(sorted(free)), tuple(sorted(firm)))
+
+
+def _globals(table: symtable.SymbolTable) -> Iterator[str]:
+    is_top = table.get_type() == "module"
+    for symbol in table.get_symbols():
+        if symbol.is_referenced() and (is_top or symbol.is_global()):
+            yield symbol.get_name()
+    for child in table.get_children():
+        yield from _globals(child)
+
+
+def foreign(code: str) -> frozenset[str]:
+    """Top-level modules that the code imports and Python does not bring. Reads lines: hostile code is not parsed."""
+    found = re.findall(r"^[ \t]*(?:import|from)[ \t]+(\w+)", code, re.MULTILINE)
+    return frozenset(found) - sys.stdlib_module_names - {SOLUTION, "pytest", "__future__"}
+
+
+def needs_process(tree: ast.Module, names: Names) -> str | None:
+    """Why these tests need the candidate in their own process; None when they do not."""
+    candidate = set(names.wanted) | set(names.firm)
+    imported = {alias.asname or alias.name.partition(".")[0] for alias in _imports(tree)}
+    modules = _modules(tree)
+    if touchy := sorted(modules & _TOUCHY):
+        return f"the tests import {touchy[0]}"
+    if others := sorted(modules - sys.stdlib_module_names - {SOLUTION, "pytest"}):
+        return f"the tests import {others[0]}, whose values only one process can hold"
+    if classes := sorted(name for name in candidate if _CLASS.fullmatch(name)):
+        return f"the tests use the candidate's class {classes[0]}"
+    own = imported | {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)} | {"self", "cls"}
+    assigned = _assigned(tree)
+    own |= {name for name, value in assigned.items() if _from_module(value, own) and not _mentions(value, candidate)}
+    for node in ast.walk(tree):
+        if why := _reason(node, candidate, own, assigned):
+            return f"line {node.lineno} of the tests {why}"  # type: ignore[attr-defined]
+    return None
+
+
+def _reason(node: ast.AST, candidate: set[str], own: set[str], assigned: Mapping[str, ast.Call]) -> str | None:
+    """Why this one node needs the candidate here, as the end of 'line 3 of the tests ...'."""
+    match node:
+        case ast.Compare(left=left, ops=ops, comparators=others) if any(
+            isinstance(op, ast.Is | ast.IsNot) for op in ops
+        ):
+            if not any(isinstance(side, ast.Constant) for side in (left, *others)) and not _is_type(left, others):
+                return "compares identity"
+        case ast.Call(func=ast.Name("id" | "vars" | "dir" | "getattr" | "setattr" | "hasattr")):
+            return f"looks inside objects with {ast.unparse(node.func)}"
+        case ast.Call(func=ast.Name(name), args=args) if name in candidate:
+            if name.isupper():
+                return f"uses the candidate's class {name}"
+            if any(isinstance(part, ast.Lambda) for part in args):
+                return "hands over a function"
+        case ast.Call(func=ast.Call()):
+            return "calls what a call returned"
+        case ast.Call(func=ast.Name(name)) if name in assigned:
+            return f"calls {name}, which was made at run time"
+        case ast.Attribute(attr=attr) if attr in _CAPTURES:
+            return f"looks at {attr}"
+        case ast.Attribute(value=ast.Name(name)) if name in own:
+            return None
+        case ast.Attribute(value=ast.Name(name), attr=attr) if name in candidate:
+            return f"looks at {name}.{attr}"
+        case ast.Attribute(attr=attr, value=value) if attr not in _METHODS and not _from_module(value, own):
+            return f"looks at the attribute {attr}"
+        case ast.AsyncFunctionDef() | ast.Await():
+            return "is asynchronous"
+        case _:
+            return None
+    return None
+
+
+def _is_type(left: ast.expr, others: list[ast.expr]) -> bool:
+    """`type(x) is int`: no identity of values."""
+    return any(isinstance(side, ast.Call) and ast.unparse(side.func) == "type" for side in (left, *others))
+
+
+def _from_module(value: ast.expr, own: set[str]) -> bool:
+    """Whether an attribute chain, or a call along it, begins at something that the tests import or define."""
+    while isinstance(value, ast.Attribute | ast.Call):
+        value = value.value if isinstance(value, ast.Attribute) else value.func
+    return isinstance(value, ast.Name) and value.id in own
+
+
+def _imports(tree: ast.Module) -> Iterator[ast.alias]:
+    """What is imported, the candidate left out."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias for alias in node.names if alias.name != SOLUTION)
+        elif isinstance(node, ast.ImportFrom) and node.module != SOLUTION:
+            yield from node.names
+
+
+def _modules(tree: ast.Module) -> set[str]:
+    """The top-level modules that are imported."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add((node.module or "").partition(".")[0])
+    return found
+
+
+def _assigned(tree: ast.Module) -> dict[str, ast.Call]:
+    """Names bound by assignment to the result of a call, the last one of each."""
+    return {
+        target.id: node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+
+
+def _mentions(value: ast.expr, names: set[str]) -> bool:
+    return any(isinstance(part, ast.Name) and part.id in names for part in ast.walk(value))

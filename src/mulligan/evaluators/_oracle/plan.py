@@ -1,0 +1,109 @@
+"""A tests file, read before any model is called: its tests, and the same file instrumented for the examiner.
+
+Every assert outside a function is a test of its own, and so is every assert of a function that the file calls once,
+such as HumanEval's `check(candidate)`; a `def test_*` is one test. It knows nothing of sandboxes.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import marshal
+import warnings
+from dataclasses import dataclass, field
+from typing import Any
+
+from mulligan.core.errors import InvalidInput
+from mulligan.evaluators._oracle.instrument import Instrument, Point, Test
+from mulligan.evaluators._oracle.names import SOLUTION, Names, foreign, names_in, needs_process
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`tests` and `points` by index, `calls` the texts of the calls that are noted; `why`: what needs one process."""
+
+    tests: tuple[Test, ...]
+    points: tuple[Point, ...]
+    calls: tuple[tuple[str, bool], ...]
+    functions: tuple[tuple[int, str], ...]
+    starts: dict[int, int]
+    code: bytes
+    names: Names
+    why: str | None
+    modules: frozenset[str] = field(default_factory=frozenset[str])
+
+    @property
+    def size(self) -> int:
+        return sum(not test.quiet for test in self.tests)
+
+    def job(self, code: str, in_process: bool, seconds: float) -> dict[str, Any]:
+        """What the examiner is told, as plain values. `seconds` for all; a fourth of it for one test of many."""
+        return {
+            "code": code,
+            "tests": self.code.hex(),
+            "points": [{"test": p.test, "line": p.line, "names": p.names, "binds": p.binds} for p in self.points],
+            "functions": [list(pair) for pair in self.functions],
+            "starts": {str(test): point for test, point in self.starts.items()},
+            "wanted": self.names.wanted,
+            "firm": self.names.firm,
+            "in_process": in_process,
+            "seconds": seconds,
+            "limit": self.limit(seconds),
+        }
+
+    def limit(self, seconds: float) -> float:
+        """What one test may take of the whole file's time."""
+        return seconds / min(max(self.size, 1), 4)
+
+
+def read(text: str, name: str = "tests.py") -> Plan:
+    """The plan of a tests file. Raises `InvalidInput` with file and line for one that cannot be used."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text, name)
+            names = names_in(tree, text)
+    except SyntaxError as error:
+        line = (error.text or "").strip()
+        raise InvalidInput(f"{name}, line {error.lineno}: {error.msg}: {line}") from error
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise InvalidInput(f"{name} cannot be read as Python: {error}") from error
+    _check_imports(tree, name)
+    why = needs_process(tree, names)
+    work = Instrument(text, names, name)
+    tree = ast.fix_missing_locations(work.module(tree))
+    if not any(not test.quiet for test in work.tests):
+        raise InvalidInput(
+            f"{name} holds no test: write asserts such as `assert add(1, 2) == 3`, or functions `def test_...():`."
+        )
+    code = marshal.dumps(compile(tree, name, "exec", dont_inherit=True))
+    return Plan(
+        tuple(work.tests),
+        tuple(work.points),
+        tuple(work.calls),
+        tuple(work.functions),
+        work.starts,
+        code,
+        names,
+        why,
+        foreign(text),
+    )
+
+
+def _check_imports(tree: ast.Module, name: str) -> None:
+    for node in ast.walk(tree):
+        modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom):
+            if node.level:
+                raise InvalidInput(
+                    f"{name}, line {node.lineno}: a relative import; the attempt's code is `{SOLUTION}`."
+                )
+            modules = [node.module or ""]
+        for module in modules:
+            top = module.partition(".")[0]
+            if top not in (SOLUTION, "pytest") and importlib.util.find_spec(top) is None:
+                line = getattr(node, "lineno", 0)
+                raise InvalidInput(
+                    f"{name}, line {line}: no module {top!r} is installed here. The attempt's code is imported as "
+                    f"`{SOLUTION}`, or used without an import."
+                )

@@ -1,0 +1,210 @@
+"""Judges Python code by a tests file, with the verdict computed where the code cannot reach.
+
+Two sandboxed processes: the candidate holds the model's code, the examiner runs the tests with stand-ins for the
+candidate's functions, and this file carries lines between them. Only plain values cross. Tests that need candidate
+and tests in one process get that, and the verdict is marked: it can be forged. How tests are read and rewritten, and
+what crosses, is in `_oracle/`.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import marshal
+import secrets
+import sys
+from contextlib import AsyncExitStack
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from mulligan.core.errors import InvalidInput
+from mulligan.core.protocols import Channel, Job, Sandbox
+from mulligan.core.records import Episode, Feedback
+from mulligan.evaluators._oracle import wire
+from mulligan.evaluators._oracle.feedback import failed, feedback
+from mulligan.evaluators._oracle.names import foreign
+from mulligan.evaluators._oracle.plan import read
+
+FORGEABLE = "in-process: can be forged"
+_GRACE = 2.0
+"""Seconds that the examiner gets to finish by itself when the time for the tests is over."""
+_LINE = 2 * wire.LIMIT
+
+
+class UnitTests:
+    """`tests`: the text of a Python tests file; `name` is what errors call it. Score: share of tests passed, 0 to 1.
+
+    seconds: wall time for the whole file, of which one call may take a fourth when there are four tests or more.
+    memory: MB for each process. Raises `InvalidInput` when the file cannot be used: broken, no test, a fixture.
+
+    The verdict outside the sandbox follows the reference experiments' finding that any check which shares a process
+    with hostile code can be forged (spec/environments-reference.md, section 4).
+    """
+
+    expects: Literal["text", "code", "workspace"] = "code"
+
+    def __init__(
+        self, tests: str, *, sandbox: Sandbox, seconds: float = 10.0, memory: int = 1024, name: str = "tests.py"
+    ) -> None:
+        if seconds <= 0:
+            raise InvalidInput(f"seconds must be above 0, not {seconds}.")
+        self._plan = read(tests, name)
+        self._sandbox = sandbox
+        self._seconds = seconds
+        self._memory = memory
+
+    @classmethod
+    def check(cls, tests: str, name: str = "tests.py") -> None:
+        """Raises `InvalidInput`, with file and line, when this tests file cannot be used."""
+        read(tests, name)
+
+    async def evaluate(self, episode: Episode) -> Feedback:
+        """Judges the newest attempt's output as code. Raises `SandboxError` when nothing could be run."""
+        code = episode.trials[-1].attempt.output
+        why = self._plan.why
+        if why is None:
+            report = await self._ask(code, in_process=False)
+            if "forgeable" not in report:
+                return self._said(report, ())
+            why = str(report["forgeable"])
+        return self._said(await self._ask(code, in_process=True), (f"{FORGEABLE} ({why})",))
+
+    def _said(self, report: dict[str, Any], notes: tuple[str, ...]) -> Feedback:
+        if "failed" in report:
+            return failed(report["failed"], notes)
+        if "unknown" in report:
+            return Feedback(None, report["unknown"], source="unit_tests", notes=notes)
+        return feedback(self._plan, report, self._seconds, notes)
+
+    async def _ask(self, code: str, *, in_process: bool) -> dict[str, Any]:
+        """The examiner's report; or "failed" or "unknown" with the reason, when it gave none."""
+        try:
+            order = wire.encode(self._plan.job(code, in_process, self._seconds))
+        except (wire.NotPlain, UnicodeError) as error:
+            return {"failed": f"The code cannot be run: it {error}"}
+        job = self._job("examiner", code)
+        async with AsyncExitStack() as stack:
+            examiner = await stack.enter_async_context(self._sandbox.open(job))
+            candidate = _Candidate(self._sandbox, self._job("candidate", code), self._plan.limit(self._seconds))
+            stack.push_async_callback(candidate.stop)
+            try:
+                async with asyncio.timeout(self._seconds + _GRACE):
+                    report = await _relay(examiner, candidate, order, self._seconds)
+            except TimeoutError:
+                report = None
+                why = f"the tests did not finish within {self._seconds:g} s"
+            else:
+                why = "the process ended before the tests were over (os._exit, a crash, or out of memory)"
+        if report is not None:
+            return report
+        if in_process or candidate.asked:
+            return {"failed": f"No test result: {why}."}
+        return {"unknown": f"The tests could not judge the code: {why}, and the code was never called."}
+
+    def _job(self, program: Literal["examiner", "candidate"], code: str) -> Job:
+        """Python without site packages starts twice as fast; they are there when code or tests import any."""
+        lean = () if foreign(code) or self._plan.modules else ("-S",)
+        start = "import marshal\nfor code in marshal.loads(bytes.fromhex(open('program').read())): exec(code)"
+        return Job(
+            (sys.executable, "-I", *lean, "-c", start),
+            files={"program": _program(program)},
+            readable=(sys.prefix, sys.base_prefix),
+            seconds=self._seconds + 2 * _GRACE,
+            memory=self._memory,
+            output=_LINE,
+        )
+
+
+class _Candidate:
+    """The candidate's process: started when it is first asked, and again after it hung or died."""
+
+    def __init__(self, sandbox: Sandbox, job: Job, limit: float) -> None:
+        self._sandbox = sandbox
+        self._job = job
+        self._limit = limit
+        self._stack = AsyncExitStack()
+        self._channel: Channel | None = None
+        self._load = ""
+        self.asked = False
+
+    async def ask(self, line: str, left: float) -> str:
+        """Its reply to a request, or ours in its place. `left`: seconds for the whole file that are left."""
+        if left <= 0:
+            return wire.encode(["timeout", None])
+        limit = left if not self._load else min(self._limit, left)
+        self.asked = self.asked or bool(self._load)
+        try:
+            async with asyncio.timeout(limit):
+                reply = await self._exchange(line)
+        except TimeoutError:
+            await self.stop()
+            return wire.encode(["timeout", round(limit, 2)])
+        if reply is None:
+            await self.stop()
+            return wire.encode(["gone", "it exited, crashed, ran out of memory or sent too much"])
+        return reply
+
+    async def _exchange(self, line: str) -> str | None:
+        self._load = self._load or line
+        if self._channel is None:
+            self._channel = await self._stack.enter_async_context(self._sandbox.open(self._job))
+            await self._channel.send(self._load)
+            loaded = await self._channel.receive()
+            if loaded is None or line is self._load:
+                return loaded
+        await self._channel.send(line)
+        return await self._channel.receive()
+
+    async def stop(self) -> None:
+        self._channel = None
+        await self._stack.aclose()
+
+
+async def _relay(examiner: Channel, candidate: _Candidate, order: str, seconds: float) -> dict[str, Any] | None:
+    """Carries lines until the examiner gives its report with the nonce; None when it ends without one."""
+    clock = asyncio.get_running_loop().time
+    ends = clock() + seconds
+    nonce: str | None = None
+    await examiner.send(order)
+    while (line := await examiner.receive()) is not None:
+        if line.startswith("?"):
+            await examiner.send(await candidate.ask(line[1:], ends - clock()))
+        elif line == "." and nonce is None:
+            nonce = secrets.token_hex(16)
+            await examiner.send(nonce)
+        elif line.startswith("!"):
+            return _report(line[1:], nonce)
+    return None
+
+
+def _report(line: str, nonce: str | None) -> dict[str, Any] | None:
+    try:
+        said, report = wire.decode(line)
+    except (wire.NotPlain, TypeError, ValueError):
+        return None
+    return report if nonce is not None and said == nonce and isinstance(report, dict) else None  # pyright: ignore
+
+
+_PROGRAMS = {
+    "candidate": (("wire", "solution"), "serve()"),
+    "examiner": (("wire", "solution", "shim", "remote", "examiner"), "examine()"),
+}
+
+
+@cache
+def _program(name: str) -> str:
+    """The files of a program, compiled once here, so that neither process spends its time on that: hex."""
+    parts, start = _PROGRAMS[name]
+    folder = Path(__file__).parent / "_oracle"
+    codes = [_compiled(folder / f"{part}.py") for part in parts]
+    return marshal.dumps([*codes, compile(start, "<start>", "exec")]).hex()
+
+
+def _compiled(path: Path) -> Any:
+    """A file without its imports from this package: in the sandbox all parts share one namespace."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree.body = [
+        n for n in tree.body if not (isinstance(n, ast.ImportFrom) and (n.module or "").startswith("mulligan"))
+    ]
+    return compile(tree, f"<{path.stem}>", "exec", dont_inherit=True, optimize=2)
