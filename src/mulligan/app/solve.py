@@ -66,16 +66,17 @@ async def solve(
     Returns the solved episode, or the best of the restarts; `episode.best.attempt.output` is the result.
     Raises `InvalidInput` before any model is called, `StoreError`, `asyncio.CancelledError` (resumable).
     """
-    config = load()
-    given = read_task(task)
-    own: dict[str, Any] = {}
-    judge = _judge(tests, check, evaluator, given.evaluator, own)
+    config, given = load(), read_task(task)
+    models, own = Models(), dict[str, Any]()
     recipe = Recipe(
         actor=_spec("actor", "actors", actor, own),
-        evaluator=judge,
+        evaluator=_judge(tests, check, evaluator, given.evaluator, own),
         reflector=_spec("reflector", "reflectors", reflector, own),
         strategy=_spec("strategy", "strategies", strategy, own),
         limits=_limits(limits, trials, config),
+        model=choose_model(models.name(model), config) or DEFAULT_MODEL,
+        reflect_model=models.name(reflect_model) or config.text("reflect_model"),
+        judge_model=models.name(judge_model) or config.text("judge_model"),
         workspace=_absolute(workspace),
         sandbox=sandbox or config.text("sandbox") or "auto",
         prompts=_absolute(prompts) or _prompts(config),
@@ -83,14 +84,8 @@ async def solve(
         restarts=restarts,
         seed=seed,
     )
-    models = Models()
-    named = {"model": model, "reflect_model": reflect_model, "judge_model": judge_model}
-    chosen = {key: models.name(value) or config.text(key) for key, value in named.items() if key != "model"}
-    recipe = replace(recipe, model=choose_model(models.name(model), config) or DEFAULT_MODEL, **chosen)
-    recipe = _with_settings(recipe, settings or {})
-    return await _with_store(
-        store, config, lambda at: _runner(at, recipe, models, own, bank, observers, on_start).run(given.task)
-    )
+    parts = (_with_settings(recipe, settings or {}), models, own, bank, observers, on_start)
+    return await _with_store(store, config, lambda at: _runner(at, *parts).run(given.task))
 
 
 async def resume(
