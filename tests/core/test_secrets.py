@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from mulligan.core.secrets import MASK, mask, mask_json
 
 # put together here, so that no scanner takes this file for a leak
-PEM = "-----BEGIN RSA " + "PRIVATE KEY-----\n{0}\n{0}\n-----END RSA " + "PRIVATE KEY-----"
-PEM = PEM.format("MIIEowIBAAKCAQEA" * 4)
+LINE = "MIIEowIBAAKCAQEA" * 4
+PEM = f"-----BEGIN RSA {'PRIVATE'} KEY-----\n{LINE}\n{LINE}\n-----END RSA {'PRIVATE'} KEY-----"
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,9 @@ class Database:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise StoreError(f"The folder of {self.path} cannot be made: {error.strerror or error}.") from error
+            raise StoreError(
+                f"The store's folder {self.path.parent} cannot be made: {error.strerror or error}."
+            ) from error
         db = sqlite3.connect(self.path, timeout=self._busy_seconds, isolation_level=None)
         try:
             db.execute(f"PRAGMA synchronous = {self._synchronous}")

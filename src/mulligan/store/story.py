@@ -33,7 +33,7 @@ def _episode(episode: Episode) -> Iterator[str]:
     yield "## Task"
     yield _fenced(episode.task.prompt)
     if episode.recall:
-        yield f"## Recalled: {len(episode.recall.lessons)} lessons"
+        yield "## Recalled from the bank"
         for lesson in episode.recall.lessons:
             yield f"**{_inline(lesson.title)}** (from a {lesson.outcome})"
             yield _fenced(lesson.content)

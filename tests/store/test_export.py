@@ -1,0 +1,240 @@
+"""What leaves the store: whole enough to replay, readable, without secrets; and an episode copied for a fork."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from inline_snapshot import snapshot
+
+from mulligan.core.codec import event_from_json, from_json
+from mulligan.core.episode import Acted, Evaluated, Recalled, Reflected, Resumed, Stopped
+from mulligan.core.errors import NotFound, StoreError
+from mulligan.core.journal import StoredJournal, digest
+from mulligan.core.records import (
+    Artifact,
+    Attempt,
+    Episode,
+    Feedback,
+    Head,
+    Json,
+    Lesson,
+    Outcome,
+    Plan,
+    Recall,
+    Reflection,
+    Step,
+    Stop,
+    Task,
+    Usage,
+)
+from mulligan.core.scope import scope
+from mulligan.core.secrets import MASK
+from mulligan.store.export import copy, export
+from mulligan.store.sqlite import SqliteStore
+from mulligan.store.story import markdown
+
+SECRET = "ghp" + "_" + "a1B2c3D4e5" * 4
+LESSON = Lesson("l1", "Read *first*", "Look before you leap.", "failure")
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    store = SqliteStore(tmp_path / "m.db")
+    yield store
+    await store.close()
+
+
+async def lived(store: SqliteStore, id: str) -> None:
+    """An episode with everything in it, interrupted after its second trial."""
+    head = Head(models={"actor": "scripted", "reflector": "scripted"})
+    task = Task("Write `add`.\n```\nassert add(1, 2) == 3\n```")
+    await store.create(Episode(id, task, run="r1", plan=Plan(recalls=True), head=head), {"tests.py": f"# {SECRET}"})
+    lease = await store.acquire(id, "me", 60)
+    journal = StoredJournal(store, lease)
+
+    async def answer() -> Json:
+        return {"content": "def add(a, b): ..."}
+
+    with scope("trial.1", "act"):
+        await journal.step("model", {"messages": [{"role": "user", "text": f"key {SECRET}"}]}, answer)
+    await store.begin_step(lease, "trial.2/act/model#1", {"messages": []}, digest({"messages": []}))
+    steps = (Step("hm", "ls", "a.py", Outcome(0.5, halted="n")), Step(action="edit"))
+    used = Usage(100, 20, 1, 0.0123)
+    for seq, event in enumerate(
+        [
+            Recalled(Recall("rc", (LESSON,))),
+            Acted(
+                1, Attempt("````\n# not the end", steps, Outcome(1, True), (Artifact("commit", "abc"),), used), None, 2
+            ),
+            Evaluated(1, Feedback(False, "add(1, 2) gave -1", 0.25, "unit_tests", ("in-process: can be forged",))),
+            Reflected(1, Reflection(f"Use +, not -. Never say {SECRET}.", Usage(5, 5, 1, None))),
+            Acted(2, Attempt("def add(a, b): return a + b")),
+            Evaluated(2, Feedback(None, "the judge was out")),
+            Stopped(Stop("interrupted", "during act of trial 3")),
+        ]
+    ):
+        await store.append(lease, seq, event)
+    await store.release(lease)
+
+
+async def test_an_export_holds_all_that_a_replay_needs(store: SqliteStore) -> None:
+    await lived(store, "e")
+    await lived(store, "f")
+    told = json.loads(json.dumps(await export(store, ["e", "f"]), allow_nan=False))
+    assert list(told) == ["mulligan", "schema", "episodes", "steps"]
+    assert told["schema"] == 1
+    assert [one["episode"]["id"] for one in told["episodes"]] == ["e", "f"]
+    assert told["episodes"][0]["files"] == {"tests.py": f"# {MASK}"}
+    events = [event_from_json(event) for event in told["episodes"][0]["events"]]
+    assert [type(event).__name__ for event in events][:3] == ["Recalled", "Acted", "Evaluated"]
+    assert from_json(Episode, told["episodes"][0]["episode"]).trials[1].attempt.output == "def add(a, b): return a + b"
+    assert told["steps"] == told["episodes"][0]["steps"] + told["episodes"][1]["steps"]
+    asked = {"messages": [{"role": "user", "text": f"key {SECRET}"}]}
+    assert told["steps"][0] == {
+        "episode": "e",
+        "key": "trial.1/act/model#1",
+        "request": {"messages": [{"role": "user", "text": f"key {MASK}"}]},
+        "request_hash": digest(asked),
+        "result": {"content": "def add(a, b): ..."},
+        "done": True,
+    }
+    assert (told["steps"][1]["done"], told["steps"][1]["result"]) == (False, None)
+
+
+async def test_no_secret_leaves(store: SqliteStore) -> None:
+    await lived(store, "e")
+    assert SECRET not in json.dumps(await export(store, ["e"]))
+    assert SECRET not in (story := await markdown(store, ["e"])).replace("\\", "")
+    assert MASK in story
+
+
+async def test_what_is_not_there_is_not_exported(store: SqliteStore) -> None:
+    with pytest.raises(NotFound):
+        await export(store, ["x"])
+    with pytest.raises(NotFound):
+        await markdown(store, ["x"])
+
+
+async def test_the_story_reads_trial_by_trial(store: SqliteStore) -> None:
+    await lived(store, "e_1")
+    assert await markdown(store, ["e_1"]) == snapshot("""\
+# Episode e\\_1
+
+- **Run:** r1
+- **Model (actor):** scripted
+- **Model (reflector):** scripted
+- **Ended:** interrupted: during act of trial 3
+- **Used:** 2 calls, 105 + 25 tokens, cost unknown, 2.0 s
+
+## Task
+
+````text
+Write `add`.
+```
+assert add(1, 2) == 3
+```
+````
+
+## Recalled from the bank
+
+**Read \\*first\\*** (from a failure)
+
+```text
+Look before you leap.
+```
+
+## Trial 1
+
+Used: 2 calls, 105 + 25 tokens, cost unknown
+
+### Attempt
+
+Step 1: reward 0.5, halted: n
+
+Thought:
+
+```text
+hm
+```
+
+Action:
+
+```text
+ls
+```
+
+Observation:
+
+```text
+a.py
+```
+
+Step 2
+
+Action:
+
+```text
+edit
+```
+
+Output:
+
+`````text
+````
+# not the end
+`````
+
+The environment says: reward 1, done
+
+Made: commit abc
+
+### Feedback: failed, score 0.25 by unit\\_tests
+
+```text
+add(1, 2) gave -1
+```
+
+Note: in-process: can be forged
+
+### Reflection
+
+```text
+Use +, not -. Never say [secret masked].
+```
+
+## Trial 2
+
+Used: 0 calls, 0 + 0 tokens, $0.0000
+
+### Attempt
+
+```text
+def add(a, b): return a + b
+```
+
+### Feedback: could not be judged
+
+```text
+the judge was out
+```
+""")
+
+
+async def test_a_copy_goes_on_while_the_old_one_stays(store: SqliteStore) -> None:
+    await lived(store, "e")
+    before = await export(store, ["e"])
+    copied = await copy(store, "e", "fork")
+    assert (copied.id, copied.forked_from, copied.run) == ("fork", "e", "r1")
+    assert copied == await store.load("fork")
+    assert copied.trials == (await store.load("e")).trials
+    assert await store.files("fork") == await store.files("e")
+    assert await store.steps("fork") == await store.steps("e")
+    lease = await store.acquire("fork", "me", 60)
+    await store.append(lease, len(await store.events("fork")), Resumed())
+    await store.begin_step(lease, "trial.1/act/model#1", "another", "hash")
+    assert await export(store, ["e"]) == before
+    with pytest.raises(StoreError, match="'fork' already"):
+        await copy(store, "e", "fork")
+    with pytest.raises(NotFound):
+        await copy(store, "x", "y")
