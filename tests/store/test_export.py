@@ -116,9 +116,7 @@ async def test_what_is_not_there_is_not_exported(store: SqliteStore) -> None:
         await markdown(store, ["x"])
 
 
-async def test_the_story_reads_trial_by_trial(store: SqliteStore) -> None:
-    await lived(store, "e_1")
-    assert await markdown(store, ["e_1"]) == snapshot("""\
+STORY = snapshot("""\
 # Episode e\\_1
 
 - **Run:** r1
@@ -219,6 +217,11 @@ def add(a, b): return a + b
 the judge was out
 ```
 """)
+
+
+async def test_the_story_reads_trial_by_trial(store: SqliteStore) -> None:
+    await lived(store, "e_1")
+    assert await markdown(store, ["e_1"]) == STORY
 
 
 async def test_a_copy_goes_on_while_the_old_one_stays(store: SqliteStore) -> None:
