@@ -13,7 +13,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,7 +122,7 @@ def pull(
 
 
 @contextmanager
-def only_one(lock: Path, waiting: Callable[[], None]) -> Iterator[None]:
+def only_one(lock: Path, waiting: Callable[[], None]) -> Generator[None]:
     """Holds the lock file; tells `waiting` as long as another process does. A process that dies lets go of it."""
     import fcntl  # not on Windows, where importing this module should still work
 

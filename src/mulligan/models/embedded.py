@@ -1,0 +1,176 @@
+"""A language model inside this process: no key, no server, no network once its weights are here.
+
+Knows of weights by name or path and of Mulligan's questions; `embedded_llama` runs them, `embedded_worker` says when.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from threading import Event
+
+from mulligan.core.errors import InvalidInput, ModelError, UnknownName
+from mulligan.core.questions import Answer, Question, Sampling
+from mulligan.core.records import Json, Usage
+from mulligan.models.embedded_cores import overload, threads_to_use
+from mulligan.models.embedded_llama import Generated, Load, generate, loaded
+from mulligan.models.embedded_worker import embedded_worker
+from mulligan.models.weights import Progress, on_stderr, path_of, pull, sha256_of
+from mulligan.models.weights_known import KNOWN
+
+DEFAULT_MODEL = "smollm2-135m"
+DEFAULT_MAX_TOKENS = 1024
+LEAST_CONTEXT = 64
+SEEDS = 2**32 - 1  # one less than there are: llama.cpp takes the last one for "draw a seed"
+
+log = logging.getLogger(__name__)
+
+
+class EmbeddedModel:
+    """Weights known by name, or any .gguf file, run by llama.cpp on this machine.
+
+    name: of known weights, or the path of a .gguf file; None is `smollm2-135m`. threads: None takes `MULLIGAN_THREADS`,
+    else the physical cores minus one. context: tokens of prompt and answer together. pull: whether known weights that
+    are not here are pulled at the first question, told on stderr or to the callback given.
+
+    Models of one file and settings share one load per process, and all questions to embedded models are answered one
+    after the other. `id` ends in the first 12 digits of the sha256 of the weights.
+
+    Raises `InvalidInput` when the extra, the file or a number is missing or wrong, `UnknownName` for other names.
+    """
+
+    def __init__(
+        self,
+        name: str | None = None,
+        *,
+        threads: int | None = None,
+        context: int = 4096,
+        pull: bool | Progress = True,
+    ) -> None:
+        if find_spec("xllamacpp") is None:
+            raise InvalidInput('Models that run inside Mulligan need an extra: pip install "mulligan[local]"')
+        if context < LEAST_CONTEXT:
+            raise InvalidInput(f"context must be at least {LEAST_CONTEXT} tokens, not {context}.")
+        self.name = f"local:{name}" if name else "local"
+        self._known = KNOWN.get(name or DEFAULT_MODEL)
+        path = path_of(self._known.name) if self._known else gguf_file(name or "")
+        self._load = Load(path, threads_to_use(threads), context)
+        self._label, digest = (self._known.name, self._known.sha256) if self._known else (path.name, sha256_at(path))
+        self.id = f"local:{self._label}@sha256:{digest[:12]}"
+        self._pull = pull
+        self._warned = False
+        if self._known and not pull and not path.is_file():
+            raise InvalidInput(f"The weights of {self._label} are not here. Run: mulligan models pull {self._label}")
+
+    async def ask(self, question: Question, sampling: Sampling = Sampling()) -> Answer:
+        """Answers from the weights. `max_tokens` is 1024 if not set; cost is 0. With a schema only JSON that fits it
+        can be generated. The same weights, settings, seed and question give the same answer on the same machine.
+
+        Cancelling returns at once; the generation ends soon after, before the next question's begins. Raises
+        `InvalidInput` for images or a schema that cannot be used, `ModelError` for a prompt that is too long, JSON that
+        was cut off, weights that could not be pulled or loaded.
+        """
+        asked = request(question, sampling)
+        job = embedded_worker().submit(lambda abandoned: self._answer(asked, abandoned))
+        try:
+            reply: Generated = await asyncio.wrap_future(job.future)
+        except asyncio.CancelledError:
+            job.abandoned.set()
+            raise
+        content: Json = reply.text if question.schema is None else parsed(reply, asked["max_tokens"])
+        return Answer(content, self.id, Usage(reply.prompt_tokens, reply.completion_tokens, 1, 0.0))
+
+    def _answer(self, asked: Json, abandoned: Event) -> Generated:
+        """In the worker's thread: pull and load what is not here yet, then generate."""
+        if self._known:
+            progress = on_stderr() if isinstance(self._pull, bool) else self._pull
+            pull(self._known.name, stoppable(progress, abandoned))
+        if not self._warned and (load := overload()):
+            self._warned = True
+            slow = "This machine is busy (load %.1f per CPU), so %s will answer slowly on its %d thread(s)."
+            log.warning(slow + " MULLIGAN_THREADS sets how many it takes.", load, self._label, self._load.threads)
+        try:
+            reply = generate(loaded(self._load), asked, abandoned)
+        except ValueError as error:
+            raise InvalidInput(f"llama.cpp cannot take this question: {error}") from error
+        if abandoned.is_set():
+            raise ModelError("The question was abandoned.")
+        if reply.error:
+            raise ModelError(self._explained(reply.error))
+        if not reply.finish:
+            raise ModelError(f"{self._label} broke off in the middle of its answer. MULLIGAN_DEBUG=1 shows why.")
+        return reply
+
+    def _explained(self, error: Json) -> str:
+        if error.get("type") != "exceed_context_size_error":
+            return f"llama.cpp failed with {self._label}: {error.get('message', error)}"
+        prompt, context = error["n_prompt_tokens"], error["n_ctx"]
+        return (
+            f"The prompt has {prompt} tokens, {prompt - context} more than the context of {self._label} holds "
+            f"({context}), and the answer needs room too. Shorten the task, show less of the past, or give the model "
+            "a larger context."
+        )
+
+
+def request(question: Question, sampling: Sampling) -> dict[str, Json]:
+    """The question in the words of llama.cpp's chat completions. Raises `InvalidInput` for images."""
+    if any(message.images for message in question.messages):
+        raise InvalidInput("The embedded models see no images. Choose a model that does with --model.")
+    asked: dict[str, Json] = {
+        "messages": [{"role": message.role, "content": message.text} for message in question.messages],
+        "max_tokens": DEFAULT_MAX_TOKENS if sampling.max_tokens is None else sampling.max_tokens,
+    }
+    if sampling.temperature is not None:
+        asked["temperature"] = sampling.temperature
+    if sampling.seed is not None:
+        asked["seed"] = sampling.seed % SEEDS
+    if sampling.stop:
+        asked["stop"] = list(sampling.stop)
+    if question.schema is not None:
+        asked["json_schema"] = question.schema
+    return asked
+
+
+def parsed(reply: Generated, max_tokens: int) -> Json:
+    try:
+        return json.loads(reply.text)
+    except ValueError:
+        if reply.finish == "length":
+            room = f"max_tokens is {max_tokens}, and prompt and answer share the context"
+            why = f"was cut off after {reply.completion_tokens} tokens ({room})"
+        else:
+            why = "was ended early by a stop text"
+        raise ModelError(f"The answer should be JSON and {why}: it ends in {reply.text[-40:]!r}.") from None
+
+
+def stoppable(progress: Progress, abandoned: Event) -> Progress:
+    def tell(line: str, done: int, total: int) -> None:
+        if abandoned.is_set():
+            raise ModelError("The pull was abandoned; what came is kept.")
+        progress(line, done, total)
+
+    return tell
+
+
+def gguf_file(name: str) -> Path:
+    path = Path(name).expanduser()
+    if path.suffix != ".gguf":
+        raise UnknownName("local model", name, KNOWN, "Or give the path of a .gguf file.")
+    if not path.is_file():
+        raise InvalidInput(f"There is no file {name}. Give the path of a .gguf file, or one of {', '.join(KNOWN)}.")
+    return path.resolve()
+
+
+def sha256_at(path: Path) -> str:
+    """Hashing gigabytes takes seconds: once per file and process, unless the file changes."""
+    state = path.stat()
+    return _sha256_once(path, state.st_size, state.st_mtime_ns)
+
+
+@lru_cache
+def _sha256_once(path: Path, size: int, modified: int) -> str:
+    return sha256_of(path)

@@ -1,0 +1,104 @@
+"""llama.cpp in this process, through xllamacpp: load a file, generate one answer. Blocking; one call at a time.
+
+Knows nothing of names, pulling, asyncio or Mulligan's questions. xllamacpp's in-process calls are used, not HTTP; the
+server that it opens on loopback all the same gets a random key, so that nobody else on the machine can use it.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from threading import Event
+from typing import Any, Protocol, cast
+
+from mulligan.core.errors import ModelError
+from mulligan.core.records import Json
+
+BATCH_TOKENS = 64
+"""Prompt tokens between two looks at whether the answer is still wanted. Larger batches were not faster on a CPU."""
+
+
+class Server(Protocol):
+    """The part of `xllamacpp.Server` that is used. The callback gets each chunk; True from it ends the generation."""
+
+    def handle_chat_completions(self, request: Json, callback: Callable[[dict[str, Any]], bool], /) -> object: ...
+
+
+@dataclass(frozen=True)
+class Load:
+    """What tells one loaded model from another."""
+
+    path: Path
+    threads: int
+    context: int
+
+
+@dataclass
+class Generated:
+    """`finish` is "stop" or "length". `error` is llama.cpp's own, empty when all went well."""
+
+    text: str = ""
+    finish: str = ""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    error: Json = None
+
+
+_loaded: dict[Load, Server] = {}  # only ever touched by the one thread that runs embedded models
+
+
+def loaded(load: Load) -> Server:
+    """The model, loaded once per process and setting. Raises `ModelError` for a file that llama.cpp cannot load."""
+    if load not in _loaded:
+        _loaded[load] = _start(load)
+    return _loaded[load]
+
+
+def _start(load: Load) -> Server:
+    xllamacpp: Any = import_module("xllamacpp")  # has no types; strict checks also run where it is not installed
+    params = xllamacpp.CommonParams()
+    params.model.path = str(load.path)
+    params.n_ctx = load.context
+    params.n_batch = params.n_ubatch = BATCH_TOKENS
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = load.threads
+    params.n_parallel = 1
+    params.cache_ram_mib = 0  # prompts are not cached: see `generate`
+    params.n_ctx_checkpoints = 0
+    params.api_keys = [secrets.token_hex(16)]
+    params.ui = params.endpoint_slots = False
+    if not os.environ.get("MULLIGAN_DEBUG"):
+        params.verbosity = -1
+    try:
+        return cast(Server, xllamacpp.Server(params))
+    except RuntimeError as error:
+        raise ModelError(
+            f"llama.cpp could not load {load.path} with a context of {load.context} tokens. Is it a whole GGUF file "
+            "of a kind that this version knows, and is there memory for it? MULLIGAN_DEBUG=1 shows what it says."
+        ) from error
+
+
+def generate(server: Server, request: Json, abandoned: Event) -> Generated:
+    """One chat completion; ends early, within one batch or token, when it is abandoned.
+
+    Raises `ValueError` for a request that llama.cpp cannot take, such as an impossible schema.
+    """
+    answer = Generated()
+
+    def take(chunk: dict[str, Any]) -> bool:
+        answer.error = chunk.get("error")
+        for choice in chunk.get("choices", ()):
+            answer.text += choice["delta"].get("content") or ""
+            answer.finish = choice["finish_reason"] or answer.finish
+        if usage := chunk.get("usage"):
+            answer.prompt_tokens, answer.completion_tokens = usage["prompt_tokens"], usage["completion_tokens"]
+        return abandoned.is_set()
+
+    # llama.cpp does not promise the same numbers when part of the prompt comes from a cache, so that the same seed
+    # could give another answer after another question. Progress chunks let a long prompt be abandoned too.
+    fixed = {"stream": True, "stream_options": {"include_usage": True}, "return_progress": True, "cache_prompt": False}
+    server.handle_chat_completions({**request, **fixed}, take)
+    return answer
