@@ -220,6 +220,12 @@ async def test_an_answer_that_cannot_be_used_is_paid_for_all_the_same(wire: Wire
     assert notes.done == {}, "an error is not a result: a resume asks again"
 
 
+async def test_thinking_that_used_the_budget_up_is_a_matter_of_the_budget(wire: Wire) -> None:
+    wire.plays({"answer": "", "finish": "length", "usage": [10, 90]})
+    with pytest.raises(OverBudget, match="100 of 100 used"):
+        await gate(open_model("openai:gpt-4o"), Limits(tokens=100)).ask(ASKED)
+
+
 async def test_the_journal_holds_no_key(wire: Wire) -> None:
     wire.plays("hello")
     notes = Notes()

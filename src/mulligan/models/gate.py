@@ -64,6 +64,7 @@ class Gate:
             return {"text": bad.text, "not_json": bad.why, "again": bad.again, "model": bad.model, **_used(bad.usage)}
         except Unusable as error:
             self._meter.add(error.usage)
+            self._most(question, None)  # where the budget left too little room for an answer, that is the reason
             raise
         return {"content": answer.content, "model": answer.model, **_used(answer.usage)}
 
