@@ -2,7 +2,22 @@
 
 import click
 
+from mulligan.cli.terminal import emit
+
 
 @click.command()
-def doctor() -> None:
-    """What this machine offers: sandbox, store, models, Python; and what would raise it."""
+@click.pass_context
+def doctor(ctx: click.Context) -> None:
+    """What works here (sandbox, store, models), and what mends the rest.
+
+    Ends with 0 when all that the defaults need is fine, else with 1.
+    """
+    from mulligan.app.doctor import fine, report
+
+    rows = report()
+    width = max(len(row.name) for row in rows)
+    for row in rows:
+        emit(f"{'ok' if row.ok else 'no':<3} {row.name:<{width}}  {row.detail}")
+        if row.remedy:
+            emit(f"    {'':<{width}}  -> {row.remedy}")
+    ctx.exit(0 if fine(rows) else 1)

@@ -1,0 +1,54 @@
+"""Whether Mulligan can work on this machine, as rows: Python, the sandbox, the store, the models. It prints nothing."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib.util import find_spec
+from pathlib import Path
+
+from mulligan.app.config import Config, load
+from mulligan.sandbox.doctor import Row
+from mulligan.sandbox.doctor import report as sandbox_rows
+
+NEEDED = frozenset({"sandbox", "store", "local models"})
+"""Rows that have to be fine for `mulligan solve` without options."""
+
+
+def report(config: Config | None = None) -> list[Row]:
+    """Raises `InvalidInput` for a broken mulligan.toml."""
+    python = Row("python", True, f"{platform.python_version()} on {platform.system()}")
+    return [python, *sandbox_rows(), _store(config or load()), _extra(), *_weights()]
+
+
+def fine(rows: list[Row]) -> bool:
+    """Whether what the defaults need is there."""
+    return all(row.ok for row in rows if row.name in NEEDED)
+
+
+def _store(config: Config) -> Row:
+    """Writable when the file is, or else the first folder above it that there is."""
+    file = config.database
+    there = next((path for path in (file, *file.parents) if path.exists()), Path("/"))
+    ok = os.access(there, os.W_OK)
+    remedy = "" if ok else f"make {there} writable, or name another folder in MULLIGAN_HOME"
+    return Row("store", ok, str(file) if file == there else f"{file} (made when it is needed)", remedy)
+
+
+def _extra() -> Row:
+    ok = find_spec("xllamacpp") is not None
+    said = "run inside this process" if ok else "the package xllamacpp is missing"
+    return Row("local models", ok, said, "" if ok else 'pip install "mulligan[local]"')
+
+
+def _weights() -> list[Row]:
+    from mulligan.models.weights import installed
+    from mulligan.models.weights_known import KNOWN
+
+    here = installed()
+    return [
+        Row(f"weights {name}", True, str(here[name]))
+        if name in here
+        else Row(f"weights {name}", False, "not here", f"mulligan models pull {name}")
+        for name in KNOWN
+    ]
