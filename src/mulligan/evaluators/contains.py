@@ -1,0 +1,43 @@
+"""The attempt holds certain texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from mulligan.core.errors import InvalidInput
+from mulligan.core.records import Episode, Feedback
+
+
+class Contains:
+    """Passed when the output holds `text`: one, or a list of which `match` says whether all or any must be there.
+
+    Score: the share of the texts that were found, 0 to 1. The feedback names those that are missing, so this is for
+    requirements that the agent may know; for a hidden answer there is exact_match. Raises `InvalidInput` for no text.
+    """
+
+    expects: Literal["text", "code", "workspace"] = "text"
+
+    def __init__(
+        self, *, text: str | Sequence[str], match: Literal["all", "any"] = "all", ignore_case: bool = False
+    ) -> None:
+        texts = (text,) if isinstance(text, str) else tuple(text)
+        if not texts or not all(isinstance(one, str) and one for one in texts):
+            raise InvalidInput(f"contains needs a text to look for, or a list of them, and none empty; not {text!r}.")
+        if match not in ("all", "any"):
+            raise InvalidInput(f"contains: match must be all or any, not {match!r}.")
+        self._texts = texts
+        self._any = match == "any"
+        self._ignore_case = ignore_case
+
+    async def evaluate(self, episode: Episode) -> Feedback:
+        output = self._folded(episode.trials[-1].attempt.output)
+        missing = [text for text in self._texts if self._folded(text) not in output]
+        found = len(self._texts) - len(missing)
+        passed = found > 0 if self._any else not missing
+        of = "None of these is in the output" if self._any else "Missing from the output"
+        said = "Found in the output." if passed else f"{of}: {', '.join(repr(text) for text in missing)}."
+        return Feedback(passed, said, score=found / len(self._texts), source="contains")
+
+    def _folded(self, text: str) -> str:
+        return text.casefold() if self._ignore_case else text

@@ -1,0 +1,56 @@
+"""The attempt is the answer, up to case, punctuation, articles and white space."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Sequence
+from typing import Literal
+
+from mulligan.core.errors import InvalidInput
+from mulligan.core.records import Episode, Feedback
+
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_SENTENCE = 8
+"""Words from which an output looks like more than an answer."""
+
+
+def normalise(text: str) -> str:
+    """Lower case, no ASCII punctuation, no articles, single spaces, in this order: the rule of HotPotQA and SQuAD."""
+    bare = text.lower().translate(_PUNCTUATION)
+    return " ".join(re.sub(r"\b(?:a|an|the)\b", " ", bare).split())
+
+
+class ExactMatch:
+    """Passed when the whole output equals `answer`, or one of `answers`, after `normalise`. The text never tells it.
+
+    oracle: the answer is knowledge that the agent should not have; the verdict then says that an oracle gave it, as
+    the reference's HotPotQA experiments do not. Raises `InvalidInput` without an answer, or for one of which the rule
+    leaves nothing, such as "The".
+    """
+
+    expects: Literal["text", "code", "workspace"] = "text"
+
+    def __init__(
+        self, *, answer: str | None = None, answers: Sequence[str] | None = None, oracle: bool = False
+    ) -> None:
+        given = [answer] if answers is None else [answers] if isinstance(answers, str) else list(answers)
+        if (answer is not None and answers is not None) or given in ([None], []):
+            raise InvalidInput("exact_match takes an answer, or a list of answers of which any will do.")
+        for one in given:
+            if not isinstance(one, str) or not normalise(one):
+                raise InvalidInput(
+                    f"exact_match cannot look for {one!r}: an answer is text with more in it than punctuation and "
+                    "articles, which are not compared. The evaluator regex compares every character."
+                )
+        self._answers = frozenset(normalise(str(one)) for one in given)
+        self._source = "oracle" if oracle else "exact_match"
+
+    async def evaluate(self, episode: Episode) -> Feedback:
+        found = normalise(episode.trials[-1].attempt.output)
+        if found in self._answers:
+            return Feedback(True, "The answer is right.", source=self._source)
+        text = "The answer is wrong." if found else "There is no answer."
+        if len(found.split()) >= _SENTENCE:
+            text += " The whole output counts as the answer, so it should hold nothing else."
+        return Feedback(False, text, source=self._source)

@@ -1,0 +1,122 @@
+"""A person judges, on the terminal.
+
+The question goes to standard error and the answer comes from the terminal, so that a task can still be piped in and
+the result piped out. What the model wrote is shown without control characters: it could repaint the screen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Literal, TextIO
+
+from mulligan.core.errors import InvalidInput, MulliganError
+from mulligan.core.records import Episode, Feedback
+
+_CHOICE = "pass, give up, or what is wrong: "
+_UNCLEAR = frozenset({"", "y", "yes", "ok", "n", "no", "fail", "failed", "wrong"})
+_SETTLED = 0.05
+"""Seconds without another line after which a pasted answer is complete."""
+
+
+class Human:
+    """Shows each attempt, and takes "pass", "give up", or a line that says what is wrong.
+
+    ask: shows a text and returns what the person answers; raises `EOFError` when nobody will. Without it the terminal
+    is asked, and `InvalidInput` is raised when there is none. Giving up (or Ctrl-D) raises `MulliganError`, which ends
+    the episode where it is: it can be resumed, and the same attempt is shown again.
+    """
+
+    expects: Literal["text", "code", "workspace"] = "text"
+
+    def __init__(self, *, ask: Callable[[str], Awaitable[str]] | None = None) -> None:
+        self._ask = ask or Terminal.found().ask
+
+    async def evaluate(self, episode: Episode) -> Feedback:
+        trial = episode.trials[-1]
+        places = "".join(
+            f"\nIt is in {artifact.location}\n" for artifact in trial.attempt.artifacts if artifact.location
+        )
+        question = f"\nTrial {trial.number}:\n\n{printable(trial.attempt.output.strip())}\n{places}\n{_CHOICE}"
+        while True:
+            try:
+                said = (await self._ask(question)).strip()
+            except EOFError:
+                said = "give up"
+            word = said.lower().rstrip(".!")
+            if word in ("pass", "passed"):
+                return Feedback(True, "A person let it pass.", source="human")
+            if word == "give up":
+                raise MulliganError("the person who judges gave up")
+            if word not in _UNCLEAR:
+                return Feedback(False, said, source="human")
+            question = f"Please write one of these: {_CHOICE}"
+
+
+class Terminal:
+    """Puts questions on one file descriptor and reads the answers, line by line, from another, a terminal's."""
+
+    def __init__(self, source: int, sink: int) -> None:
+        self._source = source
+        self._sink = sink
+
+    @classmethod
+    def found(cls) -> Terminal:
+        """Standard input if it is a terminal, else the one that the process was started from."""
+        source = _tty(sys.stdin)
+        if source is None:
+            try:
+                source = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
+            except OSError as error:
+                raise InvalidInput(
+                    "The evaluator human asks on a terminal, and there is none here. Start it from one, or name "
+                    "another evaluator."
+                ) from error
+        sink = _tty(sys.stderr)
+        return cls(source, source if sink is None else sink)
+
+    async def ask(self, question: str) -> str:
+        """What was typed, lines pasted together included. Raises `EOFError` at Ctrl-D. Cancelling leaves no reader."""
+        left = question.encode(errors="replace")
+        while left:
+            left = left[os.write(self._sink, left) :]
+        said = await self._read()
+        if not said:
+            raise EOFError
+        while await self._readable(_SETTLED):
+            more = await self._read()
+            said += more
+            if not more:
+                break
+        return said.decode(errors="replace")
+
+    async def _read(self) -> bytes:
+        await self._readable(None)
+        try:
+            return os.read(self._source, 65_536)
+        except OSError:  # the terminal was closed
+            return b""
+
+    async def _readable(self, seconds: float | None) -> bool:
+        """Whether there is something to read before the time is over, without holding the loop up."""
+        loop, ready = asyncio.get_running_loop(), asyncio.Event()
+        loop.add_reader(self._source, ready.set)
+        try:
+            async with asyncio.timeout(seconds):
+                await ready.wait()
+        except TimeoutError:
+            return False
+        finally:
+            loop.remove_reader(self._source)
+        return True
+
+
+def _tty(stream: TextIO | None) -> int | None:
+    return stream.fileno() if stream is not None and stream.isatty() else None
+
+
+def printable(text: str) -> str:
+    """Control characters as escapes, so that text from a model cannot steer the terminal."""
+    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)

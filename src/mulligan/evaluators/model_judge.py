@@ -1,0 +1,96 @@
+"""A model judges by a rubric. Weaker than any test: it can be wrong, and it can be talked round."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal, cast
+
+from mulligan.core.errors import BadAnswer, InvalidInput, ModelError
+from mulligan.core.formatting import TOKENS, attempt_text
+from mulligan.core.protocols import Model, Prompts
+from mulligan.core.questions import Question, Sampling, think
+from mulligan.core.records import Episode, Feedback, Json
+
+BEST = 10
+SCHEMA: Json = {
+    "type": "object",
+    "properties": {
+        "reasoning": {"type": "string"},
+        "passed": {"type": "boolean"},
+        "score": {"type": "integer", "enum": list(range(BEST + 1))},
+        "wrong": {"type": "string"},
+    },
+    "required": ["reasoning", "passed", "score", "wrong"],
+    "additionalProperties": False,
+}
+"""The reasoning comes first, so that the verdict follows from it and not the other way round."""
+
+
+class ModelJudge:
+    """rubric: what must hold, in words, instead of our general one. Score: the model's 0 to 10, as 0 to 1.
+
+    threshold: passed from this score on (0 to 1), whatever the model says of passing. tokens: what the attempt may
+    take of the prompt; max_tokens: of one verdict. Alone, `ask` and `take` need no model of ours.
+
+    A judge that fails (no usable verdict after one more try, a provider that is down) gives `passed=None` with the
+    reason. Raises `OverBudget`, and `InvalidInput` for settings that cannot work.
+    """
+
+    expects: Literal["text", "code", "workspace"] = "text"
+
+    def __init__(
+        self,
+        *,
+        rubric: str | None = None,
+        threshold: float | None = None,
+        model: Model,
+        prompts: Prompts,
+        temperature: float | None = 0.0,
+        max_tokens: int = 1024,
+        tokens: int = 4 * TOKENS,
+    ) -> None:
+        if threshold is not None and not 0 <= threshold <= 1:
+            raise InvalidInput(f"model_judge: threshold must be from 0 to 1, not {threshold}.")
+        if rubric is not None and not rubric.strip():
+            raise InvalidInput("model_judge: the rubric is empty. Leave it out to judge by the general one.")
+        self._model = model
+        self._prompt = prompts.get("model_judge.judge").check("task", "rubric", "attempt")
+        self._rubric = rubric or prompts.text("model_judge.rubric")
+        self._threshold = threshold
+        self._sampling = Sampling(temperature, max_tokens)
+        self._tokens = tokens
+
+    async def evaluate(self, episode: Episode) -> Feedback:
+        try:
+            return await think(self, self._model, [episode], self._sampling)
+        except (BadAnswer, ModelError) as error:
+            return Feedback(None, f"The judge gave no verdict: {error}", source="model_judge")
+
+    def ask(self, episodes: Sequence[Episode]) -> Question:
+        (episode,) = episodes
+        task = episode.task
+        inputs = "\n".join(f"{name}: {value}" for name, value in task.inputs.items())
+        *before, last = self._prompt.render(
+            task=f"{task.prompt.strip()}\n\n{inputs}".strip(),
+            rubric=self._rubric.strip(),
+            attempt=attempt_text(episode.trials[-1].attempt, tokens=self._tokens),
+        )
+        return Question((*before, replace(last, images=task.images)), SCHEMA)
+
+    def take(self, episodes: Sequence[Episode], answer: Json) -> Feedback:
+        said = cast(dict[str, Json], answer) if isinstance(answer, dict) else {}
+        reasoning, passed, score, wrong = (said.get(key) for key in SCHEMA["required"])
+        if not isinstance(reasoning, str) or not isinstance(wrong, str):
+            raise BadAnswer('A verdict is an object with the texts "reasoning" and "wrong", "passed" and "score".')
+        if not isinstance(passed, bool):
+            raise BadAnswer(f'"passed" must be true or false, not {passed!r}.')
+        if isinstance(score, bool) or not isinstance(score, (int, float)) or not 0 <= score <= BEST:
+            raise BadAnswer(f'"score" must be a whole number from 0 to {BEST}, not {score!r}.')
+        share = score / BEST
+        if self._threshold is not None:
+            passed = share >= self._threshold
+        text = reasoning if passed else wrong.strip() or reasoning
+        if not passed and not text.strip():
+            raise BadAnswer('An attempt that did not pass needs "wrong": what is wrong with it, and where.')
+        return Feedback(passed, text.strip(), share, "model_judge")

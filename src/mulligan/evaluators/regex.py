@@ -1,0 +1,75 @@
+"""The attempt matches a regular expression.
+
+Some patterns take for ever on some texts, and Python's `re` holds the whole process while it looks. So the search
+runs in the sandbox, where it can be ended.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from typing import Literal
+
+from mulligan.core.errors import InvalidInput
+from mulligan.core.protocols import Job, Sandbox
+from mulligan.core.records import Episode, Feedback
+
+_SEARCH = """
+import json, re, sys
+pattern, flags, text = json.load(sys.stdin)
+print("found" if re.search(pattern, text, flags) else "absent")
+"""
+
+
+class Regex:
+    r"""Passed when `pattern` is found anywhere in the output; write `\A…\Z` for the whole of it.
+
+    flags: letters as in `(?i)`: a ASCII, i ignore case, m ^ and $ at each line, s dot matches line breaks, x verbose.
+    seconds: how long a search may take; over it the verdict is unknown. The feedback quotes the pattern.
+    Raises `InvalidInput`, with the place, for a pattern that is none.
+    """
+
+    expects: Literal["text", "code", "workspace"] = "text"
+
+    def __init__(self, *, pattern: str, flags: str = "", sandbox: Sandbox, seconds: float = 5.0) -> None:
+        if wrong := set(flags) - set("aimsx"):
+            raise InvalidInput(f"regex: flags are letters of aimsx, not {sorted(wrong)[0]!r}.")
+        if seconds <= 0:
+            raise InvalidInput(f"regex: seconds must be above 0, not {seconds}.")
+        try:
+            self._flags = re.compile(pattern, sum(getattr(re, letter.upper()) for letter in set(flags))).flags
+        except (re.error, RecursionError, OverflowError) as error:
+            raise InvalidInput(f"regex: the pattern {pattern!r} cannot be used: {_where(error)}.") from error
+        self._pattern = pattern
+        self._sandbox = sandbox
+        self._seconds = seconds
+
+    async def evaluate(self, episode: Episode) -> Feedback:
+        """Raises `SandboxError` when nothing could be run."""
+        output = episode.trials[-1].attempt.output
+        ran = await self._sandbox.run(
+            Job(
+                (sys.executable, "-I", "-S", "-c", _SEARCH),
+                stdin=json.dumps([self._pattern, int(self._flags), output]),
+                readable=(sys.prefix, sys.base_prefix),
+                seconds=self._seconds,
+            )
+        )
+        said = ran.stdout.strip()
+        if said == "found":
+            return Feedback(True, f"The output matches {self._pattern!r}.", source="regex")
+        if said == "absent":
+            return Feedback(False, f"The output does not match {self._pattern!r}.", source="regex")
+        late = f"the search took more than {self._seconds:g} s, so the pattern is a slow one"
+        why = late if ran.timed_out else f"the search ended with {ran.exit_code}: {ran.stderr.strip()[-300:]}"
+        return Feedback(None, f"Could not be judged by {self._pattern!r}: {why}.", source="regex")
+
+
+def _where(error: Exception) -> str:
+    if isinstance(error, re.error) and error.pos is not None:
+        at = (
+            f"line {error.lineno}, column {error.colno}" if "\n" in str(error.pattern) else f"character {error.pos + 1}"
+        )
+        return f"{error.msg} at {at}"
+    return str(error)
