@@ -169,6 +169,12 @@ async def test_a_redirect_takes_no_key_anywhere(wire: Wire, naps: Naps, name: st
     assert len(wire.requests) == 1
 
 
+async def test_a_model_that_is_not_there_is_told_what_there_is(wire: Wire, naps: Naps) -> None:
+    wire.plays({"status": 404, "body": {"error": {"message": "model: claude-haiku-45"}}})
+    with pytest.raises(ModelError, match=r"404 model: .* Did you mean anthropic:claude-haiku-4-5\?"):
+        await opened("anthropic:claude-haiku-45", naps).ask(ASKED)
+
+
 async def test_a_long_complaint_is_cut_and_its_keys_are_masked(wire: Wire, naps: Naps) -> None:
     other = "sk-proj-1AAABBBBCCCCDDDD"
     wire.plays({"status": 400, "body": {"error": {"message": f"{KEY} and {other} " + "x" * 5000}}})

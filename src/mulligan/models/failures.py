@@ -5,6 +5,7 @@ Keys never get into a message: they are known by their value and by their look, 
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -53,8 +54,8 @@ def masked(text: str, secrets: Collection[str]) -> str:
     return mask(text)
 
 
-def failure_of(error: Exception, secrets: Collection[str], key: str) -> Failure:
-    """Read an exception of pydantic-ai. `key` names the variable that holds the key."""
+def failure_of(error: Exception, model: str, key: str, secrets: Collection[str]) -> Failure:
+    """Read an exception of pydantic-ai. `model` as PROVIDER:NAME; `key` names the variable that holds the key."""
     from pydantic_ai import exceptions as e
 
     status = error.status_code if isinstance(error, e.ModelHTTPError) else _redirect(error)
@@ -65,11 +66,11 @@ def failure_of(error: Exception, secrets: Collection[str], key: str) -> Failure:
     said = f"{status} {words if body else _phrase(status)}." if status else f"{words or type(error).__name__}."
     match error:
         case e.ModelAuthenticationError():
-            return Failure(said, f"Check the key in {key}, and that it may use this model.", retry=False)
+            return Failure(
+                said, f"Check the key{f' in {key}' if key else ''}, and that it may use this model.", retry=False
+            )
         case e.ModelNotFoundError():
-            hint = error.suggested_model_id if isinstance(error, e.ModelHTTPError) else None
-            meant = f" Did you mean {hint}?" if hint else ""
-            return Failure(said, f"Check the model's name and the base URL.{meant}", retry=False)
+            return Failure(said, f"Check the model's name and the base URL.{_meant(model)}", retry=False)
         case e.ModelQuotaExceededError():
             return Failure(said, "The account's credit or quota is used up: waiting will not help.", retry=False)
         case e.ModelContextWindowExceededError():
@@ -111,6 +112,16 @@ def _redirect(error: Exception) -> int | None:
 
     response: object = getattr(error.__cause__, "response", None)
     return response.status_code if isinstance(response, Response) else None
+
+
+def _meant(model: str) -> str:
+    """The provider's model with the nearest name, when there is one that near."""
+    from pydantic_ai.models import known_model_names
+
+    provider, _, name = model.partition(":")
+    ours = [known.partition(":")[2] for known in known_model_names() if known.startswith(f"{provider}:")]
+    near = difflib.get_close_matches(name, ours, n=1, cutoff=0.8)
+    return f" Did you mean {provider}:{near[0]}?" if near and near[0] != name else ""
 
 
 def _phrase(status: int) -> str:

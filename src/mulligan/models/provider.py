@@ -52,6 +52,9 @@ class ProviderModel:
         self.name = self.id = f"{provider}:{model}"
         self._provider, self._model, self._access, self._settings = provider, model, access, settings
         self._sleep, self._chance = sleep, chance
+        free = Price(0.0, 0.0) if provider in ("ollama", "vllm") and access.at_home else None
+        self._flat = prices.given(settings) or free
+        self._seller = provider.partition("-")[0]  # openai-chat and openai-responses are sold by openai
         self._loading = threading.Lock()
         self._loaded: PydanticModel | None = None
         self._dropped: set[str] = set()
@@ -70,15 +73,14 @@ class ProviderModel:
 
     def price(self) -> Price | None:
         """US dollars per token; None when nobody knows. A server on one's own machine costs nothing."""
-        if self._provider in ("ollama", "vllm") and self._access.at_home:
-            return prices.given(self._settings) or Price(0.0, 0.0)
-        return prices.given(self._settings) or prices.listed(self._provider.partition("-")[0], self._model)
+        return self._flat or prices.listed(self._seller, self._model)
 
     async def ask(self, question: Question, sampling: Sampling = Sampling()) -> Answer:
         """Raises `ModelError` after the last attempt, `NotJson` (a `BadAnswer`) for an answer that is not the JSON that
         was asked for, `InvalidInput` for a question that no provider can take. A setting or an answer format that the
         model refuses is left out from then on, with a warning in the log."""
-        await asyncio.to_thread(self.load)
+        if self._loaded is None:
+            await asyncio.to_thread(self.load)  # so that a heartbeat goes on meanwhile
         while True:
             mode = self._mode(question.schema)
             send = partial(self._send, question, sampling, mode)
@@ -115,7 +117,7 @@ class ProviderModel:
             except TimeoutError:
                 return Failure(f"no answer within {seconds:g} s.", "Raise the setting timeout.", retry=True)
             except Exception as error:
-                return failure_of(error, self._access.secrets, self._access.variable or "its variable")
+                return failure_of(error, self.name, self._access.variable, self._access.secrets)
 
     def _gives_way(self, failure: Failure, question: Question, sampling: Sampling, mode: Mode) -> bool:
         """Leave out what the provider refuses, if that is what it says. False: there is nothing to leave out."""
@@ -171,9 +173,8 @@ class ProviderModel:
         if not any(tokens):  # some servers count nothing: a rough guess holds the budget better than zero
             tokens = sum(len(m.text) for m in question.messages) // 4 + 1, len(text) // 4 + 1
             log.warning("%s reports no usage: %d and %d tokens are a guess", self.name, *tokens)
-        price = prices.given(self._settings) or (self.price() if self._access.at_home else None)
-        if price:
-            cost = tokens[0] * price.input + tokens[1] * price.output
+        if self._flat:
+            cost = tokens[0] * self._flat.input + tokens[1] * self._flat.output
         else:
-            cost = prices.cost_of(response, self._provider.partition("-")[0], self._model)
+            cost = prices.cost_of(response, self._seller, self._model)
         return Usage(*tokens, calls=1, cost=cost)
