@@ -55,6 +55,11 @@ def _says(*words: str) -> Callable[[Ran], str]:
     return lambda ran: "" if any(word in ran.stdout + ran.stderr for word in words) else f"said {ran.stdout[-300:]!r}"
 
 
+def _listed(ran: Ran) -> str:
+    shown = [line for line in ran.stdout.splitlines() if line.startswith("[") and line != "[]"]
+    return f"listed {shown}" if shown else ""
+
+
 def _at_most(most: int) -> Callable[[Ran], str]:
     return lambda ran: "" if int(ran.stdout.split()[0]) <= most else f"{ran.stdout} of {most}"
 
@@ -102,10 +107,12 @@ places = ["/etc", w["home"], "/var/tmp", "/dev/shm", "/tmp", w["folder"], "/dev/
 tries(*[lambda p=p: put(os.path.join(p, token)) for p in places], lambda: put(w["secret"]))
 """),
     Attack("read secrets", """
-home = w["home"]
-tries(lambda: get(w["secret"]), lambda: get("/etc/shadow"), lambda: get("/etc/passwd"), lambda: os.listdir(home),
-      lambda: os.listdir(home + "/.ssh"), lambda: os.listdir("/tmp"), lambda: os.listdir(w["folder"]))
-""", lambda ran: "listed or read" if "root:" in ran.stdout or "[" in ran.stdout.replace("[Errno", "") else ""),
+home = w["home"]; own = os.path.basename(os.environ["HOME"])
+tries(lambda: get(w["secret"]), lambda: get("/etc/shadow"), lambda: get("/etc/passwd"),
+      lambda: [n for n in os.listdir(home) if n not in sys.base_prefix],  # the way to the interpreter may show
+      lambda: os.listdir(home + "/.ssh"), lambda: [n for n in os.listdir("/tmp") if n != own],
+      lambda: os.listdir(w["folder"]))
+""", lambda ran: "read /etc" if "root:" in ran.stdout else _listed(ran)),
     Attack("TCP and UDP to loopback", """
 import socket
 def tcp(): socket.create_connection(("127.0.0.1", w["tcp"]), 1).close(); return token
@@ -182,7 +189,7 @@ for pid in (w["victim"], w["mulligan"], os.getppid(), 1):
           lambda: get(f"/proc/{pid}/root{w['secret']}"), lambda: get(f"/proc/{pid}/cwd/secret.txt"))
 buffer = ctypes.create_string_buffer(100)
 print(libc.process_vm_readv(w["victim"], buffer, 1, buffer, 1, 0))
-""", lambda ran: "listed" if "[" in ran.stdout.replace("[Errno", "") else ""),
+""", _listed),
     Attack("program in memory", """
 def run(): return os.execv(f"/proc/self/fd/{os.memfd_create('m')}", ["m"])
 tries(lambda: os.memfd_create("m"), run)
@@ -243,7 +250,8 @@ import resource
 v = w["victim"]
 tries(lambda: os.setpriority(os.PRIO_PROCESS, v, 19), lambda: os.sched_setaffinity(v, [0]),
       lambda: resource.prlimit(v, resource.RLIMIT_CPU, (1, 1)), lambda: os.setpriority(os.PRIO_USER, 0, 19),
-      lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (-1, -1)), lambda: resource.setrlimit(resource.RLIMIT_AS, (-1, -1)))
+      lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (-1, -1)),
+      lambda: resource.setrlimit(resource.RLIMIT_AS, (-1, -1)))
 """),
     Attack("SIGIO to the victim", """
 import fcntl

@@ -24,6 +24,7 @@ for number in (signal.SIGURG, signal.SIGIO, signal.SIGUSR1): signal.signal(numbe
 print("ready", flush=True)
 while True: time.sleep(60)
 """
+PUBLIC = ("/etc", "/var/tmp", "/dev/shm", "/tmp", os.path.expanduser("~"), "/dev/mqueue")
 
 
 class World:
@@ -84,14 +85,11 @@ class World:
             done.append("the victim's affinity changed")
         if self.signals.exists():
             done.append(f"the victim got signals {self.signals.read_text()}")
-        info = self.secret.stat()
-        if self.secret.read_text() != self.token or info.st_mode & 0o7777 != 0o666 or info.st_mtime != 1_000_000_000:
-            done.append("the secret was changed")
-        if info.st_nlink != 1:
-            done.append("the secret has another name")
+        if self._changed():
+            done.append("the secret was changed, moved or linked")
         wanted = {"secret.txt", "stream", "gram", "signals"}
-        done += [f"{path} was written" for path in self.folder.iterdir() if path.name not in wanted]
-        for folder in ("/etc", "/var/tmp", "/dev/shm", "/tmp", os.path.expanduser("~"), "/dev/mqueue"):
+        done += [f"{path} was written" for path in self.folder.glob("*") if path.name not in wanted]
+        for folder in PUBLIC:
             if os.path.isdir(folder) and any(self.token in name for name in os.listdir(folder)):
                 done.append(f"{folder} was written")
         done += [f"process {pid} is left" for pid in self.processes()]
@@ -100,6 +98,15 @@ class World:
             if any(line.split()[:1] == [key] for line in Path("/proc/sysvipc/shm").read_text().splitlines()):
                 done.append("a shared memory segment is left")
         return done
+
+    def _changed(self) -> bool:
+        try:
+            info = self.secret.stat()
+            text = self.secret.read_text()
+        except OSError:
+            return True
+        as_was = (self.token, 0o100666, 1_000_000_000, 1)
+        return (text, info.st_mode, info.st_mtime, info.st_nlink) != as_was
 
     def processes(self) -> list[int]:
         """Living processes that carry the token in their arguments, as every job here does."""
@@ -122,6 +129,9 @@ class World:
         if self.victim.stdout:
             self.victim.stdout.close()
         shutil.rmtree(self.folder, ignore_errors=True)
+        for folder in PUBLIC:
+            with contextlib.suppress(OSError):
+                os.unlink(os.path.join(folder, self.token))
 
 
 def _bound(family: int, kind: int, address: object) -> socket.socket:

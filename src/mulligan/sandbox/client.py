@@ -17,7 +17,7 @@ import threading
 from pathlib import Path
 
 from mulligan.core.errors import SandboxError
-from mulligan.sandbox.confine import Spec
+from mulligan.sandbox.spec import Spec
 
 _BOOT = """
 import sys, types, socket

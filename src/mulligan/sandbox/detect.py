@@ -4,33 +4,32 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from functools import cache
 
 from mulligan.core.errors import SandboxError
 from mulligan.core.protocols import Job
 from mulligan.sandbox import client, kernel, policy, seccomp
-from mulligan.sandbox.landlock import SCOPED_SINCE
 from mulligan.sandbox.levels import LEVELS, STRICT, Level, level_named
-from mulligan.sandbox.process import new_scratch
+from mulligan.sandbox.process import scratch_name
 
 _PROBE = """
 import os, sys
-landlock, seccomp, unprivileged, canary = sys.argv[1] == "1", sys.argv[2] == "1", sys.argv[3] == "1", sys.argv[4]
+files, seccomp, unprivileged = (flag == "1" for flag in sys.argv[1:])
+home = os.environ["HOME"]
 if unprivileged and os.getuid() == 0: sys.exit("runs as root all the same")
-if landlock:
-    try: open(canary).close()
+if files:
+    try: open("/etc/passwd").close()
     except OSError: pass
     else: sys.exit("can read a file that it should not")
-    try: open(canary, "a").close()
+    try: open(home + "-beside", "w").close()
     except OSError: pass
-    else: sys.exit("can write a file that it should not")
+    else: os.unlink(home + "-beside"); sys.exit("can write a file that it should not")
 if seccomp:
     import _socket
     try: _socket.socket()
     except OSError: pass
     else: sys.exit("can open a socket")
-open(os.path.join(os.environ["HOME"], "own"), "w").close()
+open(os.path.join(home, "own"), "w").close()
 """
 _SECONDS = 20.0
 
@@ -42,11 +41,9 @@ def problem(level: Level) -> str:
         return ""
     if missing := _missing(level):
         return missing
-    with tempfile.NamedTemporaryFile(prefix="mulligan-canary-") as canary:
-        os.chmod(canary.name, 0o666)
-        flags = (level.landlock or level.bwrap, level.seccomp, level.unprivileged)
-        argv = (sys.executable, "-I", "-S", "-c", _PROBE, *("1" if flag else "0" for flag in flags), canary.name)
-        return _tried(level, Job(argv, seconds=_SECONDS))
+    flags = (level.landlock or level.bwrap, level.seccomp, level.unprivileged)
+    argv = (sys.executable, "-I", "-S", "-c", _PROBE, *("1" if flag else "0" for flag in flags))
+    return _tried(level, Job(argv, seconds=_SECONDS))
 
 
 def choose(wanted: str) -> Level:
@@ -60,9 +57,8 @@ def choose(wanted: str) -> Level:
     for level in reversed(LEVELS[LEVELS.index(lowest) :]):
         if not problem(level):
             return level
-    needed = LEVELS[LEVELS.index(lowest)]
     raise SandboxError(
-        f"No sandbox level from {needed.name!r} up works here: {problem(needed)} "
+        f"No sandbox level from {lowest.name!r} up works here: {problem(lowest)} "
         "See `mulligan doctor` for what would raise the level."
     )
 
@@ -81,11 +77,11 @@ def _missing(level: Level) -> str:
 
 def _tried(level: Level, job: Job) -> str:
     """Runs `job` without asyncio. "" when it ended well, else what it or the supervisor said."""
-    scratch = new_scratch()
+    scratch = scratch_name()
     read, write = os.pipe()
     null = os.open(os.devnull, os.O_RDWR)
     try:
-        control, first = client.submit(policy.spec(job, level, scratch), null, null, write)
+        control, first = client.submit(policy.specify(job, level, scratch), null, null, write)
         os.close(write)
         control.settimeout(_SECONDS + 5)
         try:
@@ -100,8 +96,3 @@ def _tried(level: Level, job: Job) -> str:
     if verdict == "exited 0":
         return ""
     return f"a trial job ended so: {verdict} {said}".strip() + "."
-
-
-def scoped() -> bool:
-    """Whether Landlock keeps signals inside here."""
-    return kernel.landlock_abi() >= SCOPED_SINCE

@@ -12,10 +12,12 @@ import sys
 CLONE_NEWNS = 0x00020000
 CLONE_NEWUSER = 0x10000000
 
-_MOUNT_SETATTR = 442
+_OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442
 _LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446
-_AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
-_MS_BIND, _MS_REC, _MS_PRIVATE, _MS_NOSUID, _MS_NODEV = 0x1000, 0x4000, 0x40000, 2, 4
+_AT_FDCWD, _AT_RECURSIVE, _AT_EMPTY_PATH = -100, 0x8000, 0x1000
+_MOUNT_RDONLY, _MOUNT_IDMAP = 1, 0x00100000
+_OPEN_TREE_CLONE, _MOVE_FROM_FD = 1, 4
+_MS_REC, _MS_PRIVATE, _MS_NOSUID, _MS_NODEV = 0x4000, 0x40000, 2, 4
 _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS, _PR_SET_CHILD_SUBREAPER, _PR_CAPBSET_DROP = 22, 38, 36, 24
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -120,20 +122,33 @@ def mount_tmpfs(target: str, options: str) -> None:
     _mount("tmpfs", target, "tmpfs", _MS_NOSUID | _MS_NODEV, options)
 
 
-def mount_bind(source: str, target: str) -> None:
-    _mount(source, target, None, _MS_BIND | _MS_REC)
+def mount_readonly(target: str) -> None:
+    """Makes the mount at `target` and all below it read-only."""
+    _set_mount(_AT_FDCWD, target, _AT_RECURSIVE, _MountAttr(_MOUNT_RDONLY, 0, 0, 0))
 
 
-def mount_readonly(target: str, readonly: bool) -> None:
-    """Makes the mount at `target` and all below it read-only, or writable again."""
-    flag = ctypes.c_uint64(1).value
-    attributes = _MountAttr(flag, 0, 0, 0) if readonly else _MountAttr(0, flag, 0, 0)
-    _syscall(
-        f"mount_setattr {target}",
-        _MOUNT_SETATTR,
-        ctypes.c_int(_AT_FDCWD),
-        os.fsencode(target),
-        ctypes.c_uint(_AT_RECURSIVE),
-        ctypes.byref(attributes),
-        ctypes.c_size_t(ctypes.sizeof(attributes)),
-    )
+def clone_mount(path: str, *, writable: bool, ids: int | None) -> int:
+    """A copy of what is mounted at `path`, not attached yet, as a file descriptor.
+
+    `ids`: a user namespace whose map says as which uid each owner of a file appears (an id-mapped mount, Linux 5.12).
+    """
+    flags = ctypes.c_uint(_OPEN_TREE_CLONE | os.O_CLOEXEC)
+    tree = _syscall(f"open_tree {path}", _OPEN_TREE, ctypes.c_int(_AT_FDCWD), os.fsencode(path), flags)
+    wanted = _MountAttr(0 if writable else _MOUNT_RDONLY, _MOUNT_RDONLY if writable else 0, 0, 0)
+    if ids is not None:
+        wanted.set |= _MOUNT_IDMAP
+        wanted.userns = ids
+    _set_mount(tree, "", _AT_EMPTY_PATH, wanted)
+    return tree
+
+
+def attach_mount(tree: int, target: str) -> None:
+    """Mounts what `clone_mount` returned."""
+    to = (ctypes.c_int(_AT_FDCWD), os.fsencode(target), ctypes.c_uint(_MOVE_FROM_FD))
+    _syscall(f"move_mount {target}", _MOVE_MOUNT, ctypes.c_int(tree), b"", *to)
+
+
+def _set_mount(at: int, path: str, flags: int, wanted: _MountAttr) -> None:
+    packed = (ctypes.byref(wanted), ctypes.c_size_t(ctypes.sizeof(wanted)))
+    where = (ctypes.c_int(at), os.fsencode(path), ctypes.c_uint(flags))
+    _syscall(f"mount_setattr {path}", _MOUNT_SETATTR, *where, *packed)

@@ -11,8 +11,8 @@ from pathlib import Path
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Job
 from mulligan.sandbox import kernel
-from mulligan.sandbox.confine import Spec
 from mulligan.sandbox.levels import Level
+from mulligan.sandbox.spec import Spec
 
 _MB = 1 << 20
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store", "/opt/homebrew", "/System", "/Library")
@@ -28,20 +28,22 @@ _NETWORK_FILES = (
 )
 
 
-def spec(job: Job, level: Level, scratch: str) -> Spec:
+def specify(job: Job, level: Level, scratch: str) -> Spec:
     """The job in the supervisor's terms. Raises `InvalidInput` for a job that no sandbox could run."""
     _check(job)
     cwd = os.path.realpath(job.cwd) if job.cwd is not None else scratch
-    readable = [*_interpreter(), *_SYSTEM, *_FILES, *(_NETWORK_FILES if job.network else ())]
-    readable += [os.path.realpath(path) for path in job.readable] + ([cwd] if job.cwd is not None else [])
+    writable = [os.path.realpath(path) for path in job.writable]
+    given = [*(os.path.realpath(path) for path in job.readable), *([] if job.cwd is None else [cwd])]
+    system = [*_interpreter(), *_SYSTEM, *_FILES, *(_NETWORK_FILES if job.network else ())]
     return {
         "argv": [part.replace("{scratch}", scratch) for part in job.argv],
         "env": _environment(job, scratch),
         "cwd": cwd,
         "scratch": scratch,
         "files": dict(job.files),
-        "readable": readable,
-        "writable": [scratch, "/dev/null", *(os.path.realpath(path) for path in job.writable)],
+        "readable": [*system, *given],
+        "writable": [scratch, "/dev/null", *writable],
+        "given": [*given, *writable],
         "network": job.network,
         "seconds": float(job.seconds),
         "memory": job.memory * _MB,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import secrets
 import shutil
 import socket
 import tempfile
@@ -22,9 +23,9 @@ _GRACE = 15.0
 """Seconds beyond a job's own that its supervisor has for killing and cleaning up."""
 
 
-def new_scratch() -> str:
-    """An empty folder of this process's own; the supervisor removes it when the job has ended."""
-    return os.path.realpath(tempfile.mkdtemp(prefix="mulligan-"))
+def scratch_name() -> str:
+    """A path for a job's folder. The supervisor makes and removes it, so it goes even when Mulligan is killed."""
+    return os.path.join(os.path.realpath(tempfile.gettempdir()), f"mulligan-{secrets.token_hex(8)}")
 
 
 @dataclass(frozen=True)
@@ -159,10 +160,10 @@ class Process:
     @classmethod
     async def start(cls, job: Job, level: Level, *, lines: bool) -> Self:
         """Raises `InvalidInput` or `SandboxError`. With `lines`, to talk to by `channel`; else to `finish`."""
-        scratch = new_scratch()
+        scratch = scratch_name()
         pipes: list[int] = []
         try:
-            spec = policy.spec(job, level, scratch)
+            spec = policy.specify(job, level, scratch)
             for _ in range(2 if lines else 3):
                 pipes += os.pipe()
             errors = os.open(os.devnull, os.O_WRONLY) if lines else pipes[5]
@@ -170,7 +171,6 @@ class Process:
         except BaseException:
             for fd in pipes:
                 os.close(fd)
-            os.rmdir(scratch)
             raise
         for fd in (pipes[0], pipes[3], errors):
             os.close(fd)

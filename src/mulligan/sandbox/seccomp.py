@@ -67,11 +67,15 @@ _TRUNCATING: dict[str, tuple[int | None, int | None]] = {"truncate": (76, 45), "
 _SOCKET, _SOCKETPAIR, _CLONE, _CLONE3 = (41, 198), (53, 199), (56, 220), (435, 435)
 _KILL, _TGKILL, _FCNTL, _IOCTL, _PRLIMIT = (62, 129), (234, 131), (72, 25), (16, 29), (302, 261)
 _OPEN, _OPENAT, _OPENAT2 = (2, None), (257, 56), (437, 437)
+_MODES = (((90, None), 1), ((91, 52), 1), ((268, 53), 2), ((85, None), 1), ((133, None), 1), ((259, 33), 2))
+"""Where chmod, fchmod, fchmodat, creat, mknod and mknodat take a mode."""
 
 _NEW_NAMESPACES = 0x7E020000
 _FCNTL_SIGNALS = (8, 10, 15, 1026)  # F_SETOWN, F_SETSIG, F_SETOWN_EX, F_NOTIFY
 _IOCTL_REFUSED = (0x5412, 0x541C, 0x8901, 0x8902)  # TIOCSTI, TIOCLINUX, FIOSETOWN, SIOCSPGRP
 _O_TRUNC, _O_ACCMODE = 0o1000, 3
+_O_MAKES = 0o20000100  # O_CREAT and O_TMPFILE
+_SET_ID = 0o6000
 
 _LOAD, _AND, _JEQ, _JGE, _JSET, _RET = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _KILL_PROCESS, _FAIL = 0x7FFF0000, 0x80000000, 0x00050000
@@ -116,12 +120,24 @@ def program(*, network: bool, metadata: bool, signals_to: int | None, truncate: 
     if signals_to is not None:
         out += _when(_KILL[column], _only(0, (0, signals_to)))
         out += _when(_TGKILL[column], _only(0, (signals_to,)))
-    if not truncate:
-        for numbers, argument in ((_OPEN, 1), (_OPENAT, 2)):
-            shortening = [(_AND, 0, 0, _O_TRUNC | _O_ACCMODE), (_JEQ, 0, 1, _O_TRUNC), (_RET, 0, 0, _REFUSE)]
-            out += _when(numbers[column], [_arg(argument), *shortening, (_RET, 0, 0, _ALLOW)])
+    for numbers, argument in _MODES:
+        out += _when(numbers[column], [_arg(argument), *_NO_SET_ID])
+    for numbers, argument in ((_OPEN, 1), (_OPENAT, 2)):
+        out += _when(numbers[column], _opening(argument, truncate))
     out.append((_RET, 0, 0, _ALLOW))
     return b"".join(struct.pack("<HBBI", code, yes, no, value) for code, yes, no, value in out)
+
+
+_NO_SET_ID: Program = [(_JSET, 0, 1, _SET_ID), (_RET, 0, 0, _REFUSE), (_RET, 0, 0, _ALLOW)]
+"""With a mode loaded: no file of a hostile job may lend its owner's rights to whoever runs it."""
+
+
+def _opening(flags: int, truncate: bool) -> Program:
+    """Opening a file; the mode follows the flags, and counts only when a file is made."""
+    out: Program = []
+    if not truncate:
+        out = [_arg(flags), (_AND, 0, 0, _O_TRUNC | _O_ACCMODE), (_JEQ, 0, 1, _O_TRUNC), (_RET, 0, 0, _REFUSE)]
+    return [*out, _arg(flags), (_JSET, 1, 0, _O_MAKES), (_RET, 0, 0, _ALLOW), _arg(flags + 1), *_NO_SET_ID]
 
 
 def _arg(number: int) -> tuple[int, int, int, int]:

@@ -20,8 +20,8 @@ import time
 from typing import cast
 
 from mulligan.sandbox import confine, kernel, landlock
-from mulligan.sandbox.confine import Spec
 from mulligan.sandbox.remains import Usage, kill_rest, remove_tree, usage
+from mulligan.sandbox.spec import Spec
 
 _WATCH_EVERY = 0.25
 _ENTRIES = 20_000
@@ -60,6 +60,14 @@ def _supervise(fds: list[int]) -> None:
 
 def _run(control: socket.socket, streams: list[int]) -> str:
     spec = _received(control)
+    os.mkdir(spec["scratch"], 0o700)
+    try:
+        return _run_in(spec, control, streams)
+    finally:
+        remove_tree(spec["scratch"])
+
+
+def _run_in(spec: Spec, control: socket.socket, streams: list[int]) -> str:
     woken, wake = socket.socketpair()
     woken.setblocking(False)
     wake.setblocking(False)
@@ -78,14 +86,13 @@ def _run(control: socket.socket, streams: list[int]) -> str:
         status, why = _watch(spec, control, woken, child)
     finally:
         status = kill_rest(child, status, scoped=scoped)
-        remove_tree(spec["scratch"])
     message = os.read(failed, 4000)
     if message and not why:
         return "failed " + message.decode("utf-8", "replace")
-    if why or os.WIFSIGNALED(status):
-        number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
-        return f"killed {number} {why}"
-    return f"exited {os.WEXITSTATUS(status)}"
+    number, code = os.WTERMSIG(status), os.WEXITSTATUS(status)
+    if spec["bwrap"] and 128 < code < 128 + signal.NSIG:
+        number = code - 128  # which is how bubblewrap passes on what ended the job
+    return f"killed {number} {why}" if why or number else f"exited {code}"
 
 
 def _received(control: socket.socket) -> Spec:

@@ -1,0 +1,84 @@
+"""What `mulligan doctor` says about the sandbox. It finds out and words it; it prints nothing."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import NamedTuple
+
+from mulligan.core.errors import SandboxError
+from mulligan.sandbox import kernel, policy, seccomp
+from mulligan.sandbox.detect import choose, problem
+from mulligan.sandbox.landlock import SCOPED_SINCE
+from mulligan.sandbox.levels import LEVELS, STRICT, Level
+
+
+class Row(NamedTuple):
+    """One finding. `remedy` says what would mend it, and is empty where nothing needs to be."""
+
+    name: str
+    ok: bool
+    detail: str
+    remedy: str = ""
+
+
+def report() -> list[Row]:
+    """The level in force first, then each that is stronger, then what they are made of. Runs a few small jobs."""
+    try:
+        level = choose("auto")
+    except SandboxError as error:
+        return [Row("sandbox", False, str(error), "run Mulligan on Linux 5.13 or newer")]
+    rows = [_in_force(level)]
+    rows += [_stronger(above) for above in LEVELS[LEVELS.index(level) + 1 :]]
+    if sys.platform == "linux":
+        rows += [_landlock(), _seccomp(), _user()]
+    else:
+        rows.append(Row("platform", False, f"{sys.platform}: limits only; never run by us", "use Linux"))
+    return rows
+
+
+def _in_force(level: Level) -> Row:
+    enough = LEVELS.index(level) >= LEVELS.index(STRICT)
+    remedy = "" if enough else f"see the rows below; --sandbox strict refuses to run below {STRICT.name}"
+    return Row("sandbox", enough, f"{level.name}: {level.holds}", remedy)
+
+
+def _stronger(level: Level) -> Row:
+    return Row(f"level {level.name}", False, problem(level), _remedy(level))
+
+
+def _remedy(level: Level) -> str:
+    """What to try when the level does not work, by what it is made of."""
+    if level.bwrap and not policy.bwrap():
+        return "apt install bubblewrap (or dnf, pacman)"
+    if level.namespaces:
+        return (
+            "allow user namespaces (sysctl kernel.apparmor_restrict_unprivileged_userns=0 on Ubuntu, "
+            "user.max_user_namespaces > 0 elsewhere); as root in a container, add the capability SYS_ADMIN"
+        )
+    if os.geteuid() == 0:
+        return f"start Mulligan as another user than root, or with a Python that others may run (now {sys.executable})"
+    return "a kernel with Landlock (5.13 or newer, in the lsm= list) and seccomp"
+
+
+def _landlock() -> Row:
+    abi = kernel.landlock_abi()
+    if not abi:
+        return Row("landlock", False, "not there", "Linux 5.13 or newer with landlock in the lsm= list")
+    if abi < SCOPED_SINCE:
+        detail = f"ABI {abi}: signals and abstract sockets are held by the seccomp filter instead"
+        return Row("landlock", True, detail, "Linux 6.12 or newer scopes them itself")
+    return Row("landlock", True, f"ABI {abi}")
+
+
+def _seccomp() -> Row:
+    machine = os.uname().machine
+    if seccomp.supported():
+        return Row("seccomp", True, f"a filter for {machine}")
+    return Row("seccomp", False, f"no filter for {machine}", "x86_64 or aarch64")
+
+
+def _user() -> Row:
+    if os.geteuid():
+        return Row("user", True, f"uid {os.geteuid()}")
+    return Row("user", True, "root: each job gets an unused uid of its own", "")
