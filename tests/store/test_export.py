@@ -1,7 +1,8 @@
-"""What leaves the store: whole enough to replay, readable, without secrets; and an episode copied for a fork."""
+"""What leaves the store: whole enough to replay, readable, without secrets; and episodes copied for a fork."""
 
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,7 @@ from mulligan.core.records import (
 )
 from mulligan.core.scope import scope
 from mulligan.core.secrets import MASK
-from mulligan.store.export import copy, export
+from mulligan.store.export import export
 from mulligan.store.sqlite import SqliteStore
 from mulligan.store.story import markdown
 
@@ -227,17 +228,25 @@ async def test_the_story_reads_trial_by_trial(store: SqliteStore) -> None:
 async def test_a_copy_goes_on_while_the_old_one_stays(store: SqliteStore) -> None:
     await lived(store, "e")
     before = await export(store, ["e"])
-    copied = await copy(store, "e", "fork")
-    assert (copied.id, copied.forked_from, copied.run) == ("fork", "e", "r1")
+    head = Head(models={"actor": "another"})
+    copied = await store.copy("e", "fork", "r2", head, {"tests.py": "new"})
+    old = await store.load("e")
+    assert copied == replace(old, id="fork", run="r2", head=head, forked_from="e")
     assert copied == await store.load("fork")
-    assert copied.trials == (await store.load("e")).trials
-    assert await store.files("fork") == await store.files("e")
+    assert await store.files("fork") == {"tests.py": "new"}
     assert await store.steps("fork") == await store.steps("e")
     lease = await store.acquire("fork", "me", 60)
     await store.append(lease, len(await store.events("fork")), Resumed())
     await store.begin_step(lease, "trial.1/act/model#1", "another", "hash")
     assert await export(store, ["e"]) == before
-    with pytest.raises(StoreError, match="'fork' already"):
-        await copy(store, "e", "fork")
+
+
+async def test_a_copy_is_all_or_nothing(store: SqliteStore) -> None:
+    await lived(store, "e")
+    with pytest.raises(StoreError, match="'e' already"):
+        await store.copy("e", "e", "r1", Head(), {})
     with pytest.raises(NotFound):
-        await copy(store, "x", "y")
+        await store.copy("x", "y", "r1", Head(), {})
+    with pytest.raises(StoreError, match="Episode y cannot be kept"):
+        await store.copy("e", "y", "r1", Head(settings={"t": float("nan")}), {})
+    assert [episode.id for episode in await store.list()] == ["e"]

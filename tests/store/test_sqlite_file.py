@@ -1,10 +1,12 @@
 """The file itself: versions, other programs' files, broken, locked, full and read-only ones."""
 
+import asyncio
 import os
 import sqlite3
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -41,6 +43,13 @@ def open_folder() -> Iterator[Path]:
         yield Path(folder)
 
 
+def grows_to(file: Path, size: int) -> bool:
+    until = time.monotonic() + 20
+    while time.monotonic() < until and file.stat().st_size < size:
+        time.sleep(0.02)
+    return file.stat().st_size >= size
+
+
 def lock(folder: Path) -> None:
     for file in folder.iterdir():
         file.chmod(0o444)
@@ -60,6 +69,13 @@ async def test_a_new_file_is_ours_at_the_newest_version(tmp_path: Path) -> None:
         APPLICATION,
         "wal",
     ]
+
+
+async def test_an_idle_store_folds_its_log_into_the_file(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "m.db")
+    await store.create(Episode("e", Task("p" * 100_000)))
+    assert await asyncio.to_thread(grows_to, tmp_path / "m.db", 100_000)
+    await store.close()
 
 
 async def test_an_older_file_is_brought_up_to_date_and_keeps_its_rows(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from mulligan.core.records import (
     Case,
     Episode,
     Feedback,
+    Head,
     Json,
     Past,
     Recall,
@@ -218,9 +219,12 @@ class Place(Protocol):
     Raises `InvalidInput`, or `MulliganError` where git or the disk fails.
     """
 
-    folder: str
-    start: str
-    writable: tuple[str, ...]
+    @property
+    def folder(self) -> str: ...
+    @property
+    def start(self) -> str: ...
+    @property
+    def writable(self) -> tuple[str, ...]: ...
 
     async def reset(self, state: str, *, ignored: bool = False) -> None:
         """Bring the folder to exactly this state; `ignored` removes what git ignores, too."""
@@ -292,11 +296,18 @@ class StepRow:
 class Store(Protocol):
     """Episodes, events and journal steps, kept. Raises `StoreError`, `NotFound`, `LeaseLost`.
 
-    What a call has returned from is on disk. A write with a lease that was lost changes nothing.
+    What a call has returned from survives the death of the process; each store says what of it survives that of the
+    machine. A write with a lease that was lost changes nothing.
     """
 
     async def create(self, episode: Episode, files: Mapping[str, str] = ...) -> None:
         """A new episode, without trials. `files` are the texts it rests on (tests, prompts), for the export."""
+        ...
+
+    async def copy(self, episode: str, id: str, run: str, head: Head, files: Mapping[str, str]) -> Episode:
+        """A fork: the episode under a new id and run, with a head and files of its own, and its events and steps as
+        they are. All of it or nothing; the old one stays as it is. Raises `StoreError` when the id is taken.
+        """
         ...
 
     async def append(self, lease: Lease, seq: int, event: Event) -> None:

@@ -45,7 +45,7 @@ class Database:
         try:
             return await self._writer.do(work)
         except asyncio.CancelledError:
-            await self._writer.do(_nothing)  # one thread, one queue: once this is done, so is the work
+            await self._writer.caught_up()
             raise
 
     async def read(self, work: Work[T]) -> T:
@@ -91,9 +91,10 @@ def explained(error: sqlite3.Error | UnicodeError, path: Path) -> StoreError:
 
 @dataclass(frozen=True)
 class _Job:
-    """`work` None: close up and end."""
+    """`work` None: only tell when its turn has come. `last`: close up and end."""
 
     work: Work[Any] | None
+    last: bool
     loop: asyncio.AbstractEventLoop
     done: asyncio.Future[Any]
 
@@ -132,14 +133,19 @@ class _Lane:
             self._start()
         return await self._hand_in(work)
 
+    async def caught_up(self) -> None:
+        """Until what was asked for before is settled, in a lane of one thread."""
+        if not self._closed:
+            await self._hand_in(None)
+
     async def close(self) -> None:
         self._closed = True
-        await asyncio.gather(*(self._hand_in(None) for _ in range(self._running)))
+        await asyncio.gather(*(self._hand_in(None, last=True) for _ in range(self._running)))
         self._running = 0
 
-    async def _hand_in(self, work: Work[Any] | None) -> Any:
+    async def _hand_in(self, work: Work[Any] | None, *, last: bool = False) -> Any:
         loop = asyncio.get_running_loop()
-        job = _Job(work, loop, loop.create_future())
+        job = _Job(work, last, loop, loop.create_future())
         self._jobs.put(job)
         return await job.done
 
@@ -161,19 +167,21 @@ class _Lane:
                     _checkpoint(db)
                 continue
             try:
-                if job.work is None:
-                    if db:
-                        db.close()
-                    return job.settle(None, None)
-                db = db or self._connect()
-                result = self._transact(db, job.work)
-                unsynced = self._begin == "BEGIN IMMEDIATE"
+                if job.last and db:
+                    db.close()
+                result = None
+                if job.work:
+                    db = db or self._connect()
+                    result = self._transact(db, job.work)
+                    unsynced = self._begin == "BEGIN IMMEDIATE"
             except (sqlite3.Error, UnicodeError) as error:
                 job.settle(None, explained(error, self._path))
             except BaseException as error:  # handed to whoever asked: this thread has others to serve
                 job.settle(None, error)
             else:
                 job.settle(result, None)
+            if job.last:
+                return
 
     def _transact(self, db: sqlite3.Connection, work: Work[T]) -> T:
         db.execute(self._begin)
@@ -185,10 +193,6 @@ class _Lane:
                 db.execute("ROLLBACK")
             raise
         return result
-
-
-def _nothing(_: sqlite3.Connection) -> None:
-    """Work that only waits for its turn."""
 
 
 def _checkpoint(db: sqlite3.Connection) -> None:

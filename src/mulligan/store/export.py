@@ -1,4 +1,4 @@
-"""Episodes as one JSON value that replays offline, and as a story for a person; and an episode copied under a new id.
+"""Episodes as one JSON value that replays offline.
 
 Over any `Store`; it knows nothing of how one keeps things. Secrets are masked in all that leaves.
 """
@@ -6,14 +6,12 @@ Over any `Store`; it knows nothing of how one keeps things. Secrets are masked i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from mulligan.core.codec import SCHEMA, to_json
 from mulligan.core.protocols import StepRow, Store
-from mulligan.core.records import Episode, Json, Usage
+from mulligan.core.records import Json
 from mulligan.core.secrets import mask_json
-from mulligan.store.leases import owner
 
 
 async def export(store: Store, episodes: Sequence[str]) -> Json:
@@ -54,24 +52,3 @@ def _step(id: str, row: StepRow) -> Json:
         "result": row.result,
         "done": row.done,
     }
-
-
-async def copy(store: Store, id: str, new_id: str) -> Episode:
-    """The episode under a new id, with its files, events and journal: what a fork goes on from.
-
-    Nothing of the old one changes. Raises `NotFound`, and `StoreError` when the new id is taken.
-    """
-    whole = await store.load(id)
-    begun = replace(whole, id=new_id, forked_from=id, seconds=0.0, recall=None, trials=(), stop=None, lost=Usage())
-    await store.create(begun, await store.files(id))
-    lease = await store.acquire(new_id, owner(), 60.0)
-    try:
-        for row in await store.steps(id):
-            await store.begin_step(lease, row.key, row.request, row.request_hash)
-            if row.done:
-                await store.finish_step(lease, row.key, row.result)
-        for seq, event in enumerate(await store.events(id)):
-            await store.append(lease, seq, event)
-    finally:
-        await store.release(lease)
-    return await store.load(new_id)

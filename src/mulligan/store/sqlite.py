@@ -12,6 +12,7 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from mulligan.core.codec import SCHEMA, event_from_json, from_json, json_text, r
 from mulligan.core.episode import Event, advance
 from mulligan.core.errors import InvalidInput, NotFound, OutOfOrder, StoreError
 from mulligan.core.protocols import Lease, StepRow
-from mulligan.core.records import Episode, Json
+from mulligan.core.records import Episode, Head, Json
 from mulligan.store import leases
 from mulligan.store.database import Database, Synchronous
 
@@ -42,22 +43,20 @@ class SqliteStore:
         if episode.trials or episode.recall or episode.stop:
             raise StoreError(f"Episode {episode.id}: it is created as it begins; what happens to it comes as events.")
         record = _kept(episode, f"Episode {episode.id}")
+        await self._db.write(lambda db: _insert(db, episode, record, files))
 
+    async def copy(self, episode: str, id: str, run: str, head: Head, files: Mapping[str, str]) -> Episode:
         def work(db: sqlite3.Connection) -> None:
-            try:
-                row = db.execute(
-                    "INSERT INTO episodes (id, run, schema, record) VALUES (?, ?, ?, ?)",
-                    (episode.id, episode.run, SCHEMA, record),
-                ).lastrowid
-            except sqlite3.IntegrityError:
-                raise StoreError(f"There is an episode {episode.id!r} already: ids are given once.") from None
-            for name, text in files.items():
-                content = text.encode("utf-8", "surrogatepass")
-                sha256 = hashlib.sha256(content).hexdigest()
-                db.execute("INSERT OR IGNORE INTO texts (sha256, content) VALUES (?, ?)", (sha256, content))
-                db.execute("INSERT INTO files (episode, name, sha256) VALUES (?, ?, ?)", (row, name, sha256))
+            old = _row(db, episode)
+            schema, record = db.execute("SELECT schema, record FROM episodes WHERE n = ?", (old,)).fetchone()
+            begun = _folded(episode, schema, record, ())
+            fork = replace(begun, id=id, run=run, head=head, forked_from=episode)
+            rows = {"old": old, "new": _insert(db, fork, _kept(fork, f"Episode {id}"), files)}
+            for statement in _COPY:
+                db.execute(statement, rows)
 
         await self._db.write(work)
+        return await self.load(id)
 
     async def append(self, lease: Lease, seq: int, event: Event) -> None:
         text = _kept(event, f"Event {seq} of episode {lease.episode}")
@@ -161,6 +160,33 @@ class SqliteStore:
 
     async def close(self) -> None:
         await self._db.close()
+
+
+_COPY = (
+    "INSERT INTO events (episode, seq, schema, event)"
+    " SELECT :new, seq, schema, event FROM events WHERE episode = :old ORDER BY seq",
+    "INSERT INTO steps (episode, key, request_hash, request)"
+    " SELECT :new, key, request_hash, request FROM steps WHERE episode = :old ORDER BY n",
+    "INSERT INTO results (step, result) SELECT s.n, r.result FROM steps o JOIN results r ON r.step = o.n"
+    " JOIN steps s ON s.episode = :new AND s.key = o.key WHERE o.episode = :old",
+)
+
+
+def _insert(db: sqlite3.Connection, episode: Episode, record: str, files: Mapping[str, str]) -> int:
+    """The new row's number. `record` is the text of the episode."""
+    added = db.execute(
+        "INSERT OR IGNORE INTO episodes (id, run, schema, record) VALUES (?, ?, ?, ?)",
+        (episode.id, episode.run, SCHEMA, record),
+    )
+    if not added.rowcount:
+        raise StoreError(f"There is an episode {episode.id!r} already: ids are given once.")
+    row = _row(db, episode.id)
+    for name, text in files.items():
+        content = text.encode("utf-8", "surrogatepass")
+        sha256 = hashlib.sha256(content).hexdigest()
+        db.execute("INSERT OR IGNORE INTO texts (sha256, content) VALUES (?, ?)", (sha256, content))
+        db.execute("INSERT INTO files (episode, name, sha256) VALUES (?, ?, ?)", (row, name, sha256))
+    return row
 
 
 def _drop_step(db: sqlite3.Connection, row: int, key: str, request_hash: str) -> None:
