@@ -1,10 +1,12 @@
 import asyncio
+import gc
 import logging
+from pathlib import Path
 from typing import Any
 
 import pytest
 from inline_snapshot import snapshot
-from wire_client import KEY, Naps, Wire
+from wire_client import KEY, Naps, Wire, running
 
 from mulligan.core.errors import BadAnswer, InvalidInput, ModelError
 from mulligan.core.questions import Answer, Message, Question, Sampling
@@ -189,3 +191,22 @@ async def test_keys_stay_out_of_the_log(wire: Wire, naps: Naps, caplog: pytest.L
     await open_model("openai:gpt-4o", sleep=naps.sleep).ask(ASKED)
     assert "attempt 1 of 4 failed (500 key [secret masked] broke us.)" in caplog.text
     assert KEY not in caplog.text
+
+
+def test_a_model_outlives_its_event_loop(wire: Wire) -> None:
+    wire.plays("one", "two")
+    model = open_model("openai:gpt-4o")
+    assert [asyncio.run(model.ask(ASKED)).content for _ in range(2)] == ["one", "two"]
+    gc.collect()  # a connection left open would warn here, and warnings are errors
+
+
+async def test_the_server_answers_by_what_it_is_asked_and_never_runs_out_of_that(tmp_path: Path) -> None:
+    file = tmp_path / "answers.json"
+    file.write_text('[{"when": "hello", "answer": "greeted"}, "first"]')
+    with running("--answers", str(file)) as server:
+        model = open_model("openai:any", settings=CallSettings(base_url=server.url, attempts=1))
+        other = Question((Message("user", "Something else."),))
+        asked = (ASKED, other, ASKED)
+        assert [(await model.ask(question)).content for question in asked] == ["greeted", "first", "greeted"]
+        with pytest.raises(ModelError, match="no more answers"):
+            await model.ask(other)
