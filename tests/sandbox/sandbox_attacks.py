@@ -125,7 +125,7 @@ tries(tcp, udp, raw, netlink)
 tries(lambda: os.kill(w["victim"], signal.SIGURG), lambda: os.kill(-1, signal.SIGURG),
       lambda: os.kill(w["mulligan"], signal.SIGURG), lambda: os.kill(os.getppid(), signal.SIGURG),
       lambda: signal.pidfd_send_signal(os.pidfd_open(w["victim"]), signal.SIGURG),
-      lambda: os.kill(w["victim"], signal.SIGKILL))
+      lambda: time.sleep(0.2), lambda: os.kill(w["victim"], signal.SIGKILL))
 """),
     Attack("stop and kill the supervisor", """
 tries(lambda: os.kill(os.getppid(), signal.SIGSTOP), lambda: os.kill(os.getppid(), signal.SIGKILL),
@@ -258,6 +258,7 @@ import fcntl
 r, x = os.pipe()
 tries(lambda: fcntl.fcntl(r, fcntl.F_SETOWN, w["victim"]),
       lambda: fcntl.fcntl(r, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK), lambda: os.write(x, b"x"))
+time.sleep(0.2)
 """),
     Attack("output without an end of line", "os.write(1, b'x' * 3_000_000)",
            lambda ran: "" if ran.truncated and ran.exit_code == 0 else "not cut"),

@@ -128,7 +128,8 @@ class World:
         self.victim.wait()
         if self.victim.stdout:
             self.victim.stdout.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        for folder in (str(self.folder), str(self.folder) + self.token):  # the second where an attack moved the first
+            shutil.rmtree(folder, ignore_errors=True)
         for folder in PUBLIC:
             with contextlib.suppress(OSError):
                 os.unlink(os.path.join(folder, self.token))

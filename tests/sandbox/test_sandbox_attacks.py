@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="isolation is fo
 UID = 61234
 HARMLESS = ("write outside", "read secrets", "TCP and UDP to loopback", "symlinks out of the scratch folder",
             "hard link and rename", "chmod, chown, utime, xattr, truncate", "watch a folder", "inherited descriptors",
-            "unix sockets, abstract and by path", "SIGIO to the victim", "program in memory")  # fmt: skip
+            "unix sockets, abstract and by path", "program in memory")  # fmt: skip
 
 
 @pytest.fixture(scope="module")
