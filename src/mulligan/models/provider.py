@@ -81,17 +81,19 @@ class ProviderModel:
         model refuses is left out from then on, with a warning in the log."""
         if self._loaded is None:
             await asyncio.to_thread(self.load)  # so that a heartbeat goes on meanwhile
+        times = 0
         while True:
             mode = self._mode(question.schema)
             send = partial(self._send, question, sampling, mode)
             got, tries = await persist(send, self._settings, self._sleep, self._chance)
+            times += tries
             if not isinstance(got, Failure):
                 return self._answer(got, question, sampling)
             if not self._gives_way(got, question, sampling, mode):
                 break
-        times = "once" if tries == 1 else f"{tries} times"
+        often = "once" if times == 1 else f"{times} times"
         server = f" at {bare(self._access.base_url)}" if self._access.base_url else ""
-        raise ModelError(f"{self.name}{server} failed (tried {times}): {got.said} {got.advice}")
+        raise ModelError(f"{self.name}{server} failed (tried {often}): {got.said} {got.advice}")
 
     def _mode(self, schema: Json) -> Mode:
         from mulligan.models.wire import modes
