@@ -99,6 +99,8 @@ def advance(episode: Episode, event: Event) -> Episode:
     if episode.stop:
         raise OutOfOrder(_said(expected), _said(event))
     if isinstance(event, Stopped):
+        if event.stop.reason == "solved" and not isinstance(expected, Stop):
+            raise OutOfOrder(_said(expected), _said(event))
         return replace(after, stop=event.stop, lost=episode.lost + event.usage)
     if expected != _settles(event):
         raise OutOfOrder(_said(expected), _said(event))

@@ -35,6 +35,7 @@ class Limits:
             if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
                 kind = "a whole number" if whole else "a number"
                 raise InvalidInput(f"The limit {field.name!r} must be {kind}, not {value!r}.")
-            if not math.isfinite(value) or value < least.get(field.name, 0) or (not whole and value == 0):
+            endless = isinstance(value, float) and not math.isfinite(value)
+            if endless or value < least.get(field.name, 0) or (not whole and value == 0):
                 floor = f"at least {least[field.name]}" if whole else "more than 0"
                 raise InvalidInput(f"The limit {field.name!r} must be {floor}, not {value!r}.")
