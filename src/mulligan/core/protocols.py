@@ -141,8 +141,9 @@ class Journal(Protocol):
     ) -> Json:
         """The recorded result of this step, or that of `do()`, recorded before it is returned.
 
-        Raises `JournalDiverged` if the step was recorded with another request, `StepInFlight` if it was cut off and
-        is not repeatable.
+        Request and result are strict JSON (lists, no tuples; no nan). Raises `JournalDiverged` if the step was
+        recorded with another request, `StepInFlight` if it was cut off and is not repeatable, `JournalError` for two
+        steps of one name at once in one scope: parallel branches each open a `scope` of their own.
         """
         ...
 
