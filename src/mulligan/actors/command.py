@@ -22,6 +22,8 @@ SLOTS = ("task", "recall", "past", "state")
 ARGUMENT = 120_000
 """Bytes that fit into one argument of a command on Linux (131,072 with its end), with room to spare."""
 
+OUTPUT = 2_000_000  # bytes read of each stream, so that what comes last is there to be kept
+
 HOMES = (
     "~/.claude",
     "~/.claude.json",
@@ -140,6 +142,7 @@ class Command:
             writable=(*place.writable, *(path for path in self._writable if os.path.exists(path))),
             network=True,
             seconds=self._seconds,
+            output=OUTPUT,
             confined=False,
         )
 

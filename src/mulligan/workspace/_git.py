@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,23 +50,52 @@ class Git:
     tree: str | None = None
     index: str | None = None
 
-    def __call__(self, *args: str, ok: tuple[int, ...] = (0,), env: Mapping[str, str] | None = None) -> str:
-        """What git prints. Raises `GitFailed` for a status that is not in `ok`."""
-        return self.raw(*args, ok=ok, env=env).decode("utf-8", "surrogateescape")
+    def __call__(self, *args: str, ok: tuple[int, ...] = (0,), given: bytes = b"") -> str:
+        """What git prints, `given` on standard input. Raises `GitFailed` for a status that is not in `ok`."""
+        return self.raw(*args, ok=ok, given=given).decode("utf-8", "surrogateescape")
 
-    def raw(self, *args: str, ok: tuple[int, ...] = (0,), env: Mapping[str, str] | None = None) -> bytes:
+    def raw(self, *args: str, ok: tuple[int, ...] = (0,), given: bytes = b"") -> bytes:
         where = ["--git-dir", self.folder, *(["--work-tree", self.tree] if self.tree else [])]
         own = {"GIT_INDEX_FILE": self.index} if self.index else {}
-        return _run([*where, *args], self.tree or self.folder, {**own, **(env or {})}, ok)
+        return _run([*where, *args], self.tree or self.folder, own, ok, given)
+
+    def changed(self) -> list[str]:
+        """Paths that differ from the index: changed, gone, or new and not ignored. A repository inside ends with /."""
+        return list(dict.fromkeys(self.paths("ls-files", "-z", "-m", "-d", "-o", "--exclude-standard")))
+
+    def stage(self, paths: Iterable[str]) -> None:
+        """Take these paths into the index as they are in the tree; those that are gone are removed.
+
+        Path by path, because `git add` with an exclusion refuses when what is excluded is ignored as well. What lies
+        behind a link that took a folder's place is gone, too, though the system would find something there.
+        """
+        listed = list(paths)
+        gone = [path for path in listed if _is_gone(self.tree or "", path)]
+        there = sorted(set(listed) - set(gone))
+        self("update-index", "-z", "--force-remove", "--stdin", given=_listed(gone))
+        self("update-index", "-z", "--add", "--remove", "--replace", "--stdin", given=_listed(there))
 
     def paths(self, *args: str) -> list[str]:
         """The NUL-separated paths that git prints."""
         return [path for path in self(*args).split("\0") if path]
 
 
+def _is_gone(tree: str, path: str) -> bool:
+    """Whether no file, link or submodule stands at this path of the tree itself."""
+    full = os.path.join(tree, path)
+    folder = os.path.dirname(full)
+    if not os.path.lexists(full) or os.path.realpath(folder) != folder:
+        return True
+    return os.path.isdir(full) and not os.path.islink(full) and not os.path.exists(os.path.join(full, ".git"))
+
+
+def _listed(paths: Iterable[str]) -> bytes:
+    return b"".join(os.fsencode(path) + b"\0" for path in paths)
+
+
 def inside(folder: str, *args: str) -> str:
     """What git prints in this folder, whichever repository it belongs to."""
-    return _run(list(args), folder, {}, (0,)).decode("utf-8", "surrogateescape")
+    return _run(list(args), folder, {}).decode("utf-8", "surrogateescape")
 
 
 def ask(folder: str, *args: str) -> str | None:
@@ -77,7 +106,7 @@ def ask(folder: str, *args: str) -> str | None:
         return None
 
 
-def _run(args: list[str], cwd: str, env: Mapping[str, str], ok: tuple[int, ...]) -> bytes:
+def _run(args: list[str], cwd: str, env: Mapping[str, str], ok: tuple[int, ...] = (0,), given: bytes = b"") -> bytes:
     settings = [part for setting in _QUIET for part in ("-c", setting)]
     ours = {
         "GIT_TERMINAL_PROMPT": "0",
@@ -93,7 +122,7 @@ def _run(args: list[str], cwd: str, env: Mapping[str, str], ok: tuple[int, ...])
             ["git", *settings, *args],
             cwd=cwd,
             env={**environment(), **ours, **env},
-            stdin=subprocess.DEVNULL,
+            input=given,
             capture_output=True,
             check=False,
         )

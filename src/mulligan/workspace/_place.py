@@ -15,7 +15,7 @@ from pathlib import Path
 
 from mulligan.core.errors import MulliganError
 from mulligan.workspace._git import Git, GitFailed
-from mulligan.workspace._user import Print, UserTree, changes, excluding, fingerprint
+from mulligan.workspace._user import Print, UserTree, below, changes, fingerprint
 
 DIFF = 60_000
 """Characters of a diff that are kept in the record."""
@@ -119,26 +119,23 @@ class GitPlace:
 
     def _save(self, trial: int, parent: str) -> tuple[str, tuple[str, ...]]:
         self._secure_root()
-        left, notes = self._unfit()
-        self.git("add", "-A", *excluding([*self.links, *left]))
+        notes: list[str] = []
+        fit: list[str] = []
+        for name in self.git.changed():
+            if below(name, self.links):
+                continue
+            if why := self._why_not(name):
+                notes.append(f"{_safe(name)} was not kept: {why}")
+            else:
+                fit.append(name)
+        self.git.stage(fit)
         tree = self.git("write-tree").strip()
         sha = self.git("commit-tree", tree, "-p", parent, "-m", f"Trial {trial}").strip()
         self.git("update-ref", f"{self.refs}/trial-{trial}", sha)
         return sha, tuple(notes)
 
-    def _unfit(self) -> tuple[list[str], list[str]]:
-        """New or changed paths that no commit should or can hold, and why."""
-        left: list[str] = []
-        notes: list[str] = []
-        listed = self.git.paths("ls-files", "-z", "-m", "-o", "--exclude-standard", *excluding(list(self.links)))
-        for name in dict.fromkeys(listed):
-            why = self._why_not(name)
-            if why:
-                left.append(name.rstrip("/"))
-                notes.append(f"{_safe(name)} was not kept: {why}")
-        return left, notes
-
     def _why_not(self, name: str) -> str | None:
+        """Why no commit should or can hold this path."""
         path = os.path.join(self.root, name)
         try:
             about = os.lstat(path)

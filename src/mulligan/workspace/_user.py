@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,9 +63,9 @@ def find(folder: str) -> UserTree:
     return UserTree(top, "" if prefix == "." else prefix, common, own)
 
 
-def excluding(names: Sequence[str]) -> list[str]:
-    """The pathspec for everything but these paths from the top."""
-    return ["--", ".", *(f":(top,exclude,literal){name}" for name in names)]
+def below(path: str, names: Iterable[str]) -> bool:
+    """Whether the path is one of these or inside one."""
+    return any(path.rstrip("/") == name or path.startswith(f"{name}/") for name in names)
 
 
 def snapshot(user: UserTree, repository: str, index: str, leave: Sequence[str]) -> str:
@@ -80,13 +80,16 @@ def snapshot(user: UserTree, repository: str, index: str, leave: Sequence[str]) 
     if unmerged := git.paths("ls-files", "-u", "-z"):
         files = sorted({line.split("\t", 1)[-1] for line in unmerged})
         raise InvalidInput(f"A merge is not finished in {user.top}: {', '.join(files[:5])}. Finish or abort it first.")
-    git("add", "-A", *excluding(leave))
+    changed = [path for path in git.changed() if not below(path, leave)]
+    git.stage(path for path in changed if not path.endswith("/"))
     return git("write-tree").strip()
 
 
-def gitlinks(git: Git, tree: str) -> list[str]:
-    """Submodules and repositories inside the tree, which a worktree would show as empty folders."""
-    return [line.split("\t", 1)[1] for line in git.paths("ls-tree", "-r", "-z", tree) if line.startswith("160000")]
+def inner_repositories(user: UserTree, index: str, leave: Sequence[str]) -> list[str]:
+    """Submodules and repositories inside the tree, which a worktree would show as empty folders or not at all."""
+    git = Git(user.own or "", user.top, index)
+    listed = [line.split("\t", 1)[1] for line in git.paths("ls-files", "-s", "-z") if line.startswith("160000")]
+    return [*listed, *(path for path in git.changed() if path.endswith("/") and not below(path, leave))]
 
 
 def fingerprint(user: UserTree, repository: str, index: str, leave: Sequence[str]) -> Print:

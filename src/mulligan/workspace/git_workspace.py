@@ -13,13 +13,13 @@ import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Literal
+from typing import Literal
 
 from mulligan.core.errors import InvalidInput, MulliganError
 from mulligan.core.records import Episode
 from mulligan.workspace._git import Git
 from mulligan.workspace._place import GitPlace, remove
-from mulligan.workspace._user import UserTree, find, gitlinks, snapshot
+from mulligan.workspace._user import UserTree, find, inner_repositories, snapshot
 
 Mode = Literal["worktree", "copy", "in_place"]
 
@@ -63,18 +63,22 @@ class GitWorkspace:
         self._max_file = max_file
         self._watch = watch
         self._places: dict[str, GitPlace] = {}
-        self._locks: dict[str, IO[str]] = {}
+        self._locks: dict[str, int] = {}
 
     async def open(self, episode: Episode) -> GitPlace:
         if episode.id not in self._places:
-            self._places[episode.id] = await asyncio.to_thread(self._open, episode)
+            try:
+                self._places[episode.id] = await asyncio.to_thread(self._open, episode)
+            except BaseException:
+                await self.close(episode)
+                raise
         return self._places[episode.id]
 
     async def close(self, episode: Episode) -> None:
         if place := self._places.pop(episode.id, None):
             await asyncio.to_thread(_close, self._of(episode), place)
-        if lock := self._locks.pop(episode.id, None):
-            lock.close()
+        if (lock := self._locks.pop(episode.id, None)) is not None:
+            os.close(lock)
 
     def history(self, episode: Episode) -> tuple[UserTree, Git]:
         """The user's tree, and the repository that holds the episode's states. Needs no open place."""
@@ -111,11 +115,11 @@ class GitWorkspace:
         root = user.top if self.mode == "in_place" else str(own / f"{Path(user.top).name or 'root'}-{episode.id}")
         full = Git(git.folder, root, str(own / "index"))
         if start is None:
-            start = self._begin(user, full, own, links)
+            start = self._begin(user, git, own, links)
         git("update-ref", f"{refs}/start", start)
         admin = None if self.mode == "in_place" else self._worktree(git, root, start)
-        tracked = set(git.paths("ls-tree", "-r", "-z", "--name-only", start, "--", *links)) if links else set[str]()
-        links = {name: target for name, target in links.items() if not any(_below(path, name) for path in tracked)}
+        tracked = git.paths("ls-tree", "-z", "--name-only", start, "--", *links) if links else []
+        links = {name: target for name, target in links.items() if name not in tracked}
         place = GitPlace(
             root, user.prefix, full, admin, refs, start, user, links, self._max_file, str(own / "watch.index")
         )
@@ -136,9 +140,11 @@ class GitWorkspace:
                 f"{user.top} has uncommitted work, and working in place resets the folder between trials. "
                 "Commit or stash it first, or leave out in place: a worktree begins with your uncommitted work."
             )
-        tree = snapshot(user, git.folder, str(own / "snapshot.index"), tuple(links))
-        (own / "snapshot.index").unlink(missing_ok=True)
-        if self.mode == "worktree" and (inner := gitlinks(git, tree)):
+        index = own / "snapshot.index"
+        tree = snapshot(user, git.folder, str(index), tuple(links))
+        inner = inner_repositories(user, str(index), tuple(links)) if self.mode == "worktree" else []
+        index.unlink()
+        if inner:
             raise InvalidInput(
                 f"{user.top} holds submodules or repositories of their own ({', '.join(inner[:3])}), which a worktree "
                 "shows as empty folders. Use mode copy, which takes their files along."
@@ -170,7 +176,7 @@ class GitWorkspace:
             ]
 
         shutil.copytree(user.top, place.root, symlinks=True, ignore=skip, dirs_exist_ok=True)
-        place.git("add", "-A", "--", ".")
+        place.git.stage(place.git.changed())
         tree = place.git("write-tree").strip()
         sha = place.git("commit-tree", tree, "-m", "Your folder as mulligan found it").strip()
         place.git("update-ref", f"{place.refs}/start", sha)
@@ -184,11 +190,11 @@ class GitWorkspace:
 
     def _lock(self, episode: Episode, own: Path) -> None:
         """Held while the place is open, so that a sweep knows who is alive, and two processes never share one."""
-        lock = open(own / "lock", "w")  # noqa: SIM115 - held until close
+        lock = os.open(own / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            lock.close()
+            os.close(lock)
             raise InvalidInput(f"Another process works on {episode.id} in {own}: wait for it or end it.") from error
         self._locks[episode.id] = lock
 
@@ -237,10 +243,6 @@ def _refs(episode: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+)*", episode):
         raise InvalidInput(f"An episode's id names a folder and a git ref; {episode!r} cannot.")
     return f"refs/mulligan/{episode}"
-
-
-def _below(path: str, name: str) -> bool:
-    return path == name or path.startswith(f"{name}/")
 
 
 def _copied(path: str) -> bool:

@@ -1,0 +1,94 @@
+"""Any command as the judge: of a text, of code, of a workspace."""
+
+import sys
+from pathlib import Path
+from shlex import quote
+
+import pytest
+
+from mulligan.core.errors import InvalidInput
+from mulligan.core.records import Artifact, Attempt, Episode, Feedback, Task, Trial
+from mulligan.evaluators.command import Command
+from mulligan.sandbox.local import LocalSandbox
+
+PYTHON = quote(sys.executable)
+
+
+async def judged(check: Command, output: str = "", folder: Path | None = None) -> Feedback:
+    artifacts = (Artifact("git", "0" * 40, str(folder)),) if folder else ()
+    return await check.evaluate(Episode("e", Task("t"), trials=(Trial(1, Attempt(output, artifacts=artifacts)),)))
+
+
+async def test_an_attempt_is_a_file_where_the_placeholder_stands_else_on_standard_input() -> None:
+    sandbox = LocalSandbox()
+    reads = "import sys; t = open(sys.argv[1]).read() if len(sys.argv) > 1 else sys.stdin.read()"
+    code = quote(f"{reads}; print(t); sys.exit(t != 'yes')")
+    by_file = Command(f"{PYTHON} -c {code} {{attempt}}", sandbox=sandbox)
+    assert by_file.expects == "text"
+    assert (await judged(by_file, "yes")).passed is True
+    no = await judged(by_file, "no {attempt}")
+    assert no.passed is False
+    assert no.text == "The check ended with status 1.\nno {attempt}"
+    assert no.source == "command"
+    assert no.score is None
+    on_stdin = Command(f"{PYTHON} -c {code}", sandbox=sandbox, expects="text")
+    assert (await judged(on_stdin, "yes")).passed is True
+
+
+async def test_code_is_a_python_file() -> None:
+    check = Command(f"{PYTHON} {{attempt}}", sandbox=LocalSandbox(), expects="code")
+    assert (await judged(check, "raise SystemExit(0)")).passed is True
+    assert "ZeroDivisionError" in (await judged(check, "1/0")).text
+
+
+async def test_a_check_that_cannot_run_gives_no_verdict(tmp_path: Path) -> None:
+    sandbox = LocalSandbox(level="none")
+    for command in ("no-such-command-here", "sh -c no-such-command-here", str(tmp_path)):
+        feedback = await judged(Command(command, sandbox=sandbox), folder=tmp_path)
+        assert feedback.passed is None, command
+        assert feedback.text
+    gone = await judged(Command("true", sandbox=sandbox), folder=tmp_path / "gone")
+    assert gone.passed is None
+    assert "is gone" in gone.text
+    assert "changed no workspace" in (await judged(Command("true", sandbox=sandbox))).text
+
+
+async def test_a_check_that_hangs_has_failed(tmp_path: Path) -> None:
+    check = Command("sh -c 'echo begun; sleep 60'", sandbox=LocalSandbox(level="none"), seconds=1)
+    feedback = await judged(check, folder=tmp_path)
+    assert feedback.passed is False
+    assert "stopped after 1 seconds" in feedback.text
+
+
+@pytest.mark.parametrize(
+    ("summary", "score"),
+    [
+        ("2 failed, 1 passed in 0.12s", 1 / 3),
+        ("=== 3 passed, 1 skipped, 2 warnings in 1.02s ===", 1.0),
+        ("==== 1 failed, 3 passed, 2 errors in 61.30s (0:01:01) ====", 0.5),
+        ("no tests ran in 0.01s", None),
+        ("3 passed the post", None),
+    ],
+)
+async def test_the_share_of_tests_is_read_from_pytests_last_line(tmp_path: Path, summary: str, score: float) -> None:
+    check = Command(f"sh -c {quote(f'echo {quote(summary)}; exit 1')}", sandbox=LocalSandbox(level="none"))
+    assert (await judged(check, folder=tmp_path)).score == score
+
+
+async def test_long_output_keeps_its_head_and_its_tail(tmp_path: Path) -> None:
+    body = quote("print('first'); print('x y ' * 20000); print('last'); raise SystemExit(1)")
+    feedback = await judged(Command(f"{PYTHON} -c {body}", sandbox=LocalSandbox(level="none")), folder=tmp_path)
+    assert len(feedback.text) < 10_000
+    assert "first" in feedback.text
+    assert "last" in feedback.text
+    assert "cut" in feedback.text
+
+
+def test_bad_checks_are_refused() -> None:
+    for check, expects, says in [
+        ("", None, "is empty"),
+        ("echo 'open", None, "cannot be read"),
+        ("grep x {attempt}", "workspace", "no {attempt}"),
+    ]:
+        with pytest.raises(InvalidInput, match=says):
+            Command(check, sandbox=LocalSandbox(level="none"), expects=expects)  # pyright: ignore[reportArgumentType]
