@@ -25,6 +25,8 @@ def read_task(given: str | Task | os.PathLike[str]) -> Given:
     """Raises `InvalidInput` for an empty task, a folder without `task.md`, or a path that leads nowhere."""
     if isinstance(given, Task):
         return Given(given)
+    if not str(given).strip():  # an empty path would be the working folder
+        raise InvalidInput("The task is empty: say what is to be done.")
     folder = Path(given)
     try:
         is_folder = folder.is_dir()
@@ -35,8 +37,6 @@ def read_task(given: str | Task | os.PathLike[str]) -> Given:
     text = str(given)
     if not isinstance(given, str) or (os.sep in text and not any(c.isspace() for c in text.strip())):
         raise InvalidInput(f"The task folder {text} does not exist.")
-    if not text.strip():
-        raise InvalidInput("The task is empty: say what is to be done.")
     return Given(Task(text))
 
 

@@ -38,16 +38,18 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _status(arguments: Sequence[str] | None) -> int:
-    from mulligan.cli.errors import BAD_INPUT, UNFINISHED, report
-
     try:
         ended: Any = cli.main(arguments, prog_name="mulligan", standalone_mode=False)
+        return ended or 0
     except click.ClickException as error:
         error.show()
-        return BAD_INPUT
+        return error.exit_code
     except (click.Abort, KeyboardInterrupt):
+        from mulligan.cli.errors import UNFINISHED
+
         click.echo("Interrupted.", err=True)
         return UNFINISHED
     except Exception as error:
+        from mulligan.cli.errors import report  # not above: `--help` is quick
+
         return report(error)
-    return ended or 0

@@ -70,8 +70,9 @@ def remove(name: str, yes: bool) -> None:
     from mulligan.models.weights import megabytes, path_of, remove
 
     path = path_of(name)
-    if not yes:
-        click.confirm(f"Remove {path}?", abort=True, err=True)
+    if not yes and not click.confirm(f"Remove {path}?", err=True):
+        say("Nothing was removed.")
+        return
     say(f"{megabytes(remove(name))} set free")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -109,6 +108,8 @@ def export(run: str, form: str, output: str | None) -> None:
 
 
 def _with_store(work: Callable[[Store], Awaitable[T]]) -> T:
+    import asyncio
+
     from mulligan.app.solve import open_store
 
     async def main() -> T:

@@ -1,0 +1,168 @@
+"""The command as a process: signals, a real terminal, pipes that close, odd encodings."""
+
+import fcntl
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mulligan.cli.main import main
+
+Run = Callable[..., Any]
+
+WAITS = '''
+import asyncio, sys
+from mulligan.core.records import Attempt
+
+class Waits:
+    """Fails once, then waits until it is cancelled; with `stubborn`, even then."""
+
+    def __init__(self, *, stubborn: bool = False) -> None:
+        self._stubborn = stubborn
+
+    async def act(self, episode, past):
+        if not episode.trials:
+            return Attempt("wrong")
+        try:
+            print("waiting", file=sys.stderr, flush=True)
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            print("cancelled", file=sys.stderr, flush=True)
+            if self._stubborn:
+                await asyncio.Event().wait()
+            raise
+'''
+
+
+@pytest.fixture
+def waiting(here: Path) -> Callable[..., "subprocess.Popen[str]"]:
+    """Starts an episode whose second trial waits, and returns when it does."""
+    (here / "waits.py").write_text(WAITS)
+
+    def start(*more: str) -> "subprocess.Popen[str]":
+        arguments = ("solve", "x", "--actor", "./waits.py", "--evaluator", "./judge.py", "--strategy", "none", *more)
+        process = subprocess.Popen(
+            _command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ)
+        )
+        _until(process, "waiting")
+        return process
+
+    return start
+
+
+def _command(*arguments: str) -> Sequence[str]:
+    return [sys.executable, "-m", "mulligan", *arguments]
+
+
+def _until(process: "subprocess.Popen[str]", line: str) -> None:
+    assert process.stderr is not None
+    seen: list[str] = []
+    for said in process.stderr:
+        seen.append(said)
+        if said.strip() == line:
+            return
+    raise AssertionError(f"it never said {line!r}: {seen}")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_leaves_a_resumable_run(
+    waiting: Callable[..., "subprocess.Popen[str]"], number: signal.Signals, capsys: pytest.CaptureFixture[str]
+) -> None:
+    process = waiting()
+    process.send_signal(number)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out) == (3, "wrong\n")
+    assert "Traceback" not in err
+    assert err.count("cancelled") == 1
+    run = re.search(r"^Interrupted\. Go on with: mulligan runs resume (\w{8})$", err, re.MULTILINE)
+    assert run
+    with pytest.raises(SystemExit):
+        main(["runs", "list"])
+    line = capsys.readouterr().out.splitlines()[1]
+    assert line.startswith(run[1])
+    assert "paused: interrupted" in line
+
+
+def test_a_second_signal_ends_it_at_once(waiting: Callable[..., "subprocess.Popen[str]"]) -> None:
+    process = waiting("--set", "actor.stubborn=true")
+    process.send_signal(signal.SIGINT)
+    _until(process, "cancelled")
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=30) == -signal.SIGINT
+    process.communicate()
+
+
+def _on_terminal(arguments: Sequence[str], columns: int, **env: str) -> tuple[int, str, str]:
+    """Status, stdout (a pipe), and what a terminal of this width was sent on stderr."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    process = subprocess.Popen(
+        _command(*arguments),
+        stdin=slave,
+        stdout=subprocess.PIPE,
+        stderr=slave,
+        env={**os.environ, "TERM": "xterm-256color", **env},
+    )
+    os.close(slave)
+    shown = bytearray()
+    try:
+        while chunk := os.read(master, 65536):
+            shown += chunk
+    except OSError:  # Linux says so when the last writer has closed
+        pass
+    os.close(master)
+    out, _ = process.communicate(timeout=30)
+    return process.returncode, out.decode(), shown.decode()
+
+
+@pytest.mark.parametrize("columns", [100, 24])
+def test_a_terminal_gets_one_block_that_leaves_a_summary(here: Path, second: tuple[str, ...], columns: int) -> None:
+    status, out, shown = _on_terminal(second, columns, NO_COLOR="1")
+    assert (status, out) == (0, "right\n")
+    assert "trial 2 of 4: tryi" in shown
+    block, _, left = shown.rpartition("\x1b[2K")
+    assert "\x1b[?25l" in block, "the cursor is hidden while the block is drawn"
+    assert "\x1b[?25h" in shown, "and shown again"
+    assert "trial 1" not in left
+    assert left.splitlines()[0].startswith("solved at trial 2 of 4 (")
+    assert not re.search(r"\x1b\[[0-9;]*m", shown.replace("\x1b[0m", "")), "no colour where NO_COLOR is set"
+    rows = re.split(r"\r?\n|\r", re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", block))
+    assert max(map(len, rows)) <= columns
+
+
+@pytest.mark.parametrize("how", ["dumb", "quiet"])
+def test_a_terminal_without_a_block(here: Path, second: tuple[str, ...], how: str) -> None:
+    more, env = ((), {"TERM": "dumb"}) if how == "dumb" else (("--quiet",), {})
+    status, out, shown = _on_terminal((*second, *more), 80, **env)
+    assert (status, out) == (0, "right\n")
+    assert "\x1b" not in shown
+    assert ("trial 1 of 4: trying" in shown) == (how == "dumb")
+
+
+def test_a_reader_that_hangs_up_is_no_error(here: Path, second: tuple[str, ...]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        ran = subprocess.run(_command(*second, "-q"), stdout=writing, stderr=subprocess.PIPE, timeout=60, check=False)
+    finally:
+        os.close(writing)
+    assert (ran.returncode, ran.stderr) == (0, b"")
+
+
+def test_a_poor_encoding_and_a_task_on_standard_input(process: Run, here: Path) -> None:
+    (here / "accents.txt").write_text("right, déjà vu ✓")
+    poor = {**os.environ, "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii", "LC_ALL": "C"}
+    arguments = ("solve", "-", "--evaluator", "./judge.py", "--model", "scripted:accents.txt")
+    ended = process(*arguments, stdin="a/b, but on standard input", env=poor)
+    assert (ended.status, ended.out) == (0, "right, d\\xe9j\\xe0 vu \\u2713\n")
+    assert "a/b, but on standard input" in process("runs", "list").out
+    assert process(*arguments, stdin="   ").status == 2

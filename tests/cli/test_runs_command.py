@@ -1,0 +1,103 @@
+"""`mulligan runs`, `models` and `doctor`: what is recorded, shown and taken elsewhere."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from mulligan.models.weights import path_of
+
+Run = Callable[..., Any]
+
+
+def test_a_run_is_listed_shown_exported_and_replayed(mulligan: Run, here: Path, second: tuple[str, ...]) -> None:
+    assert mulligan(*second, "-q").status == 0
+    (row,) = json.loads(mulligan("runs", "list", "--json").out)
+    assert (row["state"], row["trials"], row["task"]) == ("solved", 2, "say it")
+    head, line = mulligan("runs", "list").out.splitlines()
+    assert head.split() == ["run", "when", "state", "trials", "model", "task"]
+    assert line.split()[0] == row["run"]
+    assert line.endswith("say it")
+
+    shown = mulligan("runs", "show", row["run"][:5]).out
+    assert shown.startswith(f"Episode {row['run']}.1: solved: trial 2 passed\n2 trials, ")
+    parts = ["Trial 1: failed", "    wrong", "feedback of judge", "lesson", "    Say right.", "Trial 2: passed"]
+    assert sorted(parts, key=shown.index) == parts
+
+    assert mulligan("runs", "export", row["run"], "-o", "run.json") == (0, "", "run.json written\n")
+    assert mulligan("runs", "export", row["run"], "--format", "md").out.startswith("# Episode ")
+    replayed = mulligan("solve", "say it", "--evaluator", "./judge.py", "--model", "replay:run.json", "-q")
+    assert (replayed.status, replayed.out) == (0, "right\n")
+    assert mulligan("runs", "export", row["run"], "-o", "no/such/x").status == 2
+
+
+def test_show_cuts_long_texts_and_lets_none_move_the_cursor(mulligan: Run, here: Path) -> None:
+    (here / "long.txt").write_text("\x1b[2J\x1b]0;title\x07right " + "word " * 5000)
+    assert mulligan("solve", "x", "--evaluator", "./judge.py", "--model", "scripted:long.txt", "-q").status == 0
+    run = json.loads(mulligan("runs", "list", "--json").out)[0]["run"]
+    short, full = mulligan("runs", "show", run).out, mulligan("runs", "show", run, "--full").out
+    assert "tokens cut" in short
+    assert len(short) < 10_000 < len(full)
+    assert "\x1b" not in full
+    assert "\x07" not in full
+
+
+def test_nothing_recorded_and_nothing_found(mulligan: Run) -> None:
+    assert mulligan("runs", "list") == (0, "", "No run is recorded here yet.\n")
+    assert mulligan("runs", "list", "--json").out == "[]\n"
+    for wanted in ("show", "resume", "export"):
+        ended = mulligan("runs", wanted, "nothing")
+        assert (ended.status, ended.out) == (2, "")
+        assert "mulligan runs list" in ended.err
+
+
+def test_a_changed_script_is_named_and_can_be_forked(mulligan: Run, here: Path) -> None:
+    first = ("solve", "x", "--evaluator", "./judge.py", "--strategy", "none", "--model", "scripted:unclear.txt", "-q")
+    ended = mulligan(*first)
+    assert ended.status == 3
+    run = ended.err.split()[-1]
+    (here / "unclear.txt").write_text("right")
+    ended = mulligan("runs", "resume", run)
+    assert ended.status == 3
+    assert "model actor" in ended.err
+    assert "--fork" in ended.err
+    ended = mulligan("runs", "resume", run, "--fork")
+    assert (ended.status, ended.out) == (0, "right\n")
+
+
+def test_models_lists_weights_and_the_variables_of_providers(mulligan: Run) -> None:
+    listed = mulligan("models", "list").out
+    assert "local:smollm2-135m" in listed
+    assert "mulligan models pull smollm2-135m" in listed
+    assert "Apache-2.0" in listed
+    assert "OPENAI_API_KEY" in listed
+
+
+def test_remove_asks_first(process: Run) -> None:
+    weights = path_of("smollm2-135m")
+    weights.parent.mkdir(parents=True)
+    weights.write_bytes(b"x" * 2_000_000)
+    ended = process("models", "remove", "smollm2-135m", stdin="n\n")
+    assert (ended.status, ended.out, weights.is_file()) == (0, "", True)
+    assert ended.err.endswith("Nothing was removed.\n")
+    assert process("models", "remove", "smollm2-135m").status == 3  # nobody to answer
+    ended = process("models", "remove", "smollm2-135m", "--yes")
+    assert (ended.status, weights.is_file()) == (0, False)
+    assert "2 MB set free" in ended.err
+
+
+def test_unknown_weights_are_bad_input(mulligan: Run) -> None:
+    for wanted in (("pull", "smollm2"), ("remove", "smollm2", "--yes")):
+        ended = mulligan("models", *wanted)
+        assert ended.status == 2
+        assert "smollm2-135m" in ended.err
+
+
+def test_doctor_says_what_is_there_and_what_mends_the_rest(mulligan: Run) -> None:
+    ended = mulligan("doctor")
+    rows = {line[4:].split("  ")[0]: line[:2] for line in ended.out.splitlines() if line.startswith(("ok", "no"))}
+    assert rows["python"] == "ok"
+    assert rows["store"] == "ok"
+    assert rows["weights smollm2-135m"] == "no"
+    assert "-> mulligan models pull smollm2-135m" in ended.out
+    assert ended.status == (0 if rows["sandbox"] == rows["local models"] == "ok" else 1)
