@@ -128,9 +128,9 @@ async def test_a_judge_that_fails_gives_no_verdict_and_says_why() -> None:
     twice = await judge({"no": 1}, {"no": 2}).evaluate(EPISODE)
     assert twice.passed is None
     assert twice.score is None
-    assert "The judge gave no verdict: A verdict is an object" in twice.text
+    assert "The judge failed: A verdict is an object" in twice.text
     down = await judge(ModelError("503 from the provider")).evaluate(EPISODE)
-    assert down == Feedback(None, "The judge gave no verdict: 503 from the provider", source="model_judge")
+    assert down == Feedback(None, "The judge failed: 503 from the provider", source="model_judge")
 
 
 async def test_a_budget_that_is_used_up_is_no_verdict_either() -> None:

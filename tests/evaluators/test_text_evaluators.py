@@ -115,10 +115,10 @@ def test_contains_refuses_what_cannot_work(wrong: dict[str, str]) -> None:
 async def test_a_pattern_is_searched() -> None:
     judge = Regex(pattern=r"^\d{4}$", flags="m", sandbox=LocalSandbox())
     assert await judge.evaluate(attempt("in\n1984\n")) == Feedback(
-        True, r"The output matches '^\\d{4}$'.", source="regex"
+        True, r"The output matches `^\d{4}$`.", source="regex"
     )
     assert await judge.evaluate(attempt("in 1984")) == Feedback(
-        False, r"The output does not match '^\\d{4}$'.", source="regex"
+        False, r"The output does not match `^\d{4}$`.", source="regex"
     )
     assert await passed(Regex(pattern="(?i)É 中", flags="", sandbox=LocalSandbox()), "é 中\ud800") is True
 
@@ -133,7 +133,7 @@ async def test_a_pattern_that_takes_for_ever_is_ended_and_the_verdict_unknown() 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"pattern": "(a"}, r"'\(a' cannot be used: missing \), unterminated subpattern at character 1"),
+        ({"pattern": "(a"}, r"`\(a` cannot be used: missing \), unterminated subpattern at character 1"),
         ({"pattern": "a\nb**"}, "multiple repeat at line 2, column 3"),
         ({"pattern": "a", "flags": "iz"}, "flags are letters of aimsx, not 'z'"),
         ({"pattern": "a", "seconds": 0}, "seconds must be above 0"),

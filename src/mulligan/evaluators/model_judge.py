@@ -65,7 +65,7 @@ class ModelJudge:
         try:
             return await think(self, self._model, [episode], self._sampling)
         except (BadAnswer, ModelError) as error:
-            return Feedback(None, f"The judge gave no verdict: {error}", source="model_judge")
+            return Feedback(None, f"The judge failed: {error}", source="model_judge")
 
     def ask(self, episodes: Sequence[Episode]) -> Question:
         (episode,) = episodes

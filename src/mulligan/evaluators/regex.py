@@ -40,7 +40,7 @@ class Regex:
         try:
             self._flags = re.compile(pattern, sum(getattr(re, letter.upper()) for letter in set(flags))).flags
         except (re.error, RecursionError, OverflowError) as error:
-            raise InvalidInput(f"regex: the pattern {pattern!r} cannot be used: {_where(error)}.") from error
+            raise InvalidInput(f"regex: the pattern `{pattern}` cannot be used: {_where(error)}.") from error
         self._pattern = pattern
         self._sandbox = sandbox
         self._seconds = seconds
@@ -58,12 +58,12 @@ class Regex:
         )
         said = ran.stdout.strip()
         if said == "found":
-            return Feedback(True, f"The output matches {self._pattern!r}.", source="regex")
+            return Feedback(True, f"The output matches `{self._pattern}`.", source="regex")
         if said == "absent":
-            return Feedback(False, f"The output does not match {self._pattern!r}.", source="regex")
+            return Feedback(False, f"The output does not match `{self._pattern}`.", source="regex")
         late = f"the search took more than {self._seconds:g} s, so the pattern is a slow one"
         why = late if ran.timed_out else f"the search ended with {ran.exit_code}: {ran.stderr.strip()[-300:]}"
-        return Feedback(None, f"Could not be judged by {self._pattern!r}: {why}.", source="regex")
+        return Feedback(None, f"Could not be judged by `{self._pattern}`: {why}.", source="regex")
 
 
 def _where(error: Exception) -> str:
