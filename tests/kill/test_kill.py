@@ -108,12 +108,12 @@ def look(store: Path) -> tuple[Episode, list[tuple[str, bool]]]:
     return asyncio.run(read())
 
 
-def timeless(episode: Episode) -> dict[str, Any]:
-    """The record without ids and times."""
+def timeless(episode: Episode) -> list[str]:
+    """The record without ids and times, line by line."""
     record = to_json(episode)
     for volatile in ("id", "run", "started", "seconds"):
         record.pop(volatile)
-    return record
+    return json.dumps(record, indent=1).splitlines()
 
 
 def effects(store: Path) -> Counter[str]:

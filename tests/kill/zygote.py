@@ -17,11 +17,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pydantic_ai.models.openai
-import pydantic_ai.providers.openai  # noqa: F401
-
 import mulligan
-import mulligan.sandbox.local
 from mulligan.core.episode import Acted
 from mulligan.core.protocols import Job, Journal, Learned, Lease, Model
 from mulligan.core.questions import Message, Question, Sampling

@@ -66,7 +66,10 @@ class Stopped:
 
 @dataclass(frozen=True)
 class Resumed:
-    """An episode that was stopped by an interruption, an error or a budget goes on."""
+    """An episode that was stopped by an interruption, an error or a budget goes on.
+
+    What the move that was cut short had used is taken off again: its finished calls are counted as they are replayed.
+    """
 
     seconds: float = 0.0
 
@@ -95,7 +98,7 @@ def advance(episode: Episode, event: Event) -> Episode:
     if isinstance(event, Resumed):
         if not isinstance(episode.stop, Stop) or episode.stop.reason not in RESUMABLE:
             raise OutOfOrder(_said(expected), "resumed")
-        return replace(after, stop=None)
+        return replace(after, stop=None, lost=Usage())
     if episode.stop:
         raise OutOfOrder(_said(expected), _said(event))
     if isinstance(event, Stopped):

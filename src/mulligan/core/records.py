@@ -47,8 +47,8 @@ class Usage:
         )
 
     def __sub__(self, other: Usage) -> Usage:
-        """What was used since `other` was read from the same meter."""
-        unknown = self.cost is None or other.cost is None
+        """What was used since `other` was read from the same meter. Where no call was made, nothing was spent."""
+        unknown = self.calls != other.calls and (self.cost is None or other.cost is None)
         return Usage(
             self.input_tokens - other.input_tokens,
             self.output_tokens - other.output_tokens,
