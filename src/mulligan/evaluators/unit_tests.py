@@ -25,11 +25,13 @@ from mulligan.evaluators._oracle import wire
 from mulligan.evaluators._oracle.feedback import failed, feedback
 from mulligan.evaluators._oracle.names import foreign
 from mulligan.evaluators._oracle.plan import read
+from mulligan.evaluators._oracle.remote import CALL
 
 FORGEABLE = "in-process: can be forged"
 _GRACE = 2.0
 """Seconds that the examiner gets to finish by itself when the time for the tests is over."""
 _LINE = 2 * wire.LIMIT
+_CALL = wire.encode(CALL)
 
 
 class UnitTests:
@@ -133,7 +135,7 @@ class _Candidate:
         if left <= 0:
             return wire.encode(["timeout", None])
         limit = left if not self._load else min(self._limit, left)
-        self.asked = self.asked or bool(self._load)
+        self.asked = self.asked or line.split(" ", 2)[1] == _CALL
         try:
             async with asyncio.timeout(limit):
                 reply = await self._exchange(line)

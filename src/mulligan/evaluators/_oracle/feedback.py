@@ -41,9 +41,7 @@ def feedback(plan: Plan, report: Mapping[str, Any], seconds: float, notes: tuple
     if not passed and not broken:
         return Feedback(None, "No test of the tests file was run, so nothing was judged.", source=SOURCE, notes=notes)
     text = _missing(report["missing"], report["defined"], plan) + _lists(passed, broken)
-    quiet_only = len(broken) - sum(1 for line in broken if line)
-    total = len(passed) + len(broken) - quiet_only
-    return Feedback(not broken, text, len(passed) / total, source=SOURCE, notes=notes)
+    return Feedback(not broken, text, len(passed) / (len(passed) + len(broken)), source=SOURCE, notes=notes)
 
 
 def failed(text: str, notes: tuple[str, ...]) -> Feedback:
@@ -72,11 +70,10 @@ def _values(plan: Plan, detail: Mapping[str, Any]) -> list[str]:
     """What the calls returned, the candidate's before any other, and the variables that are not part of a call."""
     seen = [(plan.calls[int(number)], str(value), dict(names)) for number, value, names in detail["seen"]]
     chosen = [row for row in seen if row[0][1]] or seen
-    told: list[str] = []
     named: dict[str, Any] = dict(detail["names"])
-    for (call, _), value, names in chosen:
-        told.append(f"{_cut(call, 300)} returned {value}")
+    for _, _, names in chosen:
         named.update(names)
+    told = list(dict.fromkeys(f"{_cut(call, 300)} returned {value}" for (call, _), value, _ in chosen))
     if named:
         told.append("with " + ", ".join(f"{name} = {value}" for name, value in named.items()))
     return told
@@ -99,7 +96,9 @@ def _error(error: Sequence[Any], seconds: float) -> str:
 
 def _loading(error: Sequence[Any], seconds: float) -> str:
     kind, name, message, line, text = error
-    if kind in ("timeout", "gone", "refused"):
+    if kind == "timeout":
+        return f"The code cannot be loaded: timed out after {seconds:g} s."
+    if kind in ("gone", "refused"):
         return f"The code cannot be loaded: {_error(error, seconds).replace(' during this test', '')}."
     where = f" in line {line}: `{text}`" if line else ""
     return f"The code cannot be loaded: {name}: {message}{where}."

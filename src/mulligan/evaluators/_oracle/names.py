@@ -54,6 +54,8 @@ def names_in(tree: ast.Module, text: str) -> Names:
             firm |= {part.id for part in used if isinstance(part, ast.Name)} & free
         elif isinstance(node, ast.ImportFrom) and node.module == SOLUTION:
             firm |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in _aliases(tree):
+            firm.add(node.attr)
     return Names(tuple(sorted(free)), tuple(sorted(firm)))
 
 
@@ -84,6 +86,7 @@ def needs_process(tree: ast.Module, names: Names) -> str | None:
     if classes := sorted(name for name in candidate if _CLASS.fullmatch(name)):
         return f"the tests use the candidate's class {classes[0]}"
     own = imported | {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)} | {"self", "cls"}
+    own |= _aliases(tree)
     assigned = _assigned(tree)
     own |= {name for name, value in assigned.items() if _from_module(value, own) and not _mentions(value, candidate)}
     for node in ast.walk(tree):
@@ -145,6 +148,12 @@ def _imports(tree: ast.Module) -> Iterator[ast.alias]:
             yield from (alias for alias in node.names if alias.name != SOLUTION)
         elif isinstance(node, ast.ImportFrom) and node.module != SOLUTION:
             yield from node.names
+
+
+def _aliases(tree: ast.Module) -> set[str]:
+    """The names under which `solution` itself is imported."""
+    imports = (alias for node in tree.body if isinstance(node, ast.Import) for alias in node.names)
+    return {alias.asname or alias.name for alias in imports if alias.name == SOLUTION}
 
 
 def _modules(tree: ast.Module) -> set[str]:

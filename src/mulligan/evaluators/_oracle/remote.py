@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 MATERIALIZE = 10_000
+CALL = "call"
 
 
 class TimedOut(BaseException):
@@ -75,7 +76,7 @@ class Remote:
         return self._known[name]
 
     def call(self, function: Function, args: list[Any], named: dict[str, Any]) -> Any:
-        reply = self._exchange(["call", function, args, named])
+        reply = self._exchange([CALL, function, args, named])
         return self._result(reply, {**dict(enumerate(args)), **named})
 
     def pull(self, token: str) -> Iterator[Any]:
@@ -93,7 +94,7 @@ class Remote:
             line = encode(request, self._hold)
         except NotPlain as error:
             raise Forgeable(f"an argument {error}") from None
-        self.asked = True
+        self.asked = self.asked or request[0] == CALL
         try:
             reply = decode(self._ask(line), self._held)
             if not isinstance(reply, list) or not reply:

@@ -1,0 +1,109 @@
+"""Which tests files can be used, what in them is a test, and which path they take. No code is run here."""
+
+from contextlib import AbstractAsyncContextManager
+
+import pytest
+
+from mulligan.core.errors import InvalidInput, SandboxError
+from mulligan.core.protocols import Channel, Job, Ran
+from mulligan.core.records import Attempt, Episode, Task, Trial
+from mulligan.evaluators._oracle.plan import read
+from mulligan.evaluators.unit_tests import UnitTests
+
+
+@pytest.mark.parametrize(
+    ("tests", "said"),
+    [
+        ("assert f(1) ==\n", "mine.py, line 1: invalid syntax: assert f(1) =="),
+        ("x = 1\n\ndef helper():\n    return 2\n", "mine.py holds no test: write asserts"),
+        ("", "mine.py holds no test"),
+        ("# only a comment about assert\n", "mine.py holds no test"),
+        ("def check(candidate):\n    pass\n", "mine.py holds no test"),
+        ("\ndef test_a(tmp_path):\n    assert f(tmp_path)\n", "mine.py, line 2: test_a takes 'tmp_path', and fixtures"),
+        ("import nowhere_to_be_found\nassert f()\n", "mine.py, line 1: no module 'nowhere_to_be_found' is installed"),
+        ("from . import f\nassert f()\n", "mine.py, line 1: a relative import"),
+        ("assert f('\0')\n", "mine.py"),
+    ],
+)
+def test_a_tests_file_that_cannot_be_used_is_refused_with_file_and_line(tests: str, said: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        UnitTests.check(tests, "mine.py")
+    assert str(refused.value).startswith(said)
+
+
+class NoSandbox:
+    level = "none"
+
+    async def run(self, job: Job) -> Ran:
+        raise SandboxError("there is none")
+
+    def open(self, job: Job) -> AbstractAsyncContextManager[Channel]:
+        raise SandboxError("there is none")
+
+
+def test_seconds_must_be_positive() -> None:
+    with pytest.raises(InvalidInput, match="seconds must be above 0"):
+        UnitTests("assert f()", sandbox=NoSandbox(), seconds=0)
+
+
+async def test_trouble_with_the_sandbox_is_no_verdict() -> None:
+    episode = Episode("e", Task("task"), trials=(Trial(1, Attempt("def f(): return 1")),))
+    with pytest.raises(SandboxError, match="there is none"):
+        await UnitTests("assert f()", sandbox=NoSandbox()).evaluate(episode)
+
+
+@pytest.mark.parametrize(
+    ("tests", "texts"),
+    [
+        ("assert f(1)\nassert f(2)  # two\n", ["assert f(1)", "assert f(2)"]),
+        (
+            "def check(candidate):\n    assert candidate(1) == 2\n    assert True\ncheck(f)",
+            ["assert f(1) == 2", "assert True"],
+        ),
+        ("def test_a():\n    assert f(1)\n    assert f(2)\n", ["test_a"]),
+        ("def check(c):\n    assert c(1)\n\ndef test_check():\n    check(f)\n\ntest_check()\n", ["assert f(1)"]),
+        ("for x in [1, 2]:\n    assert f(x)\n", ["assert f(x)"]),
+        ("def same(a, b):\n    assert a == b\nsame(f(1), 1)\nsame(f(2), 2)\n", ["same(f(1), 1)", "same(f(2), 2)"]),
+        ("import pytest\nwith pytest.raises(ValueError):\n    f(1)\n", ["with pytest.raises(ValueError): f(1)"]),
+        ("class TestF:\n    def test_a(self):\n        assert f(1)\n", ["TestF.test_a"]),
+        ("if __name__ == '__main__':\n    assert f(1)\nassert f(2)\n", ["assert f(2)"]),
+        ("assert f([\n    1,\n    2,\n]) == 3\n", ["assert f([1, 2]) == 3"]),
+        (
+            "try:\n    f(1)\n    assert False\nexcept ValueError:\n    pass\n",
+            ["try: f(1) assert False except ValueError: pass"],
+        ),
+    ],
+)
+def test_what_is_a_test(tests: str, texts: list[str]) -> None:
+    assert [test.text for test in read(tests).tests if not test.quiet] == texts
+
+
+@pytest.mark.parametrize(
+    ("tests", "why"),
+    [
+        ("assert f(1) == 2", None),
+        ("from solution import f\nassert f(1) == 2", None),
+        ("import solution\nassert solution.f(1) == 2", None),
+        ("import math\nassert math.isclose(f(1), 2.0)", None),
+        ("import random\nrng = random.Random(1)\nassert f(rng.randint(1, 2)) > 0", None),
+        ("a = [1]\nf(a)\nassert a == [1, 2]", None),
+        ("assert f(1) is None and f(2) is not True", None),
+        ("assert type(f(1)) is int", None),
+        ("assert isinstance(f(1), int)", None),
+        ("assert sorted(f(1).items()) == []", None),
+        ("assert Two_Words(1) == 2", None),
+        ("assert PI > 3", None),
+        ("s = Stack()\nassert s.pop() == 1", "the tests use the candidate's class Stack"),
+        ("assert LRU(2)", "line 1 of the tests uses the candidate's class LRU"),
+        ("assert f(lambda x: x) == 1", "line 1 of the tests hands over a function"),
+        ("assert f.__name__ == 'f'", "line 1 of the tests looks at f.__name__"),
+        ("assert f(1).left == 2", "line 1 of the tests looks at the attribute left"),
+        ("a = [1]\nassert f(a) is a", "line 2 of the tests compares identity"),
+        ("assert f(1)(2) == 3", "line 1 of the tests calls what a call returned"),
+        ("g = f(1)\nassert g() == 3", "line 2 of the tests calls g, which was made at run time"),
+        ("import inspect\nassert inspect.isfunction(f)", "the tests import inspect"),
+        ("import hypothesis\nassert f(1)", "the tests import hypothesis, whose values only one process can hold"),
+    ],
+)
+def test_the_path_is_chosen_from_the_tests_alone(tests: str, why: str | None) -> None:
+    assert read(tests).why == why
