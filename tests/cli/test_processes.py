@@ -101,8 +101,10 @@ def test_a_second_signal_ends_it_at_once(waiting: Callable[..., "subprocess.Pope
     process.communicate()
 
 
-def _on_terminal(arguments: Sequence[str], columns: int, **env: str) -> tuple[int, str, str]:
-    """Status, stdout (a pipe), and what a terminal of this width was sent on stderr."""
+def _on_terminal(
+    arguments: Sequence[str], columns: int, answers: Sequence[str] = (), **env: str
+) -> tuple[int, str, str]:
+    """Status, stdout (a pipe), and what a terminal of this width showed; `answers` are typed as a person is asked."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     process = subprocess.Popen(
@@ -113,10 +115,13 @@ def _on_terminal(arguments: Sequence[str], columns: int, **env: str) -> tuple[in
         env={**os.environ, "TERM": "xterm-256color", **env},
     )
     os.close(slave)
-    shown = bytearray()
+    shown, asked = bytearray(), 0
     try:
         while chunk := os.read(master, 65536):
             shown += chunk
+            if shown.count(b"what is wrong:") > asked:
+                os.write(master, f"{answers[asked]}\n".encode())
+                asked += 1
     except OSError:  # Linux says so when the last writer has closed
         pass
     os.close(master)
@@ -166,3 +171,12 @@ def test_a_poor_encoding_and_a_task_on_standard_input(process: Run, here: Path) 
     assert (ended.status, ended.out) == (0, "right, d\\xe9j\\xe0 vu \\u2713\n")
     assert "a/b, but on standard input" in process("runs", "list").out
     assert process(*arguments, stdin="   ").status == 2
+
+
+def test_a_person_who_judges_gets_lines_and_the_prompt(here: Path) -> None:
+    arguments = ("solve", "x", "--evaluator", "human", "--model", "scripted:second.txt", "--strategy", "none")
+    status, out, shown = _on_terminal(arguments, 80, answers=("say more", "pass"))
+    assert (status, out) == (0, "Say right.\n")
+    assert "\x1b" not in shown
+    assert "trial 1 of 4: failed: say more" in shown
+    assert "solved at trial 2 of 4" in shown
