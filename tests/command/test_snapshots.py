@@ -223,3 +223,18 @@ async def test_states_hold_any_change_and_can_be_gone_back_to(tmp_path: Path) ->
     assert files(place.folder) == first
     assert files(folder) == first
     await workspace.close(EPISODE)
+
+
+@pytest.mark.parametrize("mode", ["worktree", "copy"])
+async def test_mulligans_own_data_in_the_users_tree_is_left_out(tmp_path: Path, mode: Mode) -> None:
+    folder = project(tmp_path / "user")
+    write(folder, ".mulligan/mulligan.db", "before")
+    first = files(folder)
+    workspace = GitWorkspace(folder=str(folder), mode=mode, data=str(folder / "data"))
+    place = await workspace.open(EPISODE)
+    write(folder, ".mulligan/mulligan.db", "after")
+    assert files(place.folder) == {name: text for name, text in first.items() if not name.startswith(".mulligan")}
+    assert await place.strayed() == ()
+    write(folder, "other.txt", "x")
+    assert await place.strayed() == ("other.txt",)
+    await workspace.close(EPISODE)

@@ -26,6 +26,7 @@ class GitPlace:
     """A `Place`. `git` is the repository that keeps the history, with `root` as its files and a private index.
 
     admin: the linked worktree's own git folder; None in place. links: folders of the user's, by their path in root.
+    apart: what of the user's tree is neither taken along nor watched.
     kept: the user's tree as it was when this was opened; None when it is not watched.
     """
 
@@ -37,6 +38,7 @@ class GitPlace:
     start: str
     user: UserTree
     links: dict[str, str]
+    apart: tuple[str, ...]
     max_file: int
     watch_index: str
     kept: Print | None = None
@@ -66,7 +68,7 @@ class GitPlace:
 
     def watch(self) -> None:
         """Remember the user's tree as it is now."""
-        self.kept = fingerprint(self.user, self.git.folder, self.watch_index, tuple(self.links))
+        self.kept = fingerprint(self.user, self.git.folder, self.watch_index, self.apart)
 
     def bring(self, state: str, ignored: bool = False) -> None:
         """`reset`, blocking. A folder that git cannot mend is made anew, unless it is the user's own."""
@@ -161,7 +163,7 @@ class GitPlace:
     def _strayed(self) -> tuple[str, ...]:
         if self.kept is None:
             return ()
-        now = fingerprint(self.user, self.git.folder, self.watch_index, tuple(self.links))
+        now = fingerprint(self.user, self.git.folder, self.watch_index, self.apart)
         return tuple(_safe(name) for name in changes(self.user, self.git.folder, self.kept, now))
 
 

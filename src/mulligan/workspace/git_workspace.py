@@ -19,7 +19,7 @@ from mulligan.core.errors import InvalidInput, MulliganError
 from mulligan.core.records import Episode
 from mulligan.workspace._git import Git
 from mulligan.workspace._place import GitPlace, remove
-from mulligan.workspace._user import UserTree, find, inner_repositories, snapshot
+from mulligan.workspace._user import UserTree, below, find, inner_repositories, snapshot
 
 Mode = Literal["worktree", "copy", "in_place"]
 
@@ -112,16 +112,17 @@ class GitWorkspace:
         start = self.start(episode, git)
         first = start is None
         links = self._links(user)
+        apart = (*links, *self._own_folders(user))
         root = user.top if self.mode == "in_place" else str(own / f"{Path(user.top).name or 'root'}-{episode.id}")
         full = Git(git.folder, root, str(own / "index"))
         if start is None:
-            start = self._begin(user, git, own, links)
+            start = self._begin(user, git, own, apart)
         git("update-ref", f"{refs}/start", start)
         admin = None if self.mode == "in_place" else self._worktree(git, root, start)
         tracked = git.paths("ls-tree", "-z", "--name-only", start, "--", *links) if links else []
         links = {name: target for name, target in links.items() if name not in tracked}
         place = GitPlace(
-            root, user.prefix, full, admin, refs, start, user, links, self._max_file, str(own / "watch.index")
+            root, user.prefix, full, admin, refs, start, user, links, apart, self._max_file, str(own / "watch.index")
         )
         if self.mode == "copy" and first:
             place.start = self._fill(user, place)
@@ -130,7 +131,7 @@ class GitWorkspace:
             place.watch()
         return place
 
-    def _begin(self, user: UserTree, git: Git, own: Path, links: dict[str, str]) -> str:
+    def _begin(self, user: UserTree, git: Git, own: Path, apart: tuple[str, ...]) -> str:
         """The first state: the user's tree as it is now; for a copy an empty one, filled when the folder is there."""
         if self.mode == "copy":
             tree = git("mktree", "--missing").strip()
@@ -141,8 +142,8 @@ class GitWorkspace:
                 "Commit or stash it first, or leave out in place: a worktree begins with your uncommitted work."
             )
         index = own / "snapshot.index"
-        tree = snapshot(user, git.folder, str(index), tuple(links))
-        inner = inner_repositories(user, str(index), tuple(links)) if self.mode == "worktree" else []
+        tree = snapshot(user, git.folder, str(index), apart)
+        inner = inner_repositories(user, str(index), apart) if self.mode == "worktree" else []
         index.unlink()
         if inner:
             raise InvalidInput(
@@ -172,7 +173,7 @@ class GitWorkspace:
             return [
                 name
                 for name, path in paths.items()
-                if name == ".git" or inside[name] in place.links or path == self.data or not _copied(path)
+                if name == ".git" or inside[name] in place.apart or not _copied(path)
             ]
 
         shutil.copytree(user.top, place.root, symlinks=True, ignore=skip, dirs_exist_ok=True)
@@ -187,6 +188,11 @@ class GitWorkspace:
             return {}
         names = {name for base in {"", user.prefix} for name in (os.path.join(base, n) for n in self._link)}
         return {name: path for name in sorted(names) if os.path.isdir(path := os.path.join(user.top, name))}
+
+    def _own_folders(self, user: UserTree) -> list[str]:
+        """Mulligan's own folders in the user's tree: its record grows while it works, and is no part of the task."""
+        inside = [os.path.join(base, ".mulligan") for base in {"", user.prefix}]
+        return [*inside, os.path.relpath(self.data, user.top)] if below(self.data, [user.top]) else inside
 
     def _lock(self, episode: Episode, own: Path) -> None:
         """Held while the place is open, so that a sweep knows who is alive, and two processes never share one."""
