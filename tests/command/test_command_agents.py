@@ -1,5 +1,6 @@
 """Episodes of a command-line agent on a real repository (issue 2, must-show 5)."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -148,7 +149,9 @@ async def test_what_it_does_to_its_repository_does_no_harm(tmp_path: Path, spoil
     assert scores(episode) == [1 / 3, 1 / 3]
     place = await bench.workspace.open(episode)
     assert git(Path(place.root), "status", "--porcelain") == ""
+    os.unlink(os.path.join(place.root, ".git"))
     await bench.workspace.close(episode)
+    assert git(folder, "worktree", "list").count("\n") == 1
     after = image(folder)
     assert {name for name in after if after[name] != before.get(name)} <= OTHER
 

@@ -222,6 +222,7 @@ def sweep(data: str | None = None) -> list[str]:
 def _close(own: Path, place: GitPlace) -> None:
     if place.admin:
         _clear(own)
+        remove(place.admin)
 
 
 def _clear(own: Path) -> list[str]:
