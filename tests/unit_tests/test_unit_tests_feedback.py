@@ -189,6 +189,32 @@ assert r == 1  # not reached: r has no value, see above\
     )
 
 
+async def test_in_a_check_what_follows_a_failed_statement_is_not_reached_and_the_rest_is(judge: Judge) -> None:
+    tests = "def check(c):\n    r = c(0)\n    assert r == 1\n    assert c(2) == 0.5\n\ncheck(f)\n"
+    feedback = await judge("def f(x): return 1 / x", tests)
+    assert feedback.text == snapshot("""\
+Tests passed:
+assert f(2) == 0.5
+
+Tests failed:
+r = f(0)  # raised ZeroDivisionError: division by zero (line 1: `def f(x): return 1 / x`)
+assert r == 1  # not reached: r has no value, see above\
+""")
+
+
+@pytest.mark.parametrize(
+    ("code", "tests", "said"),
+    [
+        ("def f(): return (x for x in 'ab')", "assert list(f()) == ['a']", "<generator that gave 'a', 'b'>"),
+        ("f = 3", "assert f(1) == 1", "raised TypeError: 'int' object is not callable"),
+    ],
+)
+async def test_a_value_where_something_else_was_expected(judge: Judge, code: str, tests: str, said: str) -> None:
+    feedback = await judge(code, tests)
+    assert feedback.passed is False
+    assert said in feedback.text
+
+
 BROKEN = {
     "a name of the tests": "x = undefined_thing + 1\nassert f(1) == x",
     "an error before any call": "x = 1 / 0\nassert f(1) == 1",

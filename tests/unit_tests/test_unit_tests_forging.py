@@ -97,6 +97,13 @@ def add(a, b):
             cheat(value)
     return 0
 """,
+    "speaks the protocol badly": """
+import os
+def add(a, b):
+    os.write(4, b".\\n")
+    os.write(4, b"!l2 s" + os.read(3, 100).strip() + b" D0\\n")
+    os._exit(0)
+""",
     "speaks the protocol": """
 import os
 def add(a, b):
@@ -136,8 +143,19 @@ async def test_in_process_exactly_the_listed_attacks_pass(judge: Judge, name: st
     assert feedback.passed == (name in CANNOT_HOLD), feedback.text
 
 
-async def test_the_candidate_cannot_choose_the_path_that_can_be_forged(judge: Judge) -> None:
-    """A class where a function is expected, or a returned object, does not move the tests into its process."""
-    code = EQUALS + "class add:\n    def __new__(cls, a, b): return Any()\n"
-    feedback = await judge(code, TESTS)
+CHOOSING = {
+    "a class where a function is expected": "class add:\n    def __new__(cls, a, b): return Any()\n",
+    "an argument that only just crossed": "def add(a, b): return 'x' * 999_980 if a == 5 else Any()",
+    "an argument that is too deep": "def add(a, b):\n    v = 0\n    for _ in range(198): v = [v]\n    return v",
+    "an endless argument": "def add(a, b):\n    while True: yield 1",
+    "a function as an argument": "def add(a, b): return lambda: 3",
+    "an exception as an argument": "def add(a, b): return ValueError()",
+}
+
+
+@pytest.mark.parametrize("how", CHOOSING)
+async def test_the_candidate_cannot_choose_the_path_that_can_be_forged(judge: Judge, how: str) -> None:
+    """Whatever it returns, even what the tests hand on, does not move them into its process."""
+    tests = TESTS + "assert add(add(5, 5), [[add(5, 5)]]) == 3\nassert add(map(str, add(5, 5)), 1) == 3\n"
+    feedback = await judge(EQUALS + CHOOSING[how], tests)
     assert (feedback.passed, feedback.notes) == (False, ())

@@ -77,7 +77,10 @@ class UnitTests:
             return failed(report["failed"], notes)
         if "unknown" in report:
             return Feedback(None, report["unknown"], source="unit_tests", notes=notes)
-        return feedback(self._plan, report, self._seconds, notes)
+        try:
+            return feedback(self._plan, report, self._seconds, notes)
+        except (LookupError, TypeError, ValueError, AttributeError):  # in-process, the code may have written it
+            return failed("No test result: the report of the tests is garbled.", notes)
 
     async def _ask(self, code: str, *, in_process: bool) -> dict[str, Any]:
         """The examiner's report; or "failed" or "unknown" with the reason, when it gave none."""

@@ -137,8 +137,8 @@ class Examiner:
             return ["gone", "", str(error), 0, ""]
         if isinstance(error, Refused):
             return ["refused", "", str(error), 0, ""]
-        if isinstance(error, NameError) and error.name in self.lost:
-            return ["unbound", "NameError", str(error.name), 0, ""]
+        if isinstance(error, NameError) and _name(error) in self.lost:
+            return ["unbound", "NameError", _name(error), 0, ""]
         kind, message, line, text = self.where(error)
         if not kind:
             kind, message = type(error).__name__, str(error)
@@ -159,7 +159,7 @@ class Examiner:
         if isinstance(error, TimedOut | Gone | AssertionError) or self.where(error)[0]:
             return True
         if isinstance(error, NameError):
-            return error.name in self.job["firm"] or error.name in self.lost
+            return _name(error) in (*self.job["firm"], *self.lost)
         if isinstance(error, ImportError | SyntaxError):
             return False
         return self.candidate.asked and not self.loading
@@ -284,6 +284,11 @@ class Examiner:
             "defined": [name for name in self.defined if isinstance(name, str)][:50],
             "loading": self.loading,
         }
+
+
+def _name(error: NameError) -> str:
+    """The name that had no value. `UnboundLocalError` has it in its message only."""
+    return error.name or [*str(error).split("'"), ""][1]
 
 
 def _is_data(value: Any) -> bool:

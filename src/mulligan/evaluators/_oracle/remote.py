@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import builtins
 
-from mulligan.evaluators._oracle.wire import NotPlain, decode, encode, is_a, kind_of
+from mulligan.evaluators._oracle.wire import NotPlain, TooMuch, decode, encode, is_a, kind_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 MATERIALIZE = 10_000
 CALL = "call"
+SHOWN = 20
+"""Items of an iterator that its repr shows."""
 
 
 class TimedOut(BaseException):
@@ -57,6 +59,9 @@ class Opaque:
 class Remote:
     """Asks the candidate's process through `ask`, one line out and one line back."""
 
+    asked: bool
+    """Whether anything of the candidate's has entered the tests."""
+
     def __init__(self, ask: Callable[[str], str]) -> None:
         self._ask = ask
         self._known: dict[str, Any] = {}
@@ -72,7 +77,11 @@ class Remote:
             reply = self._exchange(["get", name])
             if reply[0] == "missing":
                 raise KeyError(name)
-            self._known[name] = Function(self, name) if reply[0] == "function" else self._result(reply, None)
+            if reply[0] == "function":
+                self._known[name] = Function(self, name)
+            else:
+                self._known[name] = self._result(reply, None)
+                self.asked = True
         return self._known[name]
 
     def call(self, function: Function, args: list[Any], named: dict[str, Any]) -> Any:
@@ -92,6 +101,8 @@ class Remote:
     def _exchange(self, request: list[Any]) -> list[Any]:
         try:
             line = encode(request, self._hold)
+        except TooMuch as error:  # no reason to change the path: the candidate could have made it so
+            raise Refused(f"an argument {error}") from None
         except NotPlain as error:
             raise Forgeable(f"an argument {error}") from None
         self.asked = self.asked or request[0] == CALL
@@ -127,7 +138,7 @@ class Remote:
         if hasattr(kind_of(value), "__next__"):
             items = [item for _, item in zip(range(MATERIALIZE + 1), value, strict=False)]
             if len(items) > MATERIALIZE:
-                raise NotPlain(f"is an iterator over more than {MATERIALIZE:,} items")
+                raise TooMuch(f"is an iterator over more than {MATERIALIZE:,} items")
             return " ".join((f"x{len(items)}", *(encode(item, self._hold) for item in items)))
         return None
 
@@ -157,16 +168,20 @@ class Stream:
 
     def __init__(self, remote: Remote, token: str) -> None:
         self._items = remote.pull(token)
+        self._given: list[Any] = []
         self.oracle_token = token
 
     def __iter__(self) -> Stream:
         return self
 
     def __next__(self) -> Any:
-        return next(self._items)
+        item = next(self._items)
+        if len(self._given) < SHOWN:
+            self._given.append(item)
+        return item
 
     def __repr__(self) -> str:
-        return f"<{self.oracle_token.partition(':')[2]} of the candidate's>"
+        return f"<{self.oracle_token.partition(':')[2]} that gave {', '.join(map(repr, self._given)) or 'nothing yet'}>"
 
 
 def rebuilt(names: list[str], args: str, message: str, line: int, text: str) -> BaseException:

@@ -32,6 +32,10 @@ class NotPlain(Exception):
     """A value that cannot cross. The message says why, as the end of the sentence 'the value ...'."""
 
 
+class TooMuch(NotPlain):
+    """A plain value that is too large or too deep."""
+
+
 def encode(value: Any, special: Callable[[Any], str | None] = lambda value: None) -> str:
     """The value in tokens. `special` gives the token for what only one side can hold, or None for anything else.
 
@@ -41,14 +45,14 @@ def encode(value: Any, special: Callable[[Any], str | None] = lambda value: None
     _put(value, out, special, 0)
     text = " ".join(out)
     if len(text) > LIMIT:
-        raise NotPlain(f"is too large: over {LIMIT:,} characters")
+        raise TooMuch(f"is too large: over {LIMIT:,} characters")
     return text
 
 
 def decode(text: str, special: Callable[[str, str], Any] | None = None) -> Any:
     """The value again; `special` gets the tag and the rest of a token that its other side made. Raises `NotPlain`."""
     if len(text) > LIMIT:
-        raise NotPlain(f"is too large: over {LIMIT:,} characters")
+        raise TooMuch(f"is too large: over {LIMIT:,} characters")
     tokens = iter(text.split(" "))
     try:
         value = _take(tokens, special, 0)
@@ -127,9 +131,9 @@ BASES: tuple[tuple[type, Callable[[Any], Any]], ...] = (
 
 def _put(value: Any, out: list[str], special: Callable[[Any], str | None], depth: int) -> None:
     if depth > DEPTH:
-        raise NotPlain(f"is nested more than {DEPTH} deep")
+        raise TooMuch(f"is nested more than {DEPTH} deep")
     if len(out) > LIMIT // 2:
-        raise NotPlain(f"is too large: over {LIMIT // 2:,} parts")
+        raise TooMuch(f"is too large: over {LIMIT // 2:,} parts")
     kind: Any = kind_of(value)
     if kind in SCALARS:
         out.append(SCALARS[kind](value))
