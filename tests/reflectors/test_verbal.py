@@ -20,7 +20,7 @@ EPISODE = Episode(
 
 
 def test_the_reflector_is_shown_task_attempt_feedback_and_the_window_of_lessons() -> None:
-    reflector = Verbal(model=ScriptedModel([]), prompts=FilePrompts(), examples=None)
+    reflector = Verbal(model=ScriptedModel([]), prompts=FilePrompts(), examples="")
     question = reflector.ask([EPISODE])
     assert question.schema is None
     assert [m.role for m in question.messages] == ["system", "user"]
@@ -67,5 +67,5 @@ async def test_an_empty_lesson_is_asked_for_once_more() -> None:
 
 
 async def test_two_empty_lessons_are_an_error() -> None:
-    with pytest.raises(BadAnswer, match="a few sentences"):
+    with pytest.raises(BadAnswer, match="a few plain sentences"):
         await Verbal(model=ScriptedModel(["", ""]), prompts=FilePrompts()).reflect(EPISODE)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Literal
 
 from mulligan.core.code import extract_code
 from mulligan.core.errors import InvalidInput
-from mulligan.core.formatting import TOKENS, past_text
+from mulligan.core.formatting import TOKENS, past_text, task_text
 from mulligan.core.protocols import Model, Prompts
 from mulligan.core.questions import Message, Question, Sampling
 from mulligan.core.records import Attempt, Episode, Past
@@ -42,7 +41,7 @@ class Complete:
         self._model = model
         self._code = output == "code"
         self._prompt = prompts.get(f"complete.{output}").check(*SLOTS)
-        self._examples = prompts.text(f"complete.{output}.examples") if examples is None else _read(examples)
+        self._examples = prompts.text(f"complete.{output}.examples" if examples is None else examples)
         self._temperatures = tuple(temperatures)
         self._max_tokens = max_tokens
         self._tokens = tokens
@@ -58,7 +57,7 @@ class Complete:
     def _messages(self, episode: Episode, past: Past) -> tuple[Message, ...]:
         shown = past_text(past, tokens=self._tokens, language="python" if self._code else "")
         messages = self._prompt.render(
-            task=task_text(episode),
+            task=task_text(episode.task),
             recall=past.recall.formatted_prompt if past.recall else "",
             examples=self._examples if shown else "",
             past=shown,
@@ -67,20 +66,7 @@ class Complete:
         return (*messages[:-1], Message(last.role, last.text, episode.task.images))
 
 
-def task_text(episode: Episode) -> str:
-    """The prompt, and the inputs by name where there are any."""
-    inputs = "\n".join(f"{name}: {value}" for name, value in episode.task.inputs.items())
-    return f"{episode.task.prompt.strip()}\n\n{inputs}".strip()
-
-
 def _wanted(prompt: str) -> str | None:
     """The function that the task asks for, where it names one as `def f(` or `function f(`."""
     found = re.search(r"\b(?:def|function|named|called)\s+`?(\w+)`?\s*\(", prompt)
     return found[1] if found else None
-
-
-def _read(file: str) -> str:
-    try:
-        return Path(file).read_text() if file else ""
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"The examples file {file} cannot be read: {error}.") from error

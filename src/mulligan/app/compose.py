@@ -61,8 +61,11 @@ def compose(recipe: Recipe, parts: Parts, drive: Drive) -> Composition:
     build = _Build(recipe, parts, drive)
     evaluator: Evaluator = build.role("evaluator", recipe.evaluator, recipe.judge_model)
     strategy = build.role("strategy", recipe.strategy)
-    actor = build.role("actor", build.output(recipe.actor, evaluator.expects))
-    reflector = build.role("reflector", recipe.reflector, recipe.reflect_model) if strategy.reflects else None
+    actor = build.role("actor", build.told("actor", recipe.actor, evaluator.expects))
+    reflector = None
+    if strategy.reflects:
+        spec = build.told("reflector", recipe.reflector, evaluator.expects)
+        reflector = build.role("reflector", spec, recipe.reflect_model)
     hashes = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in build.files.items()}
     rests_on = {"evaluator": asdict(recipe.evaluator), "files": hashes, "model": build.models.get("evaluator")}
     roles = Roles(
@@ -114,18 +117,21 @@ class _Build:
         }
         return build(folder, Spec(spec.name, settled(spec.settings, self.files)), ports)
 
-    def output(self, spec: Spec, expects: str) -> Spec:
-        """The actor told what the evaluator expects, if it has that setting; else checked to deliver it."""
-        if "actor" in self._parts.objects or spec.name.startswith("object:"):
+    def told(self, kind: str, spec: Spec, expects: str) -> Spec:
+        """The role told what attempts are, if it has the setting `output`.
+
+        Raises `InvalidInput` for an actor that only writes where a changed workspace is judged.
+        """
+        own = kind in self._parts.objects or spec.name.startswith("object:")
+        if own or "output" not in settings_of(find(FOLDERS[kind], spec.name)):
             return spec
-        if "output" not in settings_of(find("actors", spec.name)):
-            return spec
-        if expects == "workspace":
+        if expects == "workspace" and kind == "actor":
             raise InvalidInput(
                 f"The check judges a changed workspace, and the actor {spec.name!r} only writes text. Name an agent "
                 "with --actor command:…, or put {attempt} into the check where the attempt's file should stand."
             )
-        return Spec(spec.name, {"output": expects, **spec.settings})
+        output = "text" if expects == "workspace" else expects
+        return Spec(spec.name, {"output": output, **spec.settings})
 
     def _model(self, kind: str, name: str | None) -> Model | None:
         from mulligan.models.gate import Gate, check_prices

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -27,7 +28,10 @@ class FilePrompts:
         return Prompt.parse(name, self.text(name))
 
     def text(self, name: str) -> str:
-        file = self._find(name)
+        """The text of that name, or of a file of the user's when `name` is the path of one; "" is no text."""
+        if not name:
+            return ""
+        file = Path(name) if os.sep in name or name.endswith((".md", ".txt")) else self._find(name)
         try:
             text = file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:

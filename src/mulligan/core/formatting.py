@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from mulligan.core.records import Attempt, Feedback, Past, Step
+from mulligan.core.records import Attempt, Feedback, Past, Step, Task
 from mulligan.core.truncate import truncate, truncate_text
 
 TOKENS = 1600
@@ -20,6 +20,12 @@ def fenced(text: str, language: str = "") -> str:
     longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}{language}\n{text.rstrip()}\n{fence}"
+
+
+def task_text(task: Task) -> str:
+    """The prompt, and the inputs by name where there are any."""
+    inputs = "\n".join(f"{name}: {value}" for name, value in task.inputs.items())
+    return f"{task.prompt.strip()}\n\n{inputs}".strip()
 
 
 def labelled(label: str, text: str, language: str = "") -> str:

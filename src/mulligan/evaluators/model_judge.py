@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Literal, cast
 
 from mulligan.core.errors import BadAnswer, InvalidInput, ModelError
-from mulligan.core.formatting import TOKENS, attempt_text
+from mulligan.core.formatting import TOKENS, attempt_text, task_text
 from mulligan.core.protocols import Model, Prompts
 from mulligan.core.questions import Question, Sampling, think
 from mulligan.core.records import Episode, Feedback, Json
@@ -70,9 +70,8 @@ class ModelJudge:
     def ask(self, episodes: Sequence[Episode]) -> Question:
         (episode,) = episodes
         task = episode.task
-        inputs = "\n".join(f"{name}: {value}" for name, value in task.inputs.items())
         *before, last = self._prompt.render(
-            task=f"{task.prompt.strip()}\n\n{inputs}".strip(),
+            task=task_text(task),
             rubric=self._rubric.strip(),
             attempt=attempt_text(episode.trials[-1].attempt, tokens=self._tokens),
         )

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from mulligan.core.episodic import newest
 from mulligan.core.errors import BadAnswer
-from mulligan.core.formatting import TOKENS, attempt_text, feedback_text, reflections_text
+from mulligan.core.formatting import TOKENS, attempt_text, feedback_text, reflections_text, task_text
 from mulligan.core.protocols import Model, Prompts
 from mulligan.core.questions import Question, Sampling, think
 from mulligan.core.records import Episode, Json, Reflection
 
+FENCE = "```"
 SLOTS = ("task", "attempt", "feedback", "reflections", "examples")
 
 
 class Verbal:
-    """window: how many past reflections the reflector is shown (None: all). tokens: what the attempt may take.
+    """`output`: what the attempts are, "text" or "code"; each has a prompt and worked examples of its own.
 
-    max_tokens bounds the reflection; an empty one is asked for once more. `prompt` and `examples` are names of
-    prompt files, so that a domain can bring its own. Alone, `ask` and `take` need no model of ours.
+    examples: a file of worked examples to show instead of ours; "" for none.
+    window: how many past reflections the reflector is shown (None: all). tokens: what the attempt may take.
+    max_tokens bounds the reflection, which ends before any code: a weak model would hand its next wrong attempt on.
+    An empty one is asked for once more. Alone, `ask` and `take` need no model of ours.
     """
 
     def __init__(
@@ -26,18 +30,18 @@ class Verbal:
         *,
         model: Model,
         prompts: Prompts,
-        prompt: str = "verbal.reflect",
-        examples: str | None = "verbal.examples",
+        output: Literal["text", "code"] = "text",
+        examples: str | None = None,
         window: int | None = 3,
         temperature: float | None = 0.2,
-        max_tokens: int = 256,
+        max_tokens: int = 200,
         tokens: int = TOKENS,
     ) -> None:
         self._model = model
-        self._prompt = prompts.get(prompt).check(*SLOTS)
-        self._examples = prompts.text(examples) if examples else ""
+        self._prompt = prompts.get(f"verbal.{output}").check(*SLOTS)
+        self._examples = prompts.text(f"verbal.{output}.examples" if examples is None else examples)
         self._window = window
-        self._sampling = Sampling(temperature, max_tokens)
+        self._sampling = Sampling(temperature, max_tokens, stop=(FENCE,))
         self._tokens = tokens
 
     async def reflect(self, episode: Episode) -> Reflection | None:
@@ -49,7 +53,7 @@ class Verbal:
         past = newest(episode.reflections, self._window)
         return Question(
             self._prompt.render(
-                task=episode.task.prompt.strip(),
+                task=task_text(episode.task),
                 attempt=attempt_text(trial.attempt, tokens=self._tokens),
                 feedback=feedback_text(trial.feedback, tokens=self._tokens),
                 reflections=reflections_text(reflection.text for reflection in past),
@@ -58,6 +62,7 @@ class Verbal:
         )
 
     def take(self, episodes: Sequence[Episode], answer: Json) -> Reflection:
-        if not isinstance(answer, str) or not answer.strip():
-            raise BadAnswer("A reflection is a few sentences of text, and this is empty.")
-        return Reflection(answer.strip())
+        lesson = answer.partition(FENCE)[0].strip() if isinstance(answer, str) else ""
+        if not lesson:
+            raise BadAnswer("A reflection is a few plain sentences, before any code, and there are none.")
+        return Reflection(lesson)
