@@ -100,12 +100,15 @@ async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="local:qwen2.5-coder-1.5b")
     parser.add_argument("--store", type=Path, default=Path("second-tries.db"))
+    parser.add_argument("--part", default="1/1", help="of the tasks, such as 1/2 and 2/2 in two processes side by side")
     parser.add_argument("--report", action="store_true", help="print the table of what the store holds")
     asked = parser.parse_args()
     store = SqliteStore(asked.store)
     if not asked.report:
         model = Remembered(open_model(asked.model), asked.store.with_suffix(".answers.jsonl"))
-        await run(model, store, sorted(folder.name for folder in TASKS.iterdir() if folder.is_dir()))
+        number, _, parts = asked.part.partition("/")
+        names = sorted(folder.name for folder in TASKS.iterdir() if folder.is_dir())
+        await run(model, store, names[int(number) - 1 :: int(parts)])
     print(report(await recorded(store)))
     await store.close()
 

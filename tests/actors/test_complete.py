@@ -45,9 +45,6 @@ async def test_a_retry_sees_the_lessons_with_a_worked_example() -> None:
 You are a careful Python programmer. Answer with the complete solution, imports included, in one ```python code block. Give no tests and no explanation.
 
 [user]
-An example of how a lesson is used, from another task:
-
-[task]
 Write a function last_word(text) that returns the last word of the text, or "" if there is none.
 
 [attempt]
@@ -63,17 +60,18 @@ Tests failed:
 assert last_word("see you ") == "you"  # last_word('see you ') returned ''
 
 [lesson]
-Splitting at single spaces leaves an empty string behind a trailing space, and that was returned. Split at any run of white space instead, and return "" when no word is left.
+The program splits at single spaces, so the trailing space leaves an empty string, and that is returned. The next attempt must split at any run of white space and return "" when no word is left.
 
 [improved attempt]
+
+[assistant]
 ```python
 def last_word(text):
     words = text.split()
     return words[-1] if words else ""
 ```
 
-Now the task at hand:
-
+[user]
 Write a function double(x) that returns twice x.
 
 Lessons from your earlier attempts at this task, oldest first:

@@ -13,7 +13,7 @@ from mulligan.core.protocols import Model, Prompts
 from mulligan.core.questions import Message, Question, Sampling
 from mulligan.core.records import Attempt, Episode, Past
 
-SLOTS = ("task", "recall", "examples", "past")
+SLOTS = ("task", "recall", "past")
 
 
 class Complete:
@@ -22,7 +22,8 @@ class Complete:
     temperatures: the ladder, one for each trial, the last for all that follow. Warm retries are the default,
     because at 0 a weak model repeats itself (the reference warms up within a step in ALFWorld).
     max_tokens: of one completion. tokens: what a shown attempt may take of the prompt.
-    examples: a file of worked examples to show with the past instead of ours; "" for none.
+    examples: a file of worked examples, turns like those of a prompt file, to show with the past instead of ours;
+    "" for none.
     """
 
     def __init__(
@@ -40,8 +41,9 @@ class Complete:
             raise InvalidInput(f"temperatures must be one or more numbers from 0 to 2, not {list(temperatures)}.")
         self._model = model
         self._code = output == "code"
-        self._prompt = prompts.get(f"complete.{output}").check(*SLOTS)
-        self._examples = prompts.text(f"complete.{output}.examples" if examples is None else examples)
+        shown = f"complete.{output}.examples" if examples is None else examples
+        self._first = prompts.get(f"complete.{output}").check(*SLOTS)
+        self._again = self._first.with_examples(prompts.get(shown) if shown else None)
         self._temperatures = tuple(temperatures)
         self._max_tokens = max_tokens
         self._tokens = tokens
@@ -56,10 +58,9 @@ class Complete:
 
     def _messages(self, episode: Episode, past: Past) -> tuple[Message, ...]:
         shown = past_text(past, tokens=self._tokens, language="python" if self._code else "")
-        messages = self._prompt.render(
+        messages = (self._again if shown else self._first).render(
             task=task_text(episode.task),
             recall=past.recall.formatted_prompt if past.recall else "",
-            examples=self._examples if shown else "",
             past=shown,
         )
         last = messages[-1]

@@ -28,9 +28,7 @@ class FilePrompts:
         return Prompt.parse(name, self.text(name))
 
     def text(self, name: str) -> str:
-        """The text of that name, or of a file of the user's when `name` is the path of one; "" is no text."""
-        if not name:
-            return ""
+        """The text of that name, or of a file of the user's when `name` is the path of one."""
         file = Path(name) if os.sep in name or name.endswith((".md", ".txt")) else self._find(name)
         try:
             text = file.read_text(encoding="utf-8")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
+from itertools import takewhile
 
 from mulligan.core.errors import InvalidInput
 from mulligan.core.questions import Message
@@ -53,6 +54,17 @@ class Prompt:
                 f"Prompt {self.name}: {{{{{slot}}}}} is not filled here; use {', '.join(sorted(allowed))}."
             )
         return self
+
+    def with_examples(self, examples: Prompt | None) -> Prompt:
+        """The prompt with worked examples as turns of their own behind its system message.
+
+        Told apart from the case at hand by the turns, an example is not mistaken for it by a small model.
+        """
+        if examples is None:
+            return self
+        lead = sum(1 for _ in takewhile(lambda part: part[0] == "system", self.parts))
+        parts = (*self.parts[:lead], *examples.parts, *self.parts[lead:])
+        return Prompt(self.name, parts, self.sha256)
 
     def render(self, **values: str) -> tuple[Message, ...]:
         """The messages; those that come out empty are left out."""

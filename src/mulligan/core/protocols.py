@@ -269,7 +269,7 @@ class Prompts(Protocol):
         ...
 
     def text(self, name: str) -> str:
-        """A fragment to fill a prompt with, such as worked examples: the file as it stands."""
+        """The file as it stands, for what is no prompt by itself, such as a rubric."""
         ...
 
 

@@ -13,7 +13,7 @@ from mulligan.core.questions import Question, Sampling, think
 from mulligan.core.records import Episode, Json, Reflection
 
 FENCE = "```"
-SLOTS = ("task", "attempt", "feedback", "reflections", "examples")
+SLOTS = ("task", "attempt", "feedback", "reflections")
 
 
 class Verbal:
@@ -38,8 +38,9 @@ class Verbal:
         tokens: int = TOKENS,
     ) -> None:
         self._model = model
-        self._prompt = prompts.get(f"verbal.{output}").check(*SLOTS)
-        self._examples = prompts.text(f"verbal.{output}.examples" if examples is None else examples)
+        shown = f"verbal.{output}.examples" if examples is None else examples
+        prompt = prompts.get(f"verbal.{output}").check(*SLOTS)
+        self._prompt = prompt.with_examples(prompts.get(shown) if shown else None)
         self._window = window
         self._sampling = Sampling(temperature, max_tokens, stop=(FENCE,))
         self._tokens = tokens
@@ -57,7 +58,6 @@ class Verbal:
                 attempt=attempt_text(trial.attempt, tokens=self._tokens),
                 feedback=feedback_text(trial.feedback, tokens=self._tokens),
                 reflections=reflections_text(reflection.text for reflection in past),
-                examples=self._examples,
             )
         )
 
