@@ -1,0 +1,86 @@
+"""The examples in docs/, taken from the pages and run, so that no page shows what does not work.
+
+A ```python block whose first line is `# name.py` is a file for the blocks after it; the others run in order, page by
+page, and print what the comments beside their prints say.
+"""
+
+import ast
+import asyncio
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mulligan.app.plugins import Spec, build
+from mulligan.core.protocols import Evaluator
+from mulligan.core.records import Attempt, Episode, Feedback, Task, Trial
+
+DOCS = Path(__file__).parents[2] / "docs"
+RUN = ("python.md", "plugins.md", "models.md")
+READ = ("embedded-models.md", "evaluators/README.md")
+"""Pages whose blocks are only compiled here: they need weights, or are run by a test of their own."""
+
+_EXPECTED = re.compile(r"^ *print\(.*\)  # (.*)$", re.MULTILINE)
+
+
+def blocks(page: str) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```$", (DOCS / page).read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+
+
+def file_name(block: str) -> str | None:
+    found = re.match(r"# (\w+\.py)\n", block)
+    return found[1] if found else None
+
+
+def compiled(block: str) -> Any:
+    return compile(block, "<docs>", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+
+
+def lines_in_order(wanted: list[str], lines: Iterator[str]) -> list[str]:
+    """Those of the wanted lines that do not come, in their order."""
+    return [line for line in wanted if line not in lines]
+
+
+def test_every_page_with_python_is_run_or_read() -> None:
+    pages = {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md") if "```python" in page.read_text("utf-8")}
+    assert pages == {*RUN, *READ}
+
+
+@pytest.mark.parametrize("page", RUN)
+def test_the_examples_run_and_print_what_the_page_says(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    space: dict[str, Any] = {"__name__": "docs"}
+    for block in blocks(page):
+        if name := file_name(block):
+            (tmp_path / name).write_text(block, encoding="utf-8")
+            continue
+        code = compiled(block)
+        if code.co_flags & inspect.CO_COROUTINE:
+            asyncio.run(eval(code, space))
+        else:
+            exec(code, space)
+        printed = capsys.readouterr().out.splitlines()
+        assert lines_in_order(_EXPECTED.findall(block), iter(printed)) == [], f"{page}:\n{block}\nprinted {printed}"
+
+
+@pytest.mark.parametrize("page", READ)
+def test_the_examples_compile(page: str) -> None:
+    found = blocks(page)
+    assert found
+    for block in found:
+        compiled(block)
+
+
+async def test_the_documented_evaluator_works_from_its_file(tmp_path: Path) -> None:
+    (code,) = blocks("evaluators/README.md")
+    file = tmp_path / "short.py"
+    file.write_text(code, encoding="utf-8")
+    short = build("evaluators", Spec(str(file), {"words": 2}), {})
+    assert isinstance(short, Evaluator)
+    episode = Episode("e.1", Task("t"), trials=(Trial(1, Attempt("one two three")),))
+    assert await short.evaluate(episode) == Feedback(False, "3 words, and at most 2 are allowed.", source="short")
