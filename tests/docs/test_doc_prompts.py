@@ -1,0 +1,75 @@
+"""docs/prompts.md names every prompt that ships, with all of its placeholders, and every file of worked examples."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import mulligan
+from mulligan.app.plugins import PORTS, ROLES, Spec, build, find, names, settings_of
+from mulligan.app.prompts import FilePrompts
+from mulligan.core.errors import InvalidInput
+from mulligan.core.prompts import Prompt
+
+PAGE = Path(__file__).parents[2] / "docs" / "prompts.md"
+SHIPPED = {file.stem for file in Path(mulligan.__file__).parent.glob("*/*.*.md")}
+EXAMPLES = {name for name in SHIPPED if name.endswith(".examples")}
+TEXTS = {"model_judge.rubric"}
+
+
+def table() -> dict[str, set[str]]:
+    """File name without `.md` -> the placeholders in the last column of its row."""
+    rows = re.findall(r"^\| `([\w.]+)\.md` \|.*\| ([^|]*) \|$", PAGE.read_text("utf-8"), re.MULTILINE)
+    return {name: set(re.findall(r"`(\w+)`", cells)) for name, cells in rows}
+
+
+def described() -> set[str]:
+    return set(re.findall(r"^\| `(\w+)` \|", PAGE.read_text("utf-8"), re.MULTILINE))
+
+
+def test_every_prompt_is_listed_with_its_placeholders() -> None:
+    listed = table()
+    assert set(listed) == SHIPPED - EXAMPLES - TEXTS
+    for name, placeholders in listed.items():
+        assert FilePrompts().get(name).slots <= placeholders, name
+
+
+def built_with(folder: Path, prompt: str, text: str) -> None:
+    """The plug-in of this prompt, built with a prompt file of the user's."""
+    (folder / f"{prompt}.md").write_text(text, encoding="utf-8")
+    name, _, part = prompt.partition(".")
+    given = {"output": part, "command": "true"}
+    for role in ROLES:
+        if name in names(role) and (Path(mulligan.__file__).parent / role / f"{prompt}.md").exists():
+            wanted = settings_of(find(role, name))
+            settings = {key: value for key, value in given.items() if key in wanted}
+            build(role, Spec(name, settings), {**dict.fromkeys(PORTS, object()), "prompts": FilePrompts([folder])})
+            return
+    raise LookupError(prompt)
+
+
+@pytest.mark.parametrize("prompt", sorted(table()))
+def test_a_prompt_takes_the_listed_placeholders_and_no_other(prompt: str, tmp_path: Path) -> None:
+    listed = " ".join(f"{{{{{slot}}}}}" for slot in sorted(table()[prompt]))
+    built_with(tmp_path, prompt, f"[[user]]\n{listed}")
+    with pytest.raises(InvalidInput, match="is not filled here"):
+        built_with(tmp_path, prompt, f"[[user]]\n{listed} {{{{another}}}}")
+
+
+def test_every_placeholder_is_described() -> None:
+    assert described() == set[str]().union(*table().values())
+
+
+def test_worked_examples_are_listed_and_hold_no_placeholder() -> None:
+    page = PAGE.read_text("utf-8")
+    assert EXAMPLES
+    for name in EXAMPLES:
+        assert f"`{name}.md`" in page
+        assert FilePrompts().get(name).slots == frozenset()
+
+
+def test_the_format_shown_is_a_prompt() -> None:
+    (shown,) = re.findall(r"^```\n(\[\[system\]\].*?)^```$", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    system, user = Prompt.parse("shown", shown).render(task="Add.", past="")
+    assert system.text == "You are a careful programmer."
+    assert user.text == "Add."
