@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -97,6 +98,25 @@ async def test_long_lines_are_cut_and_many_lines_wait() -> None:
         assert await channel.receive() is None
 
 
+@pytest.mark.parametrize("turns", range(4))
+async def test_a_job_that_dies_while_the_block_ends(turns: int, scratches: Path) -> None:
+    """After so many turns of the loop asyncio has seen, or not yet seen, or only half dealt with the closed pipe."""
+    said: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: said.append(context))
+    code = "import os\nprint('up', flush=True)\nos.kill(os.getpid(), int(input()))"
+    async with LocalSandbox().open(Job(python(code))) as channel:
+        assert await channel.receive() == "up"
+        await channel.send("9")
+        until = time.monotonic() + 10
+        while os.listdir(scratches) and time.monotonic() < until:
+            time.sleep(0.01)  # noqa: ASYNC251  the loop is not to see it yet
+        for _ in range(turns):
+            await asyncio.sleep(0)
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert said == []
+
+
 @pytest.mark.parametrize("confined", [True, False])
 async def test_time_ends_the_whole_family(confined: bool, scratches: Path) -> None:
     code = "import os, time\nif os.fork() == 0: os.setsid()\nprint('here', flush=True); time.sleep(60)"
@@ -119,7 +139,7 @@ async def test_cancelling_leaves_nothing(scratches: Path) -> None:
     box = LocalSandbox(parallel=4)
     await box.run(Job(python("")))
     before = children()
-    job = Job(python("import time; time.sleep(60)", "marker-of-cancel"), seconds=60)
+    job = Job(python("import time; time.sleep(60)", "marker-of-cancel"), stdin="x" * 1_000_000, seconds=60)
     tasks = [asyncio.create_task(box.run(job)) for _ in range(8)]
     async with asyncio.timeout(20):
         while len(alive("marker-of-cancel")) < 4:  # noqa: ASYNC110
@@ -236,8 +256,27 @@ async def test_reading_a_gigabyte_takes_little_memory() -> None:
     )
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert ran.truncated
-    assert len(ran.stdout) == 64_000
+    assert len(ran.stdout) < 64_100
     assert grown < 20_000, f"{grown} kB in {time.monotonic() - started:.1f} s"
+
+
+async def test_output_keeps_its_head_and_its_tail() -> None:
+    code = """
+import os, sys
+print("first"); print("\u00e4" * int(sys.argv[1])); print("last", flush=True)
+for n in range(100): os.write(2, b"%02d\\n" % n)
+"""
+    box = LocalSandbox()
+    for size, cut in ((3992, 0), (3993, 1), (3994, 3), (1_000_000, 1_992_015)):
+        ran = await box.run(Job(python(code, str(size)), output=7997))
+        assert ran.truncated == bool(cut)
+        assert (f"[sandbox] {cut} bytes left out" in ran.stdout) == bool(cut), ran.stdout[3900:4100]
+        assert ran.stdout.startswith("first\nää")
+        assert ran.stdout.endswith("ää\nlast\n")
+        assert "\ufffd" not in ran.stdout
+        assert ran.stderr == "".join(f"{n:02}\n" for n in range(100))
+    ran = await box.run(Job(python(code, "1"), output=20))
+    assert ran.stderr == "00\n01\n02\n0\n[sandbox] 280 bytes left out\n\n97\n98\n99\n"
 
 
 def test_one_sandbox_over_several_event_loops() -> None:

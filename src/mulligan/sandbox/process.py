@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
 import contextlib
 import os
 import secrets
@@ -38,25 +39,40 @@ class Ended:
 
 
 class Capture(asyncio.Protocol):
-    """Keeps the first `most` bytes of a stream and lets the rest go by."""
+    """Keeps `most` bytes of a stream, half of them from its beginning and half from its end; the rest goes by."""
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._kept = bytearray()
-        self.truncated = False
+        self._half = most // 2
+        self._head = bytearray()
+        self._tail = bytearray()
+        self._seen = 0
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def data_received(self, data: bytes) -> None:
-        room = self._most - len(self._kept)
-        self._kept += data[:room]
-        self.truncated = self.truncated or len(data) > room
+        self._seen += len(data)
+        room = self._most - self._half - len(self._head)
+        self._head += data[:room]
+        self._tail += data[room:]
+        if len(self._tail) > self._most:  # not at every piece, so that many small ones stay cheap
+            del self._tail[: len(self._tail) - self._half]
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self.closed.done():
             self.closed.set_result(None)
 
+    @property
+    def truncated(self) -> bool:
+        return self._seen > self._most
+
     def text(self) -> str:
-        return self._kept.decode("utf-8", "replace")
+        """What was kept, with a line that says how much is missing. No character is cut in two."""
+        if not self.truncated:
+            return (self._head + self._tail).decode("utf-8", "replace")
+        head = codecs.getincrementaldecoder("utf-8")("replace").decode(bytes(self._head))
+        tail = self._tail[len(self._tail) - self._half :]
+        inside = next((n for n, byte in enumerate(tail[:4]) if byte & 0xC0 != 0x80), 0)
+        return f"{head}\n[sandbox] {self._seen - self._most} bytes left out\n{tail[inside:].decode('utf-8', 'replace')}"
 
 
 class Lines(asyncio.Protocol):
@@ -225,7 +241,7 @@ class Process:
 
     async def end(self) -> None:
         """Give the job up if it still runs, and wait until it and all it started is gone. May be called twice."""
-        if self._stdin and not self._feed.gone:
+        if self._stdin and not self._stdin.is_closing():  # which a job that has just died makes it before it is gone
             self._stdin.abort()  # close() would wait for a job that does not read
         for transport in self._reading:
             transport.close()
