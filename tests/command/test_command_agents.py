@@ -93,7 +93,8 @@ async def test_what_it_prints_is_capped(tmp_path: Path) -> None:
     (text,) = observed(episode)
     assert len(text) < 30_000
     assert "the end" in text
-    assert "longer than what is kept" in text
+    assert "mended add" in text
+    assert "cut" in text
     assert scores(episode) == [1 / 3]
 
 

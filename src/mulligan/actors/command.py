@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from mulligan.core.errors import InvalidInput, MulliganError
-from mulligan.core.formatting import TOKENS, past_text
+from mulligan.core.formatting import TOKENS, past_text, task_text
 from mulligan.core.protocols import Job, Journal, Place, Prompts, Ran, Sandbox, Workspace
 from mulligan.core.records import Artifact, Attempt, Episode, Json, Outcome, Past, Step
 from mulligan.core.truncate import truncate_text
@@ -21,8 +21,6 @@ from mulligan.core.truncate import truncate_text
 SLOTS = ("task", "recall", "past", "state")
 ARGUMENT = 120_000
 """Bytes that fit into one argument of a command on Linux (131,072 with its end), with room to spare."""
-
-OUTPUT = 2_000_000  # bytes read of each stream, so that what comes last is there to be kept
 
 HOMES = (
     "~/.claude",
@@ -142,15 +140,13 @@ class Command:
             writable=(*place.writable, *(path for path in self._writable if os.path.exists(path))),
             network=True,
             seconds=self._seconds,
-            output=OUTPUT,
             confined=False,
         )
 
     def _worded(self, episode: Episode, past: Past, at_start: bool) -> str:
-        inputs = "\n".join(f"{name}: {value}" for name, value in episode.task.inputs.items())
         state: Literal["first", "fresh", "last"] = "first" if not episode.trials else "fresh" if at_start else "last"
         messages = self._prompt.render(
-            task=f"{episode.task.prompt.strip()}\n\n{inputs}".strip(),
+            task=task_text(episode.task),
             recall=past.recall.formatted_prompt if past.recall else "",
             past=past_text(past, tokens=self._tokens),
             state=_STATES[state],
@@ -177,8 +173,7 @@ def _state(episode: Episode) -> str | None:
 def _said(ran: Ran, tokens: int) -> str:
     """Output and errors of the agent, shortened; each keeps its head and its tail."""
     out, err = (truncate_text(text.strip(), tokens // 2) for text in (ran.stdout, ran.stderr))
-    cut = "[its output was longer than what is kept]" if ran.truncated else ""
-    return "\n".join(part for part in (out, err and f"[on standard error]\n{err}", cut) if part)
+    return "\n".join(part for part in (out, err and f"[on standard error]\n{err}") if part)
 
 
 def _halted(ran: Ran, seconds: float) -> str | None:

@@ -16,7 +16,6 @@ from mulligan.core.protocols import Job, Ran, Sandbox
 from mulligan.core.records import Attempt, Episode, Feedback
 from mulligan.core.truncate import truncate_text
 
-OUTPUT = 2_000_000  # bytes read of each stream, so that what comes last is there to be kept
 _ATTEMPT = "{attempt}"
 _COUNT = re.compile(r"(\d+) (passed|failed|errors?)\b")
 _SUMMARY = re.compile(r"^=* ?((?:\d+ [a-z]+(?:, )?)+) in [\d.]+s.*$", re.MULTILINE)
@@ -106,7 +105,6 @@ class Command:
             writable=(folder,),
             network=True,
             seconds=self._seconds,
-            output=OUTPUT,
             confined=False,
         )
 
