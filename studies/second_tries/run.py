@@ -27,7 +27,7 @@ from mulligan.store.sqlite import SqliteStore
 
 TASKS = Path(__file__).parent / "tasks"
 STRATEGIES = ("none", "last_attempt", "reflexion", "last_attempt_and_reflexion")
-TRIALS = 4
+TRIALS = 3
 
 
 class Remembered:
