@@ -62,6 +62,7 @@ class Prompt:
         """
         if examples is None:
             return self
+        # design/004: why turns and not part of the question
         lead = sum(1 for _ in takewhile(lambda part: part[0] == "system", self.parts))
         parts = (*self.parts[:lead], *examples.parts, *self.parts[lead:])
         return Prompt(self.name, parts, self.sha256)

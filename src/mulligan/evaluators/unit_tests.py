@@ -64,7 +64,7 @@ class UnitTests:
     async def evaluate(self, episode: Episode) -> Feedback:
         """Judges the newest attempt's output as code. Raises `SandboxError` when nothing could be run."""
         code = episode.trials[-1].attempt.output
-        why = self._plan.why
+        why = self._plan.why  # design/005: the tests choose the path, never the attempt
         if why is None:
             report = await self._ask(code, in_process=False)
             if "forgeable" not in report:

@@ -57,6 +57,7 @@ class Gate:
         return read_result(row, usage)
 
     async def _call(self, question: Question, sampling: Sampling) -> Json:
+        # design/006: capped in the call, not in the journaled request
         capped = replace(sampling, max_tokens=self._most(question, sampling.max_tokens))
         try:
             answer = await self._model.ask(question, capped)

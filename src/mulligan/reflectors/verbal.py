@@ -42,7 +42,7 @@ class Verbal:
         prompt = prompts.get(f"verbal.{output}").check(*SLOTS)
         self._prompt = prompt.with_examples(prompts.get(shown) if shown else None)
         self._window = window
-        self._sampling = Sampling(temperature, max_tokens, stop=(FENCE,))
+        self._sampling = Sampling(temperature, max_tokens, stop=(FENCE,))  # design/004: no code in a lesson
         self._tokens = tokens
 
     async def reflect(self, episode: Episode) -> Reflection | None:
