@@ -83,7 +83,7 @@ def lives(draw: st.DrawFn) -> tuple[Episode, list[Event]]:
         if not isinstance(move, Move):
             break
         kind = {"recall": Recalled, "act": Acted, "evaluate": Evaluated, "reflect": Reflected}[move.kind]
-        event: Event = draw(values(kind) | values(Stopped))
+        event: Event = draw(values(kind) | values(Stopped).filter(lambda stopped: stopped.stop.reason != "solved"))
         if not isinstance(event, Recalled | Stopped):
             event = replace(event, trial=move.trial)
         happened.append(event)
@@ -193,7 +193,7 @@ def test_a_lone_surrogate_and_a_nul_survive() -> None:
 @pytest.mark.parametrize(
     ("record", "said"),
     [
-        (Feedback(True, score=float("nan")), r"Feedback\.score: nan is not a JSON number; what is unknown is None"),
+        (Outcome(float("nan")), r"Outcome\.reward: nan is not a JSON number; what is unknown is None"),
         (Outcome(float("inf")), r"Outcome\.reward: inf"),
         (Feedback(1), r"Feedback\.passed: must be true or false, not int 1"),  # pyright: ignore[reportArgumentType]
         (Task("p", {"a": [1, {"b": (2,)}]}), r"Task\.inputs\.a\.1\.b: a tuple is not JSON; make it a list"),

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from mulligan.core.errors import MulliganError
+from mulligan.core.errors import GaveUp
 from mulligan.core.records import Artifact, Attempt, Episode, Feedback, Task, Trial
 from mulligan.evaluators.human import Human, Terminal, printable
 
@@ -65,7 +65,7 @@ async def test_an_unclear_answer_is_asked_for_again(ends: tuple[int, int]) -> No
 
 @pytest.mark.parametrize("said", ["Give up\n", "\x04"])
 async def test_giving_up_ends_the_episode_without_a_verdict(ends: tuple[int, int], said: str) -> None:
-    with pytest.raises(MulliganError, match="gave up"):
+    with pytest.raises(GaveUp, match="gave up"):
         await judged(ends, said)
 
 
@@ -74,7 +74,7 @@ async def test_a_terminal_that_closes_gives_up(ends: tuple[int, int]) -> None:
     asking = asyncio.ensure_future(Human(ask=Terminal(program, program).ask).evaluate(EPISODE))
     await seen(person, "wrong: ")
     os.close(person)
-    with pytest.raises(MulliganError, match="gave up"):
+    with pytest.raises(GaveUp, match="gave up"):
         await asyncio.wait_for(asking, 10)
 
 

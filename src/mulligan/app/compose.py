@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mulligan.app.journaled import JournaledBank, JournaledEvaluator
 from mulligan.app.plugins import Spec, build, find, ports_of, settings_of
@@ -17,15 +17,18 @@ from mulligan.app.recipe import Recipe, settled
 from mulligan.core.errors import InvalidInput
 from mulligan.core.journal import NoJournal
 from mulligan.core.loop import Meter, Roles
-from mulligan.core.protocols import Bank, Evaluator, Journal, Model, Sandbox, Workspace
+from mulligan.core.protocols import Bank, Evaluator, Journal, Model, Sandbox
 from mulligan.core.records import Head, Usage
+
+if TYPE_CHECKING:
+    from mulligan.workspace.git_workspace import GitWorkspace
 
 FOLDERS = {"actor": "actors", "evaluator": "evaluators", "reflector": "reflectors", "strategy": "strategies"}
 
 
 @dataclass(frozen=True)
 class Parts:
-    """What all episodes of a run share: the way to a model by name, the sandbox, and roles given as objects.
+    """What all episodes of a run share: the way to a model by name, the sandbox, the workspace, roles given as objects.
 
     An object is taken as it is; a class is instantiated afresh for each episode.
     """
@@ -34,6 +37,7 @@ class Parts:
     sandbox: Sandbox
     objects: Mapping[str, Any] = field(default_factory=dict[str, Any])
     bank: Bank | None = None
+    workspace: GitWorkspace | None = None
 
 
 @dataclass(frozen=True)
@@ -43,15 +47,18 @@ class Drive:
     journal: Journal = field(default_factory=NoJournal)
     meter: Meter = field(default_factory=Meter)
     spent: Usage = field(default_factory=Usage)
-    workspace: Workspace | None = None
     seed: int = 0
 
 
 @dataclass(frozen=True)
 class Composition:
-    """The roles, the head that describes them, and the texts that they rest on, by name."""
+    """The roles, the head that describes them, and the texts that they rest on, by name.
+
+    `judge` is the evaluator itself, where `roles` holds the one that journals.
+    """
 
     roles: Roles
+    judge: Evaluator
     head: Head
     texts: Mapping[str, str]
 
@@ -83,7 +90,7 @@ def compose(recipe: Recipe, parts: Parts, drive: Drive) -> Composition:
         hashes,
         drive.seed,
     )
-    return Composition(roles, head, {**build.files, **build.prompts.texts})
+    return Composition(roles, evaluator, head, {**build.files, **build.prompts.texts})
 
 
 class _Build:
@@ -112,7 +119,7 @@ class _Build:
             "sandbox": self._parts.sandbox,
             "journal": self._drive.journal,
             "prompts": self.prompts,
-            "workspace": self._drive.workspace,
+            "workspace": self._parts.workspace,
             "bank": self._parts.bank,
         }
         return build(folder, Spec(spec.name, settled(spec.settings, self.files)), ports)

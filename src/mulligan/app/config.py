@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-import sys
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 from mulligan.core.errors import InvalidInput, UnknownName
+from mulligan.core.home import home
 from mulligan.core.records import Json
 
 FILE = "mulligan.toml"
-KEYS = ("name", "model", "reflect_model", "judge_model", "sandbox", "prompts", "limits")
+KEYS = ("name", "model", "reflect_model", "judge_model", "sandbox", "prompts", "limits", "calls")
 
 
 @dataclass(frozen=True)
@@ -30,21 +31,19 @@ class Config:
             return home() / "mulligan.db"
         return self.root / ".mulligan" / "mulligan.db"
 
+    def table(self, key: str) -> Mapping[str, Json]:
+        """A setting that has to be a table. Raises `InvalidInput` when it is something else."""
+        value = self.values.get(key, {})
+        if not isinstance(value, dict):
+            raise InvalidInput(f"{self.root}/{FILE}: [{key}] must be a table, not {value!r}.")
+        return cast(dict[str, Json], value)
+
     def text(self, key: str) -> str | None:
         """A setting that has to be text. Raises `InvalidInput` when it is something else."""
         value = self.values.get(key)
         if value is not None and not isinstance(value, str):
             raise InvalidInput(f"{self.root}/{FILE}: {key} must be text, not {value!r}.")
         return value
-
-
-def home() -> Path:
-    """`MULLIGAN_HOME`, else the user's data folder for Mulligan."""
-    if chosen := os.environ.get("MULLIGAN_HOME"):
-        return Path(chosen).expanduser()
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Application Support" / "mulligan"
-    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "mulligan"
 
 
 def load(start: Path | None = None) -> Config:

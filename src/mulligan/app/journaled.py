@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from mulligan.core.codec import from_json, to_json
 from mulligan.core.journal import digest
@@ -15,7 +16,7 @@ class JournaledEvaluator:
     """`fingerprint` stands for all that the verdict rests on besides the attempt: evaluator, settings, files."""
 
     def __init__(self, inner: Evaluator, journal: Journal, meter: Meter, fingerprint: Json) -> None:
-        self.expects = inner.expects
+        self.expects: Literal["text", "code", "workspace"] = inner.expects
         self._inner = inner
         self._journal = journal
         self._meter = meter

@@ -86,6 +86,15 @@ def ports_of(cls: type[Any]) -> list[str]:
     return [name for name in inspect.signature(cls).parameters if name in PORTS]
 
 
+def checked(name: str, cls: type[Any], settings: Mapping[str, Json]) -> dict[str, inspect.Parameter]:
+    """The settings that a class has. Raises `UnknownName` for a given one that it has not, naming the nearest."""
+    known = settings_of(cls)
+    for given in settings:
+        if given not in known:
+            raise UnknownName(f"setting of {name!r}", given, known)
+    return known
+
+
 def build(role: str, spec: Spec, ports: Mapping[str, Any]) -> Any:
     """The plug-in, with its settings and the ports that it asks for by name.
 
@@ -93,10 +102,7 @@ def build(role: str, spec: Spec, ports: Mapping[str, Any]) -> Any:
     that is not there.
     """
     cls = find(role, spec.name)
-    known = settings_of(cls)
-    for name in spec.settings:
-        if name not in known:
-            raise UnknownName(f"setting of {spec.name!r}", name, known)
+    known = checked(spec.name, cls, spec.settings)
     missing = [n for n, p in known.items() if p.default is p.empty and n not in spec.settings]
     if missing:
         raise InvalidInput(f"{spec.name!r} needs the setting {missing[0]!r}: write it as {spec.name}:VALUE.")

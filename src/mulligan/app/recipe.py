@@ -17,7 +17,8 @@ from mulligan.core.records import Json
 class Recipe:
     """`model` None: no model was named and no role needs one. A role given as an object is named `object:…`.
 
-    `workspace` is the user's folder; `mode` how it is worked in (worktree, copy, in_place).
+    `workspace` holds the settings of the user's folder as a workspace (folder, mode, link, …), and `deliver`: how a
+    solved result is handed over (branch, patch, in_place).
     A setting of the form {"file": path} stands for that file's text, which is read afresh on a resume.
     """
 
@@ -29,9 +30,7 @@ class Recipe:
     model: str | None = None
     reflect_model: str | None = None
     judge_model: str | None = None
-    workspace: str | None = None
-    mode: str = "worktree"
-    deliver: str = "branch"
+    workspace: Mapping[str, Json] | None = None
     sandbox: str = "auto"
     prompts: str | None = None
     recalls: bool = False

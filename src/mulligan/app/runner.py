@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from mulligan.app.compose import Composition, Drive, Parts, changed, compose
+from mulligan.app.places import Notice, Place, working_in
 from mulligan.app.recipe import Recipe
 from mulligan.core.episode import RESUMABLE, Event, Resumed, advance
 from mulligan.core.errors import InvalidInput, JournalDiverged, LeaseLost
@@ -24,10 +25,10 @@ from mulligan.store.leases import owner
 
 LEASE_SECONDS = 30.0
 
+log = logging.getLogger("mulligan")
+
 OnStart: TypeAlias = Callable[[Episode, Limits], None]
 """Is told of each episode and its limits as it is begun or gone on with, before anything is asked of a model."""
-
-log = logging.getLogger("mulligan")
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class Runner:
     parts: Parts
     observers: Sequence[Observer] = ()
     on_start: OnStart | None = None
+    notice: Notice = log.info
     agent: str = ""
 
     async def run(self, task: Task) -> Episode:
@@ -56,7 +58,7 @@ class Runner:
         return compose(self.recipe, self.parts, Drive(seed=self.recipe.seed))
 
     async def _restarts(self, run: str, task: Task, done: list[Episode]) -> Episode:
-        while not any(e.solved for e in done) and len(done) < self.recipe.restarts:
+        while len(done) < self.recipe.restarts and not any(_final(e) for e in done):
             number = len(done) + 1
             drive_seed = self.recipe.seed + 1000 * (number - 1)
             composition = compose(self.recipe, self.parts, Drive(seed=drive_seed))
@@ -64,8 +66,10 @@ class Runner:
             episode = Episode(
                 f"{run}.{number}", task, run, self.agent, plan, composition.head, started=round(time.time(), 3)
             )
-            await self.store.create(episode, composition.texts)
-            done.append(await self._drive(episode))
+            async with working_in(self.parts.workspace, episode, self.notice) as place:
+                await place.tried_out(composition.judge)
+                await self.store.create(episode, composition.texts)
+                done.append(await self._drive(episode, place))
         return max(done, key=_worth)
 
     async def resume(self, run: Sequence[Episode], *, fork: bool = False) -> Episode:
@@ -80,10 +84,10 @@ class Runner:
         if not paused and (left <= 0 or any(e.solved for e in over)):
             raise InvalidInput(f"Run {run[0].run} is over ({_ends(run)}): there is nothing to resume.")
         if paused:
-            over.append(await self._go_on(paused[0], fork))
+            over.append(await self._go_on(paused[0], fork=fork))
         return await self._restarts(over[-1].run, run[0].task, over)
 
-    async def _go_on(self, episode: Episode, fork: bool) -> Episode:
+    async def _go_on(self, episode: Episode, *, fork: bool) -> Episode:
         composition = compose(self.recipe, self.parts, Drive(seed=episode.head.seed))
         differs = changed(episode.head, composition.head)
         if differs and not fork:
@@ -91,9 +95,10 @@ class Runner:
         if fork:
             run = secrets.token_hex(4)
             episode = await self.store.copy(episode.id, f"{run}.1", run, composition.head, composition.texts)
-        return await self._drive(episode, fork=fork)
+        async with working_in(self.parts.workspace, episode, self.notice) as place:
+            return await self._drive(episode, place, fork=fork)
 
-    async def _drive(self, episode: Episode, *, fork: bool = False) -> Episode:
+    async def _drive(self, episode: Episode, place: Place, *, fork: bool = False) -> Episode:
         async with self._leased(episode.id) as lease:
             episode = await self.store.load(episode.id)  # as it is now that nobody else can change it
             seq = len(await self.store.events(episode.id))
@@ -114,7 +119,9 @@ class Runner:
             meter = Meter()
             journal = StoredJournal(self.store, lease, fork=fork)
             parts = compose(self.recipe, self.parts, Drive(journal, meter, episode.usage, seed=episode.head.seed))
-            return await drive(episode, parts.roles, self.recipe.limits, keep, meter)
+            episode = await drive(episode, parts.roles, self.recipe.limits, keep, meter)
+        await place.delivered(episode)
+        return episode
 
     @asynccontextmanager
     async def _leased(self, episode: str) -> AsyncGenerator[Lease]:
@@ -152,6 +159,11 @@ def _tell(who: Callable[..., None], *what: Any) -> None:
         who(*what)
     except Exception:
         log.exception("an observer failed; the episode goes on")
+
+
+def _final(episode: Episode) -> bool:
+    """Solved, or stopped by an error that the next restart would meet too."""
+    return episode.stop is not None and episode.stop.reason in ("solved", "error")
 
 
 def _worth(episode: Episode) -> tuple[bool, float]:

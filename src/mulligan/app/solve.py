@@ -7,13 +7,14 @@ import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from mulligan.app.compose import Parts
 from mulligan.app.config import Config, choose_model, load
+from mulligan.app.places import Notice, open_workspace
 from mulligan.app.plugins import Spec
 from mulligan.app.recipe import Recipe
-from mulligan.app.runner import OnStart, Runner
+from mulligan.app.runner import OnStart, Runner, log
 from mulligan.app.tasks import read_task, tests_spec
 from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.limits import Limits
@@ -50,24 +51,25 @@ async def solve(
     store: Store | None = None,
     observers: Sequence[Observer] = (),
     on_start: OnStart | None = None,
+    notice: Notice | None = None,
 ) -> Episode:
     """Try the task, judge, reflect, try again; the episode with all its trials, recorded and resumable.
 
-    task: a sentence, a `Task`, or a folder with task.md and tests.py (or evaluate.toml).
-    tests: a Python test file. check: a command whose exit status judges. evaluator: a name such as
-    "exact_match:42", "./mine.py", or an object. Without any of the three the model judges itself by a rubric.
-    actor, reflector, strategy: a name, an object, or a class that is built afresh for each episode.
-    model: "local" unless `MULLIGAN_MODEL` or mulligan.toml names one; reflect_model and judge_model default to it.
-    limits: all of them, or a mapping of those that differ from mulligan.toml's (else the defaults).
-    trials: short for `limits={"trials": …}`. restarts: independent episodes, stopping at the first solved.
+    task: a sentence, a `Task`, or a folder with task.md and tests.py (or evaluate.toml). tests: a Python test file.
+    check: a command whose exit status judges. evaluator: a name such as "exact_match:42", "./mine.py", or an object.
+    Without any of the three the model judges itself by a rubric.
+    actor, reflector, strategy: a name, an object, or a class, built afresh for each episode.
+    model: "local" unless `MULLIGAN_MODEL` or mulligan.toml names one; the default of reflect_model and judge_model.
+    limits: all, or a mapping of those that differ from mulligan.toml's. trials: short for `limits={"trials": …}`.
+    restarts: independent episodes, stopping at the first solved.
+    workspace: the folder that a command-line agent works on. bank: recalled from before the first trial.
     settings: by role ("actor", "evaluator", "reflector", "strategy", "workspace"), what a name alone cannot say.
-    bank: recalled from before the first trial.
 
     Returns the solved episode, or the best of the restarts; `episode.best.attempt.output` is the result.
     Raises `InvalidInput` before any model is called, `StoreError`, `asyncio.CancelledError` (resumable).
     """
-    config, given = load(), read_task(task)
-    models, own = Models(), dict[str, Any]()
+    config, given, own = load(), read_task(task), dict[str, Any]()
+    models = Models(config)
     recipe = Recipe(
         actor=_spec("actor", "actors", actor, own),
         evaluator=_judge(tests, check, evaluator, given.evaluator, own),
@@ -77,14 +79,14 @@ async def solve(
         model=choose_model(models.name(model), config) or DEFAULT_MODEL,
         reflect_model=models.name(reflect_model) or config.text("reflect_model"),
         judge_model=models.name(judge_model) or config.text("judge_model"),
-        workspace=_absolute(workspace),
+        workspace=None if workspace is None else {"folder": _absolute(workspace)},
         sandbox=sandbox or config.text("sandbox") or "auto",
         prompts=_absolute(prompts) or _prompts(config),
         recalls=bank is not None,
         restarts=restarts,
         seed=seed,
     )
-    parts = (_with_settings(recipe, settings or {}), models, own, bank, observers, on_start)
+    parts = (_with_settings(recipe, settings or {}), models, own, bank, observers, on_start, notice)
     return await _with_store(store, config, lambda at: _runner(at, *parts).run(given.task))
 
 
@@ -102,6 +104,7 @@ async def resume(
     store: Store | None = None,
     observers: Sequence[Observer] = (),
     on_start: OnStart | None = None,
+    notice: Notice | None = None,
 ) -> Episode:
     """Go on with a run (by id, or the beginning of one) at the first step that is not done.
 
@@ -112,7 +115,8 @@ async def resume(
     """
     given = {"actor": actor, "evaluator": evaluator, "reflector": reflector, "strategy": strategy}
     own = {kind: value for kind, value in given.items() if value is not None}
-    config, models = load(), Models()
+    config = load()
+    models = Models(config)
 
     async def go_on(at: Store) -> Episode:
         episodes = [await at.load(episode) for episode in await at.resolve(run)]
@@ -120,7 +124,7 @@ async def resume(
         recipe = replace(recipe, limits=_changed(recipe.limits, limits), model=models.name(model) or recipe.model)
         if recipe.recalls and bank is None:
             raise InvalidInput(f"Run {episodes[0].run} recalls from a bank: go on with mulligan.resume(id, bank=…).")
-        return await _runner(at, recipe, models, own, bank, observers, on_start).resume(episodes, fork=fork)
+        return await _runner(at, recipe, models, own, bank, observers, on_start, notice).resume(episodes, fork=fork)
 
     return await _with_store(store, config, go_on)
 
@@ -135,9 +139,13 @@ def solve_sync(*args: Any, **kwargs: Any) -> Episode:
 
 
 class Models:
-    """Opens each model once, by name; a model given as an object answers to its own name."""
+    """Opens each model once, by name; a model given as an object answers to its own name.
 
-    def __init__(self) -> None:
+    The table [calls] of mulligan.toml says how providers are called.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._calls = config.table("calls")
         self._opened: dict[str, Model] = {}
 
     def name(self, given: str | Model | None) -> str | None:
@@ -148,9 +156,10 @@ class Models:
 
     def open(self, name: str) -> Model:
         from mulligan.models.catalog import open_model
+        from mulligan.models.settings import CallSettings
 
         if name not in self._opened:
-            self._opened[name] = open_model(name)
+            self._opened[name] = open_model(name, settings=CallSettings.parse(self._calls))
         return self._opened[name]
 
 
@@ -180,11 +189,13 @@ def _runner(
     bank: Bank | None,
     observers: Sequence[Observer],
     on_start: OnStart | None,
+    notice: Notice | None,
 ) -> Runner:
     from mulligan.sandbox.local import LocalSandbox
 
-    parts = Parts(models.open, LocalSandbox(level=recipe.sandbox), own, bank)
-    return Runner(store, recipe, parts, observers, on_start)
+    sandbox = LocalSandbox(level=recipe.sandbox)
+    parts = Parts(models.open, sandbox, own, bank, open_workspace(recipe.workspace))
+    return Runner(store, recipe, parts, observers, on_start, notice or log.info)
 
 
 def _judge(
@@ -217,10 +228,7 @@ def _spec(kind: str, folder: str, given: Any, own: dict[str, Any]) -> Spec:
 
 def _limits(given: Limits | Mapping[str, float | None] | None, trials: int | None, config: Config) -> Limits:
     if not isinstance(given, Limits):
-        values = config.values.get("limits", {})
-        if not isinstance(values, dict) or not set(values) <= set(Limits.__dataclass_fields__):  # pyright: ignore[reportUnknownArgumentType]
-            raise InvalidInput(f"{config.root}/mulligan.toml: [limits] takes {', '.join(Limits.__dataclass_fields__)}.")
-        given = _changed(Limits(**values), given)  # pyright: ignore[reportUnknownArgumentType]
+        given = _changed(_changed(Limits(), cast(Mapping[str, float | None], config.table("limits"))), given)
     return given if trials is None else replace(given, trials=trials)
 
 
@@ -247,8 +255,13 @@ def _with_settings(recipe: Recipe, settings: Mapping[str, Mapping[str, Any]]) ->
     """Each role's spec with the settings that were given for it."""
     roles = ("actor", "evaluator", "reflector", "strategy")
     for role, values in settings.items():
+        if role == "workspace":
+            if recipe.workspace is None:
+                raise InvalidInput("Settings for a workspace were given, and no workspace: name its folder.")
+            recipe = replace(recipe, workspace={**recipe.workspace, **values})
+            continue
         if role not in roles:
-            raise InvalidInput(f"settings are given by role, and {role!r} is none of {', '.join(roles)}.")
+            raise InvalidInput(f"settings are given by role, and {role!r} is none of {', '.join(roles)}, workspace.")
         spec: Spec = getattr(recipe, role)
         recipe = replace(recipe, **{role: Spec(spec.name, {**spec.settings, **values})})  # pyright: ignore[reportArgumentType]
     return recipe

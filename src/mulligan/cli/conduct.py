@@ -7,6 +7,7 @@ import signal
 from collections.abc import Callable, Coroutine
 from typing import Any, TypedDict, TypeVar
 
+from mulligan.app.places import Notice
 from mulligan.app.runner import OnStart
 from mulligan.cli.errors import UNFINISHED, exit_status, report
 from mulligan.cli.progress import choose, first
@@ -25,12 +26,13 @@ class Hooks(TypedDict):
 
     on_start: OnStart
     observers: tuple[Observer, ...]
+    notice: Notice
 
 
 def conduct(work: Callable[[Hooks], Coroutine[Any, Any, Episode]], *, quiet: bool, as_json: bool) -> int:
     """Runs it to its end, and says how it ended; the exit status."""
     watch = _Watch(quiet, as_json)
-    hooks: Hooks = {"on_start": watch.began, "observers": (watch.saw,)}
+    hooks: Hooks = {"on_start": watch.began, "observers": (watch.saw,), "notice": watch.told}
     try:
         episode = run(work(hooks), watch.interrupting)
     except asyncio.CancelledError:
@@ -82,6 +84,10 @@ class _Watch:
     def saw(self, episode: Episode, event: Event) -> None:
         self._episode = episode
         self._progress.saw(episode, event)
+
+    def told(self, sentence: str) -> None:
+        if not self._quiet:
+            say(sentence)
 
     def interrupting(self) -> None:
         self._progress.interrupting()

@@ -147,8 +147,9 @@ def _over(episode: Episode, limits: Limits) -> Stop | None:
         return Stop("exhausted", f"{limits.trials} of {limits.trials} trials used")
     same = limits.identical
     if same is not None and len(episode.trials) >= same:
-        outputs = {trial.attempt.output.strip() for trial in episode.trials[-same:]}
-        if len(outputs) == 1:
+        newest = (trial.attempt for trial in episode.trials[-same:])
+        made = {(a.output.strip(), tuple(step.action for step in a.steps)) for a in newest}
+        if len(made) == 1:
             return Stop("stuck", f"the last {same} attempts are identical")
     if limits.tokens is not None and used.tokens >= limits.tokens:
         return Stop("over_budget", f"{used.tokens} of {limits.tokens} tokens used")

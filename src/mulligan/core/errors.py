@@ -7,6 +7,7 @@ MulliganError
 ├── BadAnswer           a thinker's answer that does not fit its question
 ├── ModelError          a provider refused, failed or broke off, after retries
 ├── OverBudget          a limit was reached at the gate
+├── GaveUp              a role sees no way on: the episode ends as given up
 ├── SandboxError        the sandbox could not run the job at all
 ├── StoreError          the store could not be read or written
 │   ├── NotFound        no such run or episode
@@ -60,6 +61,10 @@ class ModelError(MulliganError):
 
 class OverBudget(MulliganError):
     """The next call would pass a limit. `detail` says which."""
+
+
+class GaveUp(MulliganError):
+    """A role sees no way on. The episode ends with the stop reason `gave_up`."""
 
 
 class SandboxError(MulliganError):

@@ -16,7 +16,7 @@ class Limits:
     tokens: input and output tokens of all model calls together. Stop: over_budget.
     cost: US dollars; needs models of known price. Stop: over_budget.
     seconds: time spent working, pauses between resumes left out. Stop: over_budget.
-    identical: attempts in a row with the same output. Stop: stuck.
+    identical: attempts in a row with the same output and the same actions. Stop: stuck.
     """
 
     trials: int = 4

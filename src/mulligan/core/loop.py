@@ -21,7 +21,7 @@ from mulligan.core.episode import (
     advance,
     due,
 )
-from mulligan.core.errors import JournalError, MulliganError, OverBudget, StoreError
+from mulligan.core.errors import GaveUp, JournalError, MulliganError, OverBudget, StoreError
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Actor, Bank, Evaluator, Reflector, Strategy
 from mulligan.core.records import Episode, Stop, Usage
@@ -89,6 +89,8 @@ async def _make(move: Move, episode: Episode, roles: Roles, limits: Limits, mete
         raise
     except OverBudget as error:
         stop = Stop("over_budget", str(error))
+    except GaveUp as error:
+        stop = Stop("gave_up", str(error))
     except TimeoutError as error:
         over = clock.expired()
         detail = f"{limits.seconds:g} seconds are used up" if over else f"{move}: {error or 'timed out'}"

@@ -6,9 +6,12 @@ Scores: higher is better, everywhere. `None` means unknown and is never read as 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
+
+from mulligan.core.errors import InvalidInput
 
 Json: TypeAlias = Any
 """A JSON value: None, bool, int, float, str, a list of them, or a dict of them by string."""
@@ -138,6 +141,10 @@ class Feedback:
     source: str = ""
     notes: tuple[str, ...] = ()
     usage: Usage = Usage()
+
+    def __post_init__(self) -> None:
+        if self.score is not None and not math.isfinite(self.score):
+            raise InvalidInput(f"A score is a number or None, and {self.source or 'an evaluator'} gave {self.score}.")
 
 
 @dataclass(frozen=True)

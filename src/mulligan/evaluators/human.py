@@ -12,7 +12,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import Literal, TextIO
 
-from mulligan.core.errors import InvalidInput, MulliganError
+from mulligan.core.errors import GaveUp, InvalidInput
 from mulligan.core.records import Episode, Feedback
 
 _CHOICE = "pass, give up, or what is wrong: "
@@ -25,8 +25,8 @@ class Human:
     """Shows each attempt, and takes "pass", "give up", or a line that says what is wrong.
 
     ask: shows a text and returns what the person answers; raises `EOFError` when nobody will. Without it the terminal
-    is asked, and `InvalidInput` is raised when there is none. Giving up (or Ctrl-D) raises `MulliganError`, which ends
-    the episode where it is: it can be resumed, and the same attempt is shown again.
+    is asked, and `InvalidInput` is raised when there is none. Giving up (or Ctrl-D) raises `GaveUp`, which ends
+    the episode.
     """
 
     expects: Literal["text", "code", "workspace"] = "text"
@@ -49,7 +49,7 @@ class Human:
             if word in ("pass", "passed"):
                 return Feedback(True, "A person let it pass.", source="human")
             if word == "give up":
-                raise MulliganError("the person who judges gave up")
+                raise GaveUp("the person who judges gave up")
             if word not in _UNCLEAR:
                 return Feedback(False, said, source="human")
             question = f"Please write one of these: {_CHOICE}"

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from mulligan.core.errors import ModelError, UnknownName
+from mulligan.core.home import home
 from mulligan.models.weights_fetch import CHUNK, POLL_SECONDS, Installer, from_hub, installer_at_hand, unpack
 from mulligan.models.weights_known import KNOWN, Part, Weights
 
@@ -31,12 +32,9 @@ SPARE_BYTES = 64 << 20
 
 
 def folder() -> Path:
-    """`MULLIGAN_MODELS`, else `models` in `MULLIGAN_HOME`, else in the user's data folder for Mulligan (XDG)."""
-    if chosen := os.environ.get("MULLIGAN_MODELS"):
-        return Path(chosen).expanduser()
-    if home := os.environ.get("MULLIGAN_HOME"):
-        return Path(home).expanduser() / "models"
-    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "mulligan" / "models"
+    """`MULLIGAN_MODELS`, else `models` in Mulligan's home."""
+    chosen = os.environ.get("MULLIGAN_MODELS")
+    return Path(chosen).expanduser() if chosen else home() / "models"
 
 
 def find(name: str, known: Mapping[str, Weights] = KNOWN) -> Weights:

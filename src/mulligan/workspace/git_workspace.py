@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from mulligan.core.errors import InvalidInput, MulliganError
+from mulligan.core.home import home
 from mulligan.core.records import Episode
 from mulligan.workspace._git import Git
 from mulligan.workspace._place import GitPlace, remove
@@ -58,7 +59,7 @@ class GitWorkspace:
                 raise InvalidInput(f"{name} is set, as in a git hook: agents would work there. Unset it first.")
         self.folder = os.path.realpath(folder)
         self.mode: Mode = mode
-        self.data = os.path.realpath(data or os.path.join(_home(), "workspaces"))
+        self.data = os.path.realpath(data or home() / "workspaces")
         self._link = tuple(name.rstrip("/") for name in link)
         self._max_file = max_file
         self._watch = watch
@@ -208,7 +209,7 @@ class GitWorkspace:
 def sweep(data: str | None = None) -> list[str]:
     """Removes working folders that no living process has open, and says which. Their states stay."""
     gone: list[str] = []
-    top = Path(data or os.path.join(_home(), "workspaces"))
+    top = Path(data or home() / "workspaces")
     for own in sorted(top.iterdir()) if top.is_dir() else ():
         try:
             with open(own / "lock") as lock:
@@ -255,9 +256,3 @@ def _refs(episode: str) -> str:
 def _copied(path: str) -> bool:
     """Files, links and folders; not sockets, pipes or devices."""
     return os.path.islink(path) or os.path.isfile(path) or os.path.isdir(path)
-
-
-def _home() -> str:
-    given = os.environ.get("MULLIGAN_HOME")
-    base = os.environ.get("XDG_DATA_HOME") or os.path.join(os.path.expanduser("~"), ".local", "share")
-    return given or os.path.join(base, "mulligan")

@@ -1,0 +1,70 @@
+"""An episode's workspace from its first check to the hand-over of the result; nothing to do where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from mulligan.core.errors import InvalidInput
+from mulligan.core.protocols import Evaluator
+from mulligan.core.records import Episode, Json
+
+if TYPE_CHECKING:
+    from mulligan.workspace.git_workspace import GitWorkspace
+
+Notice: TypeAlias = Callable[[str], None]
+"""Is told in a sentence what happens around an episode: where it works, where its result is."""
+
+
+def open_workspace(settings: Mapping[str, Json] | None) -> GitWorkspace | None:
+    """The workspace that a recipe describes. Raises `InvalidInput` for settings that it does not have."""
+    if settings is None:
+        return None
+    from mulligan.app.plugins import checked
+    from mulligan.workspace.git_workspace import GitWorkspace
+
+    own: dict[str, Any] = {key: value for key, value in settings.items() if key not in ("deliver", "patch")}
+    if settings.get("deliver", "branch") not in ("branch", "patch", "in_place"):
+        raise InvalidInput(f"A result is delivered as branch, patch or in_place, not {settings['deliver']!r}.")
+    checked("workspace", GitWorkspace, own)
+    return GitWorkspace(**own)
+
+
+class Place:
+    """Where one episode works. Without a workspace every step of it is nothing."""
+
+    def __init__(self, workspace: GitWorkspace | None, episode: Episode, notice: Notice) -> None:
+        self._workspace, self._episode, self._notice = workspace, episode, notice
+
+    async def tried_out(self, judge: Evaluator) -> None:
+        """Once, before the first trial of a run: can the check judge here? Raises `InvalidInput` when it cannot."""
+        from mulligan.evaluators.command import Command
+
+        if self._workspace is None or not self._episode.id.endswith(".1") or not isinstance(judge, Command):
+            return
+        from mulligan.workspace.preflight import preflight
+
+        await preflight(self._workspace, self._episode, judge)
+
+    async def delivered(self, episode: Episode) -> None:
+        """Hands a solved episode's result over, and says how."""
+        if self._workspace is None or not episode.solved:
+            return
+        from mulligan.workspace.deliver import deliver
+
+        how: Any = episode.head.settings["workspace"]
+        self._notice(await deliver(self._workspace, episode, how.get("deliver", "branch"), how.get("patch")))
+
+
+@asynccontextmanager
+async def working_in(workspace: GitWorkspace | None, episode: Episode, notice: Notice) -> AsyncGenerator[Place]:
+    """The episode's place, made for it and removed after it; its states stay in the repository."""
+    if workspace is None:
+        yield Place(None, episode, notice)
+        return
+    await workspace.open(episode)
+    try:
+        yield Place(workspace, episode, notice)
+    finally:
+        await workspace.close(episode)

@@ -1,0 +1,227 @@
+"""Whole runs through the library, on a real store: solved, restarted, out of budget, changed between two tries."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+import mulligan
+from mulligan.core.episode import Acted, Evaluated, Reflected, Stopped
+from mulligan.core.errors import InvalidInput, JournalDiverged, ModelError, OverBudget, UnknownName
+from mulligan.core.records import Episode, Feedback
+from mulligan.store.sqlite import SqliteStore
+
+WRONG, RIGHT = "def double(x):\n    return x", "def double(x):\n    return 2 * x"
+LESSON = "It returned x itself. Multiply by two."
+
+
+class Doubles:
+    """Passes code that doubles, without running it."""
+
+    expects = "code"
+
+    async def evaluate(self, episode: Episode) -> Feedback:
+        right = "2 * x" in episode.trials[-1].attempt.output
+        return Feedback(right, "" if right else "double(2) returned 2", score=float(right), source="doubles")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> SqliteStore:
+    return SqliteStore(tmp_path / "runs.db")
+
+
+async def test_a_second_try_that_learned_from_the_first(store: SqliteStore) -> None:
+    model = mulligan.ScriptedModel([WRONG, LESSON, RIGHT])
+    seen: list[str] = []
+    episode = await mulligan.solve(
+        "Write double(x).",
+        model=model,
+        evaluator=Doubles(),
+        store=store,
+        observers=[lambda _, event: seen.append(type(event).__name__)],
+    )
+    assert episode.solved
+    assert [t.feedback and t.feedback.passed for t in episode.trials] == [False, True]
+    assert episode.best is not None
+    assert episode.best.attempt.output == RIGHT
+    assert LESSON in model.questions[2].messages[-1].text
+    assert WRONG not in model.questions[2].messages[-1].text, "lessons only: the failed attempt is left out"
+    assert await store.load(episode.id) == episode
+    assert [type(event) for event in await store.events(episode.id)] == [
+        Acted,
+        Evaluated,
+        Reflected,
+        Acted,
+        Evaluated,
+        Stopped,
+    ]
+    assert seen == ["Acted", "Evaluated", "Reflected", "Acted", "Evaluated", "Stopped"]
+    assert set(episode.head.prompts) >= {"complete.code", "verbal.code"}
+    assert episode.head.models == {"actor": "scripted", "reflector": "scripted"}
+
+
+async def test_the_last_trial_is_judged_and_not_reflected_on(store: SqliteStore) -> None:
+    model = mulligan.ScriptedModel([WRONG, LESSON, WRONG + " "])
+    episode = await mulligan.solve("Write double(x).", model=model, evaluator=Doubles, trials=2, store=store)
+    assert (episode.stop and episode.stop.reason, len(model.questions)) == ("exhausted", 3)
+    assert episode.trials[-1].feedback
+    assert episode.trials[-1].reflection is None
+
+
+@pytest.mark.parametrize("strategy", ["none", "last_attempt"])
+async def test_without_reflections_no_model_is_called_for_one(store: SqliteStore, strategy: str) -> None:
+    model = mulligan.ScriptedModel([WRONG, RIGHT])
+    episode = await mulligan.solve("Write double(x).", model=model, strategy=strategy, evaluator=Doubles(), store=store)
+    assert episode.solved
+    assert ("Your previous attempt" in model.questions[1].messages[-1].text) == (strategy == "last_attempt")
+
+
+async def test_restarts_are_independent_and_stop_at_the_first_solved(store: SqliteStore) -> None:
+    model = mulligan.ScriptedModel([WRONG, RIGHT, RIGHT])
+    episode = await mulligan.solve(
+        "Write double(x).", model=model, evaluator=Doubles(), trials=1, restarts=3, store=store
+    )
+    assert episode.id.endswith(".2")
+    assert LESSON not in model.questions[1].messages[-1].text
+    assert len(await store.list(run=episode.run)) == 2
+    seeds = [s.seed for s in model.samplings]
+    assert len(set(seeds)) == 2
+
+
+async def test_a_budget_keeps_the_attempt_that_it_stopped_behind(store: SqliteStore) -> None:
+    model = mulligan.ScriptedModel([WRONG, LESSON, RIGHT])
+    episode = await mulligan.solve(
+        "Write double(x).", model=model, evaluator=Doubles(), limits={"tokens": 90}, store=store
+    )
+    assert episode.stop
+    assert episode.stop.reason == "over_budget"
+    assert episode.best
+    assert episode.best.attempt.output == WRONG
+    more = await mulligan.resume(episode.run, limits={"tokens": 100_000}, evaluator=Doubles(), model=model, store=store)
+    assert more.solved
+    assert more.usage.calls == 3
+
+
+def broken_after(*answers: str) -> mulligan.ScriptedModel:
+    return mulligan.ScriptedModel([*answers, ModelError("the provider is down")])
+
+
+async def begun(tmp_path: Path, store: SqliteStore) -> tuple[Episode, Path, Path]:
+    """An episode that stopped by an error behind its first trial, with its tests file and its prompts folder."""
+    tests, prompts = tmp_path / "tests.py", tmp_path / "prompts"
+    tests.write_text("assert double(2) == 4\n")
+    prompts.mkdir()
+    (prompts / "verbal.code.md").write_text("[[user]]\nWhy?\n\n{{feedback}}")
+    episode = await mulligan.solve(
+        "Write double(x).", tests=tests, prompts=prompts, model=broken_after(WRONG), store=store
+    )
+    assert episode.stop
+    assert (episode.stop.reason, len(episode.trials)) == ("error", 1)
+    return episode, tests, prompts
+
+
+async def test_an_error_is_resumed_where_it_stopped(tmp_path: Path, store: SqliteStore) -> None:
+    episode, _, _ = await begun(tmp_path, store)
+    model = mulligan.ScriptedModel([LESSON, RIGHT])
+    after = await mulligan.resume(episode.id[:4], model=model, store=store)
+    assert after.solved
+    assert after.id == episode.id
+    assert after.trials[0].attempt == episode.trials[0].attempt
+    with pytest.raises(InvalidInput, match="nothing to resume"):
+        await mulligan.resume(episode.run, model=model, store=store)
+
+
+async def test_a_changed_tests_file_is_named(tmp_path: Path, store: SqliteStore) -> None:
+    episode, tests, _ = await begun(tmp_path, store)
+    tests.write_text("assert double(3) == 6\n")
+    with pytest.raises(JournalDiverged, match=r"file .*tests\.py.*--fork"):
+        await mulligan.resume(episode.run, model=mulligan.ScriptedModel([]), store=store)
+
+
+async def test_a_changed_prompt_is_named(tmp_path: Path, store: SqliteStore) -> None:
+    episode, _, prompts = await begun(tmp_path, store)
+    (prompts / "verbal.code.md").write_text("[[user]]\nWhy, really?\n\n{{feedback}}")
+    with pytest.raises(JournalDiverged, match=r"prompt verbal\.code"):
+        await mulligan.resume(episode.run, model=mulligan.ScriptedModel([]), store=store)
+
+
+async def test_a_changed_model_is_named_and_a_fork_goes_on(tmp_path: Path, store: SqliteStore) -> None:
+    episode, _, _ = await begun(tmp_path, store)
+    other = mulligan.ScriptedModel([LESSON, RIGHT], name="other")
+    with pytest.raises(JournalDiverged, match="model actor"):
+        await mulligan.resume(episode.run, model=other, store=store)
+    forked = await mulligan.resume(episode.run, model=other, fork=True, store=store)
+    assert forked.solved
+    assert (forked.forked_from, forked.head.models["actor"]) == (episode.id, "other")
+    assert forked.trials[0].attempt == episode.trials[0].attempt
+    assert (await store.load(episode.id)).stop == episode.stop, "what was forked stays as it was"
+
+
+async def test_bad_input_is_refused_before_any_model_is_asked(tmp_path: Path, store: SqliteStore) -> None:
+    model = mulligan.ScriptedModel([RIGHT])
+    broken = tmp_path / "tests.py"
+    broken.write_text("assert double(2 == 4\n")
+    for options in (
+        {"tests": "nowhere.py"},
+        {"tests": broken},
+        {"evaluator": "exact_mtch:4"},
+        {"strategy": "reflexio"},
+        {"tests": broken, "check": "true"},
+        {"settings": {"strategy": {"windw": 2}}},
+        {"settings": {"workspace": {"mode": "copy"}}},
+        {"limits": {"tirals": 3}},
+        {"trials": 0},
+        {"restarts": 0},
+        {"check": "pytest -q"},
+        {"actor": "command:claude -p", "check": "pytest -q"},
+    ):
+        with pytest.raises((InvalidInput, UnknownName)):
+            await mulligan.solve("Write double(x).", model=model, store=store, **options)  # pyright: ignore[reportArgumentType]
+    assert model.questions == []
+    assert not await store.list()
+
+
+async def test_roles_of_ones_own_must_be_given_again(store: SqliteStore) -> None:
+    model = broken_after(WRONG)
+    episode = await mulligan.solve("Write double(x).", model=model, evaluator=Doubles(), store=store)
+    with pytest.raises(InvalidInput, match=r"evaluator of its own.*mulligan\.resume\(id, evaluator="):
+        await mulligan.resume(episode.run, model=model, store=store)
+
+
+async def test_an_observer_that_breaks_stops_nothing(store: SqliteStore) -> None:
+    def broken(episode: Episode, event: object) -> None:
+        raise OverBudget("not your business")
+
+    episode = await mulligan.solve(
+        "Write double(x).", model=mulligan.ScriptedModel([RIGHT]), evaluator=Doubles(), observers=[broken], store=store
+    )
+    assert episode.solved
+
+
+def test_the_store_lies_beside_mulligan_toml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from mulligan.app.config import load
+
+    (tmp_path / "deep" / "er").mkdir(parents=True)
+    (tmp_path / "mulligan.toml").write_text('model = "scripted:a.txt"\n[limits]\ntrials = 2\n')
+    monkeypatch.chdir(tmp_path / "deep" / "er")
+    assert load().root == tmp_path
+    assert load().database == Path(os.environ["MULLIGAN_HOME"]) / "mulligan.db"
+    monkeypatch.delenv("MULLIGAN_HOME")
+    assert load().database == tmp_path / ".mulligan" / "mulligan.db"
+    (tmp_path / "mulligan.toml").write_text("modle = 1\n")
+    with pytest.raises(UnknownName, match="Did you mean 'model'"):
+        load()
+
+
+def test_solve_sync_for_code_without_a_loop(store: SqliteStore) -> None:
+    episode = mulligan.solve_sync(
+        "Write double(x).", model=mulligan.ScriptedModel([RIGHT]), evaluator=Doubles(), store=store
+    )
+    assert episode.solved
+
+
+async def test_solve_sync_says_so_inside_a_running_loop() -> None:
+    with pytest.raises(InvalidInput, match="write `await"):
+        mulligan.solve_sync("Write double(x).")
