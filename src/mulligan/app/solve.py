@@ -60,13 +60,12 @@ async def solve(
     Without any of the three the model judges itself by a rubric.
     actor, reflector, strategy: a name, an object, or a class, built afresh for each episode.
     model: "local" unless `MULLIGAN_MODEL` or mulligan.toml names one; the default of reflect_model and judge_model.
-    limits: all, or a mapping of those that differ from mulligan.toml's. trials: short for `limits={"trials": …}`.
-    restarts: independent episodes, stopping at the first solved.
+    limits: all, or those that differ from mulligan.toml's. restarts: independent episodes, until one is solved.
     workspace: the folder that a command-line agent works on. bank: recalled from before the first trial.
     settings: by role ("actor", "evaluator", "reflector", "strategy", "workspace"), what a name alone cannot say.
 
-    Returns the solved episode, or the best of the restarts; `episode.best.attempt.output` is the result.
-    Raises `InvalidInput` before any model is called, `StoreError`, `asyncio.CancelledError` (resumable).
+    Returns the solved episode, or the best one: `episode.best.attempt.output` is the result. Raises `InvalidInput`
+    before any model is called, `StoreError`, `asyncio.CancelledError` (resumable).
     """
     config, given, own = load(), read_task(task), dict[str, Any]()
     models = Models(config)
