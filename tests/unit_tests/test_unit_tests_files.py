@@ -31,6 +31,13 @@ def test_a_tests_file_that_cannot_be_used_is_refused_with_file_and_line(tests: s
     assert str(refused.value).startswith(said)
 
 
+def test_a_tests_file_that_is_too_large_for_the_wire_is_refused_before_anything_runs() -> None:
+    value = f"assert f({'x' * 500_000!r}) == 1\n"
+    UnitTests.check(value[:10] + value[110_000:], "mine.py")
+    with pytest.raises(InvalidInput, match=r"^mine\.py is too large: 1 asserts .* more than 900,000 characters"):
+        UnitTests.check(value, "mine.py")
+
+
 class NoSandbox:
     level = "none"
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -53,7 +54,7 @@ class Instrument:
     """One tests file on its way through. `module` fills the tables."""
 
     def __init__(self, text: str, names: Names, file: str) -> None:
-        self._text = text
+        self._lines = list(io.StringIO(text, newline=""))
         self._file = file
         self._candidate = {*names.wanted, *names.firm}
         self._modules: set[str] = set()
@@ -221,10 +222,10 @@ class Instrument:
         return self._spelled(node, shown).partition("\n")[0]
 
     def _spelled(self, node: ast.stmt | ast.expr, shown: Mapping[str, str] | None) -> str:
-        source = ast.get_source_segment(self._text, node)
-        if source is None or "\n" in source or shown:
+        if node.end_lineno != node.lineno or shown:
             return ast.unparse(_renamed(node, shown))
-        return source
+        # Not by ast.get_source_segment, which goes through the whole file each time.
+        return self._lines[node.lineno - 1].encode()[node.col_offset : node.end_col_offset].decode()
 
     def _data(self, node: ast.AST) -> tuple[str, ...]:
         """The names of values in it: no functions of Python's, no modules, nothing of the candidate's."""

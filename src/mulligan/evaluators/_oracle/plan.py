@@ -14,8 +14,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mulligan.core.errors import InvalidInput
+from mulligan.evaluators._oracle import wire
 from mulligan.evaluators._oracle.instrument import Instrument, Point, Test
 from mulligan.evaluators._oracle.names import SOLUTION, Names, foreign, names_in, needs_process
+
+_ROOM = 100_000
+"""Characters that are kept free for an attempt's code."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,7 @@ def read(text: str, name: str = "tests.py") -> Plan:
             f"{name} holds no test: write asserts such as `assert add(1, 2) == 3`, or functions `def test_...():`."
         )
     code = marshal.dumps(compile(tree, name, "exec", dont_inherit=True))
-    return Plan(
+    plan = Plan(
         tuple(work.tests),
         tuple(work.points),
         tuple(work.calls),
@@ -88,6 +92,20 @@ def read(text: str, name: str = "tests.py") -> Plan:
         why,
         foreign(text),
     )
+    _check_size(plan, name)
+    return plan
+
+
+def _check_size(plan: Plan, name: str) -> None:
+    """What the examiner is told goes over the wire as one value, together with the code of an attempt."""
+    try:
+        wire.encode(plan.job("x" * _ROOM, False, 1.0))
+    except wire.TooMuch as error:
+        raise InvalidInput(
+            f"{name} is too large: {len(plan.points):,} asserts and other statements that can fail, and with the "
+            f"values in them more than {wire.LIMIT - _ROOM:,} characters when compiled. Write them as a loop over "
+            "rows, make large values by code, or give a smaller part of the file."
+        ) from error
 
 
 def _check_imports(tree: ast.Module, name: str) -> None:
