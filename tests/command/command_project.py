@@ -128,6 +128,7 @@ class Bench:
     agent: str = MENDS_ONE
     mode: Mode = "worktree"
     check: str = CHECK
+    level: str = "none"
     trials: int = 6
     strategy: Strategy = field(default_factory=Reflexion)
     journal: Journal = field(default_factory=NoJournal)
@@ -139,7 +140,7 @@ class Bench:
         self.workspace = GitWorkspace(
             folder=str(self.folder), mode=self.mode, data=str(self.tmp / "data"), **self.place
         )
-        self.sandbox = LocalSandbox(level="none")
+        self.sandbox = LocalSandbox(level=self.level)
         script = self.tmp / "agent.py"
         script.write_text(self.agent)
         self.command = f"{quote(sys.executable)} {quote(str(script))}"
@@ -154,6 +155,7 @@ class Bench:
             prompts=FilePrompts(),
             seconds=self.settings.get("seconds", 60),
             fresh=self.settings.get("fresh", False),
+            writable=self.settings.get("writable"),
         )
 
     def episode(self, name: str = "e1") -> Episode:

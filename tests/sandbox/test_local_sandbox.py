@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,11 @@ import pytest
 
 from mulligan.core.errors import InvalidInput, SandboxError, UnknownName
 from mulligan.core.protocols import Channel, Job, Ran, Sandbox
+from mulligan.sandbox import kernel, policy
 from mulligan.sandbox.local import LocalSandbox
 
 ECHO = "import sys\nfor line in sys.stdin: print(line.strip() * 2, flush=True)"
+HOW: list[dict[str, Any]] = [{}, {"confined": False}, {"confined": False, "writable": ("/var/tmp",)}]
 
 
 def python(code: str, *args: str) -> tuple[str, ...]:
@@ -117,29 +120,30 @@ async def test_a_job_that_dies_while_the_block_ends(turns: int, scratches: Path)
     assert said == []
 
 
-@pytest.mark.parametrize("confined", [True, False])
-async def test_time_ends_the_whole_family(confined: bool, scratches: Path) -> None:
+@pytest.mark.parametrize("how", HOW)
+async def test_time_ends_the_whole_family(how: dict[str, Any], scratches: Path) -> None:
     code = "import os, time\nif os.fork() == 0: os.setsid()\nprint('here', flush=True); time.sleep(60)"
-    ran = await LocalSandbox().run(Job(python(code, "marker-of-time"), seconds=0.5, confined=confined))
+    ran = await LocalSandbox().run(Job(python(code, "marker-of-time"), seconds=0.5, **how))
     assert (ran.exit_code, ran.timed_out) == (None, True)
     assert "killed after 0.5 seconds" in ran.stderr
     assert alive("marker-of-time") == []
     assert os.listdir(scratches) == []
 
 
-@pytest.mark.parametrize("confined", [True, False])
-async def test_stragglers_end_with_the_job(confined: bool) -> None:
+@pytest.mark.parametrize("how", HOW)
+async def test_stragglers_end_with_the_job(how: dict[str, Any]) -> None:
     code = "import os, time\nif os.fork() == 0:\n os.setsid()\n if os.fork() == 0: time.sleep(60)"
-    ran = await LocalSandbox().run(Job(python(code, "marker-of-stragglers"), confined=confined))
+    ran = await LocalSandbox().run(Job(python(code, "marker-of-stragglers"), **how))
     assert ran.exit_code == 0
     assert alive("marker-of-stragglers") == []
 
 
-async def test_cancelling_leaves_nothing(scratches: Path) -> None:
+@pytest.mark.parametrize("how", HOW[::2])
+async def test_cancelling_leaves_nothing(how: dict[str, Any], scratches: Path) -> None:
     box = LocalSandbox(parallel=4)
     await box.run(Job(python("")))
     before = children()
-    job = Job(python("import time; time.sleep(60)", "marker-of-cancel"), stdin="x" * 1_000_000, seconds=60)
+    job = Job(python("import time; time.sleep(60)", "marker-of-cancel"), stdin="x" * 1_000_000, seconds=60, **how)
     tasks = [asyncio.create_task(box.run(job)) for _ in range(8)]
     async with asyncio.timeout(20):
         while len(alive("marker-of-cancel")) < 4:  # noqa: ASYNC110
@@ -155,6 +159,7 @@ async def test_a_killed_mulligan_leaves_nothing(scratches: Path) -> None:
     code = f"""
 import asyncio, os, sys, tempfile
 from mulligan.core.protocols import Job
+from mulligan.sandbox import kernel, policy
 from mulligan.sandbox.local import LocalSandbox
 tempfile.tempdir = {str(scratches)!r}
 argv = (sys.executable, "-I", "-S", "-c", "import time; time.sleep(60)", os.environ["MARKER"])
@@ -225,6 +230,19 @@ async def test_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ran.stdout.startswith("None /")
     assert ran.stdout.endswith("True\n")
     assert (await box.run(Job(python(code), env={"MINE": "1"}, confined=False))).stdout == "s 1 False\n"
+
+
+async def test_the_level_says_whether_an_unconfined_job_is_held(tmp_path: Path) -> None:
+    box = LocalSandbox()
+    ran = await box.run(Job(python("print(open('/etc/passwd').readable())"), confined=False, writable=(str(tmp_path),)))
+    assert (ran.stdout, ran.level) == ("True\n", "unconfined+landlock-writes" if kernel.landlock_abi() > 1 else "none")
+    job = Job(python(""), confined=False, writable=(str(tmp_path), "/"))
+    assert (await box.run(job)).level == "none"
+    assert (await LocalSandbox(level="none").run(replace(job, writable=(str(tmp_path),)))).level == "none"
+    assert [policy.unconfined(replace(job, writable=("/usr",)), abi).name for abi in (0, 1, 2)] == [
+        *("none", "none"),
+        "unconfined+landlock-writes",
+    ]
 
 
 async def test_what_cannot_run_is_said() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mulligan.sandbox import kernel, seccomp
+from mulligan.sandbox import kernel, landlock, seccomp
 
 SRC = str(Path(__file__).parent.parent.parent / "src")
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="isolation is for Linux")
@@ -47,6 +47,37 @@ def test_every_version_of_landlock_keeps_files(abi: int, tmp_path: Path) -> None
     assert got[2:8] == ["PermissionError"] * 6
     assert got[8] == "done"
     assert other.read_text() == "secret"
+
+
+WRITES = """
+import os, sys
+from mulligan.sandbox import kernel, landlock
+abi, own, other = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+os.makedirs(own + "/a/b"); open(own + "/a/b/x", "w").close()
+kernel.no_new_privileges()
+landlock.restrict_writes(abi, [own])
+def tries(do):
+    try: do(); return "done"
+    except OSError as error: return type(error).__name__
+print(*map(tries, [
+    lambda: os.rename(own + "/a/b/x", own + "/x"), lambda: os.mkfifo(own + "/p"), lambda: open(other).close(),
+    lambda: os.kill(os.getppid(), 0), lambda: open(other, "a"), lambda: open(other + "2", "w"),
+    lambda: os.unlink(other), lambda: os.link(other, other + "2"), lambda: os.symlink(other, other + "2"),
+    lambda: os.mknod(own + "/n", 0o20600),
+]))
+"""
+
+
+@pytest.mark.parametrize("abi", range(landlock.WRITES_SINCE, 8))
+def test_every_version_of_landlock_can_hold_the_writes_alone(abi: int, tmp_path: Path) -> None:
+    if abi > kernel.landlock_abi():
+        pytest.skip(f"this kernel's Landlock is of version {kernel.landlock_abi()}")
+    other = tmp_path / "other"
+    other.write_text("kept")
+    argv = [sys.executable, "-c", WRITES, str(abi), str(tmp_path / "own"), str(other)]
+    ran = subprocess.run(argv, env={"PYTHONPATH": SRC}, capture_output=True, text=True, timeout=30)
+    assert ran.stdout.split() == [*["done"] * 4, *["PermissionError"] * 6], ran.stderr
+    assert other.read_text() == "kept"
 
 
 @pytest.mark.skipif(not seccomp.supported(), reason="no filter for this architecture")

@@ -1,7 +1,7 @@
 """Any command-line agent as the actor: it changes the files of a workspace, and each trial is kept as a commit.
 
 The command runs as the user would run it, with the user's environment; only its writes are confined, where the
-machine can do that. It knows nothing of git (the workspace does that) or of how the result is judged.
+kernel has Landlock. It knows nothing of git (the workspace does that) or of how the result is judged.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ HOMES = (
     "~/.cache",
     "~/.local/share",
     "~/.local/state",
-    "~/.npm",
+    *("~/.npm", "~/.yarn", "~/.bun", "~/.cargo", "~/go", "~/.gradle", "~/.m2", "~/.nuget"),
 )
-"""Where the usual agents keep their sessions, settings and caches."""
+"""Where the usual agents keep their sessions and settings, and the tools that they run their caches."""
 
 _SLOT = re.compile(r"\{prompt_file\}|\{prompt\}")
 _STATES = {
@@ -52,8 +52,8 @@ class Command:
     either it goes to standard input.
     seconds: wall time of one trial; then all processes of the agent are killed and what it did so far is judged.
     fresh: every trial starts from the user's tree as it was found, instead of from the last trial's state.
-    writable: folders that the agent may write to besides the workspace, where writes can be confined; None is
-    `HOMES`, a list replaces them; those that do not exist are left out.
+    writable: folders that the agent may write to besides the workspace and its TMPDIR, where writes can be confined;
+    None is `HOMES`, a list replaces them; those that do not exist are left out. "/" confines nothing.
     tokens: what a shown attempt, and the kept output of the agent, may take.
 
     A non-zero exit is no error: it stands in the trajectory and in the attempt's `outcome.halted`. Raises
@@ -136,7 +136,8 @@ class Command:
             files={"task.md": prompt},
             stdin="" if placed else prompt,
             cwd=place.folder,
-            env={"PWD": place.folder},
+            # Claude Code looks neither at TMPDIR nor whether it can write to /tmp.
+            env={"PWD": place.folder, "CLAUDE_CODE_TMPDIR": "{scratch}"},
             writable=(*place.writable, *(path for path in self._writable if os.path.exists(path))),
             network=True,
             seconds=self._seconds,

@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Literal
 
 from mulligan.core.errors import InvalidInput, SandboxError
@@ -16,9 +17,16 @@ from mulligan.core.protocols import Job, Ran, Sandbox
 from mulligan.core.records import Attempt, Episode, Feedback
 from mulligan.core.truncate import truncate_text
 
+CACHES = (
+    *("~/.cache", "~/.local/share", "~/.npm", "~/.yarn", "~/.bun", "~/.cargo", "~/go", "~/.gradle", "~/.m2"),
+    "~/.nuget",
+)
+"""Where the usual build tools and test runners keep what they have fetched and compiled."""
+
 _ATTEMPT = "{attempt}"
 _COUNT = re.compile(r"(\d+) (passed|failed|errors?)\b")
 _SUMMARY = re.compile(r"^=* ?((?:\d+ [a-z]+(?:, )?)+) in [\d.]+s.*$", re.MULTILINE)
+_REFUSED = re.compile(r"permission denied|\bEACCES\b", re.IGNORECASE)
 _NOT_RUN = {126: "it may not be executed", 127: "a command was not found"}
 _PYTEST = {3: "pytest failed inside", 4: "pytest was used wrongly", 5: "pytest found no tests"}
 
@@ -33,8 +41,9 @@ class Command:
 
     `passed`: status 0. None when the command is not found or may not be executed (status 127, 126), with the reason.
     `score`: the share of tests that passed, 0 to 1, where the output ends as pytest's does; else None.
-    A workspace check runs as by hand, its writes confined to the workspace where the machine can do that; a check of
-    text runs wholly confined.
+    writable: folders that a workspace check may write to besides the workspace and its TMPDIR, where writes can be
+    confined; None is `CACHES`, a list replaces them; those that do not exist are left out. "/" confines nothing.
+    Else a workspace check runs as by hand; a check of text runs wholly confined.
     """
 
     def __init__(
@@ -44,6 +53,7 @@ class Command:
         sandbox: Sandbox,
         expects: Literal["workspace", "text", "code"] | None = None,
         seconds: float = 600,
+        writable: Sequence[str] | None = None,
         tokens: int = 1600,
     ) -> None:
         try:
@@ -58,6 +68,7 @@ class Command:
         self._check = check
         self._sandbox = sandbox
         self._seconds = seconds
+        self._writable = tuple(os.path.expanduser(path) for path in (CACHES if writable is None else writable))
         self._tokens = tokens
 
     async def evaluate(self, episode: Episode) -> Feedback:
@@ -102,7 +113,7 @@ class Command:
             cwd=folder,
             # Without byte code on disk no stale one is run when a file changes twice within a second.
             env={"PWD": folder, "PYTHONDONTWRITEBYTECODE": "1", **env},
-            writable=(folder,),
+            writable=(_top(folder), *(path for path in self._writable if os.path.exists(path))),
             network=True,
             seconds=self._seconds,
             confined=False,
@@ -126,6 +137,8 @@ class Command:
         said = truncate_text(
             "\n".join(text.rstrip() for text in (ran.stdout, ran.stderr) if text.strip()), self._tokens
         )
+        if ran.level.startswith("unconfined") and _REFUSED.search(said):
+            note += "Note: the check may write to the workspace, $TMPDIR and the folders of its setting `writable`.\n"
         if ran.timed_out:
             return self._feedback(False, f"{note}The check was stopped after {self._seconds:g} seconds.\n{said}")
         if ran.exit_code in _NOT_RUN:
@@ -144,6 +157,12 @@ def _place(attempt: Attempt) -> tuple[str, str]:
     if os.path.isdir(folder):
         return folder, ""
     return folder, f"its folder {folder} is gone" if folder else "it changed no workspace"
+
+
+def _top(folder: str) -> str:
+    """The tree that this folder is in: a check may write beside where it runs, such as a cache at the top."""
+    above = (Path(folder), *Path(folder).parents)
+    return str(next((path for path in above if os.path.lexists(path / ".git")), folder))
 
 
 def _share(ran: Ran) -> float | None:

@@ -49,6 +49,14 @@ def enter(spec: Spec, *, scoped: bool) -> None:
         kernel.seccomp(_filter(spec, own=own, scoped=scoped))
 
 
+def enter_unconfined(spec: Spec) -> None:
+    """The same for a job that runs as by hand: at most its writes are held. Raises `OSError` likewise."""
+    write_files(spec)
+    if spec["landlock"]:
+        kernel.no_new_privileges()
+        landlock.restrict_writes(spec["landlock"], spec["writable"])
+
+
 def command(spec: Spec) -> list[str]:
     """The job's arguments, inside bubblewrap at the level that has it. To be called after `enter`."""
     if not spec["bwrap"]:

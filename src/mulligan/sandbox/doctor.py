@@ -9,7 +9,7 @@ from typing import NamedTuple
 from mulligan.core.errors import SandboxError
 from mulligan.sandbox import kernel, policy, seccomp
 from mulligan.sandbox.detect import choose, problem
-from mulligan.sandbox.landlock import SCOPED_SINCE
+from mulligan.sandbox.landlock import SCOPED_SINCE, WRITES_SINCE
 from mulligan.sandbox.levels import LEVELS, STRICT, Level
 
 
@@ -67,6 +67,7 @@ def _landlock() -> Row:
         return Row("landlock", False, "not there", "Linux 5.13 or newer with landlock in the lsm= list")
     if abi < SCOPED_SINCE:
         detail = f"ABI {abi}: signals and abstract sockets are held by the seccomp filter instead"
+        detail += "; the writes of command-line agents are not held" if abi < WRITES_SINCE else ""
         return Row("landlock", True, detail, "Linux 6.12 or newer scopes them itself")
     return Row("landlock", True, f"ABI {abi}")
 

@@ -22,6 +22,9 @@ _SCOPE_ABSTRACT_SOCKETS, _SCOPE_SIGNALS = 1, 2
 SCOPED_SINCE = 6
 """The first ABI that keeps signals and abstract sockets inside the domain."""
 
+WRITES_SINCE = 2
+"""The first ABI that lets a process move files between folders, without which few tools work."""
+
 _READ = _EXECUTE | _READ_FILE | _READ_DIR
 _ON_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
 
@@ -45,7 +48,20 @@ def restrict(abi: int, *, readable: Iterable[str], writable: Iterable[str], netw
     scope = _SCOPE_ABSTRACT_SOCKETS | _SCOPE_SIGNALS
     ruleset = kernel.landlock_ruleset(_attributes(abi, _handled(abi), 0 if network else _TCP_BIND_CONNECT, scope))
     write = _handled(abi) & ~(_MAKE_CHAR | _MAKE_BLOCK | _MAKE_SOCK | _IOCTL_DEV)
-    for paths, rights in ((readable, _READ), (writable, write)):
+    _enter(ruleset, (readable, _READ), (writable, write))
+
+
+def restrict_writes(abi: int, writable: Iterable[str]) -> None:
+    """Only keep this process and its children from changing files and folders outside of these, for good.
+
+    What Landlock has no right for stays open: modes, owners and times of files; before ABI 3 also truncate(2).
+    """
+    write = _handled(abi) & ~(_READ | _IOCTL_DEV)
+    _enter(kernel.landlock_ruleset(_attributes(abi, write, 0, 0)), (writable, write & ~(_MAKE_CHAR | _MAKE_BLOCK)))
+
+
+def _enter(ruleset: int, *rules: tuple[Iterable[str], int]) -> None:
+    for paths, rights in rules:
         for path in paths:
             _allow(ruleset, path, rights)
     kernel.landlock_restrict(ruleset)

@@ -59,6 +59,13 @@ LEVELS = (
 """All levels, weakest first."""
 
 NONE = LEVELS[0]
+WRITES = Level(
+    "unconfined+landlock-writes",
+    "as by hand, but writes only its own folders, its scratch folder and devices",
+    limits=False,
+    landlock=True,
+)
+"""For unconfined jobs that name the folders they may write to. Not in `LEVELS`: it is not for code nobody trusts."""
 STRICT = LEVELS[5]
 """The weakest level that `level="strict"` accepts."""
 

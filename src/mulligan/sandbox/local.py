@@ -19,8 +19,9 @@ from mulligan.core.protocols import Channel, Job, Ran
 if sys.platform == "win32":
     raise SandboxError("Mulligan's sandbox needs Linux or macOS. On Windows, run Mulligan inside WSL 2.")
 
+from mulligan.sandbox import kernel, policy
 from mulligan.sandbox.detect import choose
-from mulligan.sandbox.levels import NONE
+from mulligan.sandbox.levels import NONE, Level
 from mulligan.sandbox.process import Process
 
 _holding: ContextVar[bool] = ContextVar("mulligan_sandbox_slot", default=False)
@@ -33,6 +34,9 @@ class LocalSandbox:
     same but nothing below "landlock+seccomp+unprivileged", any other value is the name of a level (`levels.LEVELS`).
     parallel: confined jobs at the same time; None is the number of CPUs. A job started inside an open one needs no
     place of its own, so that nesting cannot lock up; an unconfined job is the user's own and never waits.
+
+    An unconfined job that names folders in `writable` can write to no others, where Landlock is there and `level` is
+    not "none"; its `Ran.level` then is "unconfined+landlock-writes", else "none".
 
     Raises `SandboxError` when the level asked for does not work here, with what would raise it.
     """
@@ -72,11 +76,16 @@ class LocalSandbox:
 
     @asynccontextmanager
     async def _started(self, job: Job, *, lines: bool) -> AsyncGenerator[Process]:
-        process = await Process.start(job, self._level if job.confined else NONE, lines=lines)
+        process = await Process.start(job, self._level_for(job), lines=lines)
         try:
             yield process
         finally:
             await process.end()
+
+    def _level_for(self, job: Job) -> Level:
+        if job.confined or self._level is NONE:
+            return self._level
+        return policy.unconfined(job, kernel.landlock_abi())
 
     @asynccontextmanager
     async def _slot(self, job: Job) -> AsyncGenerator[None]:

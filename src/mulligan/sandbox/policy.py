@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import shutil
 import sys
@@ -10,8 +11,8 @@ from pathlib import Path
 
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Job
-from mulligan.sandbox import kernel
-from mulligan.sandbox.levels import Level
+from mulligan.sandbox import kernel, landlock
+from mulligan.sandbox.levels import NONE, WRITES, Level
 from mulligan.sandbox.spec import Spec
 
 _MB = 1 << 20
@@ -26,6 +27,20 @@ _NETWORK_FILES = (
     *("/etc/resolv.conf", "/etc/hosts", "/etc/host.conf", "/etc/nsswitch.conf", "/etc/services", "/etc/protocols"),
     *("/etc/gai.conf", "/etc/ssl", "/etc/pki", "/etc/ca-certificates", "/run/systemd/resolve"),
 )
+_DEVICES = (
+    *("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts"),
+    *("/dev/shm", "/dev/dri", "/dev/kfd", "/dev/kvm", "/dev/nvidia*"),
+)
+"""What programs that are run by hand write to, as patterns."""
+
+
+def unconfined(job: Job, abi: int) -> Level:
+    """The level of a job that runs as by hand: its writes are held if it names folders and Landlock `abi` can.
+
+    Folders that include "/" leave nothing to hold.
+    """
+    held = bool(job.writable) and "/" not in map(os.path.realpath, job.writable)
+    return WRITES if held and abi >= landlock.WRITES_SINCE else NONE
 
 
 def specify(job: Job, level: Level, scratch: str) -> Spec:
@@ -37,12 +52,12 @@ def specify(job: Job, level: Level, scratch: str) -> Spec:
     system = [*_interpreter(), *_SYSTEM, *_FILES, *(_NETWORK_FILES if job.network else ())]
     return {
         "argv": [part.replace("{scratch}", scratch) for part in job.argv],
-        "env": _environment(job, scratch),
+        "env": _environment(job, level, scratch),
         "cwd": cwd,
         "scratch": scratch,
         "files": dict(job.files),
         "readable": [*system, *given],
-        "writable": [scratch, "/dev/null", *writable],
+        "writable": [scratch, *(["/dev/null"] if job.confined else _devices()), *writable],
         "given": [*given, *writable],
         "network": job.network,
         "seconds": float(job.seconds),
@@ -77,10 +92,16 @@ def _check(job: Job) -> None:
             raise InvalidInput(f"The job names a folder that does not exist: {folder}")
 
 
-def _environment(job: Job, scratch: str) -> dict[str, str]:
+def _devices() -> list[str]:
+    return [path for pattern in _DEVICES for path in glob.glob(pattern)]
+
+
+def _environment(job: Job, level: Level, scratch: str) -> dict[str, str]:
     given = {name: value.replace("{scratch}", scratch) for name, value in job.env.items()}
     if not job.confined:
-        return {**os.environ, **given}
+        # As it may not write to /tmp; the second is where zsh puts here-documents.
+        own = {"TMPDIR": scratch, "TMPPREFIX": f"{scratch}/zsh"} if level is WRITES else {}
+        return {**os.environ, **own, **given}
     path = ":".join(dict.fromkeys([os.path.dirname(sys.executable), "/usr/local/bin", "/usr/bin", "/bin"]))
     return {
         "PATH": path,

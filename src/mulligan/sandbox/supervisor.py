@@ -133,7 +133,7 @@ def _become_job(spec: Spec, streams: list[int], fail: int, scoped: bool) -> None
         if spec["limits"]:
             confine.enter(spec, scoped=scoped)
         else:
-            confine.write_files(spec)
+            confine.enter_unconfined(spec)
         argv = confine.command(spec)
         os.chdir(spec["cwd"])
         os.execvpe(argv[0], argv, spec["env"])

@@ -49,9 +49,9 @@ class GitPlace:
 
     @property
     def writable(self) -> tuple[str, ...]:
-        """The tree, and what git needs to commit in it: no ref or setting of the user's repository is among them."""
+        """The tree, and what git needs to commit in it: apart from the user's tree, no ref or setting of theirs."""
         if self.admin is None:
-            return (self.root,)
+            return (self.root, *filter(None, (self.user.own, self.user.common)))
         return (self.root, self.admin, os.path.join(self.git.folder, "objects"))
 
     async def reset(self, state: str, *, ignored: bool = False) -> None:
