@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mulligan.app.journaled import JournaledBank, JournaledEvaluator
-from mulligan.app.plugins import Spec, build, find, ports_of, settings_of
+from mulligan.app.plugins import KINDS, Spec, build, file_of, find, ports_of, settings_of
 from mulligan.app.prompts import FilePrompts
-from mulligan.app.recipe import Recipe, settled
+from mulligan.app.recipe import Recipe, read_file, settled
 from mulligan.core.errors import InvalidInput
 from mulligan.core.journal import NoJournal
 from mulligan.core.loop import Meter, Roles
@@ -23,7 +23,7 @@ from mulligan.core.records import Head, Usage
 if TYPE_CHECKING:
     from mulligan.workspace.git_workspace import GitWorkspace
 
-FOLDERS = {"actor": "actors", "evaluator": "evaluators", "reflector": "reflectors", "strategy": "strategies"}
+FOLDERS = {kind: folder for folder, kind in KINDS.items()}
 
 
 @dataclass(frozen=True)
@@ -113,6 +113,8 @@ class _Build:
                 f"This episode was started from Python with a {kind} of its own ({spec.name[7:]}): go on with it "
                 f"there, with mulligan.resume(id, {kind}=...)."
             )
+        if file := file_of(spec.name):
+            self.files[file] = read_file(file, f"{kind} file")
         folder = FOLDERS[kind]
         ports = {
             "model": self._model(kind, model) if "model" in ports_of(find(folder, spec.name)) else None,
@@ -159,8 +161,8 @@ def _prompt_folders(recipe: Recipe) -> list[Path]:
     """The user's folder, then those of his own plug-in files, so that their prompts may stand beside them."""
     chosen = [Path(recipe.prompts)] if recipe.prompts else []
     specs = (recipe.actor, recipe.evaluator, recipe.reflector, recipe.strategy)
-    own = (Path(spec.name.partition(":")[0]) for spec in specs)
-    return [*chosen, *(path.resolve().parent for path in own if path.suffix == ".py")]
+    own = (file_of(spec.name) for spec in specs)
+    return [*chosen, *(Path(file).parent for file in own if file)]
 
 
 def changed(before: Head, after: Head) -> list[str]:

@@ -14,7 +14,7 @@ from mulligan.core.home import home
 from mulligan.core.records import Json
 
 FILE = "mulligan.toml"
-KEYS = ("name", "model", "reflect_model", "judge_model", "sandbox", "prompts", "limits", "calls")
+KEYS = ("model", "reflect_model", "judge_model", "sandbox", "prompts", "limits", "calls")
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import inspect
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
@@ -21,6 +22,8 @@ from mulligan.core.records import Json
 
 ROLES = {"actors": "act", "evaluators": "evaluate", "reflectors": "reflect", "strategies": "past"}
 """The plug-in folders, with the method that makes a class one of them."""
+
+KINDS = {"actors": "actor", "evaluators": "evaluator", "reflectors": "reflector", "strategies": "strategy"}
 
 _PACKAGE = Path(__file__).parent.parent
 
@@ -41,7 +44,9 @@ class Spec:
         name, colon, argument = text.partition(":")
         if not name.strip():
             raise InvalidInput(f"An empty name stands where one of the {role} should: {', '.join(names(role))}.")
-        if not colon or _is_file(name) or "." in name:
+        if _is_file(name):
+            return cls(f"{Path(name).expanduser().resolve()}{colon}{argument}")
+        if not colon or "." in name:
             return cls(text)
         first = next(iter(settings_of(find(role, name))), None)
         if first is None:
@@ -59,7 +64,10 @@ def find(role: str, name: str) -> type[Any]:
     """The plug-in's class. Raises `UnknownName`, or `InvalidInput` when the file cannot be used."""
     path, _, wanted = name.partition(":")
     if _is_file(path):
-        return _class_in(_load(Path(path)), role, wanted)
+        file = Path(path).expanduser().resolve()
+        if not file.is_file():
+            raise InvalidInput(f"The plug-in file {file} does not exist.")
+        return _class_in(_load(file, file.stat().st_mtime_ns), role, wanted)
     if "." in path:
         try:
             return _class_in(importlib.import_module(path), role, wanted)
@@ -69,7 +77,7 @@ def find(role: str, name: str) -> type[Any]:
         return _class_in(importlib.import_module(f"mulligan.{role}.{path}"), role, wanted)
     for point in entry_points(group=f"mulligan.{role}", name=path):
         return point.load()
-    raise UnknownName(role.removesuffix("s"), path, names(role), "A file of your own: ./mine.py.")
+    raise UnknownName(KINDS[role], path, names(role), "A file of your own: ./mine.py.")
 
 
 def settings_of(cls: type[Any]) -> dict[str, inspect.Parameter]:
@@ -114,14 +122,19 @@ def build(role: str, spec: Spec, ports: Mapping[str, Any]) -> Any:
     return cls(**spec.settings, **{n: ports[n] for n in wanted})
 
 
+def file_of(name: str) -> str | None:
+    """The file that a plug-in's name leads to, when it is one of the user's."""
+    path = name.partition(":")[0]
+    return path if _is_file(path) else None
+
+
 def _is_file(name: str) -> bool:
     return name.endswith(".py") or name.startswith(("./", "../", "/", "~"))
 
 
-def _load(path: Path) -> ModuleType:
-    path = path.expanduser().resolve()
-    if not path.is_file():
-        raise InvalidInput(f"The plug-in file {path} does not exist.")
+@cache
+def _load(path: Path, changed: int) -> ModuleType:
+    """The module in a file; run again only when the file has changed since."""
     spec = importlib.util.spec_from_file_location(f"mulligan_user_{path.stem}", path)
     assert spec is not None
     assert spec.loader is not None

@@ -95,6 +95,8 @@ async def resume(
     fork: bool = False,
     limits: Limits | Mapping[str, float | None] | None = None,
     model: str | Model | None = None,
+    reflect_model: str | Model | None = None,
+    judge_model: str | Model | None = None,
     actor: Actor | type[Actor] | None = None,
     evaluator: Evaluator | type[Evaluator] | None = None,
     reflector: Reflector | type[Reflector] | None = None,
@@ -107,7 +109,7 @@ async def resume(
 ) -> Episode:
     """Go on with a run (by id, or the beginning of one) at the first step that is not done.
 
-    Roles that were given as objects have to be given again; so has the bank. `limits` replaces the recorded
+    Roles and models that were given as objects have to be given again; so has the bank. `limits` replaces the recorded
     ones, or, as a mapping, those that it names.
     fork: go on although something has changed, as a new run that keeps what was done so far.
     Raises `NotFound`, `JournalDiverged`, `LeaseLost`, `InvalidInput` when there is nothing left to do.
@@ -120,7 +122,13 @@ async def resume(
     async def go_on(at: Store) -> Episode:
         episodes = [await at.load(episode) for episode in await at.resolve(run)]
         recipe = Recipe.from_json(episodes[0].head.settings)
-        recipe = replace(recipe, limits=_changed(recipe.limits, limits), model=models.name(model) or recipe.model)
+        recipe = replace(
+            recipe,
+            limits=_changed(recipe.limits, limits),
+            model=models.name(model) or recipe.model,
+            reflect_model=models.name(reflect_model) or recipe.reflect_model,
+            judge_model=models.name(judge_model) or recipe.judge_model,
+        )
         if recipe.recalls and bank is None:
             raise InvalidInput(f"Run {episodes[0].run} recalls from a bank: go on with mulligan.resume(id, bank=…).")
         return await _runner(at, recipe, models, own, bank, observers, on_start, notice).resume(episodes, fork=fork)
@@ -150,7 +158,8 @@ class Models:
     def name(self, given: str | Model | None) -> str | None:
         if given is None or isinstance(given, str):
             return given
-        self._opened[given.name] = given
+        if self._opened.setdefault(given.name, given) is not given:
+            raise InvalidInput(f"Two models are called {given.name!r} here: give each a name of its own.")
         return given.name
 
     def open(self, name: str) -> Model:

@@ -6,11 +6,12 @@ import os
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
-from mulligan.app.plugins import Spec, find
+from mulligan.app.plugins import Spec, file_of, find
 from mulligan.app.recipe import read_file
 from mulligan.core.errors import InvalidInput
-from mulligan.core.records import Task
+from mulligan.core.records import Json, Task
 
 
 @dataclass(frozen=True)
@@ -62,5 +63,14 @@ def _evaluator(folder: Path) -> Spec | None:
     name = values.pop("evaluator", None)
     if not isinstance(name, str):
         raise InvalidInput(f'{settings}: the line evaluator = "name" is missing.')
+    if file_of(name):
+        name = str(folder.resolve() / name)
     find("evaluators", name)
-    return Spec(name, values)
+    return Spec(name, {key: _beside(folder, value) for key, value in values.items()})
+
+
+def _beside(folder: Path, value: Json) -> Json:
+    """A setting {file = "name"} means a file in the task's folder."""
+    if isinstance(value, dict) and set(value) == {"file"}:  # pyright: ignore[reportUnknownArgumentType]
+        value = {"file": str(folder.resolve() / str(value["file"]))}  # pyright: ignore[reportUnknownArgumentType]
+    return cast(Json, value)

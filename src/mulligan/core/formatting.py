@@ -72,7 +72,8 @@ def past_text(past: Past, *, tokens: int = TOKENS, language: str = "") -> str:
     """
     parts: list[str] = []
     if past.last:
-        parts.append("Your previous attempt at this task failed.")
+        judged = past.last.feedback is not None and past.last.feedback.passed is not None
+        parts.append(f"Your previous attempt at this task {'failed' if judged else 'could not be judged'}.")
         parts.append(attempt_text(past.last.attempt, tokens=tokens, language=language))
         parts.append(feedback_text(past.last.feedback, tokens=tokens))
     if bullets := reflections_text(reflection.text for reflection in past.reflections):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from mulligan.core.errors import InvalidInput
@@ -26,6 +26,7 @@ class Prompt:
     name: str
     parts: tuple[tuple[str, str], ...]
     sha256: str
+    examples: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def parse(cls, name: str, text: str) -> Prompt:
@@ -56,20 +57,17 @@ class Prompt:
         return self
 
     def with_examples(self, examples: Prompt | None) -> Prompt:
-        """The prompt with worked examples as turns of their own behind its system message.
+        """The prompt with worked examples as turns of their own behind its system message, word for word.
 
         Told apart from the case at hand by the turns, an example is not mistaken for it by a small model.
         """
-        if examples is None:
-            return self
-        # design/004: why turns and not part of the question
-        lead = sum(1 for _ in takewhile(lambda part: part[0] == "system", self.parts))
-        parts = (*self.parts[:lead], *examples.parts, *self.parts[lead:])
-        return Prompt(self.name, parts, self.sha256)
+        return self if examples is None else replace(self, examples=examples.parts)
 
     def render(self, **values: str) -> tuple[Message, ...]:
         """The messages; those that come out empty are left out."""
-        messages = ((role, _fill(text, values)) for role, text in self.parts)
+        lead = sum(1 for _ in takewhile(lambda part: part[0] == "system", self.parts))
+        filled = [(role, _fill(text, values)) for role, text in self.parts]
+        messages = (*filled[:lead], *self.examples, *filled[lead:])
         return tuple(Message(role, text) for role, text in messages if text)  # pyright: ignore[reportArgumentType]
 
 
