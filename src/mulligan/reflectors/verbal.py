@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 from mulligan.core.episodic import newest
@@ -46,7 +47,8 @@ class Verbal:
         self._tokens = tokens
 
     async def reflect(self, episode: Episode) -> Reflection | None:
-        return await think(self, self._model, [episode], self._sampling)
+        seed = episode.head.seed + len(episode.trials)
+        return await think(self, self._model, [episode], replace(self._sampling, seed=seed))
 
     def ask(self, episodes: Sequence[Episode]) -> Question:
         (episode,) = episodes
