@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from command_project import CALC, Bench, files, git, image, project, stopped, write
 
-from mulligan.core.errors import InvalidInput
+from mulligan.core.errors import InvalidInput, WorkspaceError
 from mulligan.core.records import Episode, Task
 from mulligan.workspace.git_workspace import GitWorkspace, Mode, sweep
 
@@ -238,3 +238,16 @@ async def test_mulligans_own_data_in_the_users_tree_is_left_out(tmp_path: Path, 
     write(folder, "other.txt", "x")
     assert await place.strayed() == ("other.txt",)
     await workspace.close(EPISODE)
+
+
+async def test_what_the_disk_and_git_cannot_do_is_said(tmp_path: Path) -> None:
+    folder = project(tmp_path / "user")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(WorkspaceError, match=r"could not be read or written: .*Not a directory"):
+        await GitWorkspace(folder=str(folder), data=str(tmp_path / "file")).open(EPISODE)
+    workspace = GitWorkspace(folder=str(folder), mode="in_place", data=str(tmp_path / "data"))
+    place = await workspace.open(EPISODE)
+    with pytest.raises(WorkspaceError, match=r"^git .* read-tree .* failed in"):
+        await place.reset("0" * 40)
+    await workspace.close(EPISODE)
+    assert git(folder, "status", "--porcelain") == ""

@@ -9,6 +9,7 @@ MulliganError
 ├── OverBudget          a limit was reached at the gate
 ├── GaveUp              a role sees no way on: the episode ends as given up
 ├── SandboxError        the sandbox could not run the job at all
+├── WorkspaceError      git or the disk failed where an agent works
 ├── StoreError          the store could not be read or written
 │   ├── NotFound        no such run or episode
 │   └── LeaseLost       somebody else drives this episode
@@ -69,6 +70,10 @@ class GaveUp(MulliganError):
 
 class SandboxError(MulliganError):
     """The sandbox could not run the job at all. A job that ran and failed is no error."""
+
+
+class WorkspaceError(MulliganError):
+    """git or the disk failed where an agent works. The message holds what they said."""
 
 
 class StoreError(MulliganError):

@@ -1,17 +1,22 @@
 """Runs git so that nothing of the user's fires or changes: no hooks, no signing, no prompts, an index of our own.
 
-It knows nothing of episodes. All calls block: callers put them in a thread.
+It knows nothing of episodes. All calls block: callers put them in a thread, with `in_thread`.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
-from mulligan.core.errors import InvalidInput, MulliganError
+from mulligan.core.errors import InvalidInput, WorkspaceError
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 _QUIET = (
     "core.hooksPath=/dev/null",
@@ -33,8 +38,16 @@ _KEPT = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_E
 _NAME, _MAIL = "Mulligan", "mulligan@localhost"
 
 
-class GitFailed(MulliganError):
+class GitFailed(WorkspaceError):
     """git ended with an error; the message holds the command and what it said."""
+
+
+async def in_thread(do: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+    """What `do` returns, which may block. Raises `WorkspaceError` where the disk fails."""
+    try:
+        return await asyncio.to_thread(do, *args, **kwargs)
+    except OSError as error:
+        raise WorkspaceError(f"The workspace's files could not be read or written: {str(error)[:1000]}") from error
 
 
 def environment() -> dict[str, str]:

@@ -5,7 +5,6 @@ So what an agent does to `.git`, to the branch or to the index of its worktree n
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import shutil
@@ -13,8 +12,8 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from mulligan.core.errors import MulliganError
-from mulligan.workspace._git import Git, GitFailed
+from mulligan.core.errors import WorkspaceError
+from mulligan.workspace._git import Git, GitFailed, in_thread
 from mulligan.workspace._user import Print, UserTree, below, changes, fingerprint
 
 DIFF = 60_000
@@ -55,16 +54,16 @@ class GitPlace:
         return (self.root, self.admin, os.path.join(self.git.folder, "objects"))
 
     async def reset(self, state: str, *, ignored: bool = False) -> None:
-        await asyncio.to_thread(self.bring, state, ignored)
+        await in_thread(self.bring, state, ignored)
 
     async def save(self, trial: int, parent: str) -> tuple[str, tuple[str, ...]]:
-        return await asyncio.to_thread(self._save, trial, parent)
+        return await in_thread(self._save, trial, parent)
 
     async def diff(self, state: str) -> str:
-        return await asyncio.to_thread(self._diff, state)
+        return await in_thread(self._diff, state)
 
     async def strayed(self) -> tuple[str, ...]:
-        return await asyncio.to_thread(self._strayed)
+        return await in_thread(self._strayed)
 
     def watch(self) -> None:
         """Remember the user's tree as it is now."""
@@ -100,7 +99,7 @@ class GitPlace:
             os.unlink(self.root)
         os.makedirs(self.root, exist_ok=True)
         if os.path.realpath(self.root) != self.root:
-            raise MulliganError(f"{self.root} leads elsewhere since it was made. Nothing more is done there.")
+            raise WorkspaceError(f"{self.root} leads elsewhere since it was made. Nothing more is done there.")
 
     def _show(self, state: str) -> None:
         """Make the agent's own view of git fit: a clean checkout of `state`, on no branch."""

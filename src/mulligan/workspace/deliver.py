@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Literal
 
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Episode
-from mulligan.workspace._git import Git, GitFailed, inside
+from mulligan.workspace._git import Git, GitFailed, in_thread, inside
 from mulligan.workspace.git_workspace import GitWorkspace
 
 As = Literal["branch", "patch", "in_place"]
@@ -24,11 +23,11 @@ async def deliver(workspace: GitWorkspace, episode: Episode, as_: As = "branch",
     Raises `InvalidInput` when there is no trial with a state, or the change does not fit any more.
     """
     if workspace.mode != "in_place":
-        return await asyncio.to_thread(_deliver, workspace, episode, as_, file)
+        return await in_thread(_deliver, workspace, episode, as_, file)
     place = await workspace.open(episode)
     state, what = _best(episode)
     if as_ != "in_place":
-        said = await asyncio.to_thread(_deliver, workspace, episode, as_, file)
+        said = await in_thread(_deliver, workspace, episode, as_, file)
         await place.reset(place.start)
         return said
     await place.reset(state)

@@ -6,7 +6,6 @@ It knows nothing of agents or checks.
 
 from __future__ import annotations
 
-import asyncio
 import fcntl
 import os
 import re
@@ -15,10 +14,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from mulligan.core.errors import InvalidInput, MulliganError
+from mulligan.core.errors import InvalidInput, WorkspaceError
 from mulligan.core.home import home
 from mulligan.core.records import Episode
-from mulligan.workspace._git import Git
+from mulligan.workspace._git import Git, in_thread
 from mulligan.workspace._place import GitPlace, remove
 from mulligan.workspace._user import UserTree, below, find, inner_repositories, snapshot
 
@@ -69,7 +68,7 @@ class GitWorkspace:
     async def open(self, episode: Episode) -> GitPlace:
         if episode.id not in self._places:
             try:
-                self._places[episode.id] = await asyncio.to_thread(self._open, episode)
+                self._places[episode.id] = await in_thread(self._open, episode)
             except BaseException:
                 await self.close(episode)
                 raise
@@ -77,7 +76,7 @@ class GitWorkspace:
 
     async def close(self, episode: Episode) -> None:
         if place := self._places.pop(episode.id, None):
-            await asyncio.to_thread(_close, self._of(episode), place)
+            await in_thread(_close, self._of(episode), place)
         if (lock := self._locks.pop(episode.id, None)) is not None:
             os.close(lock)
 
@@ -162,7 +161,7 @@ class GitWorkspace:
             remove(admin)
             git("worktree", "add", "--detach", "--no-checkout", "--force", root, start)
             if not os.path.isdir(admin):
-                raise MulliganError(f"git keeps the worktree {root} elsewhere than in {admin}: is your git newer?")
+                raise WorkspaceError(f"git keeps the worktree {root} elsewhere than in {admin}: is your git newer?")
         return admin
 
     def _fill(self, user: UserTree, place: GitPlace) -> str:

@@ -6,7 +6,6 @@ to the user's own files, which no trial changes; both are found here, before any
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Protocol
 
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Episode, Feedback
+from mulligan.workspace._git import in_thread
 from mulligan.workspace._place import GitPlace
 from mulligan.workspace.git_workspace import GitWorkspace
 
@@ -34,11 +34,11 @@ async def preflight(workspace: GitWorkspace, episode: Episode, check: Check) -> 
     user's own tree. The place is back at its first state afterwards.
     """
     place = await workspace.open(episode)
-    if inward := await asyncio.to_thread(_links_back, place):
+    if inward := await in_thread(_links_back, place):
         raise InvalidInput(_outside(inward, place))
     watching = place.root != place.user.top
     feedback = await check.try_out(place.folder, _environment(place) if watching else {})
-    outside = await asyncio.to_thread(_reported, place)
+    outside = await in_thread(_reported, place)
     await place.reset(place.start)
     if outside:
         raise InvalidInput(_outside(outside, place))
