@@ -114,7 +114,6 @@ class UnitTests:
         return Job(
             (sys.executable, "-I", *lean, "-c", start),
             files={"program": _program(program)},
-            readable=(sys.prefix, sys.base_prefix),
             seconds=self._seconds + 2 * _GRACE,
             memory=self._memory,
             output=_LINE,
