@@ -179,7 +179,10 @@ class Job:
 
 @dataclass(frozen=True)
 class Ran:
-    """How a job ended. `exit_code` is None when it was killed; `level` names the isolation that was in force."""
+    """How a job ended. `exit_code` is None when it was killed; `level` names the isolation that was in force.
+
+    The path of the scratch folder is left out of the output, so that the same job says the same twice.
+    """
 
     exit_code: int | None
     stdout: str = ""

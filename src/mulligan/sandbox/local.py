@@ -57,11 +57,12 @@ class LocalSandbox:
         async with self._slot(job), self._started(job, lines=False) as process:
             started = time.monotonic()
             out, err, ended = await process.finish(job.stdin)
+            here = f"{process.scratch}/"  # another each time: what is said of a job must not differ for it
             note = _note(ended.signal, ended.reason, job)
             return Ran(
                 exit_code=ended.exit_code,
-                stdout=out.text(),
-                stderr=err.text() + note,
+                stdout=out.text().replace(here, ""),
+                stderr=err.text().replace(here, "") + note,
                 timed_out=ended.reason == "time",
                 truncated=out.truncated or err.truncated,
                 seconds=time.monotonic() - started,

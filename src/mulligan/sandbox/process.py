@@ -166,7 +166,7 @@ class Process:
 
     def __init__(self, control: socket.socket, scratch: str, job: Job, level: str) -> None:
         self._control = control
-        self._scratch = scratch
+        self.scratch = scratch
         self._job = job
         self.level = level
         self._reading: list[asyncio.ReadTransport] = []
@@ -255,7 +255,7 @@ class Process:
                 await self._verdict()
         finally:
             self._control.close()
-            shutil.rmtree(self._scratch, ignore_errors=True)
+            shutil.rmtree(self.scratch, ignore_errors=True)
 
 
 def _read(verdict: str) -> Ended:
