@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from mulligan.core.errors import InvalidInput, ModelError
+from mulligan.core.errors import BadAnswer, InvalidInput, ModelError
 from mulligan.core.questions import Message, Question, Sampling
 from mulligan.models import weights
 from mulligan.models.embedded import EmbeddedModel
@@ -87,7 +87,7 @@ async def test_with_a_schema_the_answer_is_json_that_fits(model: EmbeddedModel) 
     answer = await model.ask(asked, sampling(max_tokens=120))
     assert set(answer.content) == {"passed", "reason"}
     assert isinstance(answer.content["passed"], bool)
-    with pytest.raises(ModelError, match=r"should be JSON and was cut off after 4 tokens \(max_tokens is 4"):
+    with pytest.raises(BadAnswer, match=r"asked for JSON: it was cut off after 4 tokens \(max_tokens is 4"):
         await model.ask(asked, sampling(max_tokens=4))
     with pytest.raises(InvalidInput, match="cannot take this question"):
         await model.ask(question("Hello", {"type": "no such type"}))

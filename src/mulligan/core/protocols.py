@@ -157,8 +157,10 @@ class Job:
     cwd: where it runs; None is the scratch folder, which is made for the job and removed after it.
     env: added to a nearly empty environment. writable, readable: folders beyond the scratch folder and the system's.
     network: whether sockets beyond the machine's own pipes are allowed.
-    seconds: wall time; memory, file_size in MB; output: bytes kept of each stream.
-    confined: False runs as the user would by hand (own process group, time and output limits only).
+    seconds: wall time; memory, file_size in MB; output: bytes kept of each stream, half of its
+    head and half of its tail.
+    confined: False runs as the user would by hand: own process group, time and output limits only, and, where the
+    kernel can hold it and `writable` names folders, no writes outside these.
     """
 
     argv: tuple[str, ...]
@@ -220,7 +222,7 @@ class Place(Protocol):
     """The folder in which one episode works, and the states that it has been in; a state is a git commit's sha.
 
     folder: where commands run. start: the state it began with. writable: the folders that working in it needs.
-    Raises `InvalidInput`, or `MulliganError` where git or the disk fails.
+    Raises `InvalidInput`, or `WorkspaceError` where git or the disk fails.
     """
 
     @property

@@ -19,6 +19,7 @@ from mulligan.core.records import Json, Usage
 from mulligan.models.embedded_cores import overload, threads_to_use
 from mulligan.models.embedded_llama import Generated, Load, generate, loaded
 from mulligan.models.embedded_worker import embedded_worker
+from mulligan.models.failures import NotJson
 from mulligan.models.weights import Progress, on_stderr, path_of, pull, sha256_of
 from mulligan.models.weights_known import KNOWN
 
@@ -71,8 +72,8 @@ class EmbeddedModel:
         can be generated. The same weights, settings, seed and question give the same answer on the same machine.
 
         Cancelling returns at once; the generation ends soon after, before the next question's begins. Raises
-        `InvalidInput` for images or a schema that cannot be used, `ModelError` for a prompt that is too long, JSON that
-        was cut off, weights that could not be pulled or loaded.
+        `InvalidInput` for images or a schema that cannot be used, `BadAnswer` for JSON that was cut off, `ModelError`
+        for a prompt that is too long, weights that could not be pulled or loaded.
         """
         asked = request(question, sampling)
         job = embedded_worker().submit(lambda abandoned: self._answer(asked, abandoned))
@@ -81,8 +82,14 @@ class EmbeddedModel:
         except asyncio.CancelledError:
             job.abandoned.set()
             raise
-        content: Json = reply.text if question.schema is None else parsed(reply, asked["max_tokens"])
-        return Answer(content, self.id, Usage(reply.prompt_tokens, reply.completion_tokens, 1, 0.0))
+        usage = Usage(reply.prompt_tokens, reply.completion_tokens, 1, 0.0)
+        if question.schema is None:
+            return Answer(reply.text, self.id, usage)
+        try:
+            return Answer(json.loads(reply.text), self.id, usage)
+        except ValueError:
+            why = cut_short(reply, asked["max_tokens"])
+            raise NotJson(why, text=reply.text, model=self._label, usage=usage, again=False) from None
 
     def _answer(self, asked: Json, abandoned: Event) -> Generated:
         """In the worker's thread: pull and load what is not here yet, then generate."""
@@ -135,16 +142,14 @@ def request(question: Question, sampling: Sampling) -> dict[str, Json]:
     return asked
 
 
-def parsed(reply: Generated, max_tokens: int) -> Json:
-    try:
-        return json.loads(reply.text)
-    except ValueError:
-        if reply.finish == "length":
-            room = f"max_tokens is {max_tokens}, and prompt and answer share the context"
-            why = f"was cut off after {reply.completion_tokens} tokens ({room})"
-        else:
-            why = "was ended early by a stop text"
-        raise ModelError(f"The answer should be JSON and {why}: it ends in {reply.text[-40:]!r}.") from None
+def cut_short(reply: Generated, max_tokens: int) -> str:
+    """Why text that can only be JSON is none."""
+    if reply.finish == "length":
+        room = f"max_tokens is {max_tokens}, and prompt and answer share the context"
+        why = f"it was cut off after {reply.completion_tokens} tokens ({room})"
+    else:
+        why = "it was ended early by a stop text"
+    return f"{why}, and ends in {reply.text[-40:]!r}"
 
 
 def stoppable(progress: Progress, abandoned: Event) -> Progress:
