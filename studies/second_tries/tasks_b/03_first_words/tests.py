@@ -1,0 +1,6 @@
+assert first_words("red apple\ngreen pear") == ["red", "green"]
+assert first_words("one two three") == ["one"]
+assert first_words("alone\nhello there\nbye") == ["alone", "hello", "bye"]
+assert first_words("a b\n\nc d") == ["a", "c"]
+assert first_words("a b\n   \n  c d") == ["a", "c"]
+assert first_words("") == []

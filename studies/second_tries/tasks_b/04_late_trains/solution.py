@@ -1,0 +1,2 @@
+def late_trains(trains, limit):
+    return [name for name, delay in trains if delay > limit]

@@ -1,0 +1,5 @@
+assert late_trains([["R1", 3], ["R2", 12], ["R3", 7]], 5) == ["R2", "R3"]
+assert late_trains([["R1", 5], ["R2", 6]], 5) == ["R2"]
+assert late_trains([["R9", 20], ["R1", 30]], 10) == ["R9", "R1"]
+assert late_trains([["R1", 0]], 0) == []
+assert late_trains([], 5) == []

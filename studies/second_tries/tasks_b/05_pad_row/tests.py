@@ -1,0 +1,5 @@
+assert pad_row([1, 2], 4) == [1, 2, 0, 0]
+assert pad_row([7], 2) == [7, 0]
+assert pad_row([], 3) == [0, 0, 0]
+assert pad_row([1, 2, 3], 3) == [1, 2, 3]
+assert pad_row([1, 2, 3, 4], 2) == [1, 2, 3, 4]

@@ -1,0 +1,5 @@
+assert best_player([["Ann", 3], ["Bob", 8], ["Cid", 5]]) == "Bob"
+assert best_player([["Ann", 9], ["Bob", 8]]) == "Ann"
+assert best_player([["Ann", 4], ["Bob", 4]]) == "Bob"
+assert best_player([["Ann", 7], ["Bob", 2], ["Cid", 7], ["Dot", 1]]) == "Cid"
+assert best_player([["Ann", 0]]) == "Ann"

@@ -1,0 +1,2 @@
+def split_setting(line):
+    return line.rsplit("=", 1)

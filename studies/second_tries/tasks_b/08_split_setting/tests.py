@@ -1,0 +1,5 @@
+assert split_setting("color=red") == ["color", "red"]
+assert split_setting("size=") == ["size", ""]
+assert split_setting("a=b=c") == ["a=b", "c"]
+assert split_setting("x=1=2=3") == ["x=1=2", "3"]
+assert split_setting("my name=Jo Doe") == ["my name", "Jo Doe"]

@@ -1,0 +1,2 @@
+def pick_words(words, numbers):
+    return [words[number - 1] for number in numbers]

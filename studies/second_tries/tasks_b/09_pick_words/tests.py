@@ -1,0 +1,5 @@
+assert pick_words(["sun", "moon", "star"], [1]) == ["sun"]
+assert pick_words(["sun", "moon", "star"], [3, 1]) == ["star", "sun"]
+assert pick_words(["sun", "moon", "star"], [2, 2]) == ["moon", "moon"]
+assert pick_words(["a", "b", "c", "d"], [2, 4]) == ["b", "d"]
+assert pick_words(["a", "b"], []) == []

@@ -1,0 +1,2 @@
+def cut_out(items, start, stop):
+    return items[start : stop + 1]

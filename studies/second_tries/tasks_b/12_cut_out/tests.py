@@ -1,0 +1,5 @@
+assert cut_out([10, 20, 30, 40], 0, 1) == [10, 20]
+assert cut_out([10, 20, 30, 40], 1, 3) == [20, 30, 40]
+assert cut_out([10, 20, 30, 40], 2, 2) == [30]
+assert cut_out(["a", "b", "c"], 0, 2) == ["a", "b", "c"]
+assert cut_out(["a"], 0, 0) == ["a"]

@@ -1,0 +1,2 @@
+def rank_names(points):
+    return sorted(points, key=lambda name: (points[name], name), reverse=True)

@@ -1,0 +1,5 @@
+assert rank_names({"Ann": 1, "Bob": 5, "Cid": 3}) == ["Bob", "Cid", "Ann"]
+assert rank_names({"Ann": 2, "Bob": 2}) == ["Bob", "Ann"]
+assert rank_names({"Zoe": 4, "Ann": 4, "Max": 4}) == ["Zoe", "Max", "Ann"]
+assert rank_names({"Ann": 1, "Cid": 1, "Bob": 9}) == ["Bob", "Cid", "Ann"]
+assert rank_names({}) == []

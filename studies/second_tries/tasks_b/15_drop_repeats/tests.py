@@ -1,0 +1,5 @@
+assert drop_repeats(["tea", "jam", "tea"]) == ["tea", "jam"]
+assert drop_repeats(["Tea", "tea"]) == ["Tea"]
+assert drop_repeats(["jam", "JAM", "Tea", "Jam"]) == ["jam", "Tea"]
+assert drop_repeats(["Ham", "Egg"]) == ["Ham", "Egg"]
+assert drop_repeats([]) == []

@@ -1,0 +1,2 @@
+def distance_walked(moves):
+    return sum(abs(move) for move in moves)

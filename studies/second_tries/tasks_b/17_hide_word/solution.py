@@ -1,0 +1,2 @@
+def hide_word(text, secret):
+    return text.replace(secret, "***", 1)

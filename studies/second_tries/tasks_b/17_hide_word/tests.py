@@ -1,0 +1,5 @@
+assert hide_word("call Bob now", "Bob") == "call *** now"
+assert hide_word("Bob and Bob", "Bob") == "*** and Bob"
+assert hide_word("go, go, go", "go") == "***, go, go"
+assert hide_word("call Ann", "Bob") == "call Ann"
+assert hide_word("", "Bob") == ""

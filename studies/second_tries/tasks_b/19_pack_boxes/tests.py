@@ -1,0 +1,6 @@
+assert pack_boxes([1, 2, 3, 4], 2) == [[1, 2], [3, 4]]
+assert pack_boxes([1, 2, 3, 4, 5], 2) == [[1, 2], [3, 4]]
+assert pack_boxes(["a", "b", "c", "d", "e"], 3) == [["a", "b", "c"]]
+assert pack_boxes([1, 2], 1) == [[1], [2]]
+assert pack_boxes([1, 2], 3) == []
+assert pack_boxes([], 2) == []

@@ -1,0 +1,2 @@
+def merge_settings(first, second):
+    return {**second, **first}
