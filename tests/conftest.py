@@ -31,7 +31,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if not os.environ.get("CI") or reporter is None:
         return
     for report in reporter.stats.get("skipped", []):
-        reason = str(report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr)
+        reason = str(report.longrepr)
         if not any(allowed in reason for allowed in ALLOWED):
             reporter.write_line(f"skipped, and not on tests/allowed_skips.txt: {report.nodeid}: {reason}", red=True)
             session.exitstatus = pytest.ExitCode.TESTS_FAILED

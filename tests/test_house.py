@@ -62,7 +62,8 @@ def test_imports_point_one_way() -> None:
     wrong: list[str] = []
     for file in SRC.rglob("*.py"):
         inside = file.relative_to(SRC).parts
-        here = inside[0] if len(inside) > 1 else {"__main__.py": "cli"}.get(inside[0], ".")
+        top = "cli" if file.name == "__main__.py" else "."
+        here = inside[0] if len(inside) > 1 else top
         for dotted, line in imports(ast.parse(file.read_text())):
             there = room(dotted)
             if there is None or there == here:

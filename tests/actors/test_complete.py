@@ -2,6 +2,7 @@
 
 import pytest
 from inline_snapshot import snapshot
+
 from mulligan.actors.complete import Complete
 from mulligan.app.prompts import FilePrompts
 from mulligan.core.errors import InvalidInput

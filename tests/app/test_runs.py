@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -20,7 +21,7 @@ LESSON = "It returned x itself. Multiply by two."
 class Doubles:
     """Passes code that doubles, without running it."""
 
-    expects = "code"
+    expects: Literal["code"] = "code"
 
     async def evaluate(self, episode: Episode) -> Feedback:
         right = "2 * x" in episode.trials[-1].attempt.output

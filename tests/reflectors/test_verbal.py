@@ -2,6 +2,7 @@
 
 import pytest
 from inline_snapshot import snapshot
+
 from mulligan.app.prompts import FilePrompts
 from mulligan.core.errors import BadAnswer
 from mulligan.core.records import Attempt, Episode, Feedback, Reflection, Step, Task, Trial

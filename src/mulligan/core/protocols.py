@@ -55,7 +55,8 @@ class Evaluator(Protocol):
     What cannot be judged gives `passed=None` with the reason; only a broken machine raises.
     """
 
-    expects: Literal["text", "code", "workspace"]
+    @property
+    def expects(self) -> Literal["text", "code", "workspace"]: ...
 
     async def evaluate(self, episode: Episode) -> Feedback: ...
 
