@@ -1,7 +1,7 @@
-"""Which strategy mends what: the twenty tasks in `tasks/`, each strategy, solved by trial.
+"""Which strategy mends what: twenty tasks, each strategy, solved by trial. `tasks/` are hard, `tasks_b/` easier.
 
     mulligan models pull qwen2.5-coder-1.5b
-    python studies/second_tries/run.py --model local:qwen2.5-coder-1.5b --store second-tries.db
+    python studies/second_tries/run.py --tasks tasks_b --store second-tries-b.db
 
 The episodes are recorded in the store and the run goes on where it was stopped. All strategies begin with the same
 greedy attempt, so its answer is remembered (by the hash of the whole request) and asked of the model once.
@@ -25,7 +25,7 @@ from mulligan.core.records import Episode
 from mulligan.models.catalog import open_model
 from mulligan.store.sqlite import SqliteStore
 
-TASKS = Path(__file__).parent / "tasks"
+HERE = Path(__file__).parent
 STRATEGIES = ("none", "last_attempt", "reflexion", "last_attempt_and_reflexion")
 TRIALS = 3
 
@@ -60,13 +60,14 @@ async def recorded(store: SqliteStore) -> dict[tuple[str, str], Episode]:
     return {run_name(e): e for e in await store.list(limit=10_000) if e.stop}
 
 
-async def run(model: Model, store: SqliteStore, names: Sequence[str]) -> None:
+async def run(model: Model, store: SqliteStore, folders: Sequence[Path]) -> None:
     done = await recorded(store)
-    for name in names:
+    for folder in folders:
+        name = folder.name
         for strategy in STRATEGIES:
             if (name, strategy) in done:
                 continue
-            episode = await mulligan.solve(TASKS / name, model=model, strategy=strategy, trials=TRIALS, store=store)
+            episode = await mulligan.solve(folder, model=model, strategy=strategy, trials=TRIALS, store=store)
             ended = episode.stop.reason if episode.stop else "?"
             print(f"{name:20} {strategy:28} {ended:10} {len(episode.trials)} trials, {episode.usage.tokens} tokens")
 
@@ -99,7 +100,8 @@ def report(done: dict[tuple[str, str], Episode]) -> str:
 async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="local:qwen2.5-coder-1.5b")
-    parser.add_argument("--store", type=Path, default=Path("second-tries.db"))
+    parser.add_argument("--tasks", default="tasks_b", help="the folder of tasks: tasks or tasks_b")
+    parser.add_argument("--store", type=Path, default=Path("second-tries-b.db"))
     parser.add_argument("--part", default="1/1", help="of the tasks, such as 1/2 and 2/2 in two processes side by side")
     parser.add_argument("--report", action="store_true", help="print the table of what the store holds")
     asked = parser.parse_args()
@@ -107,8 +109,8 @@ async def main() -> None:
     if not asked.report:
         model = Remembered(open_model(asked.model), asked.store.with_suffix(".answers.jsonl"))
         number, _, parts = asked.part.partition("/")
-        names = sorted(folder.name for folder in TASKS.iterdir() if folder.is_dir())
-        await run(model, store, names[int(number) - 1 :: int(parts)])
+        folders = sorted(folder for folder in (HERE / asked.tasks).iterdir() if folder.is_dir())
+        await run(model, store, folders[int(number) - 1 :: int(parts)])
     print(report(await recorded(store)))
     await store.close()
 
