@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+from collections.abc import Generator
 from pathlib import Path
 from typing import Literal
 
@@ -29,8 +31,10 @@ class Doubles:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> SqliteStore:
-    return SqliteStore(tmp_path / "runs.db")
+def store(tmp_path: Path) -> Generator[SqliteStore]:
+    made = SqliteStore(tmp_path / "runs.db")
+    yield made
+    asyncio.run(made.close())
 
 
 async def test_a_second_try_that_learned_from_the_first(store: SqliteStore) -> None:

@@ -16,7 +16,7 @@ def test_the_result_is_all_that_stands_on_stdout(mulligan: Run, second: tuple[st
     ended = mulligan(*second)
     assert (ended.status, ended.out) == (0, "right\n")
     lines = ended.err.splitlines()
-    run = re.fullmatch(r"run (\w{8}): scripted:second.txt@\w+, judged by ./judge.py, at most 4 trials", lines[0])
+    run = re.fullmatch(r"run (\w{8}): scripted:second.txt@\w+, judged by judge.py, at most 4 trials", lines[0])
     assert run
     assert lines[1:4] == [
         "trial 1 of 4: trying",
@@ -151,7 +151,7 @@ def test_an_unexpected_error_is_a_line_unless_the_traceback_is_wanted(
     mulligan: Run, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (here / "broken.py").write_text(
-        "class Broken:\n    expects = 'text'\n    def __init__(self):\n        raise KeyError('boom')\n"
+        "class Broken:\n    @property\n    def expects(self):\n        raise KeyError('boom')\n"
         "    async def evaluate(self, episode): ...\n"
     )
     broken = ("solve", "x", "--evaluator", "./broken.py", "--model", "scripted:never.txt")

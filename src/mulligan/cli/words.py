@@ -31,9 +31,9 @@ def verdict(feedback: Feedback | None) -> str:
 
 
 def role(episode: Episode, name: str) -> str:
-    """The plug-in that plays this role, as it was named."""
+    """The plug-in that plays this role; of a file of the user's, its name."""
     spec: Any = episode.head.settings.get(name) or {}
-    return str(spec.get("name", ""))
+    return str(spec.get("name", "")).rpartition("/")[2]
 
 
 def heading(episode: Episode, limits: Limits) -> str:
