@@ -1,12 +1,14 @@
 """Contract tests over every plug-in that ships, and how a user's own are found."""
 
 import inspect
+import re
 from pathlib import Path
 
 import pytest
 
 from mulligan.app.plugins import ROLES, Spec, build, find, names, settings_of
 from mulligan.core.errors import InvalidInput, UnknownName
+from mulligan.core.records import Json
 
 SHIPPED = [(role, name) for role in ROLES for name in names(role)]
 
@@ -95,3 +97,39 @@ def test_settings_are_checked_before_anything_runs() -> None:
         build("actors", Spec("command"), {})
     with pytest.raises(InvalidInput, match=r"needs a model.*--model"):
         build("reflectors", Spec("verbal"), {})
+
+
+@pytest.mark.parametrize(
+    ("role", "name", "settings", "said"),
+    [
+        (
+            "strategies",
+            "reflexion",
+            {"window": "no"},
+            "'window' of 'reflexion' must be a whole number or null, not 'no'",
+        ),
+        ("strategies", "reflexion", {"window": True}, "must be a whole number or null, not True"),
+        ("strategies", "reflexion", {"window": 0}, "at least 1, not 0"),
+        ("strategies", "last_attempt_and_reflexion", {"window": -1}, "at least 1, not -1"),
+        ("actors", "complete", {"temperatures": "hi"}, "must be a list of a number, not 'hi'"),
+        ("actors", "complete", {"output": "verse"}, "must be 'text' or 'code', not 'verse'"),
+        ("evaluators", "exact_match", {"answers": 1}, "must be text or a list of text or null, not 1"),
+        ("evaluators", "exact_match", {"answer": "x", "oracle": 7}, "must be true or false, not 7"),
+    ],
+)
+def test_a_setting_of_another_kind_is_refused(role: str, name: str, settings: dict[str, Json], said: str) -> None:
+    with pytest.raises(InvalidInput, match=re.escape(said)):
+        build(role, Spec(name, settings), {})
+
+
+def test_a_users_file_that_fails_is_told_by_its_path(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.py"
+    mine.write_text("class Mine:\n    def __init__(self): 1 / 0\n    def past(self, episode): ...\n")
+    with pytest.raises(InvalidInput, match=r"strategy '.*mine\.py' could not be made: ZeroDivisionError"):
+        build("strategies", Spec(str(mine)), {})
+    leaves = tmp_path / "leaves.py"
+    leaves.write_text("raise SystemExit(0)\n")
+    with pytest.raises(InvalidInput, match=r"leaves\.py cannot be loaded: SystemExit"):
+        find("strategies", str(leaves))
+    with pytest.raises(InvalidInput, match="does not exist"):
+        find("strategies", ".")

@@ -15,9 +15,10 @@ from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, get_type_hints
 
-from mulligan.core.errors import InvalidInput, UnknownName
+from mulligan.app.kinds import fits, worded
+from mulligan.core.errors import InvalidInput, MulliganError, UnknownName
 from mulligan.core.records import Json
 
 ROLES = {"actors": "act", "evaluators": "evaluate", "reflectors": "reflect", "strategies": "past"}
@@ -26,6 +27,8 @@ ROLES = {"actors": "act", "evaluators": "evaluate", "reflectors": "reflect", "st
 KINDS = {"actors": "actor", "evaluators": "evaluator", "reflectors": "reflector", "strategies": "strategy"}
 
 _PACKAGE = Path(__file__).parent.parent
+_USERS = "mulligan_user_"
+"""What the name of a module begins with that was loaded from a user's file."""
 
 
 @dataclass(frozen=True)
@@ -95,19 +98,33 @@ def ports_of(cls: type[Any]) -> list[str]:
 
 
 def checked(name: str, cls: type[Any], settings: Mapping[str, Json]) -> dict[str, inspect.Parameter]:
-    """The settings that a class has. Raises `UnknownName` for a given one that it has not, naming the nearest."""
-    known = settings_of(cls)
-    for given in settings:
+    """The settings that a class has.
+
+    Raises `UnknownName` for a given one that it has not, naming the nearest, and `InvalidInput` for one of another kind
+    than the class says.
+    """
+    known, kinds = settings_of(cls), _kinds(cls)
+    for given, value in settings.items():
         if given not in known:
             raise UnknownName(f"setting of {name!r}", given, known)
+        if given in kinds and not fits(value, kinds[given]):
+            raise InvalidInput(f"The setting {given!r} of {name!r} must be {worded(kinds[given])}, not {value!r}.")
     return known
+
+
+def _kinds(cls: type[Any]) -> dict[str, Any]:
+    """What the parameters are said to be; nothing where a user's class names what cannot be found at run time."""
+    try:
+        return get_type_hints(cls.__init__)
+    except Exception:
+        return {}
 
 
 def build(role: str, spec: Spec, ports: Mapping[str, Any]) -> Any:
     """The plug-in, with its settings and the ports that it asks for by name.
 
-    Raises `InvalidInput` for a setting that it does not have (naming the nearest), one that is missing, or a port
-    that is not there.
+    Raises `InvalidInput` for a setting that it does not have (naming the nearest), one that is missing or of another
+    kind, a port that is not there, or whatever else keeps it from being made.
     """
     cls = find(role, spec.name)
     known = checked(spec.name, cls, spec.settings)
@@ -119,7 +136,14 @@ def build(role: str, spec: Spec, ports: Mapping[str, Any]) -> Any:
     if absent:
         hint = {"model": "Name one with --model.", "workspace": "Name a folder with --workspace."}.get(absent[0], "")
         raise InvalidInput(f"{spec.name!r} needs a {absent[0]}, and there is none here. {hint}".rstrip())
-    return cls(**spec.settings, **{n: ports[n] for n in wanted})
+    try:
+        return cls(**spec.settings, **{n: ports[n] for n in wanted})
+    except MulliganError:
+        raise
+    except Exception as error:
+        raise InvalidInput(
+            f"The {KINDS[role]} {spec.name!r} could not be made: {type(error).__name__}: {error}."
+        ) from error
 
 
 def file_of(name: str) -> str | None:
@@ -129,20 +153,20 @@ def file_of(name: str) -> str | None:
 
 
 def _is_file(name: str) -> bool:
-    return name.endswith(".py") or name.startswith(("./", "../", "/", "~"))
+    return name.endswith(".py") or name.startswith((".", "/", "~"))
 
 
 @cache
 def _load(path: Path, changed: int) -> ModuleType:
     """The module in a file; run again only when the file has changed since."""
-    spec = importlib.util.spec_from_file_location(f"mulligan_user_{path.stem}", path)
+    spec = importlib.util.spec_from_file_location(f"{_USERS}{path.stem}", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise InvalidInput(f"The plug-in file {path} cannot be loaded: {type(error).__name__}: {error}.") from error
     return module
 
@@ -150,10 +174,11 @@ def _load(path: Path, changed: int) -> ModuleType:
 def _class_in(module: ModuleType, role: str, wanted: str) -> type[Any]:
     """The class that was asked for, else the only public one of the module that can play the role."""
     method = ROLES[role]
+    where = module.__file__ if module.__name__.startswith(_USERS) else module.__name__
     if wanted:
         found = getattr(module, wanted, None)
         if not inspect.isclass(found) or not hasattr(found, method):
-            raise InvalidInput(f"{module.__name__} has no class {wanted!r} with a method {method!r}.")
+            raise InvalidInput(f"{where} has no class {wanted!r} with a method {method!r}.")
         return found
     own = [
         value
@@ -162,6 +187,6 @@ def _class_in(module: ModuleType, role: str, wanted: str) -> type[Any]:
         if hasattr(value, method)
     ]
     if len(own) != 1:
-        which = f"{len(own)} of them: write {module.__name__}:Class" if own else "none"
-        raise InvalidInput(f"{module.__name__} should hold one class with a method {method!r}; it has {which}.")
+        which = f"{len(own)} of them: write {where}:{own[0].__name__}, for example" if own else "none"
+        raise InvalidInput(f"{where} should hold one class with a method {method!r}; it has {which}.")
     return own[0]

@@ -32,7 +32,7 @@ class ExactMatch:
     expects: Literal["text", "code", "workspace"] = "text"
 
     def __init__(
-        self, *, answer: str | None = None, answers: Sequence[str] | None = None, oracle: bool = False
+        self, *, answer: str | None = None, answers: str | Sequence[str] | None = None, oracle: bool = False
     ) -> None:
         given = [answer] if answers is None else [answers] if isinstance(answers, str) else list(answers)
         if (answer is not None and answers is not None) or given in ([None], []):

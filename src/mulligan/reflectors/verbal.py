@@ -42,6 +42,7 @@ class Verbal:
         shown = f"verbal.{output}.examples" if examples is None else examples
         prompt = prompts.get(f"verbal.{output}").check(*SLOTS)
         self._prompt = prompt.with_examples(prompts.get(shown) if shown else None)
+        newest((), window)  # refuses a window below 1 before anything is tried
         self._window = window
         self._sampling = Sampling(temperature, max_tokens, stop=(FENCE,))  # design/004: no code in a lesson
         self._tokens = tokens

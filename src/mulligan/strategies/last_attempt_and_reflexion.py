@@ -13,6 +13,7 @@ class LastAttemptAndReflexion:
     reflects = True
 
     def __init__(self, *, window: int | None = 3) -> None:
+        newest((), window)  # refuses a window below 1 before anything is tried
         self._window = window
 
     def past(self, episode: Episode) -> Past:
