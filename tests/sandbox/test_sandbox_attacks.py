@@ -2,12 +2,11 @@
 
 import json
 import os
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from other_user import run_as_another
 from sandbox_attacks import ATTACKS, Attack, tried
 from sandbox_world import World
 
@@ -45,39 +44,10 @@ async def test_the_attacks_do_harm_where_nothing_holds_them() -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become another user")
 def test_every_attack_is_held_for_an_unprivileged_user_at_every_strict_level(tmp_path: Path) -> None:
-    python = _python_for_everybody()
-    home = tmp_path / "home"
-    home.mkdir()
-    os.chown(home, UID, UID)
     here = Path(__file__).parent
-    ran = subprocess.run(
-        [python, "-B", str(here / "sandbox_attacks.py"), "--strict", "--json"],
-        env={"PATH": "/usr/bin:/bin", "HOME": str(home), "PYTHONPATH": str(here.parent.parent / "src")},
-        cwd="/",
-        user=UID,
-        group=UID,
-        extra_groups=[],
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
-    assert ran.returncode == 0, ran.stderr
-    rows = json.loads(ran.stdout)
+    rows = json.loads(run_as_another([str(here / "sandbox_attacks.py"), "--strict", "--json"], tmp_path))
     assert len(rows) == len(ATTACKS)
     assert {name: row for name, row in rows.items() if set(row.values()) != {"held"}} == {}
-
-
-def _python_for_everybody() -> str:
-    """A Python of the system that another user may run, and that may read this checkout."""
-    found = shutil.which("python3", path="/usr/bin:/usr/local/bin")
-    asks = "import sys, mulligan.sandbox.local; sys.exit(sys.version_info < (3, 11))"
-    source = str(Path(__file__).parent.parent.parent / "src")
-    if found is None:
-        pytest.skip("no system Python here that another user could run")
-    ran = subprocess.run([found, "-B", "-c", asks], env={"PYTHONPATH": source}, user=UID, capture_output=True, cwd="/")
-    if ran.returncode:
-        pytest.skip("the system's Python is too old, or this checkout is closed to other users")
-    return found
 
 
 async def test_a_file_made_for_the_user_lends_nobody_his_rights(strict: LocalSandbox) -> None:
