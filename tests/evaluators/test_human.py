@@ -110,9 +110,9 @@ async def test_where_the_work_is_is_said() -> None:
         shown.append(question)
         return "pass"
 
-    attempt = Attempt("diff", artifacts=(Artifact("commit", "abc", "/work/tree"), Artifact("commit", "def")))
+    attempt = Attempt("diff", artifacts=(Artifact("commit", "abc", "/some/tree"), Artifact("commit", "def")))
     await Human(ask=ask).evaluate(Episode("e.1", Task("t"), trials=(Trial(1, attempt),)))
-    assert shown == ["\nTrial 1:\n\ndiff\n\nIt is in /work/tree\n\npass, give up, or what is wrong: "]
+    assert shown == ["\nTrial 1:\n\ndiff\n\nIt is in /some/tree\n\npass, give up, or what is wrong: "]
 
 
 def test_printable() -> None:

@@ -134,7 +134,7 @@ def _next(episode: Episode) -> Move | Stop:
         return Move("evaluate", newest.number)
     if newest.feedback.passed:
         return Stop("solved", f"trial {newest.number} passed")
-    failed = newest.feedback.passed is False
+    failed = newest.feedback.passed is False  # what could not be judged teaches nothing: design/002
     if failed and episode.plan.reflects and newest.reflection is None:
         return Move("reflect", newest.number)
     return Move("act", newest.number + 1)

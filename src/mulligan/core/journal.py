@@ -1,4 +1,7 @@
-"""The journal's rules, over any store: a step that is done is reused, one that changed is named, none runs twice."""
+"""The journal's rules, over any store: a step that is done is reused, one that changed is named, none runs twice.
+
+Moves are events and the effects inside them are steps: design/001.
+"""
 
 from __future__ import annotations
 
