@@ -95,7 +95,12 @@ async def test_the_prompt_goes_where_the_placeholder_stands(tmp_path: Path) -> N
 
 async def test_commands_that_cannot_work_are_refused(tmp_path: Path) -> None:
     folder = project(tmp_path / "user")
-    for command, says in (("", "is empty"), ("echo 'open", "cannot be read")):
+    for command, says in (
+        ("", "is empty"),
+        ("echo 'open", "cannot be read"),
+        ("no-such-agent -p", "'no-such-agent' is not found"),
+        ("/no/such/agent", "is not found"),
+    ):
         with pytest.raises(InvalidInput, match=says):
             Bench(tmp_path, folder, settings={"command": command or " "}).actor()
     long = Past(reflections=(Reflection("x" * 130_000),))

@@ -53,6 +53,30 @@ async def test_a_check_that_cannot_run_gives_no_verdict(tmp_path: Path) -> None:
     assert "changed no workspace" in (await judged(Command("true", sandbox=sandbox))).text
 
 
+async def test_a_confined_check_has_the_users_files_that_it_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text("import sys; sys.exit('water' not in open(sys.argv[1]).read())")
+    (tmp_path / "secret.txt").write_text("water")
+    tool = tmp_path / "tool"
+    tool.write_text("#!/bin/sh\ngrep -q water $1\n")
+    tool.chmod(0o755)
+    for script in (f"{PYTHON} mine.py", f"{PYTHON} ./mine.py", f"{PYTHON} {tmp_path / 'mine.py'}", "./tool"):
+        check = Command(f"{script} {{attempt}}", sandbox=LocalSandbox())
+        assert (await judged(check, "water")).passed is True, script
+        assert (await judged(check, "tea")).passed is False, script
+    reads = "print(open('secret.txt').read())"
+    unnamed = Command(f'{PYTHON} -c "{reads}" {{attempt}}', sandbox=LocalSandbox())
+    assert "No such file" in (await judged(unnamed, "tea")).text
+
+
+def test_what_cannot_judge_is_refused_before_anything_is_tried(tmp_path: Path) -> None:
+    for check, seconds, said in (("no-such-tool {attempt}", 1, "'no-such-tool' is not found"), ("true", 0, "above 0")):
+        with pytest.raises(InvalidInput, match=said):
+            Command(check, sandbox=LocalSandbox(), seconds=seconds)
+
+
 async def test_a_check_that_hangs_has_failed(tmp_path: Path) -> None:
     check = Command("sh -c 'echo begun; sleep 60'", sandbox=LocalSandbox(level="none"), seconds=1)
     feedback = await judged(check, folder=tmp_path)

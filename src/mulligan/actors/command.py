@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 from collections.abc import Sequence
 from typing import Literal
 
@@ -75,6 +76,8 @@ class Command:
     ) -> None:
         self._command = command
         self._argv = _split(command)
+        if seconds <= 0:
+            raise InvalidInput(f"The agent's seconds must be above 0, not {seconds}.")
         self._workspace = workspace
         self._journal = journal
         self._sandbox = sandbox
@@ -162,6 +165,12 @@ def _split(command: str) -> tuple[str, ...]:
         raise InvalidInput(f"The agent's command {command!r} cannot be read: {error}.") from error
     if not parts:
         raise InvalidInput("The agent's command is empty: write --actor 'command:claude -p', for example.")
+    # A relative path with a folder in it starts in the workspace, which is not there yet.
+    if (os.path.isabs(parts[0]) or os.sep not in parts[0]) and shutil.which(parts[0]) is None:
+        raise InvalidInput(
+            f"The agent's command {parts[0]!r} is not found: install it, or give its whole path. It is run without a "
+            "shell, so aliases are not seen."
+        )
     return parts
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
@@ -36,7 +37,8 @@ class Command:
 
     expects: "workspace" runs it in the folder that the attempt changed; "text" and "code" write the attempt to a file
     whose path takes the place of `{attempt}`, or goes to standard input where there is no placeholder. None: text when
-    the check holds `{attempt}`, else workspace.
+    the check holds `{attempt}`, else workspace. Files of the user's that such a check names, from the working folder or
+    by their whole path, are there for it; nothing else of the user's is.
     seconds: wall time. tokens: what is kept of the output, head and tail.
 
     `passed`: status 0. None when the command is not found or may not be executed (status 127, 126), with the reason.
@@ -65,6 +67,12 @@ class Command:
         self.expects: Literal["text", "code", "workspace"] = expects or ("text" if _ATTEMPT in check else "workspace")
         if self.expects == "workspace" and _ATTEMPT in check:
             raise InvalidInput("A check of a workspace has no {attempt}: it runs in the folder that was changed.")
+        if seconds <= 0:
+            raise InvalidInput(f"The check's seconds must be above 0, not {seconds}.")
+        self._copied, self._readable = dict[str, str](), tuple[str, ...]()
+        if self.expects != "workspace":
+            self._argv = (_found(self._argv[0]), *self._argv[1:])
+            self._copied, self._readable = _own_files(self._argv)
         self._check = check
         self._sandbox = sandbox
         self._seconds = seconds
@@ -124,8 +132,9 @@ class Command:
         placed = any(_ATTEMPT in part for part in self._argv)
         return Job(
             tuple(part.replace(_ATTEMPT, f"{{scratch}}/{name}") for part in self._argv),
-            files={name: output},
+            files={**self._copied, name: output},
             stdin="" if placed else output,
+            readable=self._readable,
             seconds=self._seconds,
         )
 
@@ -149,6 +158,28 @@ class Command:
 
     def _feedback(self, passed: bool | None, text: str, score: float | None = None) -> Feedback:
         return Feedback(passed, text.rstrip(), score, "command")
+
+
+def _found(command: str) -> str:
+    """The command, by its whole path where it is a file of the user's. Raises `InvalidInput` when there is none."""
+    path = os.path.abspath(command) if os.sep in command else command
+    if shutil.which(path) is None:
+        raise InvalidInput(f"The check's command {command!r} is not found here, or may not be executed.")
+    return path
+
+
+def _own_files(argv: tuple[str, ...]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """The user's files that a confined check names: texts by relative path, and whole paths."""
+    copied: dict[str, str] = {}
+    for part in argv:
+        path = Path(part)
+        if path.is_absolute() or ".." in path.parts or _ATTEMPT in part or len(part) > 255 or not path.is_file():
+            continue
+        try:
+            copied[part] = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidInput(f"The file {part} that the check names cannot be read: {error}.") from error
+    return copied, tuple(part for part in argv if os.path.isabs(part) and os.path.isfile(part))
 
 
 def _place(attempt: Attempt) -> tuple[str, str]:
