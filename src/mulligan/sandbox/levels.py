@@ -24,7 +24,11 @@ class Level:
 LEVELS = (
     Level("none", "time, output and leftover processes only; runs as the user would by hand", limits=False),
     Level("limits", "limits and a cleared environment; files and network are open"),
-    Level("limits+unprivileged", "the same, not as root", unprivileged=True),
+    Level(
+        "limits+unprivileged",
+        "limits and a cleared environment, not as root; files and network are open",
+        unprivileged=True,
+    ),
     Level(
         "landlock+unprivileged",
         "no files but its own, no TCP; other sockets are open",
@@ -41,7 +45,7 @@ LEVELS = (
     ),
     Level(
         "namespaces+landlock+seccomp+unprivileged",
-        "the same, the file system read-only and the scratch folder a bounded memory disk",
+        "no files but its own, no network, not as root; all files read-only but a bounded scratch folder in memory",
         landlock=True,
         seccomp=True,
         unprivileged=True,
@@ -49,7 +53,7 @@ LEVELS = (
     ),
     Level(
         "bwrap+seccomp+unprivileged",
-        "the same in bubblewrap: sees only its own files, processes and an empty network",
+        "in bubblewrap: sees only its own files and processes and an empty network, not as root",
         seccomp=True,
         unprivileged=True,
         namespaces=True,
