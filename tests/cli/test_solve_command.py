@@ -86,9 +86,26 @@ def test_over_budget_is_3_and_a_higher_limit_goes_on(mulligan: Run) -> None:
         (("solve", "x", "--mystery"), "No such option"),
         (("solve", "x", "--model", "nobody"), "nobody"),
         (("sovle", "x"), "sovle"),
+        (("solve", "judge.py"), "judge.py is a file"),
+        (("solve", "h\udce9"), "not UTF-8"),
+        (("solve", "x", "--model", ""), "name is empty"),
+        (("solve", "x", "--window", "0"), "at least 1, not 0"),
+        (("solve", "x", "--set", "strategy.window=no"), "must be a whole number or null, not 'no'"),
+        (("solve", "x", "--tests", "empty.py"), "empty.py holds no test"),
+        (("solve", "x", "--tests", "latin.py"), "latin.py is not UTF-8 (byte 2): save it as UTF-8"),
+        (("solve", "x", "--tests", "nul.py"), "nul.py cannot be read as Python"),
+        (("solve", "x", "--evaluator", "./mute.py"), "Mute.expects must be 'text' or 'code' or 'workspace', not None"),
+        (("solve", "x", "--tests", "marked.py", "--actor", "command:true", "--workspace", "."), "changes files"),
     ],
 )
-def test_bad_input_is_2_before_anything_is_recorded(mulligan: Run, arguments: tuple[str, ...], said: str) -> None:
+def test_bad_input_is_2_before_anything_is_recorded(
+    mulligan: Run, here: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    (here / "empty.py").write_text("")
+    (here / "latin.py").write_bytes(b"# \xe9\n")
+    (here / "nul.py").write_bytes(b"assert add(1, 2) == 3\0\n")
+    (here / "mute.py").write_text("class Mute:\n    async def evaluate(self, episode): ...\n")
+    (here / "marked.py").write_bytes(b"\xef\xbb\xbfassert add(1, 2) == 3\n")
     mine = () if "--evaluator" in arguments or "--tests" in arguments else ("--evaluator", "./judge.py")
     model = () if "--model" in arguments else ("--model", "scripted:never.txt")
     ended = mulligan(*arguments, *mine, *model)
@@ -96,6 +113,17 @@ def test_bad_input_is_2_before_anything_is_recorded(mulligan: Run, arguments: tu
     assert said in ended.err
     assert "Traceback" not in ended.err
     assert "No run is recorded" in mulligan("runs", "list").err
+
+
+def test_what_is_wrong_in_mulligan_toml_is_said_with_the_file(mulligan: Run, here: Path) -> None:
+    for text, said in (
+        ("[limits]\ntrials = 0\n", "[limits]: The limit 'trials' must be at least 1"),
+        ('[calls]\ntimeout = "x"\n', "[calls]: The model setting timeout must be a number"),
+    ):
+        (here / "mulligan.toml").write_text(text)
+        ended = mulligan("solve", "x", "--evaluator", "./judge.py", "--model", "scripted:never.txt")
+        assert (ended.status, ended.out) == (2, "")
+        assert f"{here / 'mulligan.toml'}, {said}" in ended.err
 
 
 def test_quiet_says_nothing_when_all_is_well(mulligan: Run, second: tuple[str, ...]) -> None:

@@ -17,13 +17,14 @@ from mulligan.app.recipe import Recipe, read_file, settled
 from mulligan.core.errors import InvalidInput
 from mulligan.core.journal import NoJournal
 from mulligan.core.loop import Meter, Roles
-from mulligan.core.protocols import Bank, Evaluator, Journal, Model, Sandbox
+from mulligan.core.protocols import Bank, Evaluator, Journal, Model, Sandbox, Strategy
 from mulligan.core.records import Head, Usage
 
 if TYPE_CHECKING:
     from mulligan.workspace.git_workspace import GitWorkspace
 
 FOLDERS = {kind: folder for folder, kind in KINDS.items()}
+EXPECTS = ("text", "code", "workspace")
 
 
 @dataclass(frozen=True)
@@ -66,8 +67,8 @@ class Composition:
 def compose(recipe: Recipe, parts: Parts, drive: Drive) -> Composition:
     """Raises `InvalidInput` for whatever in the recipe cannot work; nothing is called or started by it."""
     build = _Build(recipe, parts, drive)
-    evaluator: Evaluator = build.role("evaluator", recipe.evaluator, recipe.judge_model)
-    strategy = build.role("strategy", recipe.strategy)
+    evaluator: Evaluator = _says("expects", EXPECTS, build.role("evaluator", recipe.evaluator, recipe.judge_model))
+    strategy: Strategy = _says("reflects", (True, False), build.role("strategy", recipe.strategy))
     actor = build.role("actor", build.told("actor", recipe.actor, evaluator.expects))
     reflector = None
     if strategy.reflects:
@@ -129,9 +130,14 @@ class _Build:
     def told(self, kind: str, spec: Spec, expects: str) -> Spec:
         """The role told what attempts are, if it has the setting `output`.
 
-        Raises `InvalidInput` for an actor that only writes where a changed workspace is judged.
+        Raises `InvalidInput` for an actor that only writes where a changed workspace is judged, and the reverse.
         """
         own = kind in self._parts.objects or spec.name.startswith("object:")
+        if not own and expects == "code" and (kind, spec.name) == ("actor", "command"):
+            raise InvalidInput(
+                f"{self._recipe.evaluator.name} judges code that was written, and the actor 'command' changes files: "
+                "judge those with --check 'pytest -q', for example."
+            )
         if own or "output" not in settings_of(find(FOLDERS[kind], spec.name)):
             return spec
         if expects == "workspace" and kind == "actor":
@@ -155,6 +161,17 @@ class _Build:
         return Gate(
             model, role=kind, journal=drive.journal, meter=drive.meter, limits=self._recipe.limits, spent=drive.spent
         )
+
+
+def _says(attribute: str, choices: tuple[object, ...], role: Any) -> Any:
+    """The role itself. Raises `InvalidInput` when it lacks the attribute that its contract asks for."""
+    said = getattr(role, attribute, None)
+    if said not in choices:
+        raise InvalidInput(
+            f"{type(role).__name__}.{attribute} must be {' or '.join(map(repr, choices))}, not {said!r}: see "
+            "docs/plugins.md."
+        )
+    return role
 
 
 def _prompt_folders(recipe: Recipe) -> list[Path]:

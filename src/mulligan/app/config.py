@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
@@ -38,6 +39,14 @@ class Config:
             raise InvalidInput(f"{self.root}/{FILE}: [{key}] must be a table, not {value!r}.")
         return cast(dict[str, Json], value)
 
+    @contextmanager
+    def blamed(self, key: str) -> Generator[None]:
+        """What is wrong with a table's values is said with the file that they stand in."""
+        try:
+            yield
+        except InvalidInput as error:
+            raise InvalidInput(f"{self.root}/{FILE}, [{key}]: {error}") from error
+
     def text(self, key: str) -> str | None:
         """A setting that has to be text. Raises `InvalidInput` when it is something else."""
         value = self.values.get(key)
@@ -53,8 +62,10 @@ def load(start: Path | None = None) -> Config:
     if root is None:
         return Config()
     try:
-        values = tomllib.loads((root / FILE).read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        values = tomllib.loads((root / FILE).read_text(encoding="utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{root / FILE} is not UTF-8 (byte {error.start}): save it as UTF-8.") from error
+    except (tomllib.TOMLDecodeError, OSError) as error:
         raise InvalidInput(f"{root / FILE}: {error}.") from error
     for key in values:
         if key not in KEYS:
@@ -67,4 +78,6 @@ def choose_model(named: str | None, config: Config) -> str | None:
 
     Never a provider just because its key is set.
     """
+    if named is not None and not named.strip():  # a shell's variable that is not set, as likely as not
+        raise InvalidInput("The model's name is empty: leave --model out, or name one.")
     return named or os.environ.get("MULLIGAN_MODEL") or config.text("model")

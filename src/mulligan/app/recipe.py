@@ -56,13 +56,18 @@ class Recipe:
 
 
 def read_file(path: str, what: str) -> str:
-    """The text of a file that the user named. Raises `InvalidInput` when it cannot be read."""
+    """The text of a file that the user named, without the mark that some editors begin it with.
+
+    Raises `InvalidInput` when it cannot be read.
+    """
     try:
-        return Path(path).expanduser().read_text(encoding="utf-8")
+        return Path(path).expanduser().read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise InvalidInput(f"The {what} {path} does not exist.") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"The {what} {path} cannot be read: {error}.") from error
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"The {what} {path} is not UTF-8 (byte {error.start}): save it as UTF-8.") from error
+    except OSError as error:
+        raise InvalidInput(f"The {what} {path} cannot be read: {error.strerror or error}.") from error
 
 
 def settled(settings: Mapping[str, Json], files: dict[str, str]) -> dict[str, Json]:

@@ -152,7 +152,7 @@ class Models:
     """
 
     def __init__(self, config: Config) -> None:
-        self._calls = config.table("calls")
+        self._config = config
         self._opened: dict[str, Model] = {}
 
     def name(self, given: str | Model | None) -> str | None:
@@ -167,7 +167,9 @@ class Models:
         from mulligan.models.settings import CallSettings
 
         if name not in self._opened:
-            self._opened[name] = open_model(name, settings=CallSettings.parse(self._calls))
+            with self._config.blamed("calls"):
+                calls = CallSettings.parse(self._config.table("calls"))
+            self._opened[name] = open_model(name, settings=calls)
         return self._opened[name]
 
 
@@ -236,7 +238,9 @@ def _spec(kind: str, folder: str, given: Any, own: dict[str, Any]) -> Spec:
 
 def _limits(given: Limits | Mapping[str, float | None] | None, trials: int | None, config: Config) -> Limits:
     if not isinstance(given, Limits):
-        given = _changed(_changed(Limits(), cast(Mapping[str, float | None], config.table("limits"))), given)
+        with config.blamed("limits"):
+            configured = _changed(Limits(), cast(Mapping[str, float | None], config.table("limits")))
+        given = _changed(configured, given)
     return given if trials is None else replace(given, trials=trials)
 
 

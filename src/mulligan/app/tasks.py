@@ -23,19 +23,26 @@ class Given:
 
 
 def read_task(given: str | Task | os.PathLike[str]) -> Given:
-    """Raises `InvalidInput` for an empty task, a folder without `task.md`, or a path that leads nowhere."""
+    """Raises `InvalidInput` for an empty task, a folder without `task.md`, a file, or a path that leads nowhere."""
     if isinstance(given, Task):
         return Given(given)
     if not str(given).strip():  # an empty path would be the working folder
         raise InvalidInput("The task is empty: say what is to be done.")
     folder = Path(given)
     try:
-        is_folder = folder.is_dir()
+        is_folder, is_file = folder.is_dir(), folder.is_file()
     except (OSError, ValueError):  # too long for a path, or a NUL in it: a sentence then
-        is_folder = False
+        is_folder = is_file = False
     if is_folder:
         return Given(Task(read_file(str(folder / "task.md"), "task file").strip()), _evaluator(folder))
     text = str(given)
+    if is_file:
+        raise InvalidInput(
+            f"The task {text} is a file. Say the task in a sentence, name a folder with task.md, or hand the file over "
+            f"on standard input: mulligan solve - < {text}"
+        )
+    if any("\ud800" <= c <= "\udfff" for c in text):  # what Python makes of bytes that are not UTF-8
+        raise InvalidInput("The task is not UTF-8: put it into the task.md of a folder, saved as UTF-8.")
     if not isinstance(given, str) or (os.sep in text and not any(c.isspace() for c in text.strip())):
         raise InvalidInput(f"The task folder {text} does not exist.")
     return Given(Task(text))
@@ -45,16 +52,16 @@ def tests_spec(path: str | os.PathLike[str]) -> Spec:
     """The unit tests in a file, as an evaluator. Raises `InvalidInput` when it cannot be read."""
     file = Path(path).expanduser().resolve()
     read_file(str(file), "tests file")
-    return Spec("unit_tests", {"tests": {"file": str(file)}})
+    return Spec("unit_tests", {"tests": {"file": str(file)}, "name": file.name})
 
 
 def _evaluator(folder: Path) -> Spec | None:
     tests, settings = folder / "tests.py", folder / "evaluate.toml"
-    if tests.is_file() and settings.is_file():
+    if tests.exists() and settings.exists():
         raise InvalidInput(f"{folder} holds both tests.py and evaluate.toml: keep the one that should judge.")
-    if tests.is_file():
+    if tests.exists():
         return tests_spec(tests)
-    if not settings.is_file():
+    if not settings.exists():
         return None
     try:
         values = tomllib.loads(read_file(str(settings), "evaluator file"))
@@ -62,7 +69,7 @@ def _evaluator(folder: Path) -> Spec | None:
         raise InvalidInput(f"{settings}: {error}.") from error
     name = values.pop("evaluator", None)
     if not isinstance(name, str):
-        raise InvalidInput(f'{settings}: the line evaluator = "name" is missing.')
+        raise InvalidInput(f'{settings} needs the line evaluator = "name".')
     if file_of(name):
         name = str(folder.resolve() / name)
     find("evaluators", name)

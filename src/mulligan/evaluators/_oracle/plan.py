@@ -68,6 +68,8 @@ def read(text: str, name: str = "tests.py") -> Plan:
             tree = ast.parse(text, name)
             names = names_in(tree, text)
     except SyntaxError as error:
+        if error.lineno is None:  # a NUL in it, say
+            raise InvalidInput(f"{name} cannot be read as Python: {error.msg}") from error
         line = (error.text or "").strip()
         raise InvalidInput(f"{name}, line {error.lineno}: {error.msg}: {line}") from error
     except (ValueError, RecursionError, MemoryError) as error:
