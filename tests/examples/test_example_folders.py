@@ -1,0 +1,31 @@
+"""The example folders that ship: each is a task that can be judged, and its first wrong answer can be mended."""
+
+from pathlib import Path
+
+import pytest
+
+import mulligan
+from mulligan.store.sqlite import SqliteStore
+
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+ANSWERS = {
+    "capital": ["Sydney", "That is its largest city, not its capital.", "Canberra."],
+    "factorial": [
+        "def factorial(n):\n    return n * factorial(n - 1)",
+        "It never ends: 0 needs a value of its own.",
+        "def factorial(n):\n    return n * factorial(n - 1) if n else 1",
+    ],
+}
+
+
+def test_every_folder_is_tried() -> None:
+    assert {folder.name for folder in EXAMPLES.iterdir() if folder.is_dir()} - {"__pycache__"} == set(ANSWERS)
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+async def test_an_example_fails_and_is_mended(name: str, tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "runs.db")
+    model = mulligan.ScriptedModel(ANSWERS[name])
+    episode = await mulligan.solve(EXAMPLES / name, model=model, store=store)
+    await store.close()
+    assert [t.feedback and t.feedback.passed for t in episode.trials] == [False, True]
