@@ -163,6 +163,17 @@ def test_a_reader_that_hangs_up_is_no_error(here: Path, second: tuple[str, ...])
     assert (ran.returncode, ran.stderr) == (0, b"")
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_a_stream_that_takes_nothing(here: Path, second: tuple[str, ...]) -> None:
+    with open("/dev/full", "w") as full:
+        untold = subprocess.run(_command(*second), stdout=subprocess.PIPE, stderr=full, text=True, timeout=60)
+        assert (untold.returncode, untold.stdout) == (0, "right\n")
+        lost = subprocess.run(_command(*second, "-q"), stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert lost.returncode == 3
+    assert "No space left on device" in lost.stderr
+    assert re.search(r"is kept: mulligan runs show \w{8}$", lost.stderr.strip())
+
+
 def test_a_poor_encoding_and_a_task_on_standard_input(process: Run, here: Path) -> None:
     (here / "accents.txt").write_text("right, déjà vu ✓")
     poor = {**os.environ, "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii", "LC_ALL": "C"}

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from mulligan.models.weights import path_of
 
 Run = Callable[..., Any]
@@ -101,3 +103,12 @@ def test_doctor_says_what_is_there_and_what_mends_the_rest(mulligan: Run) -> Non
     assert rows["weights smollm2-135m"] == "no"
     assert "-> mulligan models pull smollm2-135m" in ended.out
     assert ended.status == (0 if rows["sandbox"] == rows["local models"] == "ok" else 1)
+
+
+def test_doctor_looks_into_the_store(mulligan: Run, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MULLIGAN_HOME", str(here))
+    (here / "mulligan.db").write_bytes(b"no database, but much longer than one hundred bytes" * 10)
+    ended = mulligan("doctor")
+    assert ended.status == 1
+    assert "is not a Mulligan database" in ended.out
+    assert "name another folder in MULLIGAN_HOME" in ended.out

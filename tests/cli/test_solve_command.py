@@ -63,10 +63,11 @@ def test_over_budget_is_3_and_a_higher_limit_goes_on(mulligan: Run) -> None:
     ended = mulligan(*NEVER, "--model", "scripted:second.txt", "--max-tokens", "30")
     assert (ended.status, ended.out) == (3, "wrong\n")
     assert "stopped over budget" in ended.err
+    assert "With a higher limit (--max-tokens" in ended.err
     run = ended.err.split()[-1]
     ended = mulligan("runs", "resume", run[:6], "--max-tokens", "100000")
     assert (ended.status, ended.out) == (0, "Say right.\n")  # the script begins anew
-    assert "going on after 1 trials" in ended.err
+    assert "going on after 1 trial" in ended.err
     assert mulligan("runs", "resume", run).status == 2
 
 

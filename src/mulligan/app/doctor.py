@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import platform
 from importlib.util import find_spec
 from pathlib import Path
 
 from mulligan.app.config import Config, load
+from mulligan.app.solve import open_store
+from mulligan.core.errors import MulliganError
 from mulligan.sandbox.doctor import Row
 from mulligan.sandbox.doctor import report as sandbox_rows
 
@@ -27,12 +30,25 @@ def fine(rows: list[Row]) -> bool:
 
 
 def _store(config: Config) -> Row:
-    """Writable when the file is, or else the first folder above it that there is."""
+    """Fine when the file can be read as a store and written, or else the first folder above it that there is."""
     file = config.database
+    try:
+        if file.exists():
+            asyncio.run(_read(config))
+    except MulliganError as error:
+        return Row("store", False, str(file), str(error))
     there = next((path for path in (file, *file.parents) if path.exists()), Path("/"))
     ok = os.access(there, os.W_OK)
     remedy = "" if ok else f"make {there} writable, or name another folder in MULLIGAN_HOME"
     return Row("store", ok, str(file) if file == there else f"{file} (made when it is needed)", remedy)
+
+
+async def _read(config: Config) -> None:
+    store = open_store(config)
+    try:
+        await store.list(limit=1)
+    finally:
+        await store.close()
 
 
 def _extra() -> Row:

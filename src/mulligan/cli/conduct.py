@@ -34,12 +34,11 @@ def conduct(work: Callable[[Hooks], Coroutine[Any, Any, Episode]], *, quiet: boo
     watch = _Watch(quiet, as_json)
     hooks: Hooks = {"on_start": watch.began, "observers": (watch.saw,), "notice": watch.told}
     try:
-        episode = run(work(hooks), watch.interrupting)
+        return watch.ended(run(work(hooks), watch.interrupting))
     except asyncio.CancelledError:
         return watch.cut_off()
     except Exception as error:
         return watch.failed(error)
-    return watch.ended(episode)
 
 
 def run(work: Coroutine[Any, Any, T], interrupting: Callable[[], None]) -> T:

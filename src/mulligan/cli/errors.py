@@ -32,7 +32,7 @@ def report(error: Exception, run: str = "") -> int:
         import traceback
 
         say("".join(traceback.format_exception(error)))
-    if isinstance(error, MulliganError):
+    if isinstance(error, (MulliganError, OSError)):  # a full disk or a folder that is gone is nobody's bug
         say(f"Error: {clean(str(error))}")
     else:
         say(f"Error: {type(error).__name__}: {clean(str(error))}")

@@ -73,7 +73,8 @@ def remove(name: str, yes: bool) -> None:
     if not yes and not click.confirm(f"Remove {path}?", err=True):
         say("Nothing was removed.")
         return
-    say(f"{megabytes(remove(name))} set free")
+    freed = remove(name)
+    say(f"{megabytes(freed)} set free" if freed else f"There was nothing of {name} to remove.")
 
 
 class _Progress:

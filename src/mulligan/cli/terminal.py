@@ -6,6 +6,7 @@ import io
 import os
 import re
 import sys
+from contextlib import suppress
 from typing import TextIO
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -24,8 +25,9 @@ def emit(text: str) -> None:
 
 
 def say(line: str) -> None:
-    """To stderr, with a line end."""
-    _write(sys.stderr, line)
+    """To stderr, with a line end. What cannot be told there (a full disk, a closed descriptor) stops no work."""
+    with suppress(OSError):
+        _write(sys.stderr, line)
 
 
 def clean(text: str) -> str:
@@ -39,7 +41,9 @@ def one_line(text: str, width: int) -> str:
     return folded if len(folded) <= width else f"{folded[: max(width - 3, 0)]}..."
 
 
-def _write(stream: TextIO, text: str) -> None:
+def _write(stream: TextIO | None, text: str) -> None:
+    if stream is None:  # Python's answer to a descriptor that was closed before it began
+        return
     try:
         stream.write(text if text.endswith("\n") else f"{text}\n")
         stream.flush()

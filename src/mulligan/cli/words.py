@@ -19,6 +19,10 @@ def money(cost: float | None) -> str:
     return "cost unknown" if cost is None else f"${cost:.4f}"
 
 
+def count(number: int, thing: str) -> str:
+    return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
 def used(usage: Usage) -> str:
     return f"{usage.tokens:,} tokens, {money(usage.cost)}"
 
@@ -41,7 +45,7 @@ def heading(episode: Episode, limits: Limits) -> str:
     models = dict.fromkeys(episode.head.models.values())
     by = ", ".join(models) or role(episode, "actor") or "unknown"
     judge = role(episode, "evaluator")
-    parts = [by, f"judged by {judge}" if judge else "", f"at most {limits.trials} trials"]
+    parts = [by, f"judged by {judge}" if judge else "", f"at most {count(limits.trials, 'trial')}"]
     return f"run {episode.run}{_restart(episode)}: {', '.join(part for part in parts if part)}"
 
 
@@ -60,7 +64,7 @@ def happened(episode: Episode, event: Event, limits: Limits) -> str:
     at = f"trial {len(episode.trials)} of {limits.trials}"
     match event:
         case Recalled(recall):
-            return f"{len(recall.lessons)} lessons recalled"
+            return f"{count(len(recall.lessons), 'lesson')} recalled"
         case Evaluated(_, feedback):
             why = "" if feedback.passed else one_line(feedback.text, WIDTH)
             return f"{at}: {verdict(feedback)}{': ' if why else ''}{why}"
@@ -68,7 +72,7 @@ def happened(episode: Episode, event: Event, limits: Limits) -> str:
             learned = f"lesson: {one_line(reflection.text, WIDTH)}" if reflection else "the reflector sees no way on"
             return f"{at}: {learned}"
         case Resumed():
-            return f"going on after {len(episode.trials)} trials"
+            return f"going on after {count(len(episode.trials), 'trial')}"
         case Acted() | Stopped():
             return ""
 
@@ -77,12 +81,18 @@ def closing(episode: Episode, limits: Limits) -> list[str]:
     """How it ended, which attempt is printed, where it is recorded and how to go on if that makes sense."""
     stop = episode.stop
     reason = stop.reason if stop else "interrupted"
-    go_on = f"Go on with: mulligan runs resume {episode.run}"
+    go_on = f"Go on with: {_resume(episode)}"
     if reason == "interrupted":
         return [f"Interrupted. {go_on}"]
+    if reason == "over_budget":
+        go_on = f"With a higher limit (--max-tokens, --max-cost, --max-seconds), go on with: {_resume(episode)}"
     kept = go_on if reason in RESUMABLE else f"recorded: mulligan runs show {episode.run}"
     totals = f"{used(episode.usage)}, {episode.seconds:.1f} s"
     return [f"{_headline(episode, limits)} ({totals})", *remarks(episode), kept]
+
+
+def _resume(episode: Episode) -> str:
+    return f"mulligan runs resume {episode.run}"
 
 
 def _headline(episode: Episode, limits: Limits) -> str:

@@ -28,6 +28,7 @@ IDLE = 0.2
 """Seconds without a write after which the log is synced to the disk and folded into the file."""
 
 READERS = 2
+_ELSEWHERE = "name another folder in MULLIGAN_HOME"
 
 
 class Database:
@@ -62,7 +63,8 @@ class Database:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StoreError(
-                f"The store's folder {self.path.parent} cannot be made: {error.strerror or error}."
+                f"The store's folder {self.path.parent} cannot be made: {error.strerror or error}. "
+                "Name another in MULLIGAN_HOME."
             ) from error
         db = sqlite3.connect(self.path, timeout=self._busy_seconds, isolation_level=None)
         try:
@@ -78,8 +80,8 @@ def explained(error: sqlite3.Error | UnicodeError, path: Path) -> StoreError:
     """What SQLite's error means for the person whose file this is."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     said = {
-        sqlite3.SQLITE_NOTADB: f"{path} is not a Mulligan database (nor any of SQLite's). Name another file.",
-        sqlite3.SQLITE_CORRUPT: f"{path} is damaged: {error}. Restore it from a copy, or name another file.",
+        sqlite3.SQLITE_NOTADB: f"{path} is not a Mulligan database (nor any of SQLite's). Move it, or {_ELSEWHERE}.",
+        sqlite3.SQLITE_CORRUPT: f"{path} is damaged: {error}. Restore it from a copy, or {_ELSEWHERE}.",
         sqlite3.SQLITE_READONLY: f"{path} cannot be written: it, its folder or its disk is read-only.",
         sqlite3.SQLITE_CANTOPEN: f"{path} cannot be opened: see that it is a file, and that you may read its folder.",
         sqlite3.SQLITE_FULL: f"{path} cannot grow: the disk is full. Free some space; what was recorded is safe.",
