@@ -135,6 +135,7 @@ async def test_what_cannot_work_is_refused_with_a_way_out(tmp_path: Path, monkey
     for folder, mode, says in refused:
         with pytest.raises(InvalidInput, match=says):
             await GitWorkspace(folder=str(folder), mode=mode, data=data).open(EPISODE)
+        assert EPISODE.id not in os.listdir(data), f"refused, and left behind: {says}"
     with pytest.raises(InvalidInput, match="worktree, copy or in_place"):
         GitWorkspace(folder=str(dirty), mode="elsewhere", data=data)  # pyright: ignore[reportArgumentType]
     with pytest.raises(InvalidInput, match="cannot"):

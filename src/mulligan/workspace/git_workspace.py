@@ -70,6 +70,8 @@ class GitWorkspace:
             try:
                 self._places[episode.id] = await in_thread(self._open, episode)
             except BaseException:
+                if episode.id in self._locks:
+                    _forget(self._of(episode))
                 await self.close(episode)
                 raise
         return self._places[episode.id]
@@ -142,9 +144,11 @@ class GitWorkspace:
                 "Commit or stash it first, or leave out in place: a worktree begins with your uncommitted work."
             )
         index = own / "snapshot.index"
-        tree = snapshot(user, git.folder, str(index), apart)
-        inner = inner_repositories(user, str(index), apart) if self.mode == "worktree" else []
-        index.unlink()
+        try:
+            tree = snapshot(user, git.folder, str(index), apart)
+            inner = inner_repositories(user, str(index), apart) if self.mode == "worktree" else []
+        finally:
+            index.unlink(missing_ok=True)
         if inner:
             raise InvalidInput(
                 f"{user.top} holds submodules or repositories of their own ({', '.join(inner[:3])}), which a worktree "
@@ -217,6 +221,13 @@ def sweep(data: str | None = None) -> list[str]:
         except OSError:
             continue
     return gone
+
+
+def _forget(own: Path) -> None:
+    """An episode that was refused leaves no folder behind, unless there is more in it than our lock."""
+    if [path.name for path in own.iterdir()] == ["lock"]:
+        (own / "lock").unlink()
+        own.rmdir()
 
 
 def _close(own: Path, place: GitPlace) -> None:
