@@ -149,7 +149,10 @@ async def test_a_folder_is_refused(tmp_path: Path) -> None:
 
 async def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    await refused(tmp_path / "file" / "m.db", r"The store's folder .*/file cannot be made: File exists\. Name another in MULLIGAN_HOME")
+    await refused(
+        tmp_path / "file" / "m.db",
+        r"The store's folder .*/file cannot be made: File exists\. Name another in MULLIGAN_HOME",
+    )
 
 
 async def test_a_damaged_file_is_said(tmp_path: Path) -> None:
