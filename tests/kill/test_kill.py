@@ -21,10 +21,10 @@ import pytest
 
 import mulligan
 from mulligan.core.codec import to_json
-from mulligan.core.episode import Stop, due
+from mulligan.core.episode import due
 from mulligan.core.errors import LeaseLost
 from mulligan.core.limits import Limits
-from mulligan.core.records import Episode
+from mulligan.core.records import Episode, Stop
 from mulligan.store.sqlite import SqliteStore
 
 HERE = Path(__file__).parent
