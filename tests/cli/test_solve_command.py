@@ -157,6 +157,16 @@ def test_restarts_say_which(mulligan: Run) -> None:
     assert [line.split()[0][-2:] for line in mulligan("runs", "list").out.splitlines()[1:]] == [".2", ".1"]
 
 
+def test_a_restart_that_an_error_stopped_leaves_the_run_unfinished(mulligan: Run) -> None:
+    arguments = (*NEVER, "--model", "scripted:unclear.txt", "--strategy", "none", "--trials", "1", "--restarts", "3")
+    ended = mulligan(*arguments, "--quiet")
+    assert ended.status == 3
+    assert "The run is not finished (restart 3 of 3): act of trial 1: scripted:unclear.txt has 2 answers" in ended.err
+    assert re.search(r"Go on with: mulligan runs resume \w{8}$", ended.err.strip())
+    ended = mulligan(*arguments, "--json")
+    assert (ended.status, json.loads(ended.out.splitlines()[-1])["exit_status"]) == (3, 3)
+
+
 def test_settings_reach_their_roles(mulligan: Run, second: tuple[str, ...]) -> None:
     options = ("--window", "1", "--temperatures", "0.5,1", "--set", "actor.max_tokens=7", "--set", "reflector.window=2")
     assert mulligan(*second, *options, "-q").status == 0

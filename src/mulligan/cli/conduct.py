@@ -9,7 +9,8 @@ from typing import Any, TypedDict, TypeVar
 
 from mulligan.app.places import Notice
 from mulligan.app.runner import OnStart
-from mulligan.cli.errors import UNFINISHED, exit_status, report
+from mulligan.cli import words
+from mulligan.cli.errors import UNFINISHED, exit_status, report, run_status
 from mulligan.cli.progress import choose, first
 from mulligan.cli.terminal import say
 from mulligan.core.episode import Event
@@ -93,7 +94,12 @@ class _Watch:
 
     def ended(self, episode: Episode) -> int:
         self._progress.ended(episode, self._limits)
-        return exit_status(episode)
+        last = self._episode or episode
+        status = run_status(episode, last)
+        if status != exit_status(episode):
+            for line in words.broken_off(last):
+                say(line)
+        return status
 
     def cut_off(self) -> int:
         if self._episode:

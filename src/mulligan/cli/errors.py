@@ -23,6 +23,11 @@ def exit_status(end: Episode | BaseException) -> int:
     return NOT_SOLVED if end.judged else NOT_JUDGED
 
 
+def run_status(best: Episode, last: Episode) -> int:
+    """Of a run that gave out `best` and ended with `last`: a restart that was cut off leaves it unfinished."""
+    return UNFINISHED if not best.solved and exit_status(last) == UNFINISHED else exit_status(best)
+
+
 def report(error: Exception, run: str = "") -> int:
     """Says what went wrong, on stderr, and where the record of the run is; the exit status.
 

@@ -8,7 +8,7 @@ import sys
 from typing import Protocol
 
 from mulligan.cli import words
-from mulligan.cli.errors import NOT_SOLVED, exit_status
+from mulligan.cli.errors import NOT_SOLVED, exit_status, run_status
 from mulligan.cli.terminal import emit, say
 from mulligan.core.codec import to_json
 from mulligan.core.episode import Event
@@ -79,10 +79,14 @@ class Lines:
 class JsonLines:
     """One JSON object a line on stdout: "started", each event as it is recorded, and last "result" or "error"."""
 
+    def __init__(self) -> None:
+        self._last: Episode | None = None
+
     def began(self, episode: Episode, limits: Limits) -> None:
         self._put("started", episode, {"limits": to_json(limits), "models": dict(episode.head.models)})
 
     def saw(self, episode: Episode, event: Event) -> None:
+        self._last = episode
         told = to_json(event)
         self._put(told.pop("event"), episode, {**told, "used": to_json(episode.usage)})
 
@@ -90,7 +94,8 @@ class JsonLines:
 
     def ended(self, episode: Episode, limits: Limits) -> None:
         _say_trouble(episode, limits)
-        self._put("result", episode, outcome(episode))
+        status = run_status(episode, self._last or episode)
+        self._put("result", episode, {**outcome(episode), "exit_status": status})
 
     def failed(self, error: Exception) -> None:
         emit(json.dumps({"event": "error", "message": str(error), "exit_status": exit_status(error)}))

@@ -91,6 +91,13 @@ def closing(episode: Episode, limits: Limits) -> list[str]:
     return [f"{_headline(episode, limits)} ({totals})", *remarks(episode), kept]
 
 
+def broken_off(last: Episode) -> list[str]:
+    """That the run ended with a restart that was cut off, where an earlier one's attempt is the best."""
+    stop = last.stop
+    why = one_line(stop.detail or stop.reason, 400) if stop else "interrupted"
+    return [f"The run is not finished{_restart(last)}: {why}", f"Go on with: {_resume(last)}"]
+
+
 def _resume(episode: Episode) -> str:
     return f"mulligan runs resume {episode.run}"
 
