@@ -269,7 +269,9 @@ def _with_settings(recipe: Recipe, settings: Mapping[str, Mapping[str, Any]]) ->
     for role, values in settings.items():
         if role == "workspace":
             if recipe.workspace is None:
-                raise InvalidInput("Settings for a workspace were given, and no workspace: name its folder.")
+                raise InvalidInput(
+                    "Settings for a workspace were given, and no workspace: name its folder (--workspace DIR)."
+                )
             recipe = replace(recipe, workspace={**recipe.workspace, **values})
             continue
         if role not in roles:

@@ -36,7 +36,9 @@ class ExactMatch:
     ) -> None:
         given = [answer] if answers is None else [answers] if isinstance(answers, str) else list(answers)
         if (answer is not None and answers is not None) or given in ([None], []):
-            raise InvalidInput("exact_match takes an answer, or a list of answers of which any will do.")
+            raise InvalidInput(
+                "exact_match takes an answer (exact_match:ANSWER), or a list of answers of which any will do."
+            )
         for one in given:
             if not isinstance(one, str) or not normalise(one):
                 raise InvalidInput(

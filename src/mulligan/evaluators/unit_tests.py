@@ -51,6 +51,8 @@ class UnitTests:
     ) -> None:
         if seconds <= 0:
             raise InvalidInput(f"seconds must be above 0, not {seconds}.")
+        if tests.endswith(".py") and "\n" not in tests:
+            raise InvalidInput(f"unit_tests takes the text of a tests file, not its name: write --tests {tests}.")
         self._plan = read(tests, name)
         self._sandbox = sandbox
         self._seconds = seconds
