@@ -79,7 +79,8 @@ def episode(reason: StopReason | None, passed: bool | None = False, *, judge: st
         (InvalidInput("x"), 2),
         (UnknownName("x", "y", []), 2),
         (NotFound("x"), 2),
-        *((error, 3) for error in (StoreError(), LeaseLost(), JournalDiverged(["x"]), ModelError(), KeyError())),
+        (JournalDiverged(["x"]), 2),
+        *((error, 3) for error in (StoreError(), LeaseLost(), ModelError(), KeyError())),
     ],
 )
 def test_each_end_has_its_status(end: Episode | Exception, status: int) -> None:

@@ -60,7 +60,7 @@ def test_a_changed_script_is_named_and_can_be_forked(mulligan: Run, here: Path) 
     run = ended.err.split()[-1]
     (here / "unclear.txt").write_text("right")
     ended = mulligan("runs", "resume", run)
-    assert ended.status == 3
+    assert ended.status == 2
     assert "model actor" in ended.err
     assert "--fork" in ended.err
     ended = mulligan("runs", "resume", run, "--fork")

@@ -86,8 +86,7 @@ class _Watch:
         self._progress.saw(episode, event)
 
     def told(self, sentence: str) -> None:
-        if not self._quiet:
-            say(sentence)
+        self._progress.told(sentence)
 
     def interrupting(self) -> None:
         self._progress.interrupting()

@@ -6,7 +6,7 @@ import os
 
 from mulligan.cli.terminal import clean, say
 from mulligan.core.episode import RESUMABLE
-from mulligan.core.errors import InvalidInput, MulliganError, NotFound
+from mulligan.core.errors import InvalidInput, JournalDiverged, MulliganError, NotFound
 from mulligan.core.records import Episode
 
 SOLVED, NOT_SOLVED, BAD_INPUT, UNFINISHED, NOT_JUDGED = range(5)
@@ -15,7 +15,7 @@ SOLVED, NOT_SOLVED, BAD_INPUT, UNFINISHED, NOT_JUDGED = range(5)
 def exit_status(end: Episode | BaseException) -> int:
     """0 solved; 1 not solved; 2 bad input; 3 interrupted, over budget or stopped by an error; 4 never judged."""
     if isinstance(end, BaseException):
-        return BAD_INPUT if isinstance(end, (InvalidInput, NotFound)) else UNFINISHED
+        return BAD_INPUT if isinstance(end, (InvalidInput, JournalDiverged, NotFound)) else UNFINISHED
     if end.solved:
         return SOLVED
     if end.stop is None or end.stop.reason in RESUMABLE:

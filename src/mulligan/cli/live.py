@@ -41,6 +41,10 @@ class Live(Lines):
         self._show(episode)
         self._block.refresh()
 
+    def told(self, sentence: str) -> None:
+        self._block.stop()
+        super().told(sentence)
+
     def interrupting(self) -> None:
         self._block.stop()
         super().interrupting()

@@ -21,6 +21,10 @@ class Progress(Protocol):
 
     def began(self, episode: Episode, limits: Limits) -> None: ...
     def saw(self, episode: Episode, event: Event) -> None: ...
+    def told(self, sentence: str) -> None:
+        """What happened around the episode, such as where its result is handed over."""
+        ...
+
     def interrupting(self) -> None:
         """The work was asked to stop, which may take a moment."""
         ...
@@ -39,6 +43,7 @@ class Quiet:
 
     def began(self, episode: Episode, limits: Limits) -> None: ...
     def saw(self, episode: Episode, event: Event) -> None: ...
+    def told(self, sentence: str) -> None: ...
     def interrupting(self) -> None: ...
 
     def ended(self, episode: Episode, limits: Limits) -> None:
@@ -65,6 +70,9 @@ class Lines:
         if doing := words.doing(episode, self._limits):
             say(f"{doing} ({words.used(episode.usage)} so far)" if episode.usage.calls else doing)
 
+    def told(self, sentence: str) -> None:
+        say(sentence)
+
     def interrupting(self) -> None:
         say("Interrupting; once more ends it at once.")
 
@@ -77,7 +85,8 @@ class Lines:
 
 
 class JsonLines:
-    """One JSON object a line on stdout: "started", each event as it is recorded, and last "result" or "error"."""
+    """One JSON object a line on stdout: "started", each event as it is recorded, a "notice" where a
+    result is handed over, and last "result" or "error"."""
 
     def __init__(self) -> None:
         self._last: Episode | None = None
@@ -89,6 +98,9 @@ class JsonLines:
         self._last = episode
         told = to_json(event)
         self._put(told.pop("event"), episode, {**told, "used": to_json(episode.usage)})
+
+    def told(self, sentence: str) -> None:
+        emit(json.dumps({"event": "notice", "text": sentence}))
 
     def interrupting(self) -> None: ...
 

@@ -114,6 +114,8 @@ def access(name: str, model: str, settings: CallSettings) -> Access:
     if settings.base_url and not provider.url:
         raise InvalidInput(f"{name} takes no base URL: write openai:{model} to ask a server that speaks its format.")
     told = settings.base_url or _first(provider.url)[1]
+    if told and not told.startswith(("http://", "https://")):
+        raise InvalidInput(f"The address of the server of {name}, {bare(told)!r}, must begin with http:// or https://.")
     if told and urlsplit(told).hostname == "api.openai.com":
         told = None  # its own server needs no telling, and speaks more than the format that others copy
     variable, key = _first((settings.key,) if settings.key else provider.keys)
