@@ -116,3 +116,23 @@ def test_bad_checks_are_refused() -> None:
     ]:
         with pytest.raises(InvalidInput, match=says):
             Command(check, sandbox=LocalSandbox(level="none"), expects=expects)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize(
+    ("path", "noted"),
+    [
+        ("tests/data.json", True),
+        ("pkg/test_calc.py", True),
+        ("conftest.py", True),
+        ("src/button.test.tsx", True),
+        ("pkg/calc_test.go", True),
+        ("src/latest.py", False),
+        ("contest/entry.py", False),
+        ("testament.txt", False),
+    ],
+)
+async def test_an_attempt_that_changed_tests_is_noted(tmp_path: Path, path: str, noted: bool) -> None:
+    check = Command(f"{PYTHON} -c pass", sandbox=LocalSandbox())
+    feedback = await judged(check, f"diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n", tmp_path)
+    assert feedback.passed is True
+    assert feedback.notes == ((f"the attempt changed what looks like tests: {path}",) if noted else ())

@@ -10,6 +10,7 @@ import re
 import shlex
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -25,6 +26,8 @@ CACHES = (
 """Where the usual build tools and test runners keep what they have fetched and compiled."""
 
 _ATTEMPT = "{attempt}"
+_CHANGED = re.compile(r"^diff --git a/.+ b/(.+)$", re.MULTILINE)
+_TESTS = re.compile(r"(^|/)(tests?|specs?|__tests__)/|(^|/)(test_|conftest)[^/]*$|[._-](test|spec)s?\.[^/.]+$")
 _COUNT = re.compile(r"(\d+) (passed|failed|errors?)\b")
 _SUMMARY = re.compile(r"^=* ?((?:\d+ [a-z]+(?:, )?)+) in [\d.]+s.*$", re.MULTILINE)
 _REFUSED = re.compile(r"permission denied|\bEACCES\b", re.IGNORECASE)
@@ -87,7 +90,7 @@ class Command:
         if missing:
             return self._feedback(None, f"The attempt could not be judged: {missing}.")
         ran = await self._run(self._folder_job(folder, {}))
-        return self._judged(ran, attempt)
+        return replace(self._judged(ran, attempt), notes=_tests_changed(attempt.output))
 
     async def try_out(self, folder: str, env: Mapping[str, str]) -> Feedback:
         """The check before any attempt. `passed` None: it cannot serve as a judge here, with the reason and its output.
@@ -158,6 +161,12 @@ class Command:
 
     def _feedback(self, passed: bool | None, text: str, score: float | None = None) -> Feedback:
         return Feedback(passed, text.rstrip(), score, "command")
+
+
+def _tests_changed(diff: str) -> tuple[str, ...]:
+    """A note that names the files of an attempt that look like tests, which an agent may have bent to pass."""
+    changed = dict.fromkeys(path for path in _CHANGED.findall(diff) if _TESTS.search(path))
+    return (f"the attempt changed what looks like tests: {', '.join(changed)}",) if changed else ()
 
 
 def _found(command: str) -> str:
