@@ -205,6 +205,23 @@ async def test_an_observer_that_breaks_stops_nothing(store: SqliteStore) -> None
     assert episode.solved
 
 
+async def test_a_model_file_is_found_again_from_another_folder(
+    tmp_path: Path, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "answers.txt").write_text(RIGHT)
+    monkeypatch.chdir(tmp_path)
+    episode = await mulligan.solve(
+        "Write double(x).", model="scripted:answers.txt", evaluator=Doubles(), limits={"tokens": 1}, store=store
+    )
+    assert episode.stop
+    assert episode.stop.reason == "over_budget"
+    assert episode.head.models["actor"].startswith("scripted:answers.txt@")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    after = await mulligan.resume(episode.run, evaluator=Doubles(), limits={"tokens": None}, store=store)
+    assert after.solved
+
+
 def test_the_store_lies_beside_mulligan_toml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from mulligan.app.config import load
 

@@ -85,7 +85,7 @@ async def solve(
         restarts=restarts,
         seed=seed,
     )
-    parts = (_with_settings(recipe, settings or {}), models, own, bank, observers, on_start, notice)
+    parts = (_with_settings(_located(recipe), settings or {}), models, own, bank, observers, on_start, notice)
     return await _with_store(store, config, lambda at: _runner(at, *parts).run(given.task))
 
 
@@ -252,6 +252,22 @@ def _changed(limits: Limits, given: Limits | Mapping[str, float | None] | None) 
         if name not in Limits.__dataclass_fields__:
             raise UnknownName("limit", name, Limits.__dataclass_fields__)
     return replace(limits, **given) if given else limits  # pyright: ignore[reportArgumentType]
+
+
+def _located(recipe: Recipe) -> Recipe:
+    """The recipe with model files by their whole path, so that a resume finds them from any folder."""
+
+    def whole(name: str | None) -> str | None:
+        kind, _, file = (name or "").partition(":")
+        is_file = kind in ("scripted", "replay") or (kind == "local" and file.endswith(".gguf"))
+        return f"{kind}:{_absolute(file)}" if is_file and file else name
+
+    return replace(
+        recipe,
+        model=whole(recipe.model),
+        reflect_model=whole(recipe.reflect_model),
+        judge_model=whole(recipe.judge_model),
+    )
 
 
 def _absolute(folder: str | os.PathLike[str] | None) -> str | None:
