@@ -213,14 +213,16 @@ async def test_two_resumes_at_once(zygote: Zygote, tmp_path: Path, monkeypatch: 
     pid = zygote.start(store, freeze=True)
     at = SqliteStore(store)
     (episode,) = await at.list()
+    assert f":{pid}:" in str(await at.holder(episode.id))
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     monkeypatch.setenv("KILL_LOG", str(store.with_suffix(".log")))
     third: Any = NeverAsked()
     with pytest.raises(LeaseLost, match=f"driven by .*:{pid}:"):
         await mulligan.resume(episode.run, store=at, evaluator=third, bank=third)
-    await at.close()
     os.kill(pid, signal.SIGCONT)
     assert zygote.end() == {"exit": 0, "said": "solved"}
+    assert await at.holder(episode.id) is None
+    await at.close()
     assert set(effects(store).values()) == {1}
 
 

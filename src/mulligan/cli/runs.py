@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -31,11 +31,15 @@ def list_runs(limit: int, as_json: bool) -> None:
     """The recorded runs, newest first."""
     from mulligan.cli import table
 
-    found = _with_store(lambda store: store.list(limit=limit))
+    async def look(store: Store) -> tuple[Sequence[Episode], set[str]]:
+        episodes = await store.list(limit=limit)
+        return episodes, await _running(store, episodes)
+
+    found, running = _with_store(look)
     if as_json:
-        emit(json.dumps([table.facts(episode) for episode in found], indent=2))
+        emit(json.dumps([table.facts(episode, episode.id in running) for episode in found], indent=2))
     elif found:
-        emit(table.rows(found))
+        emit(table.rows(found, running))
     else:
         say("No run is recorded here yet.")
 
@@ -47,10 +51,12 @@ def show(run: str, full: bool) -> None:
     """The episodes of RUN (the beginning of its id is enough), trial by trial."""
     from mulligan.cli.show import story
 
-    async def load(store: Store) -> list[Episode]:
-        return [await store.load(id) for id in await store.resolve(run)]
+    async def look(store: Store) -> tuple[list[Episode], set[str]]:
+        episodes = [await store.load(id) for id in await store.resolve(run)]
+        return episodes, await _running(store, episodes)
 
-    emit("\n\n".join(story(episode, full=full) for episode in _with_store(load)))
+    found, running = _with_store(look)
+    emit("\n\n".join(story(episode, episode.id in running, full=full) for episode in found))
 
 
 @runs.command()
@@ -120,3 +126,8 @@ def _with_store(work: Callable[[Store], Awaitable[T]]) -> T:
             await store.close()
 
     return asyncio.run(main())
+
+
+async def _running(store: Store, episodes: Sequence[Episode]) -> set[str]:
+    """The ids of those that a process drives now."""
+    return {e.id for e in episodes if e.stop is None and await store.holder(e.id)}

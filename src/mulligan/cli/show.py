@@ -14,13 +14,13 @@ TOKENS = 400
 """What is shown of one text, head and tail, unless all is asked for."""
 
 
-def story(episode: Episode, *, full: bool = False) -> str:
-    return "\n".join(_lines(episode, None if full else TOKENS))
+def story(episode: Episode, running: bool, *, full: bool = False) -> str:
+    return "\n".join(_lines(episode, running, None if full else TOKENS))
 
 
-def _lines(episode: Episode, tokens: int | None) -> Iterator[str]:
+def _lines(episode: Episode, running: bool, tokens: int | None) -> Iterator[str]:
     detail = f": {one_line(episode.stop.detail, 300)}" if episode.stop and episode.stop.detail else ""
-    yield f"Episode {episode.id}: {state(episode)}{detail}"
+    yield f"Episode {episode.id}: {state(episode, running)}{detail}"
     yield f"{len(episode.trials)} trials, {used(episode.usage)}, {episode.seconds:.1f} s"
     if models := dict.fromkeys(episode.head.models.values()):
         yield f"model: {one_line(', '.join(models), 300)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from mulligan.cli.terminal import one_line
 from mulligan.core.codec import to_json
@@ -17,12 +17,12 @@ WIDTHS = {"model": 24, "task": 60}
 """Characters at most, where the column holds foreign text."""
 
 
-def facts(episode: Episode) -> dict[str, Json]:
+def facts(episode: Episode, running: bool) -> dict[str, Json]:
     return {
         "run": episode.run,
         "episode": episode.id,
         "started": episode.started,
-        "state": state(episode),
+        "state": state(episode, running),
         "trials": len(episode.trials),
         "models": dict(episode.head.models),
         "task": episode.task.prompt,
@@ -32,30 +32,30 @@ def facts(episode: Episode) -> dict[str, Json]:
     }
 
 
-def state(episode: Episode) -> str:
-    """The stop reason; "paused: …" when it can be resumed, "unfinished" when it runs or was cut off."""
+def state(episode: Episode, running: bool) -> str:
+    """The stop reason; "paused: …" when it can be resumed, as can what is "cut off" (its process was killed)."""
     if episode.stop is None:
-        return "unfinished"
+        return "running" if running else "cut off"
     reason = episode.stop.reason
     return f"paused: {reason.replace('_', ' ')}" if reason in RESUMABLE else reason.replace("_", " ")
 
 
-def rows(episodes: Sequence[Episode]) -> str:
-    """Columns as wide as they need; on a terminal, lines are cut to its width."""
+def rows(episodes: Sequence[Episode], running: Container[str]) -> str:
+    """Columns as wide as they need; on a terminal, lines are cut to its width. `running`: ids that somebody drives."""
     several = {episode.run for episode in episodes if not episode.id.endswith(".1")}
-    cells = [COLUMNS, *(_cells(episode, episode.run in several) for episode in episodes)]
+    cells = [COLUMNS, *(_cells(e, e.run in several, e.id in running) for e in episodes)]
     widths = [max(len(row[n]) for row in cells) for n in range(len(COLUMNS))]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells)
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     return "\n".join(line[:width] for line in lines)
 
 
-def _cells(episode: Episode, one_of_several: bool) -> tuple[str, ...]:
+def _cells(episode: Episode, one_of_several: bool, running: bool) -> tuple[str, ...]:
     """A run of several restarts shows the episode's id, which the other commands take as well."""
     return (
         episode.id if one_of_several else episode.run,
         time.strftime("%Y-%m-%d %H:%M", time.localtime(episode.started)),
-        state(episode),
+        state(episode, running),
         str(len(episode.trials)),
         one_line(next(iter(episode.head.models.values()), "-"), WIDTHS["model"]),
         one_line(episode.task.prompt, WIDTHS["task"]),

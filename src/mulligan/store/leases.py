@@ -36,6 +36,12 @@ def acquire(db: sqlite3.Connection, episode: str, owner: str, seconds: float) ->
     return Lease(episode, owner, fence + 1)
 
 
+def holder(db: sqlite3.Connection, episode: str) -> str | None:
+    """Who drives the episode now; None when the lease has run out, was released, or its holder has died."""
+    _, holder, _, until = _found(db, episode)
+    return holder if holder and until > time.time() and not _died(holder) else None
+
+
 def held(db: sqlite3.Connection, lease: Lease) -> int:
     """The number of the episode's row; raises `LeaseLost` when this lease is no longer the newest.
 

@@ -108,6 +108,9 @@ class SqliteStore:
     async def acquire(self, episode: str, owner: str, seconds: float) -> Lease:
         return await self._db.write(lambda db: leases.acquire(db, episode, owner, seconds))
 
+    async def holder(self, episode: str) -> str | None:
+        return await self._db.read(lambda db: leases.holder(db, episode))
+
     async def renew(self, lease: Lease, seconds: float) -> None:
         await self._db.write(lambda db: leases.renew(db, lease, seconds))
 
