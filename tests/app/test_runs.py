@@ -205,6 +205,21 @@ async def test_an_observer_that_breaks_stops_nothing(store: SqliteStore) -> None
     assert episode.solved
 
 
+async def test_all_restarts_that_a_budget_stopped_are_gone_on_with(store: SqliteStore) -> None:
+    model = mulligan.ScriptedModel([RIGHT])
+    judge = Doubles()
+    paused = await mulligan.solve(
+        "Write double(x).", model=model, evaluator=judge, restarts=2, limits={"tokens": 1}, store=store
+    )
+    assert [e.stop and e.stop.reason for e in await store.list(run=paused.run)] == ["over_budget"] * 2
+    model = mulligan.ScriptedModel([WRONG, RIGHT])
+    more = {"tokens": None, "trials": 1}
+    after = await mulligan.resume(paused.run, model=model, evaluator=judge, limits=more, store=store)
+    assert after.id == f"{paused.run}.2"
+    assert after.solved
+    assert len(await store.list(run=paused.run)) == 2
+
+
 async def test_a_model_file_is_found_again_from_another_folder(
     tmp_path: Path, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from mulligan.app.compose import Composition, Drive, Parts, changed, compose
+from mulligan.app.compose import Drive, Parts, changed, compose
 from mulligan.app.places import Notice, Place, working_in
 from mulligan.app.recipe import Recipe
 from mulligan.core.episode import RESUMABLE, Event, Resumed, advance
@@ -48,14 +48,9 @@ class Runner:
 
         The best episode: a solved one, else the one whose best attempt scored highest, else the newest.
         """
-        self.check(task)
-        return await self._restarts(secrets.token_hex(4), task, [])
-
-    def check(self, task: Task) -> Composition:
-        """Builds all roles once, without journal, so that bad input is refused before anything is recorded."""
         if not task.prompt.strip():
             raise InvalidInput("The task is empty: say what is to be done.")
-        return compose(self.recipe, self.parts, Drive(seed=self.recipe.seed))
+        return await self._restarts(secrets.token_hex(4), task, [])
 
     async def _restarts(self, run: str, task: Task, done: list[Episode]) -> Episode:
         while len(done) < self.recipe.restarts and not any(_final(e) for e in done):
@@ -73,7 +68,7 @@ class Runner:
         return max(done, key=_worth)
 
     async def resume(self, run: Sequence[Episode], *, fork: bool = False) -> Episode:
-        """Goes on with the first episode of the run that is not over, then with the restarts that are left.
+        """Goes on with the episodes of the run that are not over (a fork: with the first), then with the restarts left.
 
         Raises `JournalDiverged` when what it rests on has changed (`fork` goes on under a new id from there),
         `LeaseLost` while another process drives it, `InvalidInput` when there is nothing left to do.
@@ -83,8 +78,10 @@ class Runner:
         left = self.recipe.restarts - len(run)
         if not paused and (left <= 0 or any(e.solved for e in over)):
             raise InvalidInput(f"Run {run[0].run} is over ({_ends(run)}): there is nothing to resume.")
-        if paused:
-            over.append(await self._go_on(paused[0], fork=fork))
+        for episode in paused[:1] if fork else paused:
+            over.append(await self._go_on(episode, fork=fork))
+            if _final(over[-1]):
+                break
         return await self._restarts(over[-1].run, run[0].task, over)
 
     async def _go_on(self, episode: Episode, *, fork: bool) -> Episode:
