@@ -68,6 +68,10 @@ class GaveUp(MulliganError):
     """A role sees no way on. The episode ends with the stop reason `gave_up`."""
 
 
+class ToolError(MulliganError):
+    """A tool could not do what was asked. The message goes back to the model that called it."""
+
+
 class SandboxError(MulliganError):
     """The sandbox could not run the job at all. A job that ran and failed is no error."""
 

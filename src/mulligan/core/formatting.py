@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from mulligan.core.records import Attempt, Feedback, Past, Step, Task
+from mulligan.core.records import Attempt, Feedback, Past, Step, Task, Trial
 from mulligan.core.truncate import truncate, truncate_text
 
 TOKENS = 1600
@@ -79,3 +79,37 @@ def past_text(past: Past, *, tokens: int = TOKENS, language: str = "") -> str:
     if bullets := reflections_text(reflection.text for reflection in past.reflections):
         parts.append(f"Lessons from your earlier attempts at this task, oldest first:\n{bullets}")
     return "\n\n".join(part for part in parts if part)
+
+
+def result_text(attempt: Attempt) -> str:
+    """The attempt's output; where there is none because it was halted, why."""
+    halted = attempt.outcome.halted if attempt.outcome else None
+    return f"(no result: {halted})" if halted and not attempt.output.strip() else attempt.output
+
+
+def retry_text(task: Task, past: Past) -> str:
+    """What an agent's actor is told: the task, and from the second trial on the previous attempt and the feedback.
+
+    Layout: seed 004. Lessons of a strategy that shows them stand below the evaluator's words; what the bank recalled
+    stands below the task. An empty feedback leaves the previous attempt where it is.
+    """
+    told = "\n\n".join(part for part in (task_text(task), past.recall.formatted_prompt if past.recall else "") if part)
+    if past.last is None and not past.reflections:
+        return told
+    said = past.last.feedback.text.strip() if past.last and past.last.feedback else ""
+    lessons = reflections_text(reflection.text for reflection in past.reflections)
+    feedback = "\n\n".join(part for part in (said, lessons) if part)
+    parts = [
+        f"Original task: {told}",
+        f"Previous attempt:\n{result_text(past.last.attempt)}" if past.last else "",
+        f"Feedback:\n{feedback}",
+        "Please improve your answer based on this feedback.",
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def review_text(task: Task, trial: Trial) -> str:
+    """What an agent's reflector is told (layout: seed 004); the verdict too, where somebody else has judged."""
+    told = f"Task: {task_text(task)}\n\nResult:\n{result_text(trial.attempt)}"
+    said = trial.feedback.text.strip() if trial.feedback else ""
+    return f"{told}\n\nFeedback:\n{said}" if said else told

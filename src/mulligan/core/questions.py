@@ -17,18 +17,51 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 @dataclass(frozen=True)
+class Tool:
+    """What a model may call. `parameters` is the JSON schema of an object; `repeatable`: calling it twice does no harm.
+
+    `changes`: it may change the files of the workspace.
+    """
+
+    name: str
+    description: str
+    parameters: Json
+    repeatable: bool = False
+    changes: bool = False
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """`arguments` is the object that the model gave, or the text of it where that is no JSON object.
+
+    It has no id: the answers of tools follow the calls in their order, so that nothing in a record is made up anew.
+    """
+
+    name: str
+    arguments: Json
+
+
+@dataclass(frozen=True)
 class Message:
-    role: Literal["system", "user", "assistant"]
+    """`calls` only in an assistant's message; behind it comes a message of the role "tool" for each, in their order."""
+
+    role: Literal["system", "user", "assistant", "tool"]
     text: str
     images: tuple[Image, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
 
 
 @dataclass(frozen=True)
 class Question:
-    """Messages, and the JSON schema of the answer; without a schema the answer is free text."""
+    """Messages, and the JSON schema of the answer; without a schema the answer is free text.
+
+    With tools (and no schema), the answer may hold calls of them. A model that cannot call tools is told of them and
+    answers with JSON that stands for a call: the same `Answer` comes back.
+    """
 
     messages: tuple[Message, ...]
     schema: Json = None
+    tools: tuple[Tool, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -43,11 +76,15 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Answer:
-    """`content` is text, or with a schema the parsed JSON (not yet validated: `take` does that)."""
+    """`content` is text, or with a schema the parsed JSON (not yet validated: `take` does that).
+
+    `calls` are the tools that the model wants called, in order; the text is then what it said besides.
+    """
 
     content: Json
     model: str
     usage: Usage = Usage()
+    calls: tuple[ToolCall, ...] = ()
 
 
 @runtime_checkable

@@ -1,0 +1,1 @@
+"""Agents as files: AGENT.md, step files and skills, read and checked."""

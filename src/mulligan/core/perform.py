@@ -1,0 +1,302 @@
+"""One step of an agent: a single answer (oneshot), or thinking and calling tools until `finish` (react).
+
+The steps of ReAct (Yao et al. 2023) with tools called for real. It is no second loop: an actor, an evaluator or a
+reflector performs a step inside its one move. It knows nothing of files, providers or of what the tools do.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, Literal, cast
+
+from mulligan.core.errors import BadAnswer, InvalidInput, ToolError, UnknownName
+from mulligan.core.loops import LoopDetector
+from mulligan.core.protocols import Journal, Model, Toolbox, ToolResult
+from mulligan.core.questions import Message, Question, Sampling, Tool, ToolCall
+from mulligan.core.records import Json, Step
+
+RESULT = 12_000
+"""Characters of a tool's answer that the model is shown (the original cuts at as many bytes)."""
+
+
+@dataclass(frozen=True)
+class Skill:
+    """What an agent can read up on: the description is always shown, the body when it is asked for.
+
+    Reading it unlocks its `tools`, and lets the skills that it `uses` be read.
+    """
+
+    name: str
+    description: str
+    body: str
+    tools: tuple[str, ...] = ()
+    uses: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class StepFile:
+    """A step as its file says it: the system prompt and how it is performed.
+
+    max_iter: model calls at most in a react step. uses: the skills that are offered; `skills` holds all that can be
+    read, by name.
+    """
+
+    instructions: str
+    pattern: Literal["react", "oneshot"] = "oneshot"
+    temperature: float | None = None
+    max_tokens: int | None = None
+    max_iter: int = 10
+    uses: tuple[str, ...] = ()
+    skills: Mapping[str, Skill] = field(default_factory=dict[str, Skill])
+
+    @classmethod
+    def parse(cls, table: Mapping[str, Any]) -> StepFile:
+        """From a recorded setting. Raises `InvalidInput` for a key that there is not, or a value that cannot be."""
+        known = [f.name for f in fields(cls)]
+        for key in table:
+            if key not in known:
+                raise UnknownName("key of a step", key, known)
+        if not isinstance(table.get("instructions"), str) or table.get("pattern", "oneshot") not in (
+            "react",
+            "oneshot",
+        ):
+            raise InvalidInput("A step needs instructions, and the pattern react or oneshot.")
+        values = _tuples(table)
+        values["skills"] = {name: Skill(**_tuples(skill)) for name, skill in table.get("skills", {}).items()}
+        return cls(**values)
+
+    def to_json(self) -> Json:
+        """As it stands in a recipe; `parse` reads it."""
+        return json.loads(json.dumps(asdict(self)))
+
+
+@dataclass(frozen=True)
+class Performed:
+    """What a step came to. `key` is that of `finish`, None where it ended with plain text.
+
+    `halted` says why it ended without an end of its own; `text` is then the last thing that was said.
+    """
+
+    text: str
+    key: str | None = None
+    steps: tuple[Step, ...] = ()
+    halted: str | None = None
+
+
+FINISH = Tool(
+    "finish",
+    "Hand in the result and end this step.",
+    {
+        "type": "object",
+        "properties": {
+            "key": {
+                "type": "string",
+                "description": 'How it ended: "done", or another word that the instructions name.',
+            },
+            "value": {"type": "string", "description": "The result itself, complete."},
+        },
+        "required": ["key", "value"],
+        "additionalProperties": False,
+    },
+)
+
+
+def question_of(step: StepFile, text: str) -> Question:
+    """What a oneshot step asks."""
+    return Question((Message("system", step.instructions.strip()), Message("user", text)))
+
+
+async def perform(step: StepFile, text: str, model: Model, journal: Journal, toolbox: Toolbox, seed: int) -> Performed:
+    """Perform the step on this text. Tool calls are journal steps `tool.<name>`.
+
+    What a tool or the model did wrong goes back to the model. Raises what the model and the journal raise.
+    """
+    sampling = Sampling(step.temperature, step.max_tokens, seed)
+    if step.pattern == "oneshot":
+        answer = await model.ask(question_of(step, text), sampling)
+        return Performed(str(answer.content).strip())
+    return await _React(step, text, model, journal, toolbox, sampling).run()
+
+
+class _React:
+    """One react step under way."""
+
+    def __init__(
+        self, step: StepFile, text: str, model: Model, journal: Journal, toolbox: Toolbox, sampling: Sampling
+    ) -> None:
+        self._step, self._model, self._journal, self._toolbox = step, model, journal, toolbox
+        self._sampling = sampling
+        self._messages = [Message("system", _system(step)), Message("user", text)]
+        self._tools: dict[str, tuple[str, Tool]] = {}  # by the tool's name: what offers it
+        self._readable = list(step.uses)
+        self._steps: list[Step] = []
+        self._circles = LoopDetector()
+        self._warned = False
+
+    async def run(self) -> Performed:
+        said = ""
+        for _ in range(self._step.max_iter):
+            try:
+                answer = await self._model.ask(Question(tuple(self._messages), tools=self._offered()), self._sampling)
+            except BadAnswer as error:
+                self._nudge(f"[error: {error} Call a tool, or finish.]")
+                continue
+            text = str(answer.content or "").strip()
+            said = text or said
+            if not answer.calls and text:
+                return Performed(text, None, tuple(self._steps))
+            if not answer.calls:
+                self._nudge("[error: nothing came. Call a tool, or finish with the result.]")
+                continue
+            self._messages.append(Message("assistant", text, calls=answer.calls))
+            for number, call in enumerate(answer.calls):
+                thought = "" if number else text
+                if ended := self._finished(call, thought):
+                    return ended
+                result = await self._answered(call)
+                self._messages.append(Message("tool", result))
+                self._steps.append(Step(thought, shown(call), result))
+            if why := self._circling(answer.calls):
+                return Performed(said, None, tuple(self._steps), why)
+        why = f"the step limit of {self._step.max_iter} was reached without a call of finish"
+        return Performed(said, None, tuple(self._steps), why)
+
+    def _nudge(self, text: str) -> None:
+        self._messages.append(Message("user", text))
+        self._steps.append(Step(observation=text))
+
+    def _offered(self) -> tuple[Tool, ...]:
+        reading = (_read_skill(self._readable),) if self._readable else ()
+        return (FINISH, *reading, *(tool for _, tool in self._tools.values()))
+
+    def _finished(self, call: ToolCall, thought: str) -> Performed | None:
+        """The end, if this call is a finish that says all that it has to."""
+        arguments = _object(call)
+        if call.name != FINISH.name or arguments is None or "key" not in arguments or "value" not in arguments:
+            return None
+        key, value = (
+            v if isinstance(v, str) else json.dumps(v, ensure_ascii=False)
+            for v in (arguments["key"], arguments["value"])
+        )
+        return Performed(value.strip(), key.strip(), (*self._steps, Step(thought, f"finish(key={key.strip()!r})")))
+
+    async def _answered(self, call: ToolCall) -> str:
+        """What the model is told of this call, cut to a length."""
+        arguments = _object(call)
+        if arguments is None:
+            return _error(f"the arguments of {call.name} must be a JSON object")
+        if call.name == FINISH.name:
+            return _error("finish needs key and value, both texts")
+        if call.name == "read_skill":
+            return await self._read(str(arguments.get("name", "")))
+        if call.name not in self._tools:
+            names = ", ".join(tool.name for tool in self._offered())
+            return _error(f"there is no tool {call.name!r} here; there are {names}")
+        source, tool = self._tools[call.name]
+
+        async def do() -> Json:
+            return asdict(await self._toolbox.call(source, call.name, arguments))
+
+        request = {"tool": source, "arguments": arguments}
+        row = await self._journal.step(f"tool.{call.name}", request, do, repeatable=tool.repeatable)
+        result = ToolResult(**row)
+        self._toolbox.saw(result)
+        return _cut(_error(result.text) if result.failed else result.text)
+
+    async def _read(self, name: str) -> str:
+        if name not in self._readable:
+            return _error(f"there is no skill {name!r} here; there are {', '.join(self._readable) or 'none'}")
+        skill = self._step.skills[name]
+
+        async def do() -> Json:
+            offers: dict[str, Json] = {}
+            try:
+                for source in skill.tools:
+                    offers[source] = [asdict(tool) for tool in await self._toolbox.offer(source)]
+            except ToolError as error:
+                return {"failed": str(error), "offers": {}}
+            return {"failed": "", "offers": offers}
+
+        row = await self._journal.step("tool.read_skill", {"name": name, "tools": list(skill.tools)}, do)
+        if row["failed"]:
+            return _error(row["failed"])
+        unlocked: list[str] = []
+        for source, tools in cast(dict[str, list[dict[str, Any]]], row["offers"]).items():
+            for made in tools:
+                self._tools.setdefault(made["name"], (source, Tool(**made)))
+                unlocked.append(made["name"])
+        further = [other for other in skill.uses if other not in self._readable]
+        self._readable += further
+        parts = [skill.body.strip()]
+        if unlocked:
+            parts.append(f"Tools that you can call now: {', '.join(unlocked)}")
+        if further:
+            parts.append(f"Skills that you can read now:\n{_listed(further, self._step.skills)}")
+        return "\n\n".join(parts)
+
+    def _circling(self, calls: Sequence[ToolCall]) -> str | None:
+        """Told to the model the first time that it goes in circles; why to stop, when it goes on like that."""
+        why = None
+        for call in calls:
+            why = self._circles.add(shown(call)) or why
+        if why is None:
+            return None
+        if self._warned:
+            return f"it went in circles: {why}"
+        self._warned = True
+        self._circles.reset()
+        last = self._messages[-1]
+        told = f"{last.text}\n\n[note: {why} Do something else, or finish.]"
+        self._messages[-1] = replace(last, text=told)
+        self._steps[-1] = replace(self._steps[-1], observation=told)
+        return None
+
+
+def shown(call: ToolCall) -> str:
+    """A call as it stands in a trajectory."""
+    given = _object(call)
+    if given is None:
+        return f"{call.name}({call.arguments})"
+    return f"{call.name}({', '.join(f'{k}={json.dumps(v, ensure_ascii=False)}' for k, v in given.items())})"
+
+
+def _system(step: StepFile) -> str:
+    text = step.instructions.strip()
+    if not step.uses:
+        return text
+    skills = _listed(step.uses, step.skills)
+    return f"{text}\n\nAvailable skills. Read one with read_skill(name) before you need what it says:\n{skills}"
+
+
+def _listed(names: Sequence[str], skills: Mapping[str, Skill]) -> str:
+    return "\n".join(f"- {name}: {skills[name].description}" for name in names)
+
+
+def _read_skill(names: Sequence[str]) -> Tool:
+    schema = {
+        "type": "object",
+        "properties": {"name": {"type": "string", "enum": list(names)}},
+        "required": ["name"],
+        "additionalProperties": False,
+    }
+    return Tool("read_skill", "Read a skill. What it says may unlock further tools.", schema, repeatable=True)
+
+
+def _object(call: ToolCall) -> dict[str, Json] | None:
+    arguments: object = call.arguments
+    return cast(dict[str, Json], arguments) if isinstance(arguments, dict) else None
+
+
+def _error(text: str) -> str:
+    return f"[error: {text.strip().rstrip('.')}]"
+
+
+def _cut(text: str) -> str:
+    """At most `RESULT` characters, and what was left out."""
+    return text if len(text) <= RESULT else f"{text[:RESULT]}\n[cut: {len(text) - RESULT:,} more characters]"
+
+
+def _tuples(table: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: tuple(cast(list[Any], value)) if isinstance(value, list) else value for key, value in table.items()}

@@ -1,0 +1,1 @@
+"""Tools that a skill may unlock: one file, one tool."""
