@@ -13,9 +13,10 @@ from typing import Any, Literal, cast
 
 from mulligan.core.errors import BadAnswer, InvalidInput, ToolError, UnknownName
 from mulligan.core.loops import LoopDetector
-from mulligan.core.protocols import Journal, Model, Toolbox, ToolResult
+from mulligan.core.protocols import Journal, Model
 from mulligan.core.questions import Message, Question, Sampling, Tool, ToolCall
 from mulligan.core.records import Json, Step
+from mulligan.core.tools import Toolbox, ToolResult
 
 RESULT = 12_000
 """Characters of a tool's answer that the model is shown (the original cuts at as many bytes)."""
