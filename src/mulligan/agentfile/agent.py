@@ -1,0 +1,101 @@
+"""An agent as its files say it: plain values, with the lines that they stand on. Read by `agentfile.reading`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from mulligan.agentfile.problems import Problem
+from mulligan.core.perform import Skill
+from mulligan.core.records import Json
+
+Pattern: TypeAlias = Literal["reflexion", "react", "oneshot"]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file that was read: its path, its text, and on which line each key stands ("call.model.role", "uses.0")."""
+
+    path: Path
+    text: str = ""
+    lines: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    def problem(self, key: str, message: str, level: Literal["error", "warning"] = "error") -> Problem:
+        """What is wrong with the value of this key, or of the nearest one above it that the file has."""
+        while key and key not in self.lines:
+            key = key.rpartition(".")[0]
+        return Problem(self.path, self.lines.get(key), message, level)
+
+
+@dataclass(frozen=True)
+class ModelChoice:
+    """Which model a step wants: a role of mulligan.toml or a model by name, at most one; None leaves it to the rest."""
+
+    role: str | None = None
+    name: str | None = None
+    temperature: float | None = None
+    max_tokens: int | None = None
+    key: str = "model"
+    """Where it stands in its file: `model` or `call.model`."""
+
+
+@dataclass(frozen=True)
+class StepSpec:
+    """A step file, or the one step that AGENT.md itself is. `body` is the system prompt, stripped.
+
+    uses: names of skills. max_iter: model calls at most in a react step, None leaves the default.
+    """
+
+    source: Source
+    pattern: Literal["react", "oneshot"]
+    body: str
+    model: ModelChoice = ModelChoice()
+    uses: tuple[str, ...] = ()
+    max_iter: int | None = None
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Which lessons the agent recalls, and whether it teaches the bank ("online") or only reads ("frozen")."""
+
+    bank: str | None = None
+    top_k: int | None = None
+    mode: Literal["online", "frozen"] = "online"
+
+
+@dataclass(frozen=True)
+class Agent:
+    """One agent, read and found sound as far as its files tell.
+
+    folder: where AGENT.md stands. source: AGENT.md itself. act: the actor's step; of react and oneshot agents, AGENT.md.
+    reflect: None but for reflexion. max_iter: act-reflect cycles of a reflexion agent. evaluate: as in AGENT.md, one of
+    the keys `tests`, `check`, `evaluator`, and settings of the evaluator. limits: as in AGENT.md. strategy: a name.
+    judge_last: whether the reflector judges the last trial too. skills: all that can be read, by name, and where each
+    stands.
+    """
+
+    folder: Path
+    name: str
+    description: str
+    version: str
+    pattern: Pattern
+    source: Source
+    act: StepSpec
+    reflect: StepSpec | None = None
+    max_iter: int = 4
+    strategy: str | None = None
+    memory: Memory | None = None
+    evaluate: Mapping[str, Json] | None = None
+    limits: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    judge_last: bool = True
+    skills: Mapping[str, Skill] = field(default_factory=dict[str, Skill])
+    skill_sources: Mapping[str, Source] = field(default_factory=dict[str, Source])
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """Every file that it rests on, AGENT.md first."""
+        steps = (self.act.source, *((self.reflect.source,) if self.reflect else ()))
+        found = (self.source, *steps, *self.skill_sources.values())
+        return tuple({source.path: source for source in found}.values())

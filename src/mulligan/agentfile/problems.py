@@ -1,0 +1,34 @@
+"""What is wrong with a file, where, and what to do about it: collected, so that all of it is said at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from mulligan.core.errors import InvalidInput
+
+
+@dataclass(frozen=True)
+class Problem:
+    """`line` counts from 1; None where the file as a whole is meant, or is not there. A warning stops nothing."""
+
+    file: Path
+    line: int | None
+    message: str
+    level: Literal["error", "warning"] = "error"
+
+    def __str__(self) -> str:
+        """`file:line: message`, as compilers write it; the path from the working folder where that is shorter."""
+        here = Path.cwd()
+        shown = self.file.relative_to(here) if self.file.is_relative_to(here) else self.file
+        where = f"{shown}:{self.line or 1}"
+        return f"{where}: {'warning: ' if self.level == 'warning' else ''}{self.message}"
+
+
+def refuse(problems: Iterable[Problem]) -> None:
+    """Raises `InvalidInput` with a line for each error, if there is one. Warnings are the caller's to show."""
+    errors = [str(problem) for problem in problems if problem.level == "error"]
+    if errors:
+        raise InvalidInput("\n".join(errors))
