@@ -69,7 +69,7 @@ class Memory:
 class Agent:
     """One agent, read and found sound as far as its files tell.
 
-    folder: where AGENT.md stands. source: AGENT.md itself. act: the actor's step; of react and oneshot agents, AGENT.md.
+    folder: where AGENT.md stands. source: AGENT.md itself. act: the actor's step; AGENT.md where there is one step.
     reflect: None but for reflexion. max_iter: act-reflect cycles of a reflexion agent. evaluate: as in AGENT.md, one of
     the keys `tests`, `check`, `evaluator`, and settings of the evaluator. limits: as in AGENT.md. strategy: a name.
     judge_last: whether the reflector judges the last trial too. skills: all that can be read, by name, and where each
