@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Literal
 
-from mulligan.core.code import extract_code
+from mulligan.core.code import asked_for, extract_code
 from mulligan.core.errors import InvalidInput
 from mulligan.core.formatting import TOKENS, past_text, task_text
 from mulligan.core.protocols import Model, Prompts
@@ -54,7 +53,7 @@ class Complete:
         question = Question(self._messages(episode, past))
         answer = await self._model.ask(question, Sampling(warmth, self._max_tokens, episode.head.seed + number))
         said = str(answer.content)
-        return Attempt(extract_code(said, _wanted(episode.task.prompt)) if self._code else said.strip())
+        return Attempt(extract_code(said, asked_for(episode.task.prompt)) if self._code else said.strip())
 
     def _messages(self, episode: Episode, past: Past) -> tuple[Message, ...]:
         shown = past_text(past, tokens=self._tokens, language="python" if self._code else "")
@@ -65,9 +64,3 @@ class Complete:
         )
         last = messages[-1]
         return (*messages[:-1], Message(last.role, last.text, episode.task.images))
-
-
-def _wanted(prompt: str) -> str | None:
-    """The function that the task asks for, where it names one as `def f(` or `function f(`."""
-    found = re.search(r"\b(?:def|function|named|called)\s+`?(\w+)`?\s*\(", prompt)
-    return found[1] if found else None

@@ -77,6 +77,12 @@ def extract_code(text: str, name: str | None = None) -> str:
     return next((piece.text for piece in (*parsed, *fenced, *loose)), textwrap.dedent(text).strip())
 
 
+def asked_for(task: str) -> str | None:
+    """The function that a task asks for, where it names one as `def f(` or `function f(`."""
+    found = re.search(r"\b(?:def|function|named|called)\s+`?(\w+)`?\s*\(", task)
+    return found[1] if found else None
+
+
 # --- finding the pieces -----------------------------------------------------------------------------------------
 
 

@@ -15,7 +15,7 @@ from mulligan.core.errors import BadAnswer, InvalidInput, ToolError, UnknownName
 from mulligan.core.loops import LoopDetector
 from mulligan.core.protocols import Journal, Model
 from mulligan.core.questions import Message, Question, Sampling, Tool, ToolCall
-from mulligan.core.records import Json, Step
+from mulligan.core.records import Image, Json, Step
 from mulligan.core.tools import Toolbox, ToolResult
 
 RESULT = 12_000
@@ -104,32 +104,40 @@ FINISH = Tool(
 )
 
 
-def question_of(step: StepFile, text: str) -> Question:
+def question_of(step: StepFile, text: str, images: tuple[Image, ...] = ()) -> Question:
     """What a oneshot step asks."""
-    return Question((Message("system", step.instructions.strip()), Message("user", text)))
+    return Question((Message("system", step.instructions.strip()), Message("user", text, images)))
 
 
-async def perform(step: StepFile, text: str, model: Model, journal: Journal, toolbox: Toolbox, seed: int) -> Performed:
+async def perform(
+    step: StepFile,
+    text: str,
+    model: Model,
+    journal: Journal,
+    toolbox: Toolbox,
+    seed: int,
+    images: tuple[Image, ...] = (),
+) -> Performed:
     """Perform the step on this text. Tool calls are journal steps `tool.<name>`.
 
     What a tool or the model did wrong goes back to the model. Raises what the model and the journal raise.
     """
     sampling = Sampling(step.temperature, step.max_tokens, seed)
     if step.pattern == "oneshot":
-        answer = await model.ask(question_of(step, text), sampling)
+        answer = await model.ask(question_of(step, text, images), sampling)
         return Performed(str(answer.content).strip())
-    return await _React(step, text, model, journal, toolbox, sampling).run()
+    return await _React(step, Message("user", text, images), model, journal, toolbox, sampling).run()
 
 
 class _React:
     """One react step under way."""
 
     def __init__(
-        self, step: StepFile, text: str, model: Model, journal: Journal, toolbox: Toolbox, sampling: Sampling
+        self, step: StepFile, task: Message, model: Model, journal: Journal, toolbox: Toolbox, sampling: Sampling
     ) -> None:
         self._step, self._model, self._journal, self._toolbox = step, model, journal, toolbox
         self._sampling = sampling
-        self._messages = [Message("system", _system(step)), Message("user", text)]
+        self._messages = [Message("system", _system(step)), task]
         self._tools: dict[str, tuple[str, Tool]] = {}  # by the tool's name: what offers it
         self._readable = list(step.uses)
         self._steps: list[Step] = []

@@ -1,0 +1,45 @@
+"""The acting step of an agent that is kept as files: its prompt, one answer or a react step with tools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from mulligan.core.code import asked_for, extract_code
+from mulligan.core.formatting import retry_text
+from mulligan.core.perform import StepFile, perform
+from mulligan.core.protocols import Journal, Model
+from mulligan.core.records import Attempt, Episode, Json, Outcome, Past
+from mulligan.core.tools import Tools
+
+
+class Agent:
+    """step: a `StepFile` as JSON, made from AGENT.md or act.md. output: "code" takes the Python out of the result.
+
+    The task is the user's message; on a retry with the previous attempt and the feedback, in the layout of seed 004.
+    A react step that ends without `finish` or an answer is an attempt whose `outcome.halted` says why.
+    """
+
+    def __init__(
+        self,
+        *,
+        step: Mapping[str, Json],
+        model: Model,
+        journal: Journal,
+        tools: Tools,
+        output: Literal["text", "code"] = "text",
+    ) -> None:
+        self._step = StepFile.parse(step)
+        self._model, self._journal, self._tools = model, journal, tools
+        self._code = output == "code"
+
+    async def act(self, episode: Episode, past: Past) -> Attempt:
+        number = len(episode.trials) + 1
+        told = retry_text(episode.task, past)
+        async with self._tools.open(episode) as toolbox:
+            made = await perform(
+                self._step, told, self._model, self._journal, toolbox, episode.head.seed + number, episode.task.images
+            )
+            artifacts = await toolbox.artifacts(number)
+        output = extract_code(made.text, asked_for(episode.task.prompt)) if self._code else made.text
+        return Attempt(output, made.steps, Outcome(halted=made.halted) if made.halted else None, artifacts)

@@ -1,0 +1,75 @@
+"""The reflector of an agent that is kept as files, as the judge: it stops the loop, or its words are the feedback.
+
+Source: seed 004, and the code that it documents, whose faults are left out (a plain "RETRY" that passes, "Donenot").
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from mulligan.core.errors import BadAnswer
+from mulligan.core.formatting import review_text
+from mulligan.core.perform import Performed, StepFile, perform, question_of
+from mulligan.core.protocols import Journal, Model
+from mulligan.core.questions import Question
+from mulligan.core.records import Attempt, Episode, Feedback, Json
+from mulligan.core.tools import Tools
+
+_DONE = re.compile(r"\s*DONE\b", re.IGNORECASE)
+
+
+class Review:
+    """step: a `StepFile` as JSON, made from reflect.md. judged: the last trial that it judges; None: all.
+
+    `passed`: `finish` was called with the key "done", or a plain text begins with the word DONE, in any case. Any other
+    key or text fails the attempt, and the value or the whole text is the feedback. An attempt that was halted never
+    passes. None: the reviewer came to no end of its own, or was not asked.
+
+    Alone, `ask` and `take` need no model of ours, for a oneshot step.
+    """
+
+    expects: Literal["text", "code", "workspace"] = "text"
+
+    def __init__(
+        self,
+        *,
+        step: Mapping[str, Json],
+        judged: int | None = None,
+        model: Model,
+        journal: Journal,
+        tools: Tools,
+    ) -> None:
+        self._step = StepFile.parse(step)
+        self._judged = judged
+        self._model, self._journal, self._tools = model, journal, tools
+
+    async def evaluate(self, episode: Episode) -> Feedback:
+        trial = episode.trials[-1]
+        if self._judged is not None and trial.number > self._judged:
+            return Feedback(None, "The last trial is not judged (judge_last: false).", source="review")
+        told = review_text(episode.task, trial)
+        async with self._tools.open(episode) as toolbox:
+            seed = episode.head.seed + trial.number
+            made = await perform(self._step, told, self._model, self._journal, toolbox, seed)
+        return verdict(made, trial.attempt)
+
+    def ask(self, episodes: Sequence[Episode]) -> Question:
+        (episode,) = episodes
+        return question_of(self._step, review_text(episode.task, episode.trials[-1]))
+
+    def take(self, episodes: Sequence[Episode], answer: Json) -> Feedback:
+        if not isinstance(answer, str):
+            raise BadAnswer("A review is a text: DONE, or what to improve.")
+        return verdict(Performed(answer.strip()), episodes[0].trials[-1].attempt)
+
+
+def verdict(made: Performed, attempt: Attempt) -> Feedback:
+    """What the review came to, as feedback."""
+    if made.halted:
+        return Feedback(None, f"The reflector came to no verdict: {made.halted}.", source="review")
+    done = _DONE.match(made.text) is not None if made.key is None else made.key.casefold() == "done"
+    halted = attempt.outcome.halted if attempt.outcome else None
+    note = (f"the reflector was satisfied with an attempt that was halted: {halted}",) if done and halted else ()
+    return Feedback(done and not halted, made.text, source="review", notes=note)

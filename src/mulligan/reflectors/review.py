@@ -1,0 +1,30 @@
+"""The reflector of an agent that is kept as files, where tests or a command judge: its words are the lesson."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mulligan.core.formatting import review_text
+from mulligan.core.perform import StepFile, perform
+from mulligan.core.protocols import Journal, Model
+from mulligan.core.records import Episode, Json, Reflection
+from mulligan.core.tools import Tools
+
+
+class Review:
+    """step: a `StepFile` as JSON, made from reflect.md. It sees the task, the result and the verdict.
+
+    Whether it is satisfied counts for nothing here: somebody else has judged.
+    """
+
+    def __init__(self, *, step: Mapping[str, Json], model: Model, journal: Journal, tools: Tools) -> None:
+        self._step = StepFile.parse(step)
+        self._model, self._journal, self._tools = model, journal, tools
+
+    async def reflect(self, episode: Episode) -> Reflection | None:
+        trial = episode.trials[-1]
+        told = review_text(episode.task, trial)
+        async with self._tools.open(episode) as toolbox:
+            seed = episode.head.seed + trial.number
+            made = await perform(self._step, told, self._model, self._journal, toolbox, seed)
+        return Reflection(made.text)
