@@ -19,6 +19,7 @@ from mulligan.core.journal import NoJournal
 from mulligan.core.loop import Meter, Roles
 from mulligan.core.protocols import Bank, Evaluator, Journal, Model, Sandbox, Strategy
 from mulligan.core.records import Head, Usage
+from mulligan.core.tools import Tools
 
 if TYPE_CHECKING:
     from mulligan.workspace.git_workspace import GitWorkspace
@@ -39,6 +40,7 @@ class Parts:
     objects: Mapping[str, Any] = field(default_factory=dict[str, Any])
     bank: Bank | None = None
     workspace: GitWorkspace | None = None
+    tools: Tools | None = None
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,7 @@ def compose(recipe: Recipe, parts: Parts, drive: Drive) -> Composition:
         reflector,
         strategy,
         JournaledBank(parts.bank, drive.journal) if parts.bank and recipe.recalls else None,
+        recipe.top_k,
     )
     head = Head(
         {"mulligan": version("mulligan"), "python": platform.python_version(), "platform": platform.platform()},
@@ -103,7 +106,8 @@ class _Build:
         self._drive = drive
         self.prompts = FilePrompts(_prompt_folders(recipe))
         self.models: dict[str, str] = {}
-        self.files: dict[str, str] = {}
+        of_agent: list[str] = recipe.agent["files"] if recipe.agent else []
+        self.files: dict[str, str] = {file: read_file(file, "agent's file") for file in of_agent}
 
     def role(self, kind: str, spec: Spec, model: str | None = None) -> Any:
         own = self._parts.objects.get(kind)
@@ -124,6 +128,7 @@ class _Build:
             "prompts": self.prompts,
             "workspace": self._parts.workspace,
             "bank": self._parts.bank,
+            "tools": self._parts.tools,
         }
         return build(folder, Spec(spec.name, settled(spec.settings, self.files)), ports)
 
@@ -138,9 +143,11 @@ class _Build:
                 f"{self._recipe.evaluator.name} judges code that was written, and the actor 'command' changes files: "
                 "judge those with --check 'pytest -q', for example."
             )
-        if own or "output" not in settings_of(find(FOLDERS[kind], spec.name)):
+        cls = None if own else find(FOLDERS[kind], spec.name)
+        if cls is None or "output" not in settings_of(cls):
             return spec
-        if expects == "workspace" and kind == "actor":
+        works = "tools" in ports_of(cls) and self._parts.workspace is not None
+        if expects == "workspace" and kind == "actor" and not works:
             raise InvalidInput(
                 f"The check judges a changed workspace, and the actor {spec.name!r} only writes text. Name an agent "
                 "with --actor command:…, or put {attempt} into the check where the attempt's file should stand."

@@ -48,13 +48,20 @@ class Place:
         await preflight(self._workspace, self._episode, judge)
 
     async def delivered(self, episode: Episode) -> None:
-        """Hands a solved episode's result over, and says how."""
-        if self._workspace is None or not episode.solved:
+        """Hands a result over, and says how: that of a solved episode, or of a finished one that nobody was to judge."""
+        if self._workspace is None or not (episode.solved or unjudged(episode)):
             return
         from mulligan.workspace.deliver import deliver
 
         how: Any = episode.head.settings["workspace"]
         self._notice(await deliver(self._workspace, episode, how.get("deliver", "branch"), how.get("patch")))
+
+
+def unjudged(episode: Episode) -> bool:
+    """Whether it came to its end without a verdict because nobody was to judge."""
+    judge: Any = episode.head.settings.get("evaluator") or {}
+    ended = episode.stop is not None and episode.stop.reason == "exhausted"
+    return ended and judge.get("name") == "unjudged" and not episode.judged
 
 
 @asynccontextmanager

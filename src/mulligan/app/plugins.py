@@ -21,10 +21,16 @@ from mulligan.app.kinds import fits, worded
 from mulligan.core.errors import InvalidInput, MulliganError, UnknownName
 from mulligan.core.records import Json
 
-ROLES = {"actors": "act", "evaluators": "evaluate", "reflectors": "reflect", "strategies": "past"}
+ROLES = {"actors": "act", "evaluators": "evaluate", "reflectors": "reflect", "strategies": "past", "tools": "call"}
 """The plug-in folders, with the method that makes a class one of them."""
 
-KINDS = {"actors": "actor", "evaluators": "evaluator", "reflectors": "reflector", "strategies": "strategy"}
+KINDS = {
+    "actors": "actor",
+    "evaluators": "evaluator",
+    "reflectors": "reflector",
+    "strategies": "strategy",
+    "tools": "tool",
+}
 
 _PACKAGE = Path(__file__).parent.parent
 _USERS = "mulligan_user_"
@@ -89,7 +95,7 @@ def settings_of(cls: type[Any]) -> dict[str, inspect.Parameter]:
     return {n: p for n, p in parameters.items() if n not in PORTS and p.kind is not p.VAR_KEYWORD}
 
 
-PORTS = frozenset({"model", "sandbox", "journal", "prompts", "workspace", "bank"})
+PORTS = frozenset({"model", "sandbox", "journal", "prompts", "workspace", "bank", "tools"})
 
 
 def ports_of(cls: type[Any]) -> list[str]:

@@ -19,7 +19,9 @@ class Recipe:
 
     `workspace` holds the settings of the user's folder as a workspace (folder, mode, link, …), and `deliver`: how a
     solved result is handed over (branch, patch, in_place).
-    A setting of the form {"file": path} stands for that file's text, which is read afresh on a resume.
+    `agent`: of a recipe made from an agent's files, what `app.agents` makes it from again; its `files` are read afresh
+    on a resume. `top_k`: how many lessons are recalled, where the episode recalls; None: the bank's own number.
+    A setting of the form {"file": path} stands for that file's text, which is read afresh on a resume, too.
     """
 
     actor: Spec
@@ -34,6 +36,8 @@ class Recipe:
     sandbox: str = "auto"
     prompts: str | None = None
     recalls: bool = False
+    top_k: int | None = None
+    agent: Mapping[str, Json] | None = None
     restarts: int = 1
     seed: int = 0
 

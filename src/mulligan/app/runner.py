@@ -16,7 +16,7 @@ from mulligan.app.places import Notice, Place, working_in
 from mulligan.app.recipe import Recipe
 from mulligan.core.episode import RESUMABLE, Event, Resumed, advance
 from mulligan.core.errors import InvalidInput, JournalDiverged, LeaseLost
-from mulligan.core.journal import StoredJournal
+from mulligan.core.journal import StoredJournal, Told
 from mulligan.core.limits import Limits
 from mulligan.core.loop import Meter, drive
 from mulligan.core.protocols import Lease, Observer, Store
@@ -40,6 +40,7 @@ class Runner:
     parts: Parts
     observers: Sequence[Observer] = ()
     on_start: OnStart | None = None
+    on_step: Told | None = None
     notice: Notice = log.info
     agent: str = ""
 
@@ -114,7 +115,7 @@ class Runner:
                 episode = advance(episode, event)
                 await keep(episode, event)
             meter = Meter()
-            journal = StoredJournal(self.store, lease, fork=fork)
+            journal = StoredJournal(self.store, lease, fork=fork, told=self.on_step)
             parts = compose(self.recipe, self.parts, Drive(journal, meter, episode.usage, seed=episode.head.seed))
             episode = await drive(episode, parts.roles, self.recipe.limits, keep, meter)
         await place.delivered(episode)

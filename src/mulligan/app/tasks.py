@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -70,10 +71,17 @@ def _evaluator(folder: Path) -> Spec | None:
     name = values.pop("evaluator", None)
     if not isinstance(name, str):
         raise InvalidInput(f'{settings} needs the line evaluator = "name".')
-    if file_of(name):
-        name = str(folder.resolve() / name)
-    find("evaluators", name)
-    return Spec(name, {key: _beside(folder, value) for key, value in values.items()})
+    return spec_beside(folder, name, values)
+
+
+def spec_beside(folder: Path, name: str, settings: Mapping[str, Json]) -> Spec:
+    """An evaluator that a file of this folder names: a plug-in file, and settings {"file": name}, are looked for there.
+
+    Raises `UnknownName` and `InvalidInput` as `plugins.find` does.
+    """
+    spec = Spec.parse("evaluators", str(folder.resolve() / name) if file_of(name) else name)
+    find("evaluators", spec.name)
+    return Spec(spec.name, {**spec.settings, **{key: _beside(folder, value) for key, value in settings.items()}})
 
 
 def _beside(folder: Path, value: Json) -> Json:

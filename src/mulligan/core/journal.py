@@ -6,16 +6,19 @@ Moves are events and the effects inside them are steps: design/001.
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from itertools import takewhile
-from typing import cast
+from typing import TypeAlias, cast
 
 from mulligan.core.codec import json_text
 from mulligan.core.errors import JournalDiverged, JournalError, StepInFlight
 from mulligan.core.protocols import Lease, StepRow, Store
 from mulligan.core.records import Json
 from mulligan.core.scope import path, scope
+
+log = logging.getLogger("mulligan")
 
 
 def digest(value: Json) -> str:
@@ -42,16 +45,22 @@ def _pairs(before: Json, after: Json) -> Iterator[tuple[str, Json, Json]]:
             yield from ((str(n), old, new) for n, (old, new) in enumerate(zip(ours, theirs, strict=True)))
 
 
+Told: TypeAlias = Callable[[str, Json, Json, bool], None]
+"""Is told of each step once it is done: its key, request and result, and whether it was recorded before."""
+
+
 class StoredJournal:
     """A `Journal` for one drive of one episode. Keys are (path, n), n counted within the path.
 
     An effect that raises is not done: a failure that the role goes on from belongs into the result.
     A step inside another is keyed below it, so that it does not shift the count when the outer one is reused.
     `fork` goes on where a recorded request differs: what was recorded from there on is left behind.
+    `told` watches; it cannot change anything, and what it raises is logged.
     """
 
-    def __init__(self, store: Store, lease: Lease, *, fork: bool = False) -> None:
+    def __init__(self, store: Store, lease: Lease, *, fork: bool = False, told: Told | None = None) -> None:
         self._store = store
+        self._told = told
         self._lease = lease
         self._fork = fork
         self._recorded: dict[str, StepRow] | None = None
@@ -85,6 +94,7 @@ class StoredJournal:
                 raise JournalDiverged(changes(row.request, request), key)
             self._leave_behind(key)
         elif row and row.done:
+            self._tell(key, request, row.result, True)
             return row.result
         elif row and not repeatable and not self._fork:
             raise StepInFlight(key)
@@ -92,7 +102,15 @@ class StoredJournal:
         with scope(inner):
             result = await do()
         await self._store.finish_step(self._lease, key, result)
+        self._tell(key, request, result, False)
         return result
+
+    def _tell(self, key: str, request: Json, result: Json, recorded: bool) -> None:
+        try:
+            if self._told:
+                self._told(key, request, result, recorded)
+        except Exception:
+            log.exception("an observer of steps failed; the episode goes on")
 
     async def _row(self, key: str) -> StepRow | None:
         """What was recorded before this drive; under the lease nobody else adds to it."""
