@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from mulligan.app.config import Config, load
-from mulligan.app.solve import open_store
+from mulligan.app.session import open_store
 from mulligan.core.errors import MulliganError
 from mulligan.sandbox.doctor import Row
 from mulligan.sandbox.doctor import report as sandbox_rows

@@ -48,7 +48,7 @@ class Place:
         await preflight(self._workspace, self._episode, judge)
 
     async def delivered(self, episode: Episode) -> None:
-        """Hands a result over, and says how: that of a solved episode, or of a finished one that nobody was to judge."""
+        """Hands over a result that is solved, or that nobody was to judge, and says how."""
         if self._workspace is None or not (episode.solved or unjudged(episode)):
             return
         from mulligan.workspace.deliver import deliver

@@ -14,9 +14,10 @@ from mulligan.cli.errors import UNFINISHED, exit_status, report, run_status
 from mulligan.cli.progress import choose, first
 from mulligan.cli.terminal import say
 from mulligan.core.episode import Event
+from mulligan.core.journal import Told
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Observer
-from mulligan.core.records import Episode
+from mulligan.core.records import Episode, Json
 
 T = TypeVar("T")
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -27,13 +28,17 @@ class Hooks(TypedDict):
 
     on_start: OnStart
     observers: tuple[Observer, ...]
+    on_step: Told | None
     notice: Notice
 
 
-def conduct(work: Callable[[Hooks], Coroutine[Any, Any, Episode]], *, quiet: bool, as_json: bool) -> int:
+def conduct(
+    work: Callable[[Hooks], Coroutine[Any, Any, Episode]], *, quiet: bool, as_json: bool, trace: bool = False
+) -> int:
     """Runs it to its end, and says how it ended; the exit status."""
-    watch = _Watch(quiet, as_json)
-    hooks: Hooks = {"on_start": watch.began, "observers": (watch.saw,), "notice": watch.told}
+    watch = _Watch(quiet, as_json, trace)
+    on_step = watch.did if trace else None
+    hooks: Hooks = {"on_start": watch.began, "observers": (watch.saw,), "on_step": on_step, "notice": watch.told}
     try:
         return watch.ended(run(work(hooks), watch.interrupting))
     except asyncio.CancelledError:
@@ -69,21 +74,24 @@ def run(work: Coroutine[Any, Any, T], interrupting: Callable[[], None]) -> T:
 class _Watch:
     """Follows the episode and passes on what happens, to the progress that fits it."""
 
-    def __init__(self, quiet: bool, as_json: bool) -> None:
-        self._quiet, self._json = quiet, as_json
+    def __init__(self, quiet: bool, as_json: bool, trace: bool) -> None:
+        self._quiet, self._json, self._trace = quiet, as_json, trace
         self._progress = first(quiet=quiet, as_json=as_json)
         self._episode: Episode | None = None
         self._limits = Limits()
 
     def began(self, episode: Episode, limits: Limits) -> None:
         if self._episode is None:
-            self._progress = choose(episode, quiet=self._quiet, as_json=self._json)
+            self._progress = choose(episode, quiet=self._quiet, as_json=self._json, trace=self._trace)
         self._episode, self._limits = episode, limits
         self._progress.began(episode, limits)
 
     def saw(self, episode: Episode, event: Event) -> None:
         self._episode = episode
         self._progress.saw(episode, event)
+
+    def did(self, key: str, request: Json, result: Json, recorded: bool) -> None:
+        self._progress.did(key, request, result, recorded)
 
     def told(self, sentence: str) -> None:
         self._progress.told(sentence)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from mulligan.app.places import unjudged
 from mulligan.cli.terminal import clean, say
 from mulligan.core.episode import RESUMABLE
 from mulligan.core.errors import InvalidInput, JournalDiverged, MulliganError, NotFound
@@ -13,10 +14,11 @@ SOLVED, NOT_SOLVED, BAD_INPUT, UNFINISHED, NOT_JUDGED = range(5)
 
 
 def exit_status(end: Episode | BaseException) -> int:
-    """0 solved; 1 not solved; 2 bad input; 3 interrupted, over budget or stopped by an error; 4 never judged."""
+    """0 solved, or done where nobody was to judge; 1 not solved; 2 bad input; 3 interrupted, over budget or an error; 4
+    never judged."""
     if isinstance(end, BaseException):
         return BAD_INPUT if isinstance(end, (InvalidInput, JournalDiverged, NotFound)) else UNFINISHED
-    if end.solved:
+    if end.solved or unjudged(end):
         return SOLVED
     if end.stop is None or end.stop.reason in RESUMABLE:
         return UNFINISHED

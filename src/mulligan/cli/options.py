@@ -12,21 +12,26 @@ F = TypeVar("F", bound=Callable[..., Any])
 ROLES = ("actor", "evaluator", "reflector", "strategy", "workspace")
 
 
-def limit_options(command: F) -> F:
+def budget_options(command: F) -> F:
     for option in (
         click.option("--identical", type=int, metavar="N", help="Stop after N equal attempts in a row; 0: never."),
         click.option("--max-seconds", type=float, metavar="S", help="Stop after S seconds of work."),
         click.option("--max-cost", type=float, metavar="USD", help="Stop before more than this many US dollars."),
         click.option("--max-tokens", type=int, metavar="N", help="Stop before more than N tokens, in and out."),
-        click.option("--trials", type=int, metavar="N", help="Attempts at most, the first included (default: 4)."),
     ):
         command = option(command)
     return command
 
 
+def limit_options(command: F) -> F:
+    trials = click.option("--trials", type=int, metavar="N", help="Attempts at most, the first included (default: 4).")
+    return trials(budget_options(command))
+
+
 def progress_options(command: F) -> F:
     events = 'A JSON object for each event on stdout; the last, "result", has the result in it.'
     for option in (
+        click.option("--trace", is_flag=True, help="Each model call and tool call too, as it is done."),
         click.option("--json", "as_json", is_flag=True, help=events),
         click.option("--quiet", "-q", is_flag=True, help="No progress on stderr, only errors."),
     ):
@@ -37,7 +42,7 @@ def progress_options(command: F) -> F:
 def limits_of(given: Mapping[str, Any]) -> dict[str, float | None]:
     """The limits that were given, by the names of `Limits`."""
     names = {"trials": "trials", "max_tokens": "tokens", "max_cost": "cost", "max_seconds": "seconds"}
-    limits: dict[str, float | None] = {n: given[key] for key, n in names.items() if given[key] is not None}
+    limits: dict[str, float | None] = {n: given[key] for key, n in names.items() if given.get(key) is not None}
     if given["identical"] is not None:
         limits["identical"] = given["identical"] or None
     return limits

@@ -7,13 +7,14 @@ import os
 import sys
 from typing import Protocol
 
-from mulligan.cli import words
+from mulligan.cli import trace, words
 from mulligan.cli.errors import NOT_SOLVED, exit_status, run_status
 from mulligan.cli.terminal import emit, say
 from mulligan.core.codec import to_json
 from mulligan.core.episode import Event
 from mulligan.core.limits import Limits
 from mulligan.core.records import Episode, Json
+from mulligan.core.secrets import mask_json
 
 
 class Progress(Protocol):
@@ -21,6 +22,10 @@ class Progress(Protocol):
 
     def began(self, episode: Episode, limits: Limits) -> None: ...
     def saw(self, episode: Episode, event: Event) -> None: ...
+    def did(self, key: str, request: Json, result: Json, recorded: bool) -> None:
+        """A step was done, or found in the record: only called for a trace."""
+        ...
+
     def told(self, sentence: str) -> None:
         """What happened around the episode, such as where its result is handed over."""
         ...
@@ -43,6 +48,10 @@ class Quiet:
 
     def began(self, episode: Episode, limits: Limits) -> None: ...
     def saw(self, episode: Episode, event: Event) -> None: ...
+    def did(self, key: str, request: Json, result: Json, recorded: bool) -> None:
+        for line in trace.lines(key, request, result, recorded):
+            say(line)
+
     def told(self, sentence: str) -> None: ...
     def interrupting(self) -> None: ...
 
@@ -69,6 +78,10 @@ class Lines:
     def _now(self, episode: Episode) -> None:
         if doing := words.doing(episode, self._limits):
             say(f"{doing} ({words.used(episode.usage)} so far)" if episode.usage.calls else doing)
+
+    def did(self, key: str, request: Json, result: Json, recorded: bool) -> None:
+        for line in trace.lines(key, request, result, recorded):
+            say(line)
 
     def told(self, sentence: str) -> None:
         say(sentence)
@@ -98,6 +111,10 @@ class JsonLines:
         self._last = episode
         told = to_json(event)
         self._put(told.pop("event"), episode, {**told, "used": to_json(episode.usage)})
+
+    def did(self, key: str, request: Json, result: Json, recorded: bool) -> None:
+        step = {"key": key, "request": request, "result": result, "recorded": recorded}
+        emit(json.dumps({"event": "step", **mask_json(step)}))
 
     def told(self, sentence: str) -> None:
         emit(json.dumps({"event": "notice", "text": sentence}))
@@ -152,11 +169,11 @@ def first(*, quiet: bool, as_json: bool) -> Progress:
     return JsonLines() if as_json else Quiet() if quiet else Lines()
 
 
-def choose(episode: Episode, *, quiet: bool, as_json: bool) -> Progress:
-    """A person who is asked for verdicts needs the terminal for the answers, so gets lines."""
+def choose(episode: Episode, *, quiet: bool, as_json: bool, trace: bool) -> Progress:
+    """A person who is asked for verdicts needs the terminal for the answers, so gets lines; so does one who traces."""
     asked = words.role(episode, "evaluator") == "human"
     screen = sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
-    if quiet or as_json or asked or not screen:
+    if quiet or as_json or trace or asked or not screen:
         return first(quiet=quiet, as_json=as_json)
     from mulligan.cli.live import Live
 

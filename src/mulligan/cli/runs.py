@@ -66,7 +66,7 @@ def show(run: str, full: bool) -> None:
 @click.option("--model", metavar="MODEL", help="Another model; needs --fork.")
 @progress_options
 @click.pass_context
-def resume(ctx: click.Context, run: str, fork: bool, quiet: bool, as_json: bool, **given: Any) -> None:
+def resume(ctx: click.Context, run: str, fork: bool, **given: Any) -> None:
     """Go on with RUN at the first step that is not done. Limits that are given take the place of the recorded ones."""
     from mulligan.app.solve import resume as library
     from mulligan.cli.conduct import Hooks, conduct
@@ -74,7 +74,7 @@ def resume(ctx: click.Context, run: str, fork: bool, quiet: bool, as_json: bool,
     async def work(hooks: Hooks) -> Episode:
         return await library(run, fork=fork, limits=limits_of(given), model=given["model"], **hooks)
 
-    ctx.exit(conduct(work, quiet=quiet, as_json=as_json))
+    ctx.exit(conduct(work, quiet=given["quiet"], as_json=given["as_json"], trace=given["trace"]))
 
 
 @runs.command()
@@ -116,7 +116,7 @@ def export(run: str, form: str, output: str | None) -> None:
 def _with_store(work: Callable[[Store], Awaitable[T]]) -> T:
     import asyncio
 
-    from mulligan.app.solve import open_store
+    from mulligan.app.session import open_store
 
     async def main() -> T:
         store = open_store()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mulligan.cli.options import limit_options, limits_of, numbers, progress_options, settings
+from mulligan.cli.terminal import standard_input
 
 if TYPE_CHECKING:
-    from mulligan.core.records import Episode, Task
+    from mulligan.core.records import Episode
 
 ROLES = ("actor", "evaluator", "reflector", "strategy")
 MODELS = ("model", "reflect_model", "judge_model")
@@ -47,7 +47,7 @@ HANDED_ON = (*ROLES, *MODELS, "tests", "check", "workspace", "restarts", "prompt
 )
 @progress_options
 @click.pass_context
-def solve(ctx: click.Context, task: str, quiet: bool, as_json: bool, **given: Any) -> None:
+def solve(ctx: click.Context, task: str, quiet: bool, as_json: bool, trace: bool, **given: Any) -> None:
     """Try TASK, judge, reflect, and try again with what was learned.
 
     TASK is a sentence, a folder with task.md and tests.py (or evaluate.toml), or - for standard input. The best
@@ -58,8 +58,9 @@ def solve(ctx: click.Context, task: str, quiet: bool, as_json: bool, **given: An
     """
     from mulligan.app.solve import solve as library
     from mulligan.cli.conduct import Hooks, conduct
+    from mulligan.core.records import Task
 
-    given_task = _stdin() if task == "-" else task
+    given_task = Task(standard_input("task")) if task == "-" else task
     if not quiet and not as_json:
         _mention_keys(given["model"])
     options = {name: given[name] for name in HANDED_ON if given[name] is not None}
@@ -68,7 +69,7 @@ def solve(ctx: click.Context, task: str, quiet: bool, as_json: bool, **given: An
     async def work(hooks: Hooks) -> Episode:
         return await library(given_task, **options, **hooks)
 
-    ctx.exit(conduct(work, quiet=quiet, as_json=as_json))
+    ctx.exit(conduct(work, quiet=quiet, as_json=as_json, trace=trace))
 
 
 def _settings(given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -84,16 +85,6 @@ def _settings(given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         for role, values in named.items():
             together.setdefault(role, {}).update({k: v for k, v in values.items() if v is not None})
     return {role: values for role, values in together.items() if values}
-
-
-def _stdin() -> Task:
-    from mulligan.core.errors import InvalidInput
-    from mulligan.core.records import Task
-
-    try:
-        return Task(sys.stdin.buffer.read().decode().strip())
-    except UnicodeDecodeError as error:
-        raise InvalidInput(f"The task on standard input is not UTF-8: {error}.") from None
 
 
 def _mention_keys(model: str | None) -> None:

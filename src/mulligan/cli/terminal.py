@@ -41,6 +41,16 @@ def one_line(text: str, width: int) -> str:
     return folded if len(folded) <= width else f"{folded[: max(width - 3, 0)]}..."
 
 
+def standard_input(what: str) -> str:
+    """All of standard input, stripped. `what` it should be is said when it is not UTF-8. Raises `InvalidInput`."""
+    from mulligan.core.errors import InvalidInput
+
+    try:
+        return sys.stdin.buffer.read().decode("utf-8-sig").strip()
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"The {what} on standard input is not UTF-8: {error}.") from None
+
+
 def _write(stream: TextIO | None, text: str) -> None:
     if stream is None:  # Python's answer to a descriptor that was closed before it began
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mulligan.app.places import unjudged
 from mulligan.cli.terminal import one_line
 from mulligan.core.episode import RESUMABLE, Acted, Evaluated, Event, Move, Recalled, Reflected, Resumed, Stopped, due
 from mulligan.core.limits import Limits
@@ -45,7 +46,8 @@ def heading(episode: Episode, limits: Limits) -> str:
     models = dict.fromkeys(episode.head.models.values())
     by = ", ".join(models) or role(episode, "actor") or "unknown"
     judge = role(episode, "evaluator")
-    parts = [by, f"judged by {judge}" if judge else "", f"at most {count(limits.trials, 'trial')}"]
+    judged = {"": "", "unjudged": "nobody judges"}.get(judge, f"judged by {judge}")
+    parts = [episode.agent, by, judged, f"at most {count(limits.trials, 'trial')}"]
     return f"run {episode.run}{_restart(episode)}: {', '.join(part for part in parts if part)}"
 
 
@@ -105,6 +107,8 @@ def _resume(episode: Episode) -> str:
 def _headline(episode: Episode, limits: Limits) -> str:
     best, stop = episode.best, episode.stop
     restart = _restart(episode)
+    if best and unjudged(episode):
+        return "done; nobody was to judge it"
     if best and episode.solved:
         return f"solved at trial {best.number} of {limits.trials}{restart}"
     detail = one_line(stop.detail or stop.reason, 400) if stop else ""
@@ -126,7 +130,7 @@ def remarks(episode: Episode) -> list[str]:
     feedback = best.feedback if best else None
     lines: list[str] = []
     if feedback:
-        if feedback.passed is None:
+        if feedback.passed is None and not unjudged(episode):
             lines.append(f"no verdict: {one_line(feedback.text, 300)}")
         lines += [f"note: {one_line(note, 300)}" for note in feedback.notes]
     if role(episode, "evaluator") == "model_judge" and models.get("evaluator") == models.get("actor"):

@@ -1,0 +1,260 @@
+"""Finds agents, checks what their files name, and makes a recipe of them: who acts, who judges, with which models.
+
+What an agent's files say by themselves is `agentfile`'s to read; here it meets the plug-ins and mulligan.toml.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from mulligan.agentfile.agent import Agent, Source, StepSpec
+from mulligan.agentfile.problems import Problem, refuse
+from mulligan.agentfile.reading import read_agent
+from mulligan.agentfile.scaffold import builtin_agents
+from mulligan.app.config import Config
+from mulligan.app.model_roles import Chosen, chosen
+from mulligan.app.plugins import Spec, checked, find
+from mulligan.app.recipe import Recipe
+from mulligan.app.session import with_limits
+from mulligan.app.tasks import spec_beside, tests_spec
+from mulligan.app.toolbox import check_tools
+from mulligan.core.errors import InvalidInput, UnknownName
+from mulligan.core.limits import Limits
+from mulligan.core.perform import Skill, StepFile
+from mulligan.core.records import Json
+
+STEPS = 10
+"""Model calls of a react step, where its file does not say."""
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the user asks for beside the files: a model for every step, another number of cycles (or, of a react agent,
+    of model calls)."""
+
+    model: str | None = None
+    max_iter: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_iter is not None and self.max_iter < 1:
+            raise InvalidInput(f"max_iter must be at least 1, not {self.max_iter}.")
+
+
+def agents_of(config: Config) -> dict[str, Path]:
+    """The project's agents by folder name."""
+    folder = (config.root or Path.cwd()) / "agents"
+    found = sorted(folder.iterdir()) if folder.is_dir() else []
+    return {path.name: path for path in found if path.is_dir() and not path.name.startswith(".")}
+
+
+def find_agent(given: str | os.PathLike[str], config: Config) -> Path:
+    """The folder of an agent: a path, a folder of the project's agents/, a `name` in one of them, or a built-in one.
+
+    Raises `UnknownName` with the nearest, and `InvalidInput` for a path that leads nowhere or two agents of one name.
+    """
+    text = str(given)
+    path = Path(text).expanduser()
+    if path.name == "AGENT.md" and path.is_file():
+        return path.resolve().parent
+    if os.sep in text or text in (".", "..") or not isinstance(given, str):
+        if not path.is_dir():
+            raise InvalidInput(f"The agent's folder {text} does not exist.")
+        return path.resolve()
+    own = agents_of(config)
+    if text in own:
+        return own[text]
+    named = [folder for folder in own.values() if _name(folder) == text]
+    if len(named) > 1:
+        raise InvalidInput(
+            f"{len(named)} agents are called {text!r}: {', '.join(map(str, named))}. Run one by its folder."
+        )
+    if named:
+        return named[0]
+    if path.is_dir() and (path / "AGENT.md").is_file():
+        return path.resolve()
+    shipped = builtin_agents()
+    if text not in shipped:
+        where = "" if own else " There is no agents/ folder here: mulligan add reflexion NAME makes an agent."
+        raise UnknownName("agent", text, [*own, *shipped], where.strip())
+    return shipped[text]
+
+
+def read(folder: Path, config: Config, *, strict: bool) -> tuple[Agent | None, list[Problem]]:
+    """The agent in this folder, and all that is wrong with it here, in the order of its files. Calls no model."""
+    agent, problems = read_agent(folder, skill_folders(config), strict=strict)
+    if agent is not None:
+        problems = [*problems, *check(agent, config)]
+    return agent, problems
+
+
+def skill_folders(config: Config) -> Sequence[Path]:
+    return [(config.root or Path.cwd()) / "skills"]
+
+
+def load_agent(folder: Path, config: Config) -> tuple[Agent, list[Problem]]:
+    """The agent, and the warnings. Raises `InvalidInput` with every error."""
+    agent, problems = read(folder, config, strict=False)
+    refuse(problems)
+    assert agent is not None, "an agent that cannot be used has an error"
+    return agent, problems
+
+
+@dataclass
+class _Found:
+    """Collects what is refused, at the key that is to blame."""
+
+    problems: list[Problem] = field(default_factory=list[Problem])
+
+    @contextmanager
+    def at(self, source: Source, key: str) -> Generator[None]:
+        try:
+            yield
+        except InvalidInput as error:
+            self.problems.append(source.problem(key, str(error)))
+
+
+def check(agent: Agent, config: Config) -> list[Problem]:
+    """What the files name and is not there, or does not fit: models' roles, plug-ins, settings, tools."""
+    found = _Found()
+    for step in steps_of(agent):
+        with found.at(step.source, step.model.key):
+            chosen(config, step.model, step.pattern, None)
+    if agent.evaluate is not None:
+        with found.at(agent.source, "evaluate"):
+            spec = evaluator_of(agent)
+            cls = find("evaluators", spec.name)
+            checked(spec.name, cls, spec.settings)
+    if agent.strategy is not None:
+        with found.at(agent.source, "strategy"):
+            find("strategies", Spec.parse("strategies", agent.strategy).name)
+    with found.at(agent.source, "limits"):
+        limits_of(agent, Limits(), Wish())
+    for name, source in agent.skill_sources.items():
+        for number, tool in enumerate(agent.skills[name].tools):
+            with found.at(source, f"tools.{number}"):
+                check_tools([tool], config.table("tools"), config.table("mcp"))
+    return found.problems
+
+
+def steps_of(agent: Agent) -> tuple[StepSpec, ...]:
+    return (agent.act, *((agent.reflect,) if agent.reflect else ()))
+
+
+def tools_of(agent: Agent) -> list[str]:
+    """What its skills may unlock."""
+    return list(dict.fromkeys(tool for skill in agent.skills.values() for tool in skill.tools))
+
+
+def recipe_of(agent: Agent, config: Config, wish: Wish, **rest: Any) -> Recipe:
+    """`rest` goes to the recipe as it is: workspace, sandbox, seed, recalls; `limits` are those of mulligan.toml.
+
+    A reflexion agent's reflector is the judge; with `evaluate`, tests or a command judge and it only reflects. An agent
+    of one step that nobody judges is tried once.
+    """
+    act = _chosen(agent.act, config, wish)
+    recipe = Recipe(
+        actor=Spec("agent", {"step": _step(agent.act, agent, act, wish)}),
+        evaluator=Spec("unjudged") if agent.evaluate is None else evaluator_of(agent),
+        reflector=Spec("verbal"),
+        strategy=Spec.parse("strategies", agent.strategy or ("none" if agent.evaluate is None else "reflexion")),
+        **{**rest, "limits": limits_of(agent, rest.get("limits", Limits(identical=None)), wish)},
+        model=act.name,
+        judge_model=config.text("judge_model"),
+        reflect_model=config.text("reflect_model"),
+        top_k=agent.memory.top_k if agent.memory else None,
+        agent={
+            "folder": str(agent.folder),
+            "files": [str(source.path) for source in agent.sources],
+            "model": wish.model,
+            "max_iter": wish.max_iter,
+        },
+    )
+    if agent.reflect is None:
+        return recipe
+    reviewer = _chosen(agent.reflect, config, wish)
+    settings = {"step": _step(agent.reflect, agent, reviewer, wish)}
+    if agent.evaluate is not None:
+        strategy = Spec.parse("strategies", agent.strategy or "last_attempt_and_reflexion")
+        return replace(recipe, reflector=Spec("review", settings), strategy=strategy, reflect_model=reviewer.name)
+    judged = {} if agent.judge_last else {"judged": recipe.limits.trials - 1}
+    return replace(
+        recipe,
+        evaluator=Spec("review", {**settings, **judged}),
+        reflector=Spec("feedback"),
+        strategy=Spec.parse("strategies", agent.strategy or "last_attempt"),
+        judge_model=reviewer.name,
+    )
+
+
+def remade(recorded: Recipe, config: Config, model: str | None) -> Recipe:
+    """The recipe of a recorded run, from the agent's files as they are now. `model` takes the place of the wish's.
+
+    Raises `InvalidInput` when the files are gone or broken.
+    """
+    made: Any = recorded.agent
+    agent, _ = load_agent(find_agent(Path(made["folder"]), config), config)
+    wish = Wish(model or made["model"], made["max_iter"])
+    kept = {key: getattr(recorded, key) for key in ("workspace", "sandbox", "recalls", "restarts", "seed", "prompts")}
+    return replace(recipe_of(agent, config, wish, **kept), limits=recorded.limits)
+
+
+def evaluator_of(agent: Agent) -> Spec:
+    """The evaluator that `evaluate` names; its files are looked for in the agent's folder."""
+    settings: dict[str, Json] = dict(agent.evaluate or {})
+    if "tests" in settings:
+        spec = tests_spec(agent.folder / str(settings.pop("tests")))
+    elif "check" in settings:
+        spec = Spec("command", {"check": settings.pop("check")})
+    else:
+        return spec_beside(agent.folder, str(settings.pop("evaluator")), settings)
+    return Spec(spec.name, {**spec.settings, **settings})
+
+
+def limits_of(agent: Agent, base: Limits, wish: Wish) -> Limits:
+    """Its own limits over those of mulligan.toml. Raises `InvalidInput`, `UnknownName`."""
+    limits = with_limits(base, agent.limits)  # pyright: ignore[reportArgumentType]
+    if agent.pattern == "reflexion":
+        return replace(limits, trials=wish.max_iter or agent.limits.get("trials") or agent.max_iter)
+    return limits if "trials" in agent.limits else replace(limits, trials=1)
+
+
+def _chosen(step: StepSpec, config: Config, wish: Wish) -> Chosen:
+    return chosen(config, step.model, step.pattern, wish.model)
+
+
+def _step(step: StepSpec, agent: Agent, model: Chosen, wish: Wish) -> Json:
+    """The step as its role is told of it. A react agent's own step takes the wish's number of model calls."""
+    most = wish.max_iter if agent.pattern == "react" else None
+    made = StepFile(
+        instructions=step.body,
+        pattern=step.pattern,
+        temperature=model.temperature,
+        max_tokens=model.max_tokens,
+        max_iter=most or step.max_iter or STEPS,
+        uses=step.uses,
+        skills=_reachable(step.uses, agent.skills),
+    )
+    return made.to_json()
+
+
+def _reachable(names: Sequence[str], skills: Mapping[str, Skill]) -> dict[str, Skill]:
+    """The skills of these names, and those that they use."""
+    found: dict[str, Skill] = {}
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop(0)
+        if name not in found:
+            found[name] = skills[name]
+            waiting += skills[name].uses
+    return found
+
+
+def _name(folder: Path) -> str | None:
+    """The `name` in an AGENT.md, where it can be read at all."""
+    agent, _ = read_agent(folder, (), strict=False)
+    return agent.name if agent else None

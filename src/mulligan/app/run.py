@@ -1,0 +1,89 @@
+"""`run`: an agent that is kept as files, on one task. What the command line can do, in one call."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from mulligan.app.agents import Wish, find_agent, load_agent, recipe_of, tools_of
+from mulligan.app.config import load
+from mulligan.app.models_by_name import Models
+from mulligan.app.places import Notice
+from mulligan.app.runner import OnStart, log
+from mulligan.app.session import Session, absolute, configured_limits, located, prompts_folder, with_limits, with_store
+from mulligan.app.toolbox import needs_workspace
+from mulligan.core.errors import InvalidInput
+from mulligan.core.journal import Told
+from mulligan.core.limits import Limits
+from mulligan.core.protocols import Bank, Model, Observer, Store
+from mulligan.core.records import Episode, Task
+
+
+async def run(
+    agent: str | os.PathLike[str],
+    task: str | Task,
+    *,
+    model: str | Model | None = None,
+    max_iter: int | None = None,
+    limits: Limits | Mapping[str, float | None] | None = None,
+    workspace: str | os.PathLike[str] | None = None,
+    mode: str | None = None,
+    sandbox: str | None = None,
+    seed: int = 0,
+    bank: Bank | None = None,
+    store: Store | None = None,
+    observers: Sequence[Observer] = (),
+    on_start: OnStart | None = None,
+    on_step: Told | None = None,
+    notice: Notice | None = None,
+) -> Episode:
+    """Run an agent on a task; the episode with all its trials, recorded and resumable (`mulligan.resume`).
+
+    agent: a name in the project's agents/, a path, or a built-in one (code-improver, answerer, writer).
+    model: for every step, instead of what its files say. max_iter: act-reflect cycles; of a react agent, model calls.
+    limits: all, or those that differ from the agent's. workspace, mode: the folder that tools and checks work in.
+    bank: recalled from before the first trial, where the agent has a `memory`.
+
+    Returns the episode; `episode.best.attempt.output` is the result. One that nobody was to judge ends as "exhausted"
+    after its one trial, with `judged` False. Raises `InvalidInput` with every mistake in the files before any model is
+    called, `StoreError`, `asyncio.CancelledError` (resumable).
+    """
+    config = load()
+    wanted = Task(task) if isinstance(task, str) else task
+    if not wanted.prompt.strip():
+        raise InvalidInput("The task is empty: say what is to be done.")
+    found, warnings = load_agent(find_agent(agent, config), config)
+    for warning in warnings:
+        (notice or log.warning)(str(warning))
+    if found.memory is not None and bank is None:
+        raise InvalidInput(
+            str(found.source.problem("memory", "no bank is kept here yet: hand one in, mulligan.run(…, bank=…)"))
+        )
+    needy = [tool for tool in tools_of(found) if needs_workspace(tool)]
+    if needy and workspace is None:
+        raise InvalidInput(f"{', '.join(needy)} of {found.name} work in a folder: name one with --workspace.")
+    models = Models(config)
+    recipe = recipe_of(
+        found,
+        config,
+        Wish(models.name(model), max_iter),
+        limits=configured_limits(config, Limits(identical=None)),
+        workspace=_workspace(workspace, mode),
+        sandbox=sandbox or config.text("sandbox") or "auto",
+        prompts=prompts_folder(config),
+        recalls=found.memory is not None,
+        seed=seed,
+    )
+    recipe = located(replace(recipe, limits=with_limits(recipe.limits, limits)))
+    session = Session(config, models, {}, bank, observers, on_start, on_step, notice)
+    runner = session.runner(recipe, found.name)
+    return await with_store(store, config, lambda at: runner(at).run(wanted))
+
+
+def _workspace(folder: str | os.PathLike[str] | None, mode: str | None) -> dict[str, str] | None:
+    if folder is None:
+        if mode is not None:
+            raise InvalidInput("A mode was given, and no workspace: name its folder (--workspace DIR).")
+        return None
+    return {"folder": absolute(folder) or "", **({"mode": mode} if mode else {})}

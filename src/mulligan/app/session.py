@@ -1,0 +1,112 @@
+"""What a run needs around its recipe: the store, the way to models, sandbox, workspace and tools, the limits in force.
+
+Shared by `solve`, `run` and `resume`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from mulligan.app.compose import Parts
+from mulligan.app.config import Config, load
+from mulligan.app.models_by_name import Models
+from mulligan.app.places import Notice, open_workspace
+from mulligan.app.recipe import Recipe
+from mulligan.app.runner import OnStart, Runner, log
+from mulligan.core.errors import UnknownName
+from mulligan.core.journal import Told
+from mulligan.core.limits import Limits
+from mulligan.core.protocols import Bank, Observer, Store
+
+T = TypeVar("T")
+
+
+def open_store(config: Config | None = None) -> Store:
+    """The store in force here. Raises `StoreError` when it cannot be opened."""
+    from mulligan.store.sqlite import SqliteStore
+
+    return SqliteStore((config or load()).database)
+
+
+async def with_store(store: Store | None, config: Config, work: Callable[[Store], Coroutine[Any, Any, T]]) -> T:
+    """`work` on the store that was given, or on our own, closed afterwards."""
+    if store is not None:
+        return await work(store)
+    own = open_store(config)
+    try:
+        return await work(own)
+    finally:
+        await own.close()
+
+
+@dataclass(frozen=True)
+class Session:
+    """Everything of a run that is no part of its recipe. `objects`: roles that were given as such, by kind."""
+
+    config: Config
+    models: Models
+    objects: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    bank: Bank | None = None
+    observers: Sequence[Observer] = ()
+    on_start: OnStart | None = None
+    on_step: Told | None = None
+    notice: Notice | None = None
+
+    def runner(self, recipe: Recipe, agent: str = "") -> Callable[[Store], Runner]:
+        """Who drives this recipe, on a store. Raises `InvalidInput` for a sandbox or a workspace that cannot be."""
+        from mulligan.sandbox.local import LocalSandbox
+
+        sandbox, workspace = LocalSandbox(level=recipe.sandbox), open_workspace(recipe.workspace)
+        tools = None
+        if recipe.agent is not None:  # only an agent's steps call tools
+            from mulligan.app.toolbox import OpenTools
+
+            tools = OpenTools(sandbox, workspace, self.config.table("tools"), self.config.table("mcp"))
+        parts = Parts(self.models.open, sandbox, self.objects, self.bank, workspace, tools)
+        notice = self.notice or log.info
+        return lambda store: Runner(store, recipe, parts, self.observers, self.on_start, self.on_step, notice, agent)
+
+
+def configured_limits(config: Config, base: Limits = Limits()) -> Limits:
+    """Those of mulligan.toml over `base`. Raises `InvalidInput` that names the file."""
+    with config.blamed("limits"):
+        return with_limits(base, cast(Mapping[str, float | None], config.table("limits")))
+
+
+def with_limits(limits: Limits, given: Limits | Mapping[str, float | None] | None) -> Limits:
+    """The limits with those that were given in their place. Raises `UnknownName` for one that there is not."""
+    if isinstance(given, Limits):
+        return given
+    for name in given or {}:
+        if name not in Limits.__dataclass_fields__:
+            raise UnknownName("limit", name, Limits.__dataclass_fields__)
+    return replace(limits, **given) if given else limits  # pyright: ignore[reportArgumentType]
+
+
+def located(recipe: Recipe) -> Recipe:
+    """The recipe with model files by their whole path, so that a resume finds them from any folder."""
+
+    def whole(name: str | None) -> str | None:
+        kind, _, file = (name or "").partition(":")
+        is_file = kind in ("scripted", "replay") or (kind == "local" and file.endswith(".gguf"))
+        return f"{kind}:{absolute(file)}" if is_file and file else name
+
+    return replace(
+        recipe,
+        model=whole(recipe.model),
+        reflect_model=whole(recipe.reflect_model),
+        judge_model=whole(recipe.judge_model),
+    )
+
+
+def absolute(folder: str | os.PathLike[str] | None) -> str | None:
+    return None if folder is None else str(Path(folder).expanduser().resolve())
+
+
+def prompts_folder(config: Config) -> str | None:
+    folder = config.text("prompts")
+    return str((config.root or Path.cwd()) / folder) if folder else None

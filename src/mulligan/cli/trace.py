@@ -1,0 +1,50 @@
+"""A journal step in lines for somebody who follows what an agent does. Pure: it writes nowhere."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from mulligan.cli.terminal import clean
+from mulligan.core.records import Json
+
+SHOWN = 600
+"""Characters of a text that are shown."""
+
+
+def lines(key: str, request: Json, result: Json, recorded: bool) -> list[str]:
+    """What was asked and what came: of a model call the newest message and the answer, of a tool call both ends."""
+    asked, came = _told(key, request, result)
+    head = f"  {key}{' (recorded)' if recorded else ''}"
+    return [head, *_indented("→", asked), *_indented("←", came)]
+
+
+def _told(key: str, request: Any, result: Any) -> tuple[str, str]:
+    name = key.rpartition("/")[2]
+    if name.startswith("model."):
+        calls = [
+            f"{call['name']}({json.dumps(call['arguments'], ensure_ascii=False)})" for call in result.get("calls", [])
+        ]
+        content = result.get("content", result.get("text", ""))
+        said = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+        return request["messages"][-1]["text"], "\n".join(part for part in (said, *calls) if part)
+    if name.startswith("tool."):
+        return json.dumps(request.get("arguments", request), ensure_ascii=False), _text(result)
+    if name.startswith("verdict"):
+        feedback = result["feedback"]
+        return "", f"{ {True: 'passed', False: 'failed', None: 'no verdict'}[feedback['passed']] }: {feedback['text']}"
+    return "", json.dumps(result, ensure_ascii=False)
+
+
+def _text(result: Any) -> str:
+    said = result.get("text") or result.get("failed") or json.dumps(result, ensure_ascii=False)
+    return f"failed: {said}" if result.get("failed") else str(said)
+
+
+def _indented(mark: str, text: str) -> list[str]:
+    text = clean(text).strip()
+    if not text:
+        return []
+    shown = text if len(text) <= SHOWN else f"{text[:SHOWN]}… ({len(text):,} characters)"
+    first, *rest = shown.split("\n")
+    return [f"    {mark} {first}", *(f"      {line}" for line in rest)]
