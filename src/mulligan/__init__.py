@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mulligan.app.run import run
     from mulligan.app.solve import resume, solve, solve_sync
     from mulligan.core.errors import MulliganError
     from mulligan.core.limits import Limits
@@ -34,6 +35,7 @@ _HOMES = {
     "TaskFeedback": "core.task_feedback",
     "Trial": "core.records",
     "resume": "app.solve",
+    "run": "app.run",
     "solve": "app.solve",
     "solve_sync": "app.solve",
 }
@@ -52,6 +54,7 @@ __all__ = [
     "TaskFeedback",
     "Trial",
     "resume",
+    "run",
     "solve",
     "solve_sync",
 ]
