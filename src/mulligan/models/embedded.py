@@ -20,6 +20,7 @@ from mulligan.models.embedded_cores import overload, threads_to_use
 from mulligan.models.embedded_llama import Generated, Load, generate, loaded
 from mulligan.models.embedded_worker import embedded_worker
 from mulligan.models.failures import NotJson
+from mulligan.models.tool_answers import call_of, in_json
 from mulligan.models.weights import Progress, on_stderr, path_of, pull, sha256_of
 from mulligan.models.weights_known import KNOWN
 
@@ -69,13 +70,15 @@ class EmbeddedModel:
 
     async def ask(self, question: Question, sampling: Sampling = Sampling()) -> Answer:
         """Answers from the weights. `max_tokens` is 1024 if not set; cost is 0. With a schema only JSON that fits it
-        can be generated. The same weights, settings, seed and question give the same answer on the same machine.
+        can be generated, and with tools only a call of one of them. The same weights, settings, seed and question give
+        the same answer on the same machine.
 
         Cancelling returns at once; the generation ends soon after, before the next question's begins. Raises
         `InvalidInput` for images or a schema that cannot be used, `BadAnswer` for JSON that was cut off, `ModelError`
         for a prompt that is too long, weights that could not be pulled or loaded.
         """
-        asked = request(question, sampling)
+        worded = in_json(question)
+        asked = request(worded, sampling)
         job = embedded_worker().submit(lambda abandoned: self._answer(asked, abandoned))
         try:
             reply: Generated = await asyncio.wrap_future(job.future)
@@ -83,9 +86,12 @@ class EmbeddedModel:
             job.abandoned.set()
             raise
         usage = Usage(reply.prompt_tokens, reply.completion_tokens, 1, 0.0)
-        if question.schema is None:
+        if worded.schema is None:
             return Answer(reply.text, self.id, usage)
         try:
+            if question.tools:
+                call = call_of(reply.text, cut=reply.finish == "length")
+                return Answer("", self.id, usage, (call,))
             return Answer(json.loads(reply.text), self.id, usage)
         except ValueError:
             why = cut_short(reply, asked["max_tokens"])

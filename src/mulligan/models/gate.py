@@ -14,7 +14,7 @@ from mulligan.core.questions import Answer, Message, Question, Sampling
 from mulligan.core.records import Json, Usage
 from mulligan.models.failures import NotJson, Unusable
 from mulligan.models.prices import Price, Priced
-from mulligan.models.requests import request_of
+from mulligan.models.requests import answer_of, request_of, result_of
 
 
 class Gate:
@@ -62,12 +62,13 @@ class Gate:
         try:
             answer = await self._model.ask(question, capped)
         except NotJson as bad:
-            return {"text": bad.text, "not_json": bad.why, "again": bad.again, "model": bad.model, **_used(bad.usage)}
+            told: dict[str, Json] = {"text": bad.text, "not_json": bad.why, "again": bad.again, "model": bad.model}
+            return {**told, "usage": asdict(bad.usage)}
         except Unusable as error:
             self._meter.add(error.usage)
             self._most(question, None)  # where the budget left too little room for an answer, that is the reason
             raise
-        return {"content": answer.content, "model": answer.model, **_used(answer.usage)}
+        return result_of(answer)
 
     def _most(self, question: Question, wanted: int | None) -> int | None:
         """How many tokens the answer may have. Raises `OverBudget` when not even the question fits."""
@@ -103,7 +104,7 @@ def read_result(row: dict[str, Any], usage: Usage) -> Answer:
     """The answer that a journaled result holds. Raises the `NotJson` that it stands for."""
     if "not_json" in row:
         raise NotJson(row["not_json"], text=row["text"], model=row["model"], usage=usage, again=row["again"])
-    return Answer(row["content"], row["model"], usage)
+    return answer_of(row)
 
 
 def question_again(question: Question, bad: NotJson) -> Question:
@@ -118,11 +119,10 @@ def question_again(question: Question, bad: NotJson) -> Question:
 def estimate(question: Question) -> int:
     """About how many tokens a question takes: four characters each, a thousand for an image."""
     characters = sum(len(message.text) for message in question.messages) + len(str(question.schema or ""))
+    characters += sum(len(tool.name) + len(tool.description) + len(str(tool.parameters)) for tool in question.tools)
+    calls = [call for message in question.messages for call in message.calls]
+    characters += sum(len(call.name) + len(str(call.arguments)) for call in calls)
     return characters // 4 + 1000 * sum(len(message.images) for message in question.messages)
-
-
-def _used(usage: Usage) -> dict[str, Json]:
-    return {"usage": asdict(usage)}
 
 
 def _unpriced(name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import cast
 
@@ -32,7 +33,7 @@ def parse(text: str, schema: Json = None) -> Json:
         raise ValueError("the answer is empty")
     wanted = _wanted(schema)
     try:
-        value = _whole(text)
+        value = whole(text)
     except ValueError as error:
         reason = str(error)
     else:
@@ -41,7 +42,7 @@ def parse(text: str, schema: Json = None) -> Json:
         reason = f"it is not of the type {schema['type']!r} that the schema asks for"
     for inner in _FENCED.findall(text):
         try:
-            value = _whole(inner)
+            value = whole(inner)
         except ValueError:
             continue
         if wanted is None or _is(value, wanted):
@@ -65,10 +66,16 @@ def _refuse(constant: str) -> Json:
     raise ValueError(f"{constant} is no JSON value")
 
 
-_DECODER = json.JSONDecoder(strict=False, parse_constant=_refuse)
+def _finite(digits: str) -> float:
+    value = float(digits)
+    return value if math.isfinite(value) else _refuse(digits)
 
 
-def _whole(text: str) -> Json:
+_DECODER = json.JSONDecoder(strict=False, parse_constant=_refuse, parse_float=_finite)
+
+
+def whole(text: str) -> Json:
+    """The value that all of `text` is. Raises `ValueError`."""
     try:
         return _DECODER.decode(text.strip())
     except RecursionError:

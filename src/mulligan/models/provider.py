@@ -21,6 +21,7 @@ from mulligan.models.prices import Price
 from mulligan.models.providers import Access, bare
 from mulligan.models.retries import Sleep, persist, slot
 from mulligan.models.settings import CallSettings
+from mulligan.models.tool_answers import call_of, in_json
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelResponse
@@ -61,6 +62,7 @@ class ProviderModel:
         # Servers that copy OpenAI's format know `max_tokens`; only OpenAI's own newer models want another name for it.
         self._old_name = provider in ("alibaba", "ollama") or (provider == "openai" and access.base_url is not None)
         self._refused: set[Mode] = set()
+        self._no_tools = False
 
     def load(self) -> PydanticModel:
         """Import and build what the calls go through. Takes a second or two, once; nothing is called."""
@@ -78,22 +80,30 @@ class ProviderModel:
     async def ask(self, question: Question, sampling: Sampling = Sampling()) -> Answer:
         """Raises `ModelError` after the last attempt, `NotJson` (a `BadAnswer`) for an answer that is not the JSON that
         was asked for, `InvalidInput` for a question that no provider can take. A setting or an answer format that the
-        model refuses is left out from then on, with a warning in the log."""
+        model refuses is left out from then on, with a warning in the log; where it refuses tools, or is known to have
+        none, calls are asked for as JSON."""
         if self._loaded is None:
             await asyncio.to_thread(self.load)  # so that a heartbeat goes on meanwhile
         times = 0
         while True:
-            mode = self._mode(question.schema)
-            send = partial(self._send, question, sampling, mode)
+            asked = self._asked(question)
+            mode = self._mode(asked.schema)
+            send = partial(self._send, asked, sampling, mode)
             got, tries = await persist(send, self._settings, self._sleep, self._chance)
             times += tries
             if not isinstance(got, Failure):
-                return self._answer(got, question, sampling)
-            if not self._gives_way(got, question, sampling, mode):
+                return self._answer(got, question, asked, sampling)
+            if not self._gives_way(got, asked, sampling, mode):
                 break
         often = "once" if times == 1 else f"{times} times"
         server = f" at {bare(self._access.base_url)}" if self._access.base_url else ""
         raise ModelError(f"{self.name}{server} failed (tried {often}): {got.said} {got.advice}")
+
+    def _asked(self, question: Question) -> Question:
+        """The question as it is sent: without tools, if this model has no use for them."""
+        if question.tools and not self.load().profile.get("supports_tools", True):
+            self._goes_without_tools("its profile says so")
+        return in_json(question) if self._no_tools or not question.tools else question
 
     def _mode(self, schema: Json) -> Mode:
         from mulligan.models.wire import modes
@@ -107,7 +117,7 @@ class ProviderModel:
         from mulligan.models import wire
 
         model, seconds = self.load(), self._settings.timeout
-        ask = wire.parameters(question.schema, mode)
+        ask = wire.parameters(question, mode)
         messages = wire.spoken(question)  # sent as they are: what the journal holds is what the model was told
         knobs = wire.knobs(sampling, model, self._dropped, seconds, old_name=self._old_name)
         if sampling.temperature is not None and "temperature" not in knobs:
@@ -123,9 +133,12 @@ class ProviderModel:
 
     def _gives_way(self, failure: Failure, question: Question, sampling: Sampling, mode: Mode) -> bool:
         """Leave out what the provider refuses, if that is what it says. False: there is nothing to leave out."""
+        said = failure.said.lower()
+        if question.tools and "tool" in said and (failure.rejected or said.startswith("404")):
+            self._goes_without_tools(failure.said)  # OpenRouter's refusal is a 404: no endpoint supports tool use
+            return True
         if not failure.rejected:
             return False
-        said = failure.said.lower()
         if "max_tokens" in said and sampling.max_tokens is not None and self._old_name:
             self._old_name = False
             return True
@@ -141,29 +154,38 @@ class ProviderModel:
             return True
         return False
 
+    def _goes_without_tools(self, why: str) -> None:
+        if not self._no_tools:
+            self._no_tools = True
+            self._refused.add("tool")
+            log.warning("%s takes no tools, asking for calls as JSON: %s", self.name, why)
+
     def _drop(self, knob: str, why: str) -> None:
         if knob not in self._dropped:
             self._dropped.add(knob)
             log.warning("%s takes no %s, going on without: %s", self.name, knob.replace("_", " "), why)
 
-    def _answer(self, response: ModelResponse, question: Question, sampling: Sampling) -> Answer:
+    def _answer(self, response: ModelResponse, question: Question, asked: Question, sampling: Sampling) -> Answer:
+        """asked: the question as it was sent."""
         from mulligan.models.wire import heard
 
-        got = heard(response, sampling)
+        got = heard(response, asked, sampling)
         model = f"{self._provider}:{got.model or self._model}"
-        usage = self._usage(response, question, got.text)
+        usage = self._usage(response, asked, got.text)
         if got.finish == "content_filter":
             raise Unusable(f"{self.name} held its answer back: its content filter objects to the question.", usage)
         cut = got.finish == "length"
-        if cut and not got.text:
+        if cut and not got.text and not got.calls:
             raise Unusable(
                 f"{self.name} used all {usage.output_tokens} tokens before it began to answer: raise max_tokens.", usage
             )
         if cut:
             log.warning("%s was cut off after %d tokens", self.name, usage.output_tokens)
-        if question.schema is None:
-            return Answer(got.text, model, usage)
+        if asked.schema is None:
+            return Answer(got.text, model, usage, got.calls)
         try:
+            if question.tools:
+                return Answer("", model, usage, (call_of(got.text, cut=cut),))
             return Answer(json_answers.parse(got.text, question.schema), model, usage)
         except ValueError as error:
             why = f"it was cut off after {usage.output_tokens} tokens: raise max_tokens" if cut else str(error)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from typing import cast
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any, cast
 
 from mulligan.core.journal import digest
-from mulligan.core.questions import Message, Question, Sampling
-from mulligan.core.records import Json
+from mulligan.core.questions import Answer, Message, Question, Sampling, Tool, ToolCall
+from mulligan.core.records import Json, Usage
 from mulligan.core.secrets import mask_json
 
 
 def request_of(model: str, question: Question, sampling: Sampling) -> Json:
-    """{model, messages, schema, sampling}; images whole, in base64."""
-    return {
+    """{model, messages, schema, sampling}; images whole, in base64. Tools and calls only where there are any."""
+    request: dict[str, Json] = {
         "model": model,
         "messages": [_message(message) for message in question.messages],
         "schema": question.schema,
@@ -24,6 +26,25 @@ def request_of(model: str, question: Question, sampling: Sampling) -> Json:
             "stop": list(sampling.stop),
         },
     }
+    if question.tools:
+        request["tools"] = [_tool(tool) for tool in question.tools]
+    return request
+
+
+def result_of(answer: Answer) -> dict[str, Json]:
+    """{content, model, usage} and the calls, if there are any; `answer_of` reads it."""
+    return {
+        "content": answer.content,
+        "model": answer.model,
+        "usage": asdict(answer.usage),
+        **_calls(answer.calls),
+    }
+
+
+def answer_of(row: dict[str, Any]) -> Answer:
+    """The answer that `result_of` has put into words."""
+    calls = tuple(ToolCall(call["name"], call["arguments"]) for call in row.get("calls", ()))
+    return Answer(row["content"], row["model"], Usage(**row["usage"]), calls)
 
 
 def asked(request: Json) -> Json:
@@ -42,4 +63,14 @@ def _message(message: Message) -> Json:
         said["images"] = [
             {"media_type": image.media_type, "data": b64encode(image.data).decode()} for image in message.images
         ]
-    return said
+    return said | _calls(message.calls)
+
+
+def _tool(tool: Tool) -> Json:
+    """What the model is told of it, and no more."""
+    return {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+
+
+def _calls(calls: Iterable[ToolCall]) -> dict[str, Json]:
+    made: list[Json] = [{"name": call.name, "arguments": call.arguments} for call in calls]
+    return {"calls": made} if made else {}

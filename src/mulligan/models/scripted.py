@@ -6,10 +6,10 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from mulligan.core.errors import InvalidInput, ModelError
-from mulligan.core.questions import Answer, Question, Sampling
+from mulligan.core.questions import Answer, Question, Sampling, ToolCall
 from mulligan.core.records import Json, Usage
 from mulligan.models import json_answers
 from mulligan.models.failures import NotJson
@@ -23,6 +23,8 @@ class ScriptedModel:
 
     answers: texts, JSON values for questions with a schema, exceptions to raise; or a function of question and sampling
     that returns one of these. A text that answers a question with a schema is read as a provider's would be.
+    A question with tools is answered by a text, by {"tool": NAME, "arguments": {...}} (one call), or by
+    {"calls": [{"tool": NAME, "arguments": {...}}, ...]} (several); with "text", that is said besides.
     cost: US dollars of each call; None is unknown. Usage is counted in words, so budgets can be tested to the token.
 
     `questions` and `samplings` are what was asked so far. The script begins anew with each process: for an episode that
@@ -57,7 +59,8 @@ class ScriptedModel:
         return model
 
     async def ask(self, question: Question, sampling: Sampling = Sampling()) -> Answer:
-        """Raises `ModelError` when the script is at its end, and the exceptions that are part of it."""
+        """Raises `ModelError` when the script is at its end, `InvalidInput` for an answer to a question with tools that
+        is neither text nor calls, and the exceptions that are part of the script."""
         self.questions.append(question)
         self.samplings.append(sampling)
         line = self._function(question, sampling) if self._function else self._next()
@@ -66,6 +69,9 @@ class ScriptedModel:
         text = line if isinstance(line, str) else json.dumps(line, ensure_ascii=False)
         asked = sum(len(message.text.split()) for message in question.messages)
         usage = Usage(asked, len(text.split()), calls=1, cost=self._cost)
+        if question.tools and not isinstance(line, str):
+            said, calls = self._called(line)
+            return Answer(said, self.id, usage, calls)
         if question.schema is None:
             return Answer(text, self.id, usage)
         if not isinstance(line, str):
@@ -74,6 +80,19 @@ class ScriptedModel:
             return Answer(json_answers.parse(line, question.schema), self.id, usage)
         except ValueError as error:
             raise NotJson(str(error), text=line, model=self.id, usage=usage) from None
+
+    def _called(self, line: Json) -> tuple[str, tuple[ToolCall, ...]]:
+        """The text and the calls of a line that is no text."""
+        given = cast(dict[str, Json], line) if isinstance(line, dict) else {}
+        try:
+            made = [(each["tool"], each.get("arguments", {})) for each in given.get("calls", [given])]
+        except (KeyError, TypeError, AttributeError):
+            raise InvalidInput(
+                f"{self.name}, answer {len(self.questions)}, cannot answer a question with tools: "
+                f"{json.dumps(line, ensure_ascii=False)[:80]}. Write a text, "
+                '{"tool": NAME, "arguments": {...}}, or {"calls": [...]} with such objects.'
+            ) from None
+        return given.get("text", ""), tuple(ToolCall(name, arguments) for name, arguments in made)
 
     def _next(self) -> Line:
         number = len(self.questions)

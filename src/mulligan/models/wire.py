@@ -2,11 +2,13 @@
 
 A question with a schema can be put in three ways: `native` (the provider constrains the answer to the schema), `tool`
 (the answer is the argument of a tool that must be called) and `prompted` (the schema stands in the instructions).
+A question with tools offers them as they are; the calls of a conversation are numbered, as providers want ids for them.
 """
 
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
@@ -19,6 +21,8 @@ from pydantic_ai.messages import (
     ModelResponse,
     SystemPromptPart,
     TextPart,
+    ToolCallPart,
+    ToolReturnPart,
     UserContent,
     UserPromptPart,
 )
@@ -30,10 +34,11 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
 from mulligan.core.errors import InvalidInput
-from mulligan.core.questions import Message, Question, Sampling
+from mulligan.core.questions import Message, Question, Sampling, ToolCall
 from mulligan.core.records import Json
 from mulligan.models.providers import Access
 from mulligan.models.settings import CallSettings
+from mulligan.models.tool_answers import arguments_of, mended
 
 Mode = Literal["native", "tool", "prompted"]
 _ANSWER = "answer"
@@ -76,7 +81,14 @@ def modes(profile: ModelProfile, schema: Json) -> list[Mode]:
     return [*found, "prompted"]
 
 
-def parameters(schema: Json, mode: Mode) -> ModelRequestParameters:
+def parameters(question: Question, mode: Mode) -> ModelRequestParameters:
+    schema = question.schema
+    if question.tools:
+        tools = [
+            ToolDefinition(name=tool.name, parameters_json_schema=tool.parameters, description=tool.description)
+            for tool in question.tools
+        ]
+        return ModelRequestParameters(function_tools=tools)
     if schema is None:
         return ModelRequestParameters()
     if mode == "tool":
@@ -126,17 +138,30 @@ def _samples_itself(profile: ModelProfile) -> bool:
 
 
 def spoken(question: Question) -> list[ModelMessage]:
-    """Raises `InvalidInput` for an image outside a user message, which no provider takes."""
+    """Raises `InvalidInput` for what no provider takes: an image outside a user message, a result without a call."""
     said: list[ModelMessage] = []
     parts: list[ModelRequestPart] = []
+    waiting: list[ToolCallPart] = []  # for their results, which come in the order of the calls
+    made = 0
     for message in question.messages:
         if message.images and message.role != "user":
             raise InvalidInput(f"Only user messages can hold images, not the {message.role} message.")
         if message.role == "assistant":
             if parts:
                 said.append(ModelRequest(parts=parts))
-            said.append(ModelResponse(parts=[TextPart(message.text)]))
+            waiting = [
+                ToolCallPart(call.name, call.arguments, f"call_{number}")
+                for number, call in enumerate(message.calls, made + 1)
+            ]
+            made += len(waiting)
+            text = [TextPart(message.text)] if message.text or not waiting else []
+            said.append(ModelResponse(parts=[*text, *waiting]))
             parts = []
+        elif message.role == "tool":
+            if not waiting:
+                raise InvalidInput("A tool message must follow the assistant message with its call.")
+            call = waiting.pop(0)
+            parts.append(ToolReturnPart(call.tool_name, message.text, call.tool_call_id))
         else:
             parts.append(SystemPromptPart(message.text) if message.role == "system" else UserPromptPart(_user(message)))
     return [*said, ModelRequest(parts=parts)] if parts else said
@@ -155,13 +180,20 @@ class Heard:
     text: str
     model: str | None
     finish: str | None
+    calls: tuple[ToolCall, ...] = ()
 
 
-def heard(response: ModelResponse, sampling: Sampling) -> Heard:
-    for call in response.tool_calls:
-        if call.tool_name == _ANSWER:
-            return Heard(call.args_as_json_str(), response.model_name, response.finish_reason)
+def heard(response: ModelResponse, question: Question, sampling: Sampling) -> Heard:
+    if not question.tools:
+        for call in response.tool_calls:
+            if call.tool_name == _ANSWER:
+                return Heard(call.args_as_json_str(), response.model_name, response.finish_reason)
     text = response.text or ""
     for stop in sampling.stop:  # not every provider takes them, and cutting twice does no harm
         text = text.split(stop, 1)[0]
-    return Heard(text, response.model_name, response.finish_reason)
+    calls = (
+        [ToolCall(call.tool_name, arguments_of(call.args)) for call in response.tool_calls] if question.tools else []
+    )
+    if calls and response.finish_reason == "length" and isinstance(cut := calls[-1].arguments, str):
+        calls[-1] = mended(f'{{"tool": {json.dumps(calls[-1].name)}, "arguments": {cut}') or calls[-1]
+    return Heard(text, response.model_name, response.finish_reason, tuple(calls))
