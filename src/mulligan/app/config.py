@@ -1,8 +1,9 @@
-"""Where things are and what was configured: `mulligan.toml`, the environment, the user's data folder."""
+"""Where things are and what was configured: `mulligan.toml`, `.env`, the environment, the user's data folder."""
 
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -15,15 +16,21 @@ from mulligan.core.home import home
 from mulligan.core.records import Json
 
 FILE = "mulligan.toml"
-KEYS = ("model", "reflect_model", "judge_model", "sandbox", "prompts", "limits", "calls")
+MODELS = ("model", "reflect_model", "judge_model")
+KEYS = (*MODELS, "sandbox", "prompts", "limits", "calls", "project", "models", "tools", "mcp")
+"""What may stand at the top of the file; a test holds it against `app.project_file`."""
 
 
 @dataclass(frozen=True)
 class Config:
-    """`root` is the folder of the `mulligan.toml` that was found upward from the working folder, if there is one."""
+    """`root` is the folder of the `mulligan.toml` that was found upward from the working folder, if there is one.
+
+    `source` is that file's text, for the lines that errors name.
+    """
 
     root: Path | None = None
     values: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    source: str = ""
 
     @property
     def database(self) -> Path:
@@ -38,6 +45,13 @@ class Config:
         if not isinstance(value, dict):
             raise InvalidInput(f"{self.root}/{FILE}: [{key}] must be a table, not {value!r}.")
         return cast(dict[str, Json], value)
+
+    def where(self, *keys: str) -> str:
+        """`path/mulligan.toml:LINE` of a key, or of the nearest table above it."""
+        from mulligan.app.toml_lines import line_of
+
+        line = line_of(self.source, keys)
+        return f"{self.root}/{FILE}:{line}" if line else f"{self.root}/{FILE}"
 
     @contextmanager
     def blamed(self, key: str) -> Generator[None]:
@@ -55,22 +69,66 @@ class Config:
         return value
 
 
-def load(start: Path | None = None) -> Config:
-    """The configuration in force below `start` (the working folder). Raises `InvalidInput` for a broken file."""
+def project_root(start: Path | None = None) -> Path | None:
+    """The folder of the nearest `mulligan.toml` upward from `start` (the working folder)."""
     here = (start or Path.cwd()).resolve()
-    root = next((folder for folder in (here, *here.parents) if (folder / FILE).is_file()), None)
+    return next((folder for folder in (here, *here.parents) if (folder / FILE).is_file()), None)
+
+
+def load(start: Path | None = None) -> Config:
+    """The configuration in force below `start` (the working folder). Raises `InvalidInput` for a broken file.
+
+    What `.env` beside `mulligan.toml` says is put into `os.environ`, for names that are not set there: so it counts
+    for keys, MULLIGAN_MODEL and MULLIGAN_HOME alike. Without a `mulligan.toml` no `.env` is read.
+    """
+    root = project_root(start)
     if root is None:
         return Config()
-    try:
-        values = tomllib.loads((root / FILE).read_text(encoding="utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise InvalidInput(f"{root / FILE} is not UTF-8 (byte {error.start}): save it as UTF-8.") from error
-    except (tomllib.TOMLDecodeError, OSError) as error:
-        raise InvalidInput(f"{root / FILE}: {error}.") from error
+    text = read_text(root / FILE)
+    values = parse(root / FILE, text)
+    config = Config(root, values, text)
     for key in values:
         if key not in KEYS:
-            raise UnknownName(f"setting in {root / FILE}", key, KEYS)
-    return Config(root, values)
+            raise UnknownName(f"setting in {config.where(key)}", key, KEYS)
+    for key in MODELS:
+        if isinstance(value := values.get(key), str):
+            values[key] = located_model(value, root)
+    if (root / ".env").is_file():
+        from mulligan.app.dotenv_file import read_dotenv
+
+        for name, value in read_dotenv(root / ".env").items():
+            os.environ.setdefault(name, value)
+    return config
+
+
+def read_text(file: Path) -> str:
+    """The text of a settings file. Raises `InvalidInput` when it cannot be read."""
+    try:
+        return file.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise InvalidInput(f"{file}:{line}: not UTF-8 (byte {error.start}): save it as UTF-8.") from error
+    except OSError as error:
+        raise InvalidInput(f"{file} cannot be read: {error.strerror or error}.") from error
+
+
+def parse(file: Path, text: str) -> dict[str, Json]:
+    """The text as TOML. Raises `InvalidInput` with the line of what is wrong."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        found = re.search(r"at line (\d+)", str(error))
+        line = found[1] if found else len(text.splitlines()) or 1
+        raise InvalidInput(f"{file}:{line}: {error}.") from error
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, a thousand brackets
+        raise InvalidInput(f"{file} cannot be read: {error}.") from error
+
+
+def located_model(name: str, folder: Path) -> str:
+    """A model's name; one that is made of a file has it by its whole path, from this folder."""
+    kind, _, file = name.partition(":")
+    is_file = kind in ("scripted", "replay") or (kind == "local" and file.endswith(".gguf"))
+    return f"{kind}:{(folder / Path(file).expanduser()).resolve()}" if is_file and file else name
 
 
 def choose_model(named: str | None, config: Config) -> str | None:

@@ -1,0 +1,270 @@
+"""Which model a step gets, by the roles of the environment and of `mulligan.toml`.
+
+A role's name can stand wherever a model's name can: it is what a record says, and it is looked up again on a resume.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal, cast, get_args, get_type_hints
+
+from mulligan.agentfile.agent import ModelChoice
+from mulligan.app.config import Config, choose_model, located_model
+from mulligan.core.errors import InvalidInput, UnknownName
+from mulligan.core.records import Json
+from mulligan.models.providers import PROVIDERS
+from mulligan.models.settings import CallSettings
+
+_LOCAL = "local"
+_TAKEN = frozenset({_LOCAL, "scripted", "replay", *PROVIDERS})
+
+BUILT_IN: Mapping[str, float] = {"thinker": 1.0, "worker": 0.0, "default": 0.8}
+"""The roles that there always are, with their temperatures; a role of one's own has that of `default`."""
+
+_OF_PATTERN = {"react": "thinker", "oneshot": "worker"}
+_NAME = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
+
+
+@dataclass(frozen=True)
+class RoleSettings:
+    """What a role says beside how its provider is called. Raises `InvalidInput` for what can never work.
+
+    name: the model, such as "anthropic:claude-haiku-4-5"; left out, that of the role `default`.
+    temperature: how freely an answer is worded: 0 for the likeliest, 1 and more for variety.
+    max_tokens: tokens of one answer at most; left out, as many as the provider allows.
+    """
+
+    name: str | None = None
+    temperature: float | None = None
+    max_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.name is not None and (not isinstance(self.name, str) or not self.name.strip()):
+            raise InvalidInput(f"The name must be that of a model, such as {_LOCAL!r}, not {self.name!r}.")
+        heat: object = self.temperature
+        number = isinstance(heat, (int, float)) and not isinstance(heat, bool) and math.isfinite(heat)
+        if heat is not None and not (number and cast(float, heat) >= 0):
+            raise InvalidInput(f"The temperature must be a number of at least 0, not {heat!r}.")
+        most: object = self.max_tokens
+        if most is not None and (not isinstance(most, int) or isinstance(most, bool) or most < 1):
+            raise InvalidInput(f"max_tokens must be a whole number of at least 1, not {most!r}.")
+
+
+_OWN = tuple(f.name for f in fields(RoleSettings))
+_CALLS = tuple(f.name for f in fields(CallSettings))
+_KINDS = {**get_type_hints(RoleSettings), **get_type_hints(CallSettings)}
+
+
+@dataclass(frozen=True)
+class Role:
+    """A role with what the environment and the file say, taken together. `calls` is over the table [calls].
+
+    `source` says where its model was named ("" for the built-in one).
+    """
+
+    name: str
+    model: str
+    temperature: float
+    max_tokens: int | None = None
+    calls: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What a step is asked with: a role or a model by name, for `Models.open`, and its sampling."""
+
+    name: str
+    temperature: float | None = None
+    max_tokens: int | None = None
+
+
+def chosen(
+    config: Config, wanted: ModelChoice | None, pattern: Literal["react", "oneshot"], flag: str | None
+) -> Chosen:
+    """The flag (a role or a model) first, then the front matter, the environment, mulligan.toml, what is built in.
+
+    Front matter that names no model takes `thinker` for a react step and `worker` for a oneshot step. A model that is
+    named instead of the role keeps the role's temperature and max_tokens, unless the front matter says others.
+    Raises `UnknownName` for a role that there is not, `InvalidInput` for a setting or a model's name that cannot be.
+    """
+    wanted = wanted or ModelChoice()
+    if flag is not None and not flag.strip():
+        raise InvalidInput("The model's name is empty: leave --model out, or name one.")
+    role = role_of(config, flag if flag and is_role(config, flag) else wanted.role or _OF_PATTERN[pattern])
+    if wanted.name and not is_role(config, wanted.name):
+        check_model_name(wanted.name)
+    return Chosen(
+        flag or wanted.name or role.name,
+        role.temperature if wanted.temperature is None else wanted.temperature,
+        role.max_tokens if wanted.max_tokens is None else wanted.max_tokens,
+    )
+
+
+def role_names(config: Config) -> list[str]:
+    """The roles that are always there, then those of mulligan.toml. Raises `InvalidInput` for one that may not be."""
+    own = config.table("models")
+    for name in own:
+        check_role_name(name, config.where("models", name))
+    return list(dict.fromkeys((*BUILT_IN, *own)))
+
+
+def check_role_name(name: str, where: str) -> None:
+    """Raises `InvalidInput` for a name that models have, or that no environment variable could stand for."""
+    if name in _TAKEN:
+        raise InvalidInput(f"{where}: {name!r} is what models are called by, so no role can have that name.")
+    if not _NAME.fullmatch(name):
+        raise InvalidInput(f"{where}: the role {name!r} must be in small letters, such as my-role or my_role.")
+
+
+def is_role(config: Config, name: str) -> bool:
+    """Whether a role has this name: one that is always there, of mulligan.toml, or named in the environment."""
+    if name in role_names(config):
+        return True
+    return bool(_NAME.fullmatch(name) and name not in _TAKEN and _environment(_variable(name)))
+
+
+def role_of(config: Config, name: str) -> Role:
+    """The role, whose model is its own, or that of `default`, or the one that `solve` would take.
+
+    Raises `UnknownName` for a role that there is not, `InvalidInput` for a setting that cannot be.
+    """
+    if not is_role(config, name):
+        hint = "A role of your own is a line in the table [models] of mulligan.toml."
+        raise UnknownName("model role", name, role_names(config), hint)
+    said = _said(config, name)
+    if "name" not in said:
+        said = {**_said(config, "default"), **said}
+    if "name" not in said:
+        said = {**_of_all(config), **said}
+    model, source = said["name"]
+    if is_role(config, model):
+        raise InvalidInput(f"{source}: {model!r} is a role; name the model itself, such as {_LOCAL!r}.")
+    values = {key: value for key, (value, _) in said.items()}
+    heat = values.get("temperature", BUILT_IN.get(name, BUILT_IN["default"]))
+    calls = {key: values[key] for key in _CALLS if key in values}
+    return Role(name, model, heat, values.get("max_tokens"), calls, source)
+
+
+def check_model_name(name: str) -> None:
+    """Raises `InvalidInput` for a name that no model can have. Looks for no key and no package, and calls nothing."""
+    from mulligan.models.catalog import open_model
+
+    kind, _, rest = name.strip().partition(":")
+    if kind == "local" and (not rest or rest.endswith(".gguf")):
+        return
+    if kind == "local":
+        from mulligan.models.weights_known import KNOWN
+
+        if rest not in KNOWN:
+            raise UnknownName("local model", rest, KNOWN, "Or a file: local:FILE.gguf.")
+    elif kind in ("scripted", "replay"):
+        if not rest or not Path(rest).expanduser().is_file():
+            open_model(name)  # says what is wrong with it
+    elif not rest:
+        open_model(name)
+    elif kind not in PROVIDERS:
+        from pydantic_ai.providers import infer_provider_class
+
+        try:
+            infer_provider_class(kind)
+        except ImportError:
+            return
+        except ValueError:
+            raise UnknownName("model provider", kind, [*PROVIDERS, "local", "scripted", "replay"]) from None
+
+
+def check_setting(key: str, value: Json) -> None:
+    """Raises `InvalidInput` for a value that a role's setting cannot have, `UnknownName` for a setting that is none."""
+    if key in _OWN:
+        RoleSettings(**{key: value})
+    elif key in ("input_price", "output_price"):  # one of them alone is another mistake
+        CallSettings(input_price=value, output_price=value)
+    elif key in _CALLS:
+        CallSettings(**{key: value})
+    else:
+        raise UnknownName("setting of a model role", key, [*_OWN, *_CALLS])
+
+
+def _said(config: Config, role: str) -> dict[str, tuple[Any, str]]:
+    """What the environment says of this role, and what else the file says, with where each stands."""
+    return {**_in_file(config, role), **_in_environment(role)}
+
+
+def _of_all(config: Config) -> dict[str, tuple[Any, str]]:
+    """The model that is meant where no role names one; it may itself be a role that names a model."""
+    model = choose_model(None, config)
+    if model is None:
+        return {"name": (_LOCAL, "")}
+    variable = "MULLIGAN_MODEL"
+    source = variable if _environment(variable) else config.where("model")
+    if not is_role(config, model):
+        return {"name": (model, source)}
+    return {"name": (model, source), **_said(config, model)}
+
+
+def _in_file(config: Config, role: str) -> dict[str, tuple[Any, str]]:
+    value = config.table("models").get(role, {})
+    where = config.where("models", role)
+    if isinstance(value, dict):
+        table = {key: (v, config.where("models", role, key)) for key, v in cast(dict[str, Any], value).items()}
+    elif isinstance(value, str):
+        table: dict[str, tuple[Any, str]] = {"name": (value, where)}
+    else:
+        raise InvalidInput(f"{where}: the role {role!r} must be a model's name or a table, not {value!r}.")
+    for key, (one, at) in table.items():
+        with blamed(at):
+            check_setting(key, one)
+    if "name" in table and config.root:
+        table["name"] = (located_model(table["name"][0], config.root), table["name"][1])
+    return table
+
+
+def _in_environment(role: str) -> dict[str, tuple[Any, str]]:
+    found: dict[str, tuple[Any, str]] = {}
+    for key in (*_OWN, *_CALLS):
+        variable = _variable(role, "" if key == "name" else key)
+        text = _environment(variable)
+        if not text:
+            continue
+        if str not in get_args(_KINDS[key]) and _KINDS[key] is not str:
+            found[key] = (_number(variable, text), variable)
+        else:
+            found[key] = (text, variable)
+        with blamed(variable):
+            check_setting(key, found[key][0])
+    if "name" in found:
+        found["name"] = (located_model(found["name"][0], Path.cwd()), found["name"][1])
+    return found
+
+
+def _number(variable: str, text: str) -> float:
+    try:
+        return int(text) if text.lstrip("+-").isdigit() else float(text)
+    except ValueError:
+        raise InvalidInput(f"The environment variable {variable} must be a number.") from None
+
+
+def _variable(role: str, key: str = "") -> str:
+    """MULLIGAN_MODEL_MY_ROLE, MULLIGAN_MODEL_MY_ROLE_MAX_TOKENS."""
+    parts = ("MULLIGAN_MODEL", role.replace("-", "_"), key)
+    return "_".join(part.upper() for part in parts if part)
+
+
+def _environment(variable: str) -> str:
+    return os.environ.get(variable, "").strip()
+
+
+@contextmanager
+def blamed(where: str) -> Generator[None]:
+    """What is wrong is said with where it stands."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise InvalidInput(f"{where}: {error}" if where else str(error)) from error
