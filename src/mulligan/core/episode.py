@@ -122,6 +122,12 @@ def advance(episode: Episode, event: Event) -> Episode:
             return _with_newest(after, replace(episode.trials[-1], reflection=reflection))
 
 
+def newest_state(episode: Episode) -> str | None:
+    """The state of the workspace that the newest trial left; None where there is no trial yet, or no workspace."""
+    artifacts = episode.trials[-1].attempt.artifacts if episode.trials else ()
+    return next((artifact.ref for artifact in artifacts if artifact.kind == "git"), None)
+
+
 def _next(episode: Episode) -> Move | Stop:
     """What is due by the order of things alone."""
     if episode.stop:

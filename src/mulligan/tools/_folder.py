@@ -1,0 +1,75 @@
+"""Files of the workspace by relative path, reached without ever leaving it. All calls block: callers use a thread."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
+
+from mulligan.core.errors import ToolError
+
+OWN = frozenset({".git", ".mulligan"})
+"""Names of git and of Mulligan, anywhere in a path: what is below them is not the agent's."""
+
+_OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def located(folder: str, path: str) -> tuple[str, ...]:
+    """The parts of the path below the folder, links followed; none for the folder itself.
+
+    Raises `ToolError` for a path that leads out of the folder, or to what is git's or Mulligan's.
+    """
+    if os.path.isabs(path):
+        raise ToolError(f"{path!r} is an absolute path: give it from the workspace's folder on, such as src/main.py")
+    root = os.path.realpath(folder)
+    try:
+        real = os.path.realpath(os.path.join(root, path))
+    except ValueError:  # a zero byte, half a surrogate pair
+        raise ToolError(f"{path!r} cannot be a path") from None
+    if os.path.commonpath((root, real)) != root:
+        raise ToolError(f"{path!r} leads out of the workspace: only files in it can be reached")
+    parts = tuple(part for part in os.path.relpath(real, root).split(os.sep) if part != ".")
+    if own := next((part for part in parts if part.casefold() in OWN), None):
+        raise ToolError(f"{path!r}: {own} is not part of the task")
+    return parts
+
+
+@contextmanager
+def opened(folder: str, parts: Sequence[str], *, make: bool = False) -> Generator[int]:
+    """A descriptor of the folder with these parts, which may have become no link since they were `located`.
+
+    `make` makes the folders that there are not. Raises `OSError`.
+    """
+    here = os.open(os.path.realpath(folder), _OPEN)
+    try:
+        for part in parts:
+            if make:
+                with suppress(FileExistsError):
+                    os.mkdir(part, dir_fd=here)
+            inner = os.open(part, _OPEN, dir_fd=here)
+            os.close(here)
+            here = inner
+        yield here
+    finally:
+        os.close(here)
+
+
+@contextmanager
+def told(path: str) -> Generator[None]:
+    """What the disk refuses, as a `ToolError` that says what to do."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise ToolError(f"there is no {path!r}: list_files says what there is") from None
+    except NotADirectoryError:
+        raise ToolError(f"{path!r}: what stands before a / in it is no folder") from None
+    except IsADirectoryError:
+        raise ToolError(f"{path!r} is a folder, not a file") from None
+    except (OSError, ValueError) as error:
+        said = error.strerror if isinstance(error, OSError) else None
+        raise ToolError(f"{path!r}: {said or error}") from None
+
+
+def printable(name: str) -> str:
+    """A name that fits into a record, whatever bytes it has."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -1,0 +1,130 @@
+"""One connection to an MCP server, from start to end. It knows nothing of tools."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from mulligan.core.errors import ToolError
+
+if TYPE_CHECKING:
+    from mcp import Client
+    from mcp.client._transport import TransportStreams
+
+ENDING = 10.0
+"""Seconds that a server may take to end: it is asked, then told, then killed within 4."""
+KEPT = 2_000
+"""Bytes of a server's standard error that are kept, from its end."""
+
+_SILENT = logging.NullHandler()
+
+
+class Connection:
+    """Held in a task of its own, as what the client starts must end in the task that started it.
+
+    seconds: for each request. Made inside a running loop, and connecting from then on.
+    """
+
+    def __init__(self, transport: AbstractAsyncContextManager[TransportStreams], seconds: float) -> None:
+        self._stop = asyncio.Event()
+        self._ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
+        self._ready.add_done_callback(
+            lambda future: future.exception()
+        )  # else one that nobody waits for is complained of
+        self._task = asyncio.create_task(self._hold(transport, seconds))
+
+    async def client(self) -> Client:
+        """The client, once it is connected. Raises what kept it from that."""
+        return await asyncio.shield(self._ready)
+
+    async def close(self) -> None:
+        """Ends it, and the server where it is ours."""
+        self._stop.set()
+        if not self._ready.done():
+            self._task.cancel()
+        _, open_still = await asyncio.wait({self._task}, timeout=ENDING)
+        for task in open_still:
+            task.cancel()
+
+    async def _hold(self, transport: Any, seconds: float) -> None:
+        from mcp import Client
+
+        logging.getLogger("mcp").addHandler(_SILENT)  # else its tracebacks land on the user's terminal
+        try:
+            async with Client(transport, read_timeout_seconds=seconds) as client:
+                self._ready.set_result(client)
+                await self._stop.wait()
+        except Exception as error:
+            if not self._ready.done():
+                self._ready.set_exception(error)
+        finally:
+            if not self._ready.done():
+                self._ready.set_exception(ToolError("it was closed while it connected"))
+
+
+class Tail:
+    """The end of what was written to a pipe. Use: `async with tail.reading() as file`."""
+
+    def __init__(self) -> None:
+        self._bytes = b""
+
+    @property
+    def lines(self) -> list[str]:
+        return [line for line in self._bytes.decode("utf-8", "replace").splitlines() if line.strip()]
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncGenerator[Any]:
+        """A file to write to, for another process."""
+        read, write = os.pipe()
+        task = asyncio.create_task(self._read(read))
+        try:
+            with os.fdopen(write, "w") as file:
+                yield file
+        finally:
+            # Something that the server started may hold its end open for longer.
+            await asyncio.wait({task}, timeout=0.5)
+            task.cancel()
+            await asyncio.wait({task})
+
+    async def _read(self, read: int) -> None:
+        reader = asyncio.StreamReader()
+        file = os.fdopen(read, "rb", 0)
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), file
+        )
+        try:
+            while data := await reader.read(65_536):
+                self._bytes = (self._bytes + data)[-KEPT:]
+        finally:
+            transport.close()
+
+
+@asynccontextmanager
+async def over_stdio(
+    command: Sequence[str], env: Mapping[str, str], cwd: str | None, said: Tail
+) -> AsyncGenerator[TransportStreams]:
+    """The streams to a server that is started for them; `said` gets its standard error."""
+    from mcp.client.stdio import StdioServerParameters, stdio_client
+
+    server = StdioServerParameters(
+        command=command[0], args=list(command[1:]), env=dict(env), cwd=cwd, encoding_error_handler="replace"
+    )
+    async with said.reading() as errors, stdio_client(server, errors) as streams:
+        yield streams
+
+
+@asynccontextmanager
+async def over_http(url: str, headers: Mapping[str, str], seconds: float) -> AsyncGenerator[TransportStreams]:
+    """The streams to a server that is there already."""
+    import httpx2
+    from mcp.client.streamable_http import streamable_http_client
+
+    async with (
+        httpx2.AsyncClient(headers=dict(headers), timeout=httpx2.Timeout(seconds)) as client,
+        streamable_http_client(url, http_client=client) as streams,
+    ):
+        yield streams

@@ -1,0 +1,182 @@
+"""The tools of one MCP server, which is started or reached at the first use: over stdio, or streamable HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, cast
+
+from mulligan.core.errors import InvalidInput, ToolError, UnknownName
+from mulligan.core.questions import Tool
+from mulligan.core.records import Json
+from mulligan.tools._mcp_connection import Connection, Tail, over_http, over_stdio
+
+if TYPE_CHECKING:
+    import mcp_types
+    from mcp import Client
+
+NAME = 64
+"""Characters that a tool's name may have with all providers."""
+PAGES = 50
+"""Pages of a server's list of tools that are read."""
+
+_LIST, _TABLE = "a list of texts", "a table of texts"
+_KEYS = {"command": _LIST, "env": _TABLE, "cwd": "text", "url": "text", "headers": _TABLE}
+_VARIABLE = re.compile(r"\$\{(\w+)\}")
+
+
+class Mcp:
+    """server: a table {command: [program, arguments…], env: {…}, cwd: …} or {url: …, headers: {…}}.
+
+    `${NAME}` in env and headers is taken from the environment, of which a server is given little more than PATH and
+    HOME. It runs as by hand, in no sandbox. name: the user's name of the server; its tools are called NAME_TOOL.
+    seconds: for connecting, and for each call. A server that died or did not answer is started anew by the next call.
+
+    Raises `InvalidInput` for a table that cannot be one.
+    """
+
+    def __init__(self, *, server: Mapping[str, Json], name: str, seconds: float = 60) -> None:
+        self._where = f"The MCP server {name!r}"
+        self._server = _checked(server, self._where)
+        self._env, self._headers = (_filled(self._server.get(key, {}), self._where) for key in ("env", "headers"))
+        self._name, self._seconds = name, seconds
+        self._called: dict[str, str] = {}  # our name of each tool: the server's own
+        self._connection: Connection | None = None
+        self._said = Tail()
+
+    async def offer(self) -> Sequence[Tool]:
+        listed: list[mcp_types.Tool] = []
+        cursor: str | None = None
+        for _ in range(PAGES):
+            async with self._asked("did not list its tools") as client:
+                page = await client.list_tools(cursor=cursor)
+            listed += page.tools
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        self._called.clear()
+        return [self._tool(tool) for tool in listed]
+
+    async def call(self, tool: str, arguments: Mapping[str, Json]) -> str:
+        if tool not in self._called:
+            await self.offer()
+        if tool not in self._called:
+            raise ToolError(f"the MCP server {self._name} has no tool {tool!r}")
+        async with self._asked(f"failed in {tool}") as client:
+            result = await client.call_tool(self._called[tool], dict(arguments))
+        text = "\n".join(_shown(block) for block in result.content)
+        if not text and result.structured_content is not None:
+            text = json.dumps(result.structured_content, ensure_ascii=False)
+        if result.is_error:
+            raise ToolError(text or f"{tool} failed and said nothing")
+        return text or "(an empty answer)"
+
+    async def close(self) -> None:
+        if connection := self._connection:
+            self._connection = None
+            await connection.close()
+
+    def _tool(self, tool: mcp_types.Tool) -> Tool:
+        full = re.sub(r"[^A-Za-z0-9_-]", "_", f"{self._name}_{tool.name}")
+        if len(full) > NAME or full in self._called:
+            full = f"{full[: NAME - 7]}_{sha256(tool.name.encode()).hexdigest()[:6]}"
+        self._called[full] = tool.name
+        hints = tool.annotations
+        repeatable = hints is not None and bool(hints.read_only_hint or hints.idempotent_hint)
+        schema = {**tool.input_schema, "type": "object"}
+        return Tool(full, tool.description or tool.title or tool.name, schema, repeatable)
+
+    @asynccontextmanager
+    async def _asked(self, failed: str) -> AsyncGenerator[Client]:
+        """The client, for one request. What goes wrong is a `ToolError`, and unless it is the server's own word, the
+        connection is given up."""
+        from mcp import MCPError
+        from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT
+
+        late = f"it did not answer within {self._seconds:g} seconds"
+        try:
+            async with asyncio.timeout(self._seconds):
+                yield await self._connected().client()
+            return
+        except TimeoutError:
+            why = late
+        except MCPError as error:
+            if error.code not in (CONNECTION_CLOSED, REQUEST_TIMEOUT):
+                raise ToolError(f"the MCP server {self._name} {failed}: {error.message}") from None
+            why = late if error.code == REQUEST_TIMEOUT else "it ended, or hung up"
+        except Exception as error:
+            why = _innermost(error)
+        await self.close()  # only now has all been read that it said
+        lines = "\n".join(line[:300] for line in self._said.lines[-10:])
+        said = f"\nThe end of its standard error:\n{lines}" if lines else ""
+        raise ToolError(f"the MCP server {self._name} {failed}: {why}{said}")
+
+    def _connected(self) -> Connection:
+        if self._connection is None:
+            self._said = Tail()
+            if "url" in self._server:
+                transport = over_http(self._server["url"], self._headers, self._seconds)
+            else:
+                transport = over_stdio(self._server["command"], self._env, self._server.get("cwd"), self._said)
+            self._connection = Connection(transport, self._seconds)
+        return self._connection
+
+
+def _checked(server: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    """The table itself. Raises `InvalidInput` unless it is that of a server."""
+    if ("command" in server) == ("url" in server):
+        raise InvalidInput(f'{where} needs either a command, such as ["npx", "-y", "some-server"], or a url.')
+    for key, value in server.items():
+        if key not in _KEYS:
+            raise UnknownName(f"key of {where[0].lower()}{where[1:]}", key, _KEYS)
+        if not _fits(value, _KEYS[key]):
+            raise InvalidInput(f"{where}: {key} must be {_KEYS[key]}, not {value!r}.")
+    if "url" in server and not server["url"].startswith(("http://", "https://")):
+        raise InvalidInput(f"{where}: url must begin with http:// or https://, not {server['url']!r}.")
+    return server
+
+
+def _fits(value: Any, kind: str) -> bool:
+    if kind == "text":
+        return isinstance(value, str)
+    if kind == _LIST:
+        parts = cast(list[Any], value) if isinstance(value, list) else []
+        return bool(parts) and all(isinstance(one, str) for one in parts)
+    return isinstance(value, dict) and all(isinstance(one, str) for one in cast(dict[str, Any], value).values())
+
+
+def _filled(table: Mapping[str, str], where: str) -> dict[str, str]:
+    """The texts with each ${NAME} replaced. Raises `InvalidInput` for a name that the environment has not."""
+
+    def value(found: re.Match[str]) -> str:
+        if found[1] not in os.environ:
+            raise InvalidInput(f"{where} wants {found[0]}, which is not set: put it into .env or the environment.")
+        return os.environ[found[1]]
+
+    return {key: _VARIABLE.sub(value, text) for key, text in table.items()}
+
+
+def _shown(block: mcp_types.ContentBlock) -> str:
+    """The text of a block; what is no text by its kind."""
+    match block.type:
+        case "text":
+            return block.text
+        case "resource":
+            text = getattr(block.resource, "text", None)
+            return text if isinstance(text, str) else f"[a resource that is no text: {block.resource.uri}]"
+        case "resource_link":
+            return f"[a link to {block.uri}]"
+        case kind:
+            return f"[{kind}, which is no text: {block.mime_type}]"
+
+
+def _innermost(error: BaseException) -> str:
+    """What went wrong in words, out of the groups that task groups wrap it in."""
+    while isinstance(error, BaseExceptionGroup):
+        error = cast(BaseExceptionGroup[BaseException], error).exceptions[0]
+    return str(error) or type(error).__name__

@@ -1,0 +1,88 @@
+"""Runs a shell command in the workspace, confined by the sandbox and without a network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mulligan.core.errors import InvalidInput, ToolError
+from mulligan.core.protocols import Job, Ran, Sandbox
+from mulligan.core.questions import Tool
+from mulligan.core.records import Json
+
+OUT, ERR = 8_000, 3_000
+"""Characters of standard output and of standard error that are shown, half of them from the end."""
+
+
+class RunCommand:
+    """The command goes to `sh -c`: in the sandbox a shell can do no more than any other program.
+
+    seconds: wall time; memory in MB. readable: folders beyond the workspace that commands may read, such as a virtual
+    environment. A status other than 0 is no error: it is the answer's first line.
+    """
+
+    def __init__(
+        self, *, folder: str, sandbox: Sandbox, seconds: float = 60, memory: int = 1024, readable: Sequence[str] = ()
+    ) -> None:
+        if seconds <= 0:
+            raise InvalidInput(f"A command's seconds must be above 0, not {seconds}.")
+        self._folder, self._sandbox = folder, sandbox
+        self._seconds, self._memory, self._readable = seconds, memory, tuple(readable)
+
+    async def offer(self) -> Sequence[Tool]:
+        command = {"type": "string", "minLength": 1, "description": "As for a shell: pipes and && work."}
+        schema = {
+            "type": "object",
+            "properties": {"command": command},
+            "required": ["command"],
+            "additionalProperties": False,
+        }
+        about = (
+            "Run a shell command in the workspace's folder, which it may change. There is no network, and it is ended "
+            f"after {self._seconds:g} seconds."
+        )
+        return (Tool("run_command", about, schema, changes=True),)
+
+    async def call(self, tool: str, arguments: Mapping[str, Json]) -> str:
+        given: Mapping[str, Any] = arguments
+        command: str = given["command"]
+        if "\0" in command or not _encodes(command):
+            raise ToolError("the command holds characters that no command can")
+        job = Job(
+            ("sh", "-c", command),
+            cwd=self._folder,
+            env={"PWD": self._folder},
+            writable=(self._folder,),
+            readable=self._readable,
+            seconds=self._seconds,
+            memory=self._memory,
+        )
+        return _told(await self._sandbox.run(job), self._seconds)
+
+    async def close(self) -> None:
+        pass
+
+
+def _encodes(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _told(ran: Ran, seconds: float) -> str:
+    if ran.timed_out:
+        how = f"stopped after {seconds:g} seconds"
+    else:
+        how = "killed" if ran.exit_code is None else f"exit status {ran.exit_code}"
+    out, err = _shortened(ran.stdout, OUT), _shortened(ran.stderr, ERR)
+    return "\n".join(part for part in (how, out, err and f"[on standard error]\n{err}") if part)
+
+
+def _shortened(text: str, most: int) -> str:
+    """Head and tail, with what is cut between them."""
+    text = text.strip("\n")
+    if len(text) <= most:
+        return text
+    return f"{text[: most // 2]}\n[… {len(text) - most:,} characters cut …]\n{text[-(most // 2) :]}"

@@ -1,0 +1,86 @@
+"""Writes a text file of the workspace, whole or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import stat
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from mulligan.core.errors import ToolError
+from mulligan.core.questions import Tool
+from mulligan.core.records import Json
+from mulligan.tools._folder import located, opened, told
+
+
+class WriteFile:
+    """size: bytes that a file may have."""
+
+    def __init__(self, *, folder: str, size: int = 2_000_000) -> None:
+        self._folder, self._size = folder, size
+
+    async def offer(self) -> Sequence[Tool]:
+        path = {"type": "string", "description": "From the workspace's folder on, such as src/main.py."}
+        content = {"type": "string", "description": "The whole text of the file."}
+        schema = {
+            "type": "object",
+            "properties": {"path": path, "content": content},
+            "required": ["path", "content"],
+            "additionalProperties": False,
+        }
+        about = "Write a text file of the workspace: what it held is replaced, folders that are missing are made."
+        return (Tool("write_file", about, schema, repeatable=True, changes=True),)
+
+    async def call(self, tool: str, arguments: Mapping[str, Json]) -> str:
+        given: Mapping[str, Any] = arguments
+        return await asyncio.to_thread(self._write, given["path"], given["content"])
+
+    async def close(self) -> None:
+        pass
+
+    def _write(self, path: str, content: str) -> str:
+        parts = located(self._folder, path)
+        if not parts or path.endswith("/"):
+            raise ToolError(f"{path!r} is a folder: name a file")
+        try:
+            data = content.encode()
+        except UnicodeEncodeError as error:
+            raise ToolError(f"the content cannot be written as UTF-8 (character {error.start})") from None
+        if len(data) > self._size:
+            raise ToolError(f"the content has {len(data):,} bytes, more than the {self._size:,} that are written")
+        with told(path), opened(self._folder, parts[:-1], make=True) as folder:
+            before = _before(folder, parts[-1], path)
+            _replace(folder, parts[-1], data, before)
+        return f"{path} was {'written' if before is None else 'replaced'}: {len(data):,} bytes."
+
+
+def _before(folder: int, name: str, path: str) -> int | None:
+    """The mode of the file that is there, if there is one."""
+    try:
+        mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError
+    if not stat.S_ISREG(mode):
+        raise ToolError(f"{path!r} is no ordinary file: it is left as it is")
+    return stat.S_IMODE(mode)
+
+
+def _replace(folder: int, name: str, data: bytes, mode: int | None) -> None:
+    """The file under a passing name first, so that it is never seen half written."""
+    passing = f".mulligan-{secrets.token_hex(8)}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        with os.fdopen(os.open(passing, flags, 0o666, dir_fd=folder), "wb") as file:
+            if mode is not None:
+                os.fchmod(file.fileno(), mode)
+            file.write(data)
+        os.replace(passing, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(passing, dir_fd=folder)
+        raise
