@@ -4,11 +4,14 @@
 
 FILE holds a JSON list. An entry is what happens to one request: a text (the answer), or an object with one of
     answer: TEXT or JSON     with finish (stop, length, content_filter), usage ([input, output] or null), delay in s
+    calls: [CALL, ...]       tools to call, with or without an answer (a text): {"name": NAME, "arguments": {...}}, or
+                             arguments as a text, which then goes out as it is (not to Anthropic, which has no such)
     status: 429, ...         with body and headers
     drop, hang, malformed    true: closes the connection; never answers; sends half of a JSON body
     drip: SECONDS            the answer `x`, one byte at a time, each after so many seconds
 and, with any of them, `when: TEXT`: then it is for every request whose text holds TEXT, and is never used up. A request
-that matches none takes the next entry without `when`. GET /_log gives the requests so far, PUT /_script a new list.
+that matches none takes the next entry without `when`. PUT /_script takes a new list. GET /_log gives the requests so far, and
+of each the names of the `tools` that it offers and the `results` of calls that it tells of, whatever the format.
 It knows nothing of Mulligan. Standard library only.
 """
 
@@ -108,7 +111,16 @@ class ProviderServer:
     def _control(self, request: Received) -> Any:
         if request.path == "/_script":
             self.script.load(request.body)
-        seen = [{"path": r.path, "headers": r.headers, "body": r.body} for r in self.script.received]
+        seen = [
+            {
+                "path": r.path,
+                "headers": r.headers,
+                "body": r.body,
+                "tools": tools_of(r.body),
+                "results": results_of(r.body),
+            }
+            for r in self.script.received
+        ]
         return {"requests": seen, "most": self.script.most}
 
     async def _play(
@@ -134,50 +146,89 @@ class ProviderServer:
                 await _reply(writer, 200, body)
 
 
+def tools_of(body: Any) -> list[str]:
+    """The names of the tools that a request offers."""
+    return [tool.get("name") or tool["function"]["name"] for tool in body.get("tools") or ()]
+
+
+def results_of(body: Any) -> list[Entry]:
+    """The results of calls that a request tells of: `id` of the call, and `text`."""
+    found: list[Entry] = []
+    for message in [*(body.get("messages") or ()), *_items(body.get("input"))]:
+        if message.get("role") == "tool":
+            found.append({"id": message["tool_call_id"], "text": message["content"]})
+        elif message.get("type") == "function_call_output":
+            found.append({"id": message["call_id"], "text": message["output"]})
+        for block in _items(message.get("content")):
+            if block.get("type") == "tool_result":
+                text = "".join(inner["text"] for inner in _items(block["content"])) or block["content"]
+                found.append({"id": block["tool_use_id"], "text": text})
+    return found
+
+
+def _items(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]
+
+
 def answer(request: Received, entry: Entry) -> Any:
     """The body of a good answer, in the format that the path asks for."""
-    given = entry["answer"]
+    given = entry.get("answer", "")
+    calls: list[Entry] = entry.get("calls", [])
+    names = tools_of(request.body)
+    if names and not isinstance(given, str):  # JSON where tools are offered: it is the argument of the first
+        calls, given = [{"name": names[0], "arguments": given}], ""
     text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
-    counted = entry.get("usage", [len(request.text.split()), len(text.split())])
-    usage = counted or [0, 0]
-    tools = request.body.get("tools")
-    tool: Any = tools[0] if tools else None
+    said = text + "".join(json.dumps(call["arguments"]) for call in calls)
+    counted = entry.get("usage", [len(request.text.split()), len(said.split())])
     finish, model = entry.get("finish", "stop"), entry.get("model", request.body.get("model", ""))
     if request.path.endswith("/messages"):
-        return _anthropic(text, given if tool else None, tool, usage, finish, model)
+        return _anthropic(text, calls, counted or [0, 0], finish, model)
     if request.path.endswith("/responses"):
-        return _responses(text, usage, model)
-    called = bool(tool) and not isinstance(given, str)
-    message: Entry = {"role": "assistant", "content": None if called else text}
-    if called:
-        function: Entry = {"name": tool["function"]["name"], "arguments": text}
-        message["tool_calls"] = [{"id": "call-1", "type": "function", "function": function}]
-    choice = {"index": 0, "finish_reason": "tool_calls" if called else finish, "message": message}
+        return _responses(text, calls, counted or [0, 0], model)
+    return _chat(text, calls, counted, finish, model)
+
+
+def _ids(calls: list[Entry]) -> list[tuple[str, str, Entry]]:
+    """Of each call an id that is this server's own, and its arguments as text."""
+    texts = (call["arguments"] for call in calls)
+    return [
+        (f"theirs-{number}", text if isinstance(text, str) else json.dumps(text, ensure_ascii=False), call)
+        for number, (call, text) in enumerate(zip(calls, texts, strict=True), 1)
+    ]
+
+
+def _chat(text: str, calls: list[Entry], usage: list[int] | None, finish: str, model: str) -> Any:
+    message: Entry = {"role": "assistant", "content": text if text or not calls else None}
+    if calls:
+        message["tool_calls"] = [
+            {"id": id, "type": "function", "function": {"name": call["name"], "arguments": arguments}}
+            for id, arguments, call in _ids(calls)
+        ]
+    reason = "tool_calls" if calls and finish == "stop" else finish
+    counted = usage and {"prompt_tokens": usage[0], "completion_tokens": usage[1], "total_tokens": sum(usage)}
     return {
         "id": "chat-1",
         "object": "chat.completion",
         "created": 1,
         "model": model,
-        "choices": [choice],
-        "usage": None
-        if counted is None
-        else {"prompt_tokens": usage[0], "completion_tokens": usage[1], "total_tokens": sum(usage)},
+        "choices": [{"index": 0, "finish_reason": reason, "message": message}],
+        "usage": counted,
     }
 
 
-def _anthropic(text: str, given: Any, tool: Any, usage: list[int], finish: str, model: str) -> Any:
-    called = bool(tool) and not isinstance(given, str)
-    block: Entry = {"type": "text", "text": text}
-    if called:
-        block = {"type": "tool_use", "id": "call-1", "name": tool["name"], "input": given}
-    reasons = {"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal"}
+def _anthropic(text: str, calls: list[Entry], usage: list[int], finish: str, model: str) -> Any:
+    blocks: list[Entry] = [{"type": "text", "text": text}] if text or not calls else []
+    blocks += [
+        {"type": "tool_use", "id": id, "name": call["name"], "input": call["arguments"]} for id, _, call in _ids(calls)
+    ]
+    reasons = {"stop": "tool_use" if calls else "end_turn", "length": "max_tokens", "content_filter": "refusal"}
     return {
         "id": "message-1",
         "type": "message",
         "role": "assistant",
         "model": model,
-        "content": [block],
-        "stop_reason": "tool_use" if called else reasons[finish],
+        "content": blocks,
+        "stop_reason": reasons[finish],
         "stop_sequence": None,
         "usage": {"input_tokens": usage[0], "output_tokens": usage[1]},
     }
@@ -185,25 +236,23 @@ def _anthropic(text: str, given: Any, tool: Any, usage: list[int], finish: str, 
 
 def _events(message: Any) -> str:
     """Anthropic's message as the events of a stream, which its SDK asks for when an answer may be long."""
-    block, empty, delta = message["content"][0], Entry(), Entry()
-    if block["type"] == "tool_use":
-        empty = {**block, "input": Entry()}
-        delta = {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
-    else:
-        empty, delta = {**block, "text": ""}, {"type": "text_delta", "text": block["text"]}
+    events: list[Entry] = [{"type": "message_start", "message": {**message, "content": [], "stop_reason": None}}]
+    for index, block in enumerate(message["content"]):
+        empty, delta = {**block, "text": ""}, {"type": "text_delta", "text": block.get("text")}
+        if block["type"] == "tool_use":
+            empty = {**block, "input": Entry()}
+            delta = {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
+        events += [
+            {"type": "content_block_start", "index": index, "content_block": empty},
+            {"type": "content_block_delta", "index": index, "delta": delta},
+            {"type": "content_block_stop", "index": index},
+        ]
     end = {"stop_reason": message["stop_reason"], "stop_sequence": None}
-    events: list[Entry] = [
-        {"type": "message_start", "message": {**message, "content": [], "stop_reason": None}},
-        {"type": "content_block_start", "index": 0, "content_block": empty},
-        {"type": "content_block_delta", "index": 0, "delta": delta},
-        {"type": "content_block_stop", "index": 0},
-        {"type": "message_delta", "delta": end, "usage": message["usage"]},
-        {"type": "message_stop"},
-    ]
+    events += [{"type": "message_delta", "delta": end, "usage": message["usage"]}, {"type": "message_stop"}]
     return "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
 
 
-def _responses(text: str, usage: list[int], model: str) -> Any:
+def _responses(text: str, calls: list[Entry], usage: list[int], model: str) -> Any:
     content: list[Entry] = [{"type": "output_text", "text": text, "annotations": []}]
     message: Entry = {
         "type": "message",
@@ -212,13 +261,25 @@ def _responses(text: str, usage: list[int], model: str) -> Any:
         "status": "completed",
         "content": content,
     }
+    output = [message] if text or not calls else []
+    output += [
+        {
+            "type": "function_call",
+            "id": f"item-{id}",
+            "call_id": id,
+            "name": call["name"],
+            "arguments": arguments,
+            "status": "completed",
+        }
+        for id, arguments, call in _ids(calls)
+    ]
     return {
         "id": "response-1",
         "object": "response",
         "created_at": 1,
         "status": "completed",
         "model": model,
-        "output": [message],
+        "output": output,
         "parallel_tool_calls": True,
         "tool_choice": "auto",
         "tools": [],

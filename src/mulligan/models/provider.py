@@ -171,7 +171,7 @@ class ProviderModel:
 
         got = heard(response, asked, sampling)
         model = f"{self._provider}:{got.model or self._model}"
-        usage = self._usage(response, asked, got.text)
+        usage = self._usage(response, asked, got.text + "".join(str(call.arguments) for call in got.calls))
         if got.finish == "content_filter":
             raise Unusable(f"{self.name} held its answer back: its content filter objects to the question.", usage)
         cut = got.finish == "length"

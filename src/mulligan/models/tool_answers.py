@@ -189,7 +189,7 @@ def _worded(messages: Iterable[Message]) -> list[Message]:
             message = replace(message, text="\n".join([message.text, *calls] if message.text else calls), calls=())
         elif message.role == "tool":
             whose = f" of {open_calls.pop(0).name}" if open_calls else ""
-            message = Message("user", f"Result{whose}:\n{message.text}")
+            message = Message("user", f"Result{whose}:\n{message.text or '(nothing)'}")
         if message.role == "user" and said and said[-1].role == "user":
             last = said.pop()
             message = Message("user", f"{last.text}\n\n{message.text}", (*last.images, *message.images))

@@ -161,7 +161,8 @@ def spoken(question: Question) -> list[ModelMessage]:
             if not waiting:
                 raise InvalidInput("A tool message must follow the assistant message with its call.")
             call = waiting.pop(0)
-            parts.append(ToolReturnPart(call.tool_name, message.text, call.tool_call_id))
+            told = message.text or "(nothing)"  # Anthropic refuses empty texts
+            parts.append(ToolReturnPart(call.tool_name, told, call.tool_call_id))
         else:
             parts.append(SystemPromptPart(message.text) if message.role == "system" else UserPromptPart(_user(message)))
     return [*said, ModelRequest(parts=parts)] if parts else said
