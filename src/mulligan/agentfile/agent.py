@@ -39,6 +39,8 @@ class ModelChoice:
     max_tokens: int | None = None
     key: str = "model"
     """Where it stands in its file: `model` or `call.model`."""
+    source: Source | None = field(default=None, compare=False)
+    """The file that it stands in, where that is not the step's own: AGENT.md, which speaks for both steps."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,303 @@
+"""Takes a Markdown file apart: YAML front matter with the line of each key, and the body. It never raises.
+
+It takes the plain part of YAML that means the same to everybody: no anchors (a small file could grow without end), no
+tags, no dates. It knows nothing of which keys there are.
+"""
+
+from __future__ import annotations
+
+import errno
+import math
+import re
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+
+from mulligan.agentfile.agent import Source
+from mulligan.agentfile.problems import Problem
+from mulligan.core.records import Json
+
+LARGEST = 1_000_000
+"""Bytes of a file: a prompt of more is a mistake, or an attack."""
+FRONT = 64_000
+"""Characters of front matter."""
+DEEPEST = 20
+"""Levels of front matter: what is deeper would overflow the stack of what reads it."""
+BIGGEST = 2**63 - 1
+
+_CLOSED = "put a line with --- after the keys, before the text"
+_SECOND = "the front matter holds a second YAML document. Take out the line that begins it."
+_OPENINGS = tuple(f"while scanning {what}" for what in ("an alias", "an anchor", "a tag", "a block scalar"))
+_UNREADABLE = re.compile("[\\0\ud800-\udfff]")
+
+
+@dataclass(frozen=True)
+class Document:
+    """A file that could be taken apart.
+
+    values: the front matter; empty where there is none, and `present` is False then. body: what comes after, stripped;
+    its first line is `body_line`. blamed: the keys whose values were refused already; a stand-in is in `values`.
+    """
+
+    source: Source
+    values: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    present: bool = False
+    body: str = ""
+    body_line: int | None = None
+    blamed: frozenset[str] = frozenset()
+
+
+def read_document(path: Path) -> tuple[Document | None, list[Problem]]:
+    """The file, or None and why it cannot be read, or both a document and what is wrong with single values."""
+    try:
+        content = _content(path)
+    except OSError as error:
+        return None, [Problem(path, None, f"cannot be read: {error.strerror or error}")]
+    if isinstance(content, str):
+        return None, [Problem(path, None, content)]
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        return None, [_undecoded(path, content, error)]
+    return parse_document(path, text)
+
+
+def parse_document(path: Path, text: str) -> tuple[Document | None, list[Problem]]:
+    """As `read_document`, of a text that was read already. The path is for the messages alone."""
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    source = Source(path, text)
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        return None, [Problem(path, line, "holds a NUL byte, so it is no text file. Write it anew as UTF-8 text.")]
+    lines = text.split("\n")
+    if not _fence(lines[0]):
+        opening = next((number for number, line in enumerate(lines, 1) if line.strip()), 1)
+        if _fence(lines[opening - 1]):
+            why = "front matter begins on the first line: take out the empty lines above it."
+            return None, [Problem(path, opening, why)]
+        return _with_body(Document(source), lines, 0), []
+    end = next((number for number, line in enumerate(lines) if number and _fence(line)), None)
+    if end is None:
+        return None, [Problem(path, 1, f"the front matter that opens here is not closed: {_CLOSED}.")]
+    front = "".join(f"{line}\n" for line in lines[1:end])
+    if len(front) > FRONT:
+        return None, [Problem(path, 1, f"the front matter is longer than {FRONT:,} characters. Move text to the body.")]
+    reader = _FrontMatter(path, front)
+    values = reader.read()
+    if values is None:
+        return None, reader.problems
+    source = replace(source, lines=reader.lines)
+    document = Document(source, values, present=True, blamed=frozenset(reader.blamed))
+    return _with_body(document, lines, end + 1), reader.problems
+
+
+def _content(path: Path) -> bytes | str:
+    """What the file holds, or why it is not read. Raises `OSError`."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return "is a link to a file that does not exist." if path.is_symlink() else "does not exist."
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            return "is a link that leads back to itself. Put the file itself here."
+        raise
+    if stat.S_ISDIR(found.st_mode):
+        return "is a folder, and must be a file."
+    if not stat.S_ISREG(found.st_mode):
+        return "is neither a file nor a link to one."
+    if found.st_size <= LARGEST:
+        with path.open("rb") as file:
+            content = file.read(LARGEST + 1)
+        if len(content) <= LARGEST:
+            return content
+    size = f"{found.st_size:,} bytes" if found.st_size > LARGEST else "more"
+    return f"is too large: {size}, and at most {LARGEST:,} are read. Is it the right file?"
+
+
+def _undecoded(path: Path, content: bytes, error: UnicodeDecodeError) -> Problem:
+    line = content.count(b"\n", 0, error.start) + 1
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return Problem(path, 1, "is UTF-16 text. Save it as UTF-8.")
+    what = f"byte 0x{content[error.start]:02x} at position {error.start}"
+    return Problem(path, line, f"is not UTF-8 text ({what}). Save it as UTF-8.")
+
+
+def _fence(line: str) -> bool:
+    return line.rstrip(" \t") == "---"
+
+
+def _with_body(document: Document, lines: list[str], start: int) -> Document:
+    first = next((number for number, line in enumerate(lines[start:], start + 1) if line.strip()), None)
+    return replace(document, body="\n".join(lines[start:]).strip(), body_line=first)
+
+
+class _FrontMatter:
+    """One front matter being read; `text` begins on line 2 of its file."""
+
+    def __init__(self, path: Path, text: str) -> None:
+        self._path, self._text = path, text
+        self.problems: list[Problem] = []
+        self.lines: dict[str, int] = {}
+        self.blamed: set[str] = set()
+
+    def read(self) -> Mapping[str, Json] | None:
+        """None when nothing of it can be used."""
+        try:
+            if self._forbidden():
+                return None
+            loader = yaml.SafeLoader(self._text)
+            node: Any = loader.get_single_node()
+            if node is None:
+                return {}
+            if not isinstance(node, yaml.MappingNode):
+                what = "a list" if isinstance(node, yaml.SequenceNode) else "a text"
+                why = f"front matter is lines such as `name: value` (with a space after the colon), not {what}."
+                return self._say(node.start_mark.index, why)
+            return cast(Mapping[str, Json], self._value(loader, node, ""))
+        except yaml.reader.ReaderError as error:
+            why = f"the front matter holds a control character (U+{error.character:04X}). Take it out."
+            return self._say(int(error.position), why)
+        except yaml.MarkedYAMLError as error:
+            return self._say(*self._explained(error))
+
+    def _say(self, index: int, message: str) -> None:
+        self.problems.append(Problem(self._path, self._line(index), message))
+
+    def _line(self, index: int) -> int:
+        """Counted by line feeds, as editors do; YAML counts U+2028 and the like too."""
+        return self._text.count("\n", 0, index) + 2
+
+    def _forbidden(self) -> bool:
+        """Says what is YAML and still not taken, before anything is built of it. Raises `MarkedYAMLError`."""
+        depth = documents = 0
+        said: set[str] = set()
+        events: Any = cast(Any, yaml).parse(self._text, Loader=yaml.SafeLoader)
+        for event in events:
+            index = event.start_mark.index
+            documents += isinstance(event, yaml.DocumentStartEvent)
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            depth -= isinstance(event, yaml.CollectionEndEvent)
+            if depth > DEEPEST:
+                self._say(index, f"the front matter is nested more than {DEEPEST} levels deep. Make it flatter.")
+                return True
+            if documents > 1:
+                self._say(index, _SECOND)
+                return True
+            anchored = isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None)
+            if anchored and "anchor" not in said:
+                said.add("anchor")
+                why = "anchors (&name) and aliases (*name) are not taken. Write the value out"
+                self._say(index, f"{why}, or put a text that begins with & or * in quotes.")
+            tag = str(getattr(event, "tag", None) or "")
+            if tag and "tag" not in said:
+                said.add("tag")
+                why = f"the tag {_tag(tag)} is not taken. Write a plain value"
+                self._say(index, f"{why}, or put a text that begins with ! in quotes.")
+        return bool(said)
+
+    def _value(self, loader: Any, node: Any, key: str) -> Json:
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(loader, node, key)
+        if isinstance(node, yaml.SequenceNode):
+            return [self._item(loader, item, f"{key}.{number}") for number, item in enumerate(node.value)]
+        kind, text = str(node.tag).rpartition(":")[2], str(node.value)
+        if kind == "timestamp":
+            return self._blame(node, key, text, f'is read as a date. Write it in quotes: "{text}".')
+        if kind in ("merge", "value"):
+            return text
+        try:
+            value: Json = loader.construct_object(node)
+        except (ValueError, OverflowError):
+            return self._blame(node, key, text, "is a number that is too big or misspelt.")
+        if isinstance(value, int) and abs(value) > BIGGEST:
+            return self._blame(node, key, text, "is a number that is too big.")
+        if isinstance(value, float) and not math.isfinite(value):
+            return self._blame(node, key, text, f"must be a number, and {text} is none.")
+        if isinstance(value, str) and _UNREADABLE.search(value):
+            why = "holds an escape that stands for no character (\\0, or half of a pair such as \\ud83d)."
+            return self._blame(node, key, _UNREADABLE.sub("\ufffd", value), why)
+        return value
+
+    def _item(self, loader: Any, node: Any, key: str) -> Json:
+        self.lines[key] = self._line(node.start_mark.index)
+        return self._value(loader, node, key)
+
+    def _blame(self, node: Any, key: str, stand_in: str, why: str) -> str:
+        self.blamed.add(key)
+        self._say(node.start_mark.index, f"{key} {why}")
+        return stand_in
+
+    def _mapping(self, loader: Any, node: Any, above: str) -> dict[str, Json]:
+        found: dict[str, Json] = {}
+        for key_node, value_node in node.value:
+            index = key_node.start_mark.index
+            name = self._value(loader, key_node, "a key") if isinstance(key_node, yaml.ScalarNode) else None
+            if not isinstance(name, str):
+                text = str(key_node.value) if isinstance(key_node, yaml.ScalarNode) else ""
+                hint = f' Write it in quotes: "{text}".' if text else ""
+                self._say(
+                    index, f"a key must be text{f', and {text} is read as {_shown(name)}' if text else ''}.{hint}"
+                )
+                continue
+            key = f"{above}.{name}" if above else name
+            if name in found:
+                self._say(index, f"{key} is given twice: on line {self.lines[key]} and here. Keep one.")
+                continue
+            self.lines[key] = self._line(index)
+            found[name] = self._value(loader, value_node, key)
+        return found
+
+    def _explained(self, error: yaml.MarkedYAMLError) -> tuple[int, str]:
+        """Where the mistake is, and what it is in words that need no knowledge of YAML, where it is a common one."""
+        problem, context = str(error.problem or ""), str(error.context or "")
+        marks: Any = (error.problem_mark, error.context_mark)
+        index, opened = (mark.index if mark else 0 for mark in marks)
+        start = self._text.rfind("\n", 0, index) + 1
+        end = self._text.find("\n", index)
+        line = self._text[start : end if end >= 0 else len(self._text)]
+        if "\t" in line[: len(line) - len(line.lstrip())] or "'\\t'" in problem:
+            return index, "a tab stands where YAML takes only spaces. Indent with spaces."
+        if "quoted scalar" in context and "end of stream" in problem:
+            return opened, "the quote that opens here is not closed."
+        if context.startswith("while parsing a flow") and ("expected ',' or" in problem or "<stream end>" in problem):
+            opened = max(self._text.rfind("[", 0, opened + 1), self._text.rfind("{", 0, opened + 1))
+            bracket = self._text[opened]
+            return opened, f"the bracket {bracket} that opens here is not closed, or a comma is missing in it."
+        if context in _OPENINGS:
+            return opened, f"a value cannot begin with {self._text[opened]}. Put it in quotes."
+        if "that cannot start any token" in problem or "expected the node content" in problem:
+            return index, f"a value cannot begin with {self._text[index]}. Put it in quotes."
+        if "expected '<document start>'" in problem:
+            return index, _SECOND
+        if "mapping values are not allowed" in problem:
+            return self._colon(index, start)
+        if "could not find expected ':'" in problem:
+            return opened, "a line such as `name: value` should stand here: the colon and a space are missing."
+        if "unknown escape" in problem:
+            return index, f"in double quotes \\{self._text[index]} means nothing. Write \\\\, or use single quotes."
+        if "expected <block end>" in problem:
+            why = "this does not continue what stands above it: indent the lines of one list or mapping alike"
+            return index, f"{why}, and put a text with quotes or brackets in it in quotes as a whole."
+        return index, f"the front matter is not YAML: {', '.join(part for part in (context, problem) if part)}."
+
+    def _colon(self, index: int, start: int) -> tuple[int, str]:
+        above = self._text[self._text.rfind("\n", 0, max(start - 1, 0)) + 1 : start]
+        if ": " in self._text[start:index]:
+            return index, "a text that holds a colon and a space must stand in quotes."
+        if above and re.match(r"\s*[\w-]+:[^\s]", above):
+            return start - 1, "a space is missing after the colon."
+        return index, "this key is indented further than the one above it, which has a value already."
+
+
+def _tag(tag: str) -> str:
+    return tag.replace("tag:yaml.org,2002:", "!!")
+
+
+def _shown(value: Json) -> str:
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else str(value).lower()
+    return "a number"

@@ -1,0 +1,295 @@
+"""Reads the folder of an agent and says all that is wrong with its files at once. It never raises for what they hold.
+
+It knows no model, plug-in or tool: whether what is named here is there is for `app` to say.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal, TypeVar, cast
+
+from pydantic import BaseModel
+
+from mulligan.agentfile.agent import Agent, Memory, ModelChoice, Source, StepSpec
+from mulligan.agentfile.checking import checked
+from mulligan.agentfile.frontmatter import Document, read_document
+from mulligan.agentfile.problems import Problem
+from mulligan.agentfile.schema import (
+    FOREIGN_KEYS,
+    FOREIGN_PATTERNS,
+    AgentFile,
+    EvaluateTable,
+    MemoryTable,
+    ModelTable,
+    StepKeys,
+)
+from mulligan.agentfile.skills import Skills, Wanted, misnamed, uses
+from mulligan.core.records import Json
+
+M = TypeVar("M", bound=BaseModel)
+
+CYCLES = 4
+"""Act-reflect cycles of a reflexion agent that does not say, as in tama."""
+
+
+def read_agent(folder: Path, skills: Sequence[Path], *, strict: bool) -> tuple[Agent | None, list[Problem]]:
+    """The agent, and all that is wrong with its files, AGENT.md first and each file from its top.
+
+    skills: folders that hold `<name>/SKILL.md`; the agent's own `skills/` comes before them. strict: a key that there
+    is not is an error, and prompts are looked at too (`lint`); else it is a warning. None when it cannot be used, and
+    then there is an error.
+    """
+    reading = _Reading(folder, skills, strict)
+    agent = reading.agent()
+    files = list(dict.fromkeys(problem.file for problem in reading.problems))
+    order = sorted(reading.problems, key=lambda problem: (files.index(problem.file), problem.line or 0))
+    return agent, order
+
+
+class _Reading:
+    """One agent being read. `sound` is False as soon as it cannot be used."""
+
+    def __init__(self, folder: Path, skills: Sequence[Path], strict: bool) -> None:
+        self._folder, self._strict = folder, strict
+        self._skills = Skills([folder / "skills", *skills], strict)
+        self._wanted: list[Wanted] = []
+        self._problems: list[Problem] = []
+        self._sound = True
+
+    @property
+    def problems(self) -> list[Problem]:
+        return [*self._problems, *self._skills.problems]
+
+    def agent(self) -> Agent | None:
+        path = self._folder / "AGENT.md"
+        if not os.path.lexists(path):
+            self._blame(self._nothing_there())
+            return None
+        document = self._document(path)
+        values = self._agent_keys(document) if document else None
+        pattern = document.values.get("pattern") if document else None
+        act = reflect = None
+        if document and pattern in ("react", "oneshot"):
+            act = self._alone(document, values, pattern)
+        else:
+            act = self._step("act", document, values)
+            reflect = self._step("reflect", document, values)
+            if document and pattern == "reflexion":
+                self._complete(document, values, act, reflect)
+        self._skills.reach(self._wanted)
+        if not (self._sound and self._skills.sound and document and values and act):
+            return None
+        return self._made(document, values, act, reflect)
+
+    # --- AGENT.md
+
+    def _nothing_there(self) -> Problem:
+        if not os.path.isdir(self._folder):
+            return Problem(self._folder, None, "is not a folder. An agent is a folder with an AGENT.md in it.")
+        hint = misnamed(self._folder, "AGENT.md") or " `mulligan add reflexion NAME` makes an agent."
+        return Problem(self._folder / "AGENT.md", None, f"does not exist, so this folder is no agent.{hint}")
+
+    def _agent_keys(self, document: Document) -> AgentFile | None:
+        if not document.present:
+            why = "has no front matter. Begin it with ---, then lines such as name: my-agent, then ---."
+            self._blame(document.source.problem("", why))
+            return None
+        pattern = document.values.get("pattern")
+        if pattern in FOREIGN_PATTERNS:
+            why = f"Mulligan does not run the pattern {pattern!r} of tama. There are: reflexion, react and oneshot."
+            self._blame(document.source.problem("pattern", why))
+            kept = {key: value for key, value in document.values.items() if key not in FOREIGN_KEYS}
+            document = replace(document, values=kept, blamed=document.blamed | {"pattern"})
+        return self._checked(document, AgentFile)
+
+    def _alone(
+        self, document: Document, values: AgentFile | None, pattern: Literal["react", "oneshot"]
+    ) -> StepSpec | None:
+        """The one step that AGENT.md itself is."""
+        source = document.source
+        for name in ("act.md", "reflect.md"):
+            if os.path.lexists(self._folder / name):
+                why = f"is not used: an agent of pattern {pattern} has its prompt in AGENT.md."
+                self._warn(Problem(self._folder / name, None, why, "warning"))
+        if values is not None and "judge_last" in values.model_fields_set:
+            self._warn(
+                source.problem("judge_last", "judge_last means something with pattern reflexion only.", "warning")
+            )
+        if not self._prompted(document):
+            return None
+        if pattern == "react":
+            self._says_how_to_end(document, "act", pattern, judged=False)
+        return self._spec(document, values, pattern) if values else None
+
+    # --- steps
+
+    def _step(
+        self, name: Literal["act", "reflect"], agent: Document | None, above: AgentFile | None
+    ) -> StepSpec | None:
+        """The step of this file; None where it is not there or cannot be used."""
+        path = self._folder / f"{name}.md"
+        document = self._document(path) if os.path.lexists(path) else None
+        if document is None:
+            return None
+        values = self._checked(document, StepKeys)
+        prompted = self._prompted(document)
+        if values is None or not prompted:
+            return None
+        pattern = values.pattern
+        if pattern is None:
+            own, _ = _picked(values, "uses")
+            pattern = "react" if name == "act" or own else "oneshot"
+        judged = name == "reflect" and (above is None or above.evaluate is None)
+        self._says_how_to_end(document, name, pattern, judged=judged)
+        spec = self._spec(document, values, pattern)
+        return self._inherited(spec, values, agent.source, above) if agent and above else spec
+
+    def _spec(self, document: Document, values: AgentFile | StepKeys, pattern: Literal["react", "oneshot"]) -> StepSpec:
+        """The step as its own file says it. What a oneshot step has no use for is left out, with a warning."""
+        source = document.source
+        model, model_key = _picked(values, "model")
+        names, uses_key = _picked(values, "uses")
+        max_iter, max_key = _picked(values, "max_iter")
+        if pattern == "oneshot":
+            for value, key in ((names, uses_key), (max_iter, max_key)):
+                if value:
+                    why = f"{key} means nothing in a oneshot step, which is one model call: say pattern: react."
+                    self._warn(source.problem(key, why, "warning"))
+            names = max_iter = None
+        self._wanted += uses(source, uses_key, names)
+        return StepSpec(source, pattern, document.body, _choice(model, model_key), tuple(names or ()), max_iter)
+
+    def _inherited(self, spec: StepSpec, own: StepKeys, source: Source, above: AgentFile) -> StepSpec:
+        """With what AGENT.md says for both steps, where the step's own file does not say."""
+        model, model_key = _picked(above, "model")
+        if model is not None and _picked(own, "model")[0] is None:
+            spec = replace(spec, model=replace(_choice(model, model_key), source=source))
+        if spec.pattern == "oneshot":
+            return spec
+        names, uses_key = _picked(above, "uses")
+        if names is not None and _picked(own, "uses")[0] is None:
+            new = [one for one in uses(source, uses_key, names) if one not in self._wanted]
+            self._wanted += new
+            spec = replace(spec, uses=tuple(names))
+        calls = above.call.max_iter if above.call else None
+        return spec if spec.max_iter else replace(spec, max_iter=calls)
+
+    def _complete(
+        self, document: Document, values: AgentFile | None, act: StepSpec | None, reflect: StepSpec | None
+    ) -> None:
+        """Whether a reflexion agent has its files, and what is there beside them for nothing."""
+        source = document.source
+        missing = [name for name in ("act.md", "reflect.md") if not os.path.lexists(self._folder / name)]
+        if missing:
+            called = values.name if values else self._folder.name
+            hints = "".join(misnamed(self._folder, name) for name in missing)
+            way = hints or " `mulligan add reflexion NAME` makes an agent that has both."
+            why = f"agent {called!r}: missing required files: {', '.join(missing)}.{way}"
+            self._blame(source.problem("pattern", why))
+        if document.body:
+            why = "this text is not used: a reflexion agent has its prompts in act.md and reflect.md."
+            self._warn(Problem(source.path, document.body_line, why, "warning"))
+        if os.path.lexists(self._folder / "evaluate.md"):
+            why = "is not used: reflect.md judges, or what AGENT.md names under evaluate. Take the file away."
+            self._warn(Problem(self._folder / "evaluate.md", None, why, "warning"))
+        if values is None:
+            return
+        if values.evaluate is not None and "judge_last" in values.model_fields_set:
+            why = "judge_last means nothing beside evaluate, where the reflector judges no trial."
+            self._warn(source.problem("judge_last", why, "warning"))
+        names, key = _picked(values, "uses")
+        steps = [step for step in (act, reflect) if step]
+        if names and steps and all(step.pattern == "oneshot" for step in steps):
+            why = f"{key} means nothing here: no step of this agent is of pattern react."
+            self._warn(source.problem(key, why, "warning"))
+
+    def _prompted(self, document: Document) -> bool:
+        if document.body:
+            return True
+        why = "has no text below its front matter, and that text is the system prompt. Write what the model is to do."
+        self._blame(
+            document.source.problem("", why if document.present else "is empty. Write what the model is to do.")
+        )
+        return False
+
+    def _says_how_to_end(self, document: Document, name: str, pattern: str, *, judged: bool) -> None:
+        """Prompts that leave out the word that everything waits for; only `lint` asks."""
+        word = "finish" if pattern == "react" else "DONE"
+        if not self._strict or re.search(rf"\b{word}\b", document.body, re.IGNORECASE):
+            return
+        if pattern == "react":
+            way = 'finish(key="done", value=...)'
+            way += (
+                ' to stop the loop, and finish(key="retry", value=...) to go on' if judged else " when it is finished"
+            )
+            why = f"the text never says finish. Tell the model to call {way}."
+        elif judged:
+            why = "the text never says DONE, so the loop cannot be stopped. Tell the model when to answer DONE."
+        else:
+            return
+        self._warn(Problem(document.source.path, document.body_line, why, "warning"))
+
+    # --- both
+
+    def _document(self, path: Path) -> Document | None:
+        document, problems = read_document(path)
+        self._problems += problems
+        self._sound = self._sound and not problems
+        return document
+
+    def _checked(self, document: Document, model: type[M]) -> M | None:
+        values, problems = checked(document, model, strict=self._strict)
+        self._problems += problems
+        self._sound = self._sound and values is not None
+        return values
+
+    def _blame(self, problem: Problem) -> None:
+        self._problems.append(problem)
+        self._sound = False
+
+    def _warn(self, problem: Problem) -> None:
+        self._problems.append(problem)
+
+    def _made(self, document: Document, values: AgentFile, act: StepSpec, reflect: StepSpec | None) -> Agent:
+        evaluate: Mapping[str, Json] | None = None
+        if values.evaluate is not None:
+            alone = not isinstance(values.evaluate, EvaluateTable)
+            evaluate = {"evaluator": values.evaluate} if alone else document.values["evaluate"]
+        memory = Memory() if values.memory is True else None
+        if isinstance(values.memory, MemoryTable):
+            table = values.memory
+            memory = Memory(table.bank, table.top_k, table.mode or "online")
+        return Agent(
+            folder=self._folder,
+            name=values.name,
+            description=values.description,
+            version=values.version,
+            pattern=values.pattern,
+            source=document.source,
+            act=act,
+            reflect=reflect,
+            max_iter=(values.max_iter if values.pattern == "reflexion" else None) or CYCLES,
+            strategy=values.strategy,
+            memory=memory,
+            evaluate=evaluate,
+            limits=values.limits.model_dump(exclude_unset=True) if values.limits else {},
+            judge_last=values.judge_last is not False,
+            skills=self._skills.found,
+            skill_sources=self._skills.sources,
+        )
+
+
+def _picked(values: AgentFile | StepKeys, key: Literal["model", "uses", "max_iter"]) -> tuple[Any, str]:
+    """A value from the top level or from `call`, and where it stands."""
+    top, below = getattr(values, key), getattr(values.call, key, None)
+    return (below, f"call.{key}") if top is None and below is not None else (top, key)
+
+
+def _choice(model: Any, key: str) -> ModelChoice:
+    if isinstance(model, ModelTable):
+        return ModelChoice(model.role, model.name, model.temperature, model.max_tokens, key)
+    return ModelChoice(name=cast(str | None, model), key=key)

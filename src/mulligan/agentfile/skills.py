@@ -1,0 +1,127 @@
+"""Skills: `skills/<name>/SKILL.md`, read as far as an agent can reach them."""
+
+from __future__ import annotations
+
+import graphlib
+import os
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mulligan.agentfile.agent import Source
+from mulligan.agentfile.checking import checked, meant
+from mulligan.agentfile.frontmatter import read_document
+from mulligan.agentfile.problems import Problem
+from mulligan.agentfile.schema import MISSING_TOOLS, TOOL_ALIASES, SkillFile
+from mulligan.core.perform import Skill
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A skill that a file names, and where: the key is that of the one entry, such as "uses.0"."""
+
+    name: str
+    source: Source
+    key: str
+
+
+def uses(source: Source, key: str, names: Iterable[str] | None) -> list[Wanted]:
+    return [Wanted(name, source, f"{key}.{number}") for number, name in enumerate(names or ())]
+
+
+def misnamed(folder: Path, name: str) -> str:
+    """A sentence, with a space before it, when the folder has the file in another spelling of capitals."""
+    other = [entry for entry in _entries(folder) if entry.lower() == name.lower() and entry != name]
+    return f" There is {other[0]}: rename it to {name}." if other else ""
+
+
+def _entries(folder: Path) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
+@dataclass
+class Skills:
+    """Reads skills from these folders, the first that has one wins. `sound` is False when one cannot be used."""
+
+    folders: Sequence[Path]
+    strict: bool
+    found: dict[str, Skill] = field(default_factory=dict[str, Skill])
+    sources: dict[str, Source] = field(default_factory=dict[str, Source])
+    problems: list[Problem] = field(default_factory=list[Problem])
+    sound: bool = True
+
+    def reach(self, wanted: Iterable[Wanted]) -> None:
+        """Reads these, and what they use, and so on; says which are not there, and which go round in a circle."""
+        waiting, seen = deque(wanted), set[str]()
+        graph: dict[str, list[Wanted]] = {}
+        while waiting:
+            one = waiting.popleft()
+            folder = next((f / one.name for f in self.folders if os.path.lexists(f / one.name / "SKILL.md")), None)
+            if folder is None:
+                self._blame(one.source.problem(one.key, self._missing(one.name)))
+            elif one.name not in seen:
+                seen.add(one.name)
+                graph[one.name] = self._read(folder)
+                waiting += graph[one.name]
+        self._circles(graph)
+
+    def _blame(self, *problems: Problem) -> None:
+        self.problems += problems
+        self.sound = self.sound and not problems
+
+    def _missing(self, name: str) -> str:
+        there = sorted({n for folder in self.folders for n in _entries(folder) if (folder / n / "SKILL.md").is_file()})
+        near = next((hint for folder in self.folders if (hint := misnamed(folder / name, "SKILL.md"))), "")
+        where = f"Put it in skills/{name}/SKILL.md, in the agent's folder or the project's."
+        return f"there is no skill {name!r}.{near or meant(name, there)} {where}"
+
+    def _read(self, folder: Path) -> list[Wanted]:
+        """Takes one skill in, and gives what it uses."""
+        document, problems = read_document(folder / "SKILL.md")
+        self._blame(*problems)
+        if document is None:
+            return []
+        source = document.source
+        if not document.present:
+            why = f"has no front matter. Begin it with ---, name: {folder.name}, description: ... and ---."
+            self._blame(source.problem("", why))
+            return []
+        values, problems = checked(document, SkillFile, strict=self.strict)
+        self.problems += problems
+        if not document.body:
+            why = "has no text below its front matter: reading it tells the model nothing."
+            self.problems.append(source.problem("", why, "warning"))
+        if values is None:
+            self.sound = False
+            return []
+        if values.name != folder.name:
+            why = f"the name {values.name!r} is not that of the skill's folder. Write name: {folder.name}."
+            self._blame(source.problem("name", why))
+        for number, tool in enumerate(values.tools or ()):
+            if tool in MISSING_TOOLS:
+                self._blame(source.problem(f"tools.{number}", f"the tool {tool!r} of tama is not there in Mulligan."))
+        tools = tuple(TOOL_ALIASES.get(tool, tool) for tool in values.tools or ())
+        self.found[folder.name] = Skill(folder.name, values.description, document.body, tools, tuple(values.uses or ()))
+        self.sources[folder.name] = source
+        return uses(source, "uses", values.uses)
+
+    def _circles(self, graph: dict[str, list[Wanted]]) -> None:
+        """Each circle is said once, at the entry that closes it."""
+        open_ways = {name: [one.name for one in using] for name, using in graph.items()}
+        while True:
+            try:
+                graphlib.TopologicalSorter(open_ways).prepare()
+                return
+            except graphlib.CycleError as error:
+                circle: list[str] = error.args[1][::-1]  # each uses the next
+            start = min(range(len(circle) - 1), key=lambda n: list(graph).index(circle[n]))
+            circle = [*circle[start:-1], *circle[: start + 1]]
+            last = circle[-2]
+            closing = next(one for one in graph[last] if one.name == circle[-1])
+            why = f"these skills use each other in a circle: {' → '.join(circle)}. Take one of them out."
+            self._blame(closing.source.problem(closing.key, why))
+            open_ways[last].remove(circle[-1])
