@@ -1,0 +1,35 @@
+"""`mulligan add`: a new agent or skill."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from mulligan.cli.terminal import emit, say
+
+
+@click.command()
+@click.argument("kind", metavar="KIND")
+@click.argument("name")
+def add(kind: str, name: str) -> None:
+    """Write a new agent (reflexion, react or oneshot) or skill called NAME, which works as it is.
+
+    KIND is reflexion (act, review, try again), react (step by step, with tools), oneshot (one answer), or skill. It
+    goes into agents/ or skills/ of the project, or of this folder where there is no mulligan.toml.
+    """
+    from mulligan.agentfile.scaffold import add as library
+    from mulligan.app.config import project_root
+
+    root = project_root()
+    for file in library(kind, name, root or Path.cwd()):
+        emit(os.path.relpath(file))
+    if root is None:
+        say(
+            "There is no mulligan.toml here or above, so it went into this folder: mulligan init makes a project of it."
+        )
+    if kind == "skill":
+        say(f"Next: put `call: {{uses: [{name}]}}` into the front matter of a react step, then: mulligan lint")
+    else:
+        say(f'Next: mulligan run {name} "Write a haiku about autumn."')
