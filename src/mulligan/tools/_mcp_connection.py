@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from mulligan.core.errors import ToolError
 
 if TYPE_CHECKING:
+    import httpx2
     from mcp import Client
     from mcp.client._transport import TransportStreams
 
@@ -36,6 +37,10 @@ class Connection:
             lambda future: future.exception()
         )  # else one that nobody waits for is complained of
         self._task = asyncio.create_task(self._hold(transport, seconds))
+
+    @property
+    def connected(self) -> bool:
+        return self._ready.done() and self._ready.exception() is None
 
     async def client(self) -> Client:
         """The client, once it is connected. Raises what kept it from that."""
@@ -67,7 +72,7 @@ class Connection:
 
 
 class Tail:
-    """The end of what was written to a pipe. Use: `async with tail.reading() as file`."""
+    """The end of what a server says beside its answers: of what it writes to a pipe, or its last refusal by HTTP."""
 
     def __init__(self) -> None:
         self._bytes = b""
@@ -75,6 +80,11 @@ class Tail:
     @property
     def lines(self) -> list[str]:
         return [line for line in self._bytes.decode("utf-8", "replace").splitlines() if line.strip()]
+
+    async def refused(self, response: httpx2.Response) -> None:
+        """Takes note of an answer over HTTP, which the client says little about."""
+        words = f"HTTP {response.status_code} {response.reason_phrase}"
+        self._bytes = words.encode() if response.is_error else b""
 
     @asynccontextmanager
     async def reading(self) -> AsyncGenerator[Any]:
@@ -118,13 +128,17 @@ async def over_stdio(
 
 
 @asynccontextmanager
-async def over_http(url: str, headers: Mapping[str, str], seconds: float) -> AsyncGenerator[TransportStreams]:
-    """The streams to a server that is there already."""
+async def over_http(
+    url: str, headers: Mapping[str, str], seconds: float, said: Tail
+) -> AsyncGenerator[TransportStreams]:
+    """The streams to a server that is there already; `said` gets its last refusal."""
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
     async with (
-        httpx2.AsyncClient(headers=dict(headers), timeout=httpx2.Timeout(seconds)) as client,
+        httpx2.AsyncClient(
+            headers=dict(headers), timeout=httpx2.Timeout(seconds), event_hooks={"response": [said.refused]}
+        ) as client,
         streamable_http_client(url, http_client=client) as streams,
     ):
         yield streams

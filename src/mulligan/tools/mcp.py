@@ -106,21 +106,21 @@ class Mcp:
         except TimeoutError:
             why = late
         except MCPError as error:
-            if error.code not in (CONNECTION_CLOSED, REQUEST_TIMEOUT):
-                raise ToolError(f"the MCP server {self._name} {failed}: {error.message}") from None
-            why = late if error.code == REQUEST_TIMEOUT else "it ended, or hung up"
+            broken = {CONNECTION_CLOSED: "it ended, or hung up", REQUEST_TIMEOUT: late}
+            why = broken.get(error.code, error.message)
+            if error.code not in broken and self._connected().connected:
+                raise ToolError(f"the MCP server {self._name} {failed}: {why}") from None
         except Exception as error:
             why = _innermost(error)
-        await self.close()  # only now has all been read that it said
-        lines = "\n".join(line[:300] for line in self._said.lines[-10:])
-        said = f"\nThe end of its standard error:\n{lines}" if lines else ""
-        raise ToolError(f"the MCP server {self._name} {failed}: {why}{said}")
+        await self.close()  # only now all has been read that it said
+        said = [line[:300] for line in self._said.lines[-10:]]
+        raise ToolError("\n".join([f"the MCP server {self._name} {failed}: {why}", *(said and ["It said:", *said])]))
 
     def _connected(self) -> Connection:
         if self._connection is None:
             self._said = Tail()
             if "url" in self._server:
-                transport = over_http(self._server["url"], self._headers, self._seconds)
+                transport = over_http(self._server["url"], self._headers, self._seconds, self._said)
             else:
                 transport = over_stdio(self._server["command"], self._env, self._server.get("cwd"), self._said)
             self._connection = Connection(transport, self._seconds)
