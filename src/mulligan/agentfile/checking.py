@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 
-from mulligan.agentfile.formats import Schema, forms, kind, properties, resolved, schema_of
+from mulligan.agentfile.formats import Schema, forms, kind, properties, resolved, schema_of, yaml_value
 from mulligan.agentfile.frontmatter import Document
 from mulligan.agentfile.problems import Problem
 from mulligan.core.records import Json
@@ -80,9 +80,7 @@ def _worded(fault: str, where: Sequence[int | str], value: Json, schema: Schema,
     name = ".".join(map(str, where[:-1] if each else where))
     if fault == "missing":
         example = next(iter(schema.get("examples", ["..."])))
-        return (
-            f"{name} is missing. Add a line such as `{name}: {json.dumps(example) if name == 'version' else example}`."
-        )
+        return f"{name} is missing. Add a line such as `{name}: {yaml_value(example)}`."
     subject, what = f"each of {name}" if each else name, kind(schema, root)
     if value is None:
         return f"{subject} has no value. It must be {what}; or take it out."

@@ -6,6 +6,7 @@ Any other pydantic model can have its page by the same function. It knows nothin
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -80,14 +81,15 @@ def properties(schema: Schema, root: Schema) -> Mapping[str, Schema]:
     return next((form["properties"] for form in forms(schema, root) if "properties" in form), none)
 
 
-def kind(schema: Schema, root: Schema, *, many: bool = False) -> str:
-    """What a value must be, in words: "a whole number of at least 1"."""
+def kind(schema: Schema, root: Schema, *, many: bool = False, page: bool = False) -> str:
+    """What a value must be, in words: "a whole number of at least 1". On a page a table's keys stand elsewhere, and
+    words to be typed are marked."""
     several = forms(schema, root)
     if len(several) > 1:
-        return " or ".join(kind(form, root, many=many) for form in several)
+        return ", or ".join(kind(form, root, many=many, page=page) for form in several)
     (schema,) = several
     if "enum" in schema or "const" in schema:
-        *first, last = [str(value) for value in schema.get("enum", [schema.get("const")])]
+        *first, last = [f"`{value}`" if page else str(value) for value in schema.get("enum", [schema.get("const")])]
         return f"{', '.join(first)} or {last}" if first else last
     match schema.get("type"):
         case "string" if schema.get("pattern") == KEBAB:
@@ -100,11 +102,11 @@ def kind(schema: Schema, root: Schema, *, many: bool = False) -> str:
             noun = "whole number" if number == "integer" else "number"
             return f"{f'{noun}s' if many else f'a {noun}'}{_bounds(schema)}"
         case "boolean":
-            return "true or false"
+            return "`true` or `false`" if page else "true or false"
         case "array":
-            return f"a list of {kind(schema.get('items', {}), root, many=True)}"
+            return f"a list of {kind(schema.get('items', {}), root, many=True, page=page)}"
         case "object":
-            known = ", ".join(schema.get("properties", ()))
+            known = "" if page else ", ".join(schema.get("properties", ()))
             return f"{'tables' if many else 'a table'}{f' ({known})' if known else ''}"
         case _:
             return "anything"
@@ -134,6 +136,8 @@ class _Key:
     schema: Schema
     required: bool
     kind: str
+    like: str = ""
+    """The key whose table is the same, and described there."""
 
 
 def page(
@@ -144,7 +148,7 @@ def page(
     `example` is a whole file as it stands on disk. `language` is that of the keys.
     """
     root = schema_of(model)
-    keys = list(_keys(root, root))
+    keys = list(_keys(root, root, {}))
     fence = "~~~~" if "```" in example else "```"
     parts = [f"# {title}", intro.strip(), "## Example"]
     parts.append(f"{fence}{'markdown' if language == 'yaml' else language}\n{example.strip()}\n{fence}")
@@ -154,19 +158,20 @@ def page(
     return "\n\n".join(parts) + "\n"
 
 
-def _keys(schema: Schema, root: Schema, above: str = "", known: tuple[Schema, ...] = ()) -> Iterator[_Key]:
-    """Each key before those below it. A table that was described once is not described again."""
-    seen = [*known]
+def _keys(schema: Schema, root: Schema, seen: dict[int, str], above: str = "") -> Iterator[_Key]:
+    """Each key before those below it. `seen`: where each table was described, by the identity of its keys."""
     for name, inner in properties(schema, root).items():
         path = f"{above}.{name}" if above else name
-        yield _Key(path, resolved(inner, root), name in schema.get("required", ()), kind(inner, root))
+        found = next((form["properties"] for form in forms(inner, root) if "properties" in form), None)
+        said = (resolved(inner, root), name in schema.get("required", ()), kind(inner, root, page=True))
+        yield _Key(path, *said, seen.get(id(found), ""))
         each: Any = resolved(inner, root).get("additionalProperties")
         if isinstance(each, dict):  # a table whose keys are the user's own
             inner, path = cast(Schema, each), f"{path}.NAME"
         for form in forms(inner, root):
-            if "properties" in form and form["properties"] not in seen:
-                seen.append(form["properties"])
-                yield from _keys(form, root, path, tuple(seen))
+            if "properties" in form and id(form["properties"]) not in seen:
+                seen[id(form["properties"])] = path
+                yield from _keys(form, root, seen, path)
 
 
 def _default(key: _Key) -> str:
@@ -175,7 +180,7 @@ def _default(key: _Key) -> str:
     said = key.schema.get("x-default")
     if said is not None:
         return str(said)
-    return f"`{json.dumps(key.schema['default'])}`" if "default" in key.schema else "–"
+    return f"`{yaml_value(key.schema['default'])}`" if "default" in key.schema else "–"
 
 
 def _anchor(path: str) -> str:
@@ -186,18 +191,41 @@ def _anchor(path: str) -> str:
 def _entry(key: _Key, language: Literal["yaml", "toml"]) -> str:
     default = _default(key)
     state = {"required": "Required.", "–": ""}.get(default, f"Default: {default}.")
-    first = f"{key.kind[0].upper()}{key.kind[1:]}. {state}".strip()
-    parts = [f"### `{key.path}`", f"*{first}*", str(key.schema.get("description", "")).strip()]
+    first = f"*{key.kind[0].upper()}{key.kind[1:]}.* {state}".strip()
+    like = f"Its keys are those of [`{key.like}`](#{_anchor(key.like)})." if key.like else ""
+    text = f"{str(key.schema.get('description', '')).strip()} {like}".strip()
+    parts = [f"### `{key.path}`", _wrapped(first), _wrapped(text)]
     for example in key.schema.get("examples", ())[:1]:
         write = _yaml if language == "yaml" else _toml
         parts.append(f"```{language}\n{write(key.path.split('.'), example)}\n```")
     return "\n\n".join(part for part in parts if part)
 
 
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)
+
+
 def _yaml(path: list[str], value: Any) -> str:
     for name in reversed(path):
         value = {name: value}
-    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=1000).strip()
+    return "\n".join(_yaml_lines(value))
+
+
+def _yaml_lines(table: Mapping[str, Any], indent: str = "") -> Iterator[str]:
+    for name, value in table.items():
+        if isinstance(value, dict):
+            yield f"{indent}{name}:"
+            yield from _yaml_lines(cast(dict[str, Any], value), f"{indent}  ")
+        else:
+            yield f"{indent}{name}: {yaml_value(value)}"
+
+
+def yaml_value(value: Any) -> str:
+    """A text, number, list or such on one line; a text in quotes where YAML or a reader could take it for a number."""
+    if isinstance(value, str) and value[:1].isdigit():
+        return json.dumps(value)
+    text = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=10_000).strip()
+    return text.removesuffix("...").strip()
 
 
 def _toml(path: list[str], value: Any) -> str:

@@ -94,10 +94,7 @@ ModelKey: TypeAlias = Annotated[
     Annotated[Text, Tag("text")] | Annotated[ModelTable, Tag("table")], Discriminator(_form)
 ]
 
-_MODEL = (
-    "The model: its name as text, or a table of the keys below. It may stand at the top level or under `call`, not in "
-    "both places."
-)
+_MODEL = "The model: its name as text, or a table. It may stand at the top level or under `call`, not in both places."
 _USES = (
     "The skills that are offered, by name. The model is shown their descriptions, and reads one when it needs it. It "
     "may stand at the top level or under `call`. Only a react step has skills."
@@ -171,7 +168,8 @@ class LimitsTable(Table):
     trials: Maybe[Count] = Field(
         default=None,
         description="Attempts at most. In a reflexion agent this is another word for `max_iter`: give one of them.",
-        examples=[4],
+        examples=[2],
+        json_schema_extra={"x-default": "`max_iter`; 1 with react and oneshot"},
     )
 
 
@@ -212,31 +210,33 @@ class AgentFile(Table):
         examples=[4],
         json_schema_extra={"x-default": "4 with reflexion, 10 with react"},
     )
-    call: Maybe[CallTable] = Field(
-        default=None,
-        description="How the model is called. With `reflexion` these are the defaults of act.md and reflect.md: a step "
-        "file that has the same key keeps its own.",
-        examples=[{"model": {"role": "thinker"}, "uses": ["code-style"]}],
-    )
     model: Maybe[ModelKey] = Field(
         default=None, description=f"{_MODEL} The same as `call.model`.", examples=["openai:gpt-5"]
     )
     uses: Maybe[list[Name]] = Field(
         default=None, description=f"{_USES} The same as `call.uses`.", examples=[["code-style"]]
     )
+    call: Maybe[CallTable] = Field(
+        default=None,
+        description="How the model is called. With `reflexion` these are the defaults of act.md and reflect.md: a step "
+        "file that has the same key keeps its own.",
+        examples=[{"model": {"role": "thinker"}, "uses": ["code-style"]}],
+    )
     strategy: Maybe[Text] = Field(
         default=None,
         description="What of the past the next trial is shown: `none`, `last_attempt`, `reflexion`, "
-        "`last_attempt_and_reflexion`, or a file of your own.",
+        "`last_attempt_and_reflexion`, or a file of your own. Left out: `last_attempt` where reflect.md judges, "
+        "`last_attempt_and_reflexion` where `evaluate` does; with `react` and `oneshot` `none`, or `reflexion` with "
+        "`evaluate`.",
         examples=["last_attempt"],
-        json_schema_extra={"x-default": "last_attempt; last_attempt_and_reflexion with evaluate"},
+        json_schema_extra={"x-default": "by pattern"},
     )
     memory: Maybe[MemoryKey] = Field(
         default=None,
         description="Lessons from earlier episodes. `true` recalls and teaches with the defaults; a table of the keys "
         "below says which bank and how. Left out or `false`: no lessons.",
         examples=[{"bank": "coding", "top_k": 3, "mode": "frozen"}],
-        json_schema_extra={"x-default": "false"},
+        json_schema_extra={"x-default": "`false`"},
     )
     evaluate: Maybe[EvaluateKey] = Field(
         default=None,
@@ -279,7 +279,7 @@ class StepKeys(Table):
     )
     call: Maybe[CallTable] = Field(
         default=None,
-        description="Another place for `model`, `uses` and `max_iter`, as in AGENT.md.",
+        description="Another place for `model`, `uses` and `max_iter`, as tama has it.",
         examples=[{"model": {"role": "thinker"}}],
     )
 
