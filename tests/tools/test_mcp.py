@@ -108,7 +108,7 @@ async def test_over_http_without_the_right_key(port: int) -> None:
 async def test_nobody_listens() -> None:
     tools = Mcp(server={"url": "http://127.0.0.1:9/mcp"}, name="far", seconds=10)
     for _ in range(2):
-        with pytest.raises(ToolError, match="^the MCP server far did not list its tools: "):
+        with pytest.raises(ToolError, match=r"^the MCP server far did not list its tools: "):
             await tools.offer()
     await tools.close()
 
