@@ -100,7 +100,7 @@ class HttpGet:
                     return await self._text(response)
                 try:
                     url = str(response.url.join(response.headers["location"]))
-                except httpx2.InvalidURL:
+                except (httpx2.InvalidURL, ValueError):
                     raise ToolError(f"{url} redirects to what is no address") from None
         raise ToolError(f"more than {REDIRECTS} redirects; the last one leads to {url}")
 
