@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from mulligan.agentfile.formats import Schema, forms, kind, properties, resolved, schema_of, yaml_value
 from mulligan.agentfile.frontmatter import Document
 from mulligan.agentfile.problems import Problem
+from mulligan.agentfile.schema import KEBAB
 from mulligan.core.records import Json
 
 M = TypeVar("M", bound=BaseModel)
@@ -91,7 +92,10 @@ def _worded(fault: str, where: Sequence[int | str], value: Json, schema: Schema,
 
 def _way_out(value: Json, schema: Schema, root: Schema) -> str:
     if "enum" in schema:
-        return meant(str(value), schema["enum"])
+        return meant(value, schema["enum"]) if isinstance(value, str) else ""
+    if schema.get("pattern") == KEBAB and isinstance(value, str):
+        near = re.sub("[^a-z0-9]+", "-", value.lower()).strip("-")[: schema["maxLength"]]
+        return f" Such as {near!r}." if near else ""
     types = {form.get("type") for form in forms(schema, root)}
     if "string" in types and isinstance(value, int | float):
         return " Write it in quotes."

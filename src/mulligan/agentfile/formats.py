@@ -35,6 +35,10 @@ class _Generator(GenerateJsonSchema):
             return self.generate_inner(schema["schema"])
         return super().default_schema(schema)
 
+    def sort(self, value: Any, parent_key: str | None = None) -> Any:
+        """Examples keep the order that they were written in."""
+        return value
+
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
 
@@ -47,14 +51,14 @@ def schema_of(model: type[BaseModel]) -> Schema:
 
 def json_schema(format: Format) -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of the front matter of one format."""
-    plain: dict[str, Any] = _without_notes(schema_of(MODELS[format]))
+    plain: dict[str, Any] = without_notes(schema_of(MODELS[format]))
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **plain}
 
 
-def _without_notes(value: Any) -> Any:
+def without_notes(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {key: _without_notes(inner) for key, inner in value.items() if key != "x-default"}  # pyright: ignore[reportUnknownVariableType]
-    return [_without_notes(inner) for inner in value] if isinstance(value, list) else value  # pyright: ignore[reportUnknownVariableType]
+        return {key: without_notes(inner) for key, inner in value.items() if key != "x-default"}  # pyright: ignore[reportUnknownVariableType]
+    return [without_notes(inner) for inner in value] if isinstance(value, list) else value  # pyright: ignore[reportUnknownVariableType]
 
 
 # --- a schema in words ------------------------------------------------------------------------------------------
@@ -95,7 +99,7 @@ def kind(schema: Schema, root: Schema, *, many: bool = False, page: bool = False
         case "string" if schema.get("pattern") == KEBAB:
             if many:
                 return "names (small letters, digits and hyphens)"
-            return f"a name of small letters, digits and hyphens, of at most {schema['maxLength']}"
+            return f"small letters, digits and hyphens, at most {schema['maxLength']} of them"
         case "string":
             return "texts" if many else "text"
         case "integer" | "number" as number:
@@ -152,7 +156,7 @@ def page(
     fence = "~~~~" if "```" in example else "```"
     parts = [f"# {title}", intro.strip(), "## Example"]
     parts.append(f"{fence}{'markdown' if language == 'yaml' else language}\n{example.strip()}\n{fence}")
-    rows = (f"| [`{key.path}`](#{_anchor(key.path)}) | {key.kind} | {_default(key)} |" for key in keys)
+    rows = (f"| [`{key.path}`](#{_anchor(key.path)}) | {key.kind} | {_default(key, language)} |" for key in keys)
     parts += ["## All keys", "\n".join(("| key | value | default |", "|---|---|---|", *rows)), "## What each means"]
     parts += (_entry(key, language) for key in keys)
     return "\n\n".join(parts) + "\n"
@@ -174,13 +178,16 @@ def _keys(schema: Schema, root: Schema, seen: dict[int, str], above: str = "") -
                 yield from _keys(form, root, seen, path)
 
 
-def _default(key: _Key) -> str:
+def _default(key: _Key, language: Literal["yaml", "toml"]) -> str:
     if key.required:
         return "required"
     said = key.schema.get("x-default")
     if said is not None:
         return str(said)
-    return f"`{yaml_value(key.schema['default'])}`" if "default" in key.schema else "–"
+    if "default" not in key.schema:
+        return "–"
+    write = yaml_value if language == "yaml" else _toml_value
+    return f"`{write(key.schema['default'])}`"
 
 
 def _anchor(path: str) -> str:
@@ -189,7 +196,7 @@ def _anchor(path: str) -> str:
 
 
 def _entry(key: _Key, language: Literal["yaml", "toml"]) -> str:
-    default = _default(key)
+    default = _default(key, language)
     state = {"required": "Required.", "–": ""}.get(default, f"Default: {default}.")
     first = f"*{key.kind[0].upper()}{key.kind[1:]}.* {state}".strip()
     like = f"Its keys are those of [`{key.like}`](#{_anchor(key.like)})." if key.like else ""

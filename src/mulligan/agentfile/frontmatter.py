@@ -56,7 +56,7 @@ def read_document(path: Path) -> tuple[Document | None, list[Problem]]:
     try:
         content = _content(path)
     except OSError as error:
-        return None, [Problem(path, None, f"cannot be read: {error.strerror or error}")]
+        return None, [Problem(path, None, f"this file cannot be read: {error.strerror or error}")]
     if isinstance(content, str):
         return None, [Problem(path, None, content)]
     try:
@@ -72,7 +72,7 @@ def parse_document(path: Path, text: str) -> tuple[Document | None, list[Problem
     source = Source(path, text)
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
-        return None, [Problem(path, line, "holds a NUL byte, so it is no text file. Write it anew as UTF-8 text.")]
+        return None, [Problem(path, line, "there is a NUL byte here, so this is no text file. Save it as UTF-8 text.")]
     lines = text.split("\n")
     if not _fence(lines[0]):
         opening = next((number for number, line in enumerate(lines, 1) if line.strip()), 1)
@@ -100,30 +100,30 @@ def _content(path: Path) -> bytes | str:
     try:
         found = path.stat()
     except FileNotFoundError:
-        return "is a link to a file that does not exist." if path.is_symlink() else "does not exist."
+        return "this is a link to a file that does not exist." if path.is_symlink() else "this file does not exist."
     except OSError as error:
         if error.errno == errno.ELOOP:
-            return "is a link that leads back to itself. Put the file itself here."
+            return "this is a link that leads back to itself. Put the file itself here."
         raise
     if stat.S_ISDIR(found.st_mode):
-        return "is a folder, and must be a file."
+        return "this is a folder, and must be a file."
     if not stat.S_ISREG(found.st_mode):
-        return "is neither a file nor a link to one."
+        return "this is neither a file nor a link to one."
     if found.st_size <= LARGEST:
         with path.open("rb") as file:
             content = file.read(LARGEST + 1)
         if len(content) <= LARGEST:
             return content
     size = f"{found.st_size:,} bytes" if found.st_size > LARGEST else "more"
-    return f"is too large: {size}, and at most {LARGEST:,} are read. Is it the right file?"
+    return f"this file is too large: {size}, and at most {LARGEST:,} are read. Is it the right one?"
 
 
 def _undecoded(path: Path, content: bytes, error: UnicodeDecodeError) -> Problem:
     line = content.count(b"\n", 0, error.start) + 1
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return Problem(path, 1, "is UTF-16 text. Save it as UTF-8.")
+        return Problem(path, 1, "this file is UTF-16 text. Save it as UTF-8.")
     what = f"byte 0x{content[error.start]:02x} at position {error.start}"
-    return Problem(path, line, f"is not UTF-8 text ({what}). Save it as UTF-8.")
+    return Problem(path, line, f"this file is not UTF-8 text ({what}). Save it as UTF-8.")
 
 
 def _fence(line: str) -> bool:

@@ -11,7 +11,7 @@ An agent is a folder with an `AGENT.md` in it. The file begins with front matter
 
 | `pattern` | what it does | its prompts |
 |---|---|---|
-| `reflexion` | acts, lets its reflector judge, and tries again with its feedback | [`act.md` and `reflect.md`](step.md) |
+| `reflexion` | acts, lets its reflector judge, and tries again | [`act.md` and `reflect.md`](step.md) |
 | `react` | thinks and calls tools until it calls `finish` | the text of AGENT.md |
 | `oneshot` | answers with one model call | the text of AGENT.md |
 

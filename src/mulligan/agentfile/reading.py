@@ -45,7 +45,8 @@ def read_agent(folder: Path, skills: Sequence[Path], *, strict: bool) -> tuple[A
     """
     reading = _Reading(folder, skills, strict)
     agent = reading.agent()
-    files = list(dict.fromkeys(problem.file for problem in reading.problems))
+    first = (folder / name for name in ("AGENT.md", "act.md", "reflect.md"))
+    files = list(dict.fromkeys((*first, *(problem.file for problem in reading.problems))))
     order = sorted(reading.problems, key=lambda problem: (files.index(problem.file), problem.line or 0))
     return agent, order
 
@@ -89,13 +90,13 @@ class _Reading:
 
     def _nothing_there(self) -> Problem:
         if not os.path.isdir(self._folder):
-            return Problem(self._folder, None, "is not a folder. An agent is a folder with an AGENT.md in it.")
+            return Problem(self._folder, None, "this is not a folder. An agent is a folder with an AGENT.md in it.")
         hint = misnamed(self._folder, "AGENT.md") or " `mulligan add reflexion NAME` makes an agent."
-        return Problem(self._folder / "AGENT.md", None, f"does not exist, so this folder is no agent.{hint}")
+        return Problem(self._folder / "AGENT.md", None, f"this file does not exist, so the folder is no agent.{hint}")
 
     def _agent_keys(self, document: Document) -> AgentFile | None:
         if not document.present:
-            why = "has no front matter. Begin it with ---, then lines such as name: my-agent, then ---."
+            why = "this file has no front matter. Begin it with ---, then lines such as name: my-agent, then ---."
             self._blame(document.source.problem("", why))
             return None
         pattern = document.values.get("pattern")
@@ -113,7 +114,7 @@ class _Reading:
         source = document.source
         for name in ("act.md", "reflect.md"):
             if os.path.lexists(self._folder / name):
-                why = f"is not used: an agent of pattern {pattern} has its prompt in AGENT.md."
+                why = f"this file is not used: an agent of pattern {pattern} has its prompt in AGENT.md."
                 self._warn(Problem(self._folder / name, None, why, "warning"))
         if values is not None and "judge_last" in values.model_fields_set:
             self._warn(
@@ -194,7 +195,7 @@ class _Reading:
             why = "this text is not used: a reflexion agent has its prompts in act.md and reflect.md."
             self._warn(Problem(source.path, document.body_line, why, "warning"))
         if os.path.lexists(self._folder / "evaluate.md"):
-            why = "is not used: reflect.md judges, or what AGENT.md names under evaluate. Take the file away."
+            why = "this file is not used: reflect.md judges, or what AGENT.md names under evaluate. Take the file away."
             self._warn(Problem(self._folder / "evaluate.md", None, why, "warning"))
         if values is None:
             return
@@ -210,9 +211,11 @@ class _Reading:
     def _prompted(self, document: Document) -> bool:
         if document.body:
             return True
-        why = "has no text below its front matter, and that text is the system prompt. Write what the model is to do."
+        why = "this file has no text below its front matter: that is the system prompt. Say there what to do."
         self._blame(
-            document.source.problem("", why if document.present else "is empty. Write what the model is to do.")
+            document.source.problem(
+                "", why if document.present else "this file is empty. Write the system prompt: what the model is to do."
+            )
         )
         return False
 

@@ -76,8 +76,8 @@ class Skills:
     def _missing(self, name: str) -> str:
         there = sorted({n for folder in self.folders for n in _entries(folder) if (folder / n / "SKILL.md").is_file()})
         near = next((hint for folder in self.folders if (hint := misnamed(folder / name, "SKILL.md"))), "")
-        where = f"Put it in skills/{name}/SKILL.md, in the agent's folder or the project's."
-        return f"there is no skill {name!r}.{near or meant(name, there)} {where}"
+        where = f" Put it in skills/{name}/SKILL.md, in the agent's folder or the project's."
+        return f"there is no skill {name!r}.{near or meant(name, there) + where}"
 
     def _read(self, folder: Path) -> list[Wanted]:
         """Takes one skill in, and gives what it uses."""
@@ -87,13 +87,13 @@ class Skills:
             return []
         source = document.source
         if not document.present:
-            why = f"has no front matter. Begin it with ---, name: {folder.name}, description: ... and ---."
+            why = f"this file has no front matter. Begin it with ---, name: {folder.name}, description: ... and ---."
             self._blame(source.problem("", why))
             return []
         values, problems = checked(document, SkillFile, strict=self.strict)
         self.problems += problems
         if not document.body:
-            why = "has no text below its front matter: reading it tells the model nothing."
+            why = "this file has no text below its front matter: reading it tells the model nothing."
             self.problems.append(source.problem("", why, "warning"))
         if values is None:
             self.sound = False

@@ -1,0 +1,162 @@
+"""Skills that cannot be used: missing, misnamed, going round in a circle, or with keys that do not fit."""
+
+from pathlib import Path
+
+import pytest
+from agent_folders import SOUND, lint, told, write
+
+from mulligan.agentfile.reading import read_agent
+
+USES = {"act.md": "---\nuses:\n- a\n---\nfinish"}
+
+
+def skill(name: str, more: str = "", body: str = "text") -> str:
+    """A SKILL.md with further lines of front matter: they begin on line 4."""
+    return f"---\nname: {name}\ndescription: d\n{more}\n---\n{body}"
+
+
+SKILLS: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
+    "missing": (
+        {},
+        ["act.md:3: there is no skill 'a'. Put it in skills/a/SKILL.md, in the agent's folder or the project's."],
+    ),
+    "near miss": (
+        {"skills/aa/SKILL.md": skill("aa")},
+        [
+            "act.md:3: there is no skill 'a'. Did you mean 'aa'? Put it in skills/a/SKILL.md, in the agent's folder or the project's."
+        ],
+    ),
+    "skill.md": (
+        {"skills/a/skill.md": skill("a")},
+        ["act.md:3: there is no skill 'a'. There is skill.md: rename it to SKILL.md."],
+    ),
+    "another name": (
+        {"skills/a/SKILL.md": skill("b")},
+        ["skills/a/SKILL.md:2: the name 'b' is not that of the skill's folder. Write name: a."],
+    ),
+    "no front matter": (
+        {"skills/a/SKILL.md": "text"},
+        ["skills/a/SKILL.md: this file has no front matter. Begin it with ---, name: a, description: ... and ---."],
+    ),
+    "no text": (
+        {"skills/a/SKILL.md": skill("a", body="")},
+        [
+            "skills/a/SKILL.md: warning: this file has no text below its front matter: reading it tells the model nothing."
+        ],
+    ),
+    "circle of two": (
+        {"skills/a/SKILL.md": skill("a", "uses:\n- b"), "skills/b/SKILL.md": skill("b", "uses: [a]")},
+        ["skills/b/SKILL.md:4: these skills use each other in a circle: a → b → a. Take one of them out."],
+    ),
+    "circle of one": (
+        {"skills/a/SKILL.md": skill("a", "uses: [a]")},
+        ["skills/a/SKILL.md:4: these skills use each other in a circle: a → a. Take one of them out."],
+    ),
+    "two circles": (
+        {
+            "skills/a/SKILL.md": skill("a", "uses: [b, c]"),
+            "skills/b/SKILL.md": skill("b", "uses: [c]"),
+            "skills/c/SKILL.md": skill("c", "uses: [d]"),
+            "skills/d/SKILL.md": skill("d", "uses: [b, a]"),
+        },
+        [
+            "skills/d/SKILL.md:4: these skills use each other in a circle: a → c → d → a. Take one of them out.",
+            "skills/d/SKILL.md:4: these skills use each other in a circle: b → c → d → b. Take one of them out.",
+        ],
+    ),
+    "missing further on": (
+        {"skills/a/SKILL.md": skill("a", "uses:\n- z")},
+        [
+            "skills/a/SKILL.md:5: there is no skill 'z'. Put it in skills/z/SKILL.md, in the agent's folder or the project's."
+        ],
+    ),
+    "tools of tama": (
+        {"skills/a/SKILL.md": skill("a", "tools:\n- tama_bash\n- tama_mem_set\n- tama_http_post")},
+        [
+            "skills/a/SKILL.md:6: the tool 'tama_mem_set' of tama is not there in Mulligan.",
+            "skills/a/SKILL.md:7: the tool 'tama_http_post' of tama is not there in Mulligan.",
+        ],
+    ),
+    "tools as text": (
+        {"skills/a/SKILL.md": skill("a", "tools: read_file, run_command")},
+        [
+            "skills/a/SKILL.md:4: tools must be a list of texts, not 'read_file, run_command'. Write it as [read_file, run_command]."
+        ],
+    ),
+    "tools as numbers": (
+        {"skills/a/SKILL.md": skill("a", "tools: [3]")},
+        ["skills/a/SKILL.md:4: each of tools must be text, not 3. Write it in quotes."],
+    ),
+    "keys of others": (
+        {"skills/a/SKILL.md": skill("a", "tama:\n  depends: {apt: [jq]}\nallowed-tools: Bash")},
+        [
+            "skills/a/SKILL.md:4: warning: the key 'tama' is ignored. What a skill depends on is not installed: it must be there.",
+            "skills/a/SKILL.md:6: warning: the key 'allowed-tools' is ignored. Name tools under `tools`.",
+        ],
+    ),
+    "unknown key": (
+        {"skills/a/SKILL.md": skill("a", "tool: [x]")},
+        ["skills/a/SKILL.md:4: unknown key 'tool'. Did you mean 'tools'?"],
+    ),
+    "no description": (
+        {"skills/a/SKILL.md": "---\nname: a\n---\ntext"},
+        [
+            "skills/a/SKILL.md: description is missing. Add a line such as `description: How code is written in this project. Read it before you write any.`."
+        ],
+    ),
+    "key of a step": (
+        {"skills/a/SKILL.md": skill("a", "pattern: react")},
+        [
+            "skills/a/SKILL.md:4: unknown key 'pattern'. There are: name, description, tools, uses, license, version, compatibility, metadata, allowed-tools, tama."
+        ],
+    ),
+    "tab": (
+        {"skills/a/SKILL.md": "---\nname: a\n\tdescription: x\n---\nt"},
+        ["skills/a/SKILL.md:3: a tab stands where YAML takes only spaces. Indent with spaces."],
+    ),
+    "not UTF-8": (
+        {"skills/a/SKILL.md": b"---\nname: a\n\xff---\n"},
+        ["skills/a/SKILL.md:3: this file is not UTF-8 text (byte 0xff at position 12). Save it as UTF-8."],
+    ),
+    "numbers as text": (
+        {"skills/a/SKILL.md": skill("a", "version: 1.0\nlicense: 3")},
+        [
+            "skills/a/SKILL.md:4: version must be text, not 1.0. Write it in quotes.",
+            "skills/a/SKILL.md:5: license must be text, not 3. Write it in quotes.",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("files", "said"), SKILLS.values(), ids=SKILLS)
+def test_skills_that_are_broken(tmp_path: Path, files: dict[str, str | bytes], said: list[str]) -> None:
+    assert lint(tmp_path, {**USES, **files}) == said
+
+
+def test_each_file_that_names_a_missing_skill_is_said(tmp_path: Path) -> None:
+    files = {
+        **SOUND,
+        "AGENT.md": SOUND["AGENT.md"].replace("pattern:", "uses: [b]\npattern:")
+        if isinstance(SOUND["AGENT.md"], str)
+        else "",
+        "act.md": "---\nuses: [a]\n---\nfinish",
+        "reflect.md": "---\npattern: react\n---\nfinish",
+    }
+    agent, problems = read_agent(write(tmp_path / "x", files), [tmp_path / "gone"], strict=False)
+    assert agent is None
+    assert told(problems, tmp_path / "x") == [
+        "AGENT.md:5: there is no skill 'b'. Put it in skills/b/SKILL.md, in the agent's folder or the project's.",
+        "act.md:2: there is no skill 'a'. Put it in skills/a/SKILL.md, in the agent's folder or the project's.",
+    ]
+
+
+def test_a_long_chain_of_skills_is_no_danger(tmp_path: Path) -> None:
+    count = 1500  # more than Python's own stack
+    for number in range(count):
+        more = f"uses: [s{number + 1}]" if number + 1 < count else "uses: [s0]"
+        write(tmp_path / "all" / f"s{number}", {"SKILL.md": skill(f"s{number}", more)})
+    folder = write(tmp_path / "agent", {**SOUND, "act.md": "---\nuses: [s0]\n---\nfinish"})
+    agent, (problem,) = read_agent(folder, [tmp_path / "all"], strict=True)
+    assert agent is None
+    assert problem.message.startswith("these skills use each other in a circle: s0 → s1 → ")
+    assert (problem.file.parent.name, problem.line) == (f"s{count - 1}", 4)
