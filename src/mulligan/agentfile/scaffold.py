@@ -124,9 +124,9 @@ def _written(files: Mapping[Path, bytes]) -> list[Path]:
                 undo.append((file, before))
                 out.write(text)
     except OSError as error:
-        for file, before in reversed(undo):
+        for done, old in reversed(undo):
             with suppress(OSError):
-                file.unlink() if before is None else file.write_bytes(before)
+                done.unlink() if old is None else done.write_bytes(old)
         for folder in reversed(made):
             with suppress(OSError):
                 folder.rmdir()

@@ -1,0 +1,221 @@
+"""Every mistake in a `mulligan.toml` at once, each with its line. Shapes come from `project_schema`; values are tried
+by what reads them."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from mulligan.agentfile.agent import Source
+from mulligan.agentfile.checking import checked
+from mulligan.agentfile.frontmatter import Document
+from mulligan.agentfile.problems import Problem
+from mulligan.app.config import FILE, MODELS, located_model, parse, read_text
+from mulligan.app.dotenv_file import read_dotenv
+from mulligan.app.model_roles import BUILT_IN, check_model_name, check_role_name, check_setting
+from mulligan.app.plugins import names
+from mulligan.app.project_schema import McpTable, ProjectFile, RoleTable, ToolsTable
+from mulligan.app.toml_lines import key_lines
+from mulligan.app.toolbox import check_tools
+from mulligan.core.errors import InvalidInput
+from mulligan.core.limits import Limits
+from mulligan.core.records import Json
+from mulligan.models.settings import CallSettings
+from mulligan.sandbox.levels import level_named
+
+EXAMPLE = Path(__file__).parent.parent / "agentfile" / "scaffolds" / "project" / "mulligan.toml"
+"""What `mulligan init` writes."""
+
+
+def check_project(path: Path) -> list[Problem]:
+    """Every mistake in a mulligan.toml (or in that of a folder), and in the .env beside it, with its line.
+
+    Nothing is called, and no key or server has to be there.
+    """
+    file = path / FILE if path.is_dir() else path
+    found: list[Problem] = []
+    with _kept(found, file):
+        text = read_text(file)
+        values = parse(file, text)
+        found += _Checks(file, text, values).problems()
+    dotenv = file.parent / ".env"
+    if dotenv.is_file():
+        with _kept(found, dotenv):
+            read_dotenv(dotenv)
+    return sorted(found, key=lambda problem: (problem.file != file, problem.line or 0))
+
+
+@contextmanager
+def _kept(found: list[Problem], file: Path) -> Generator[None]:
+    """An error that names file and line, as a problem."""
+    try:
+        yield
+    except InvalidInput as error:
+        line, said = re.match(r"(?::(\d+))?[:,]?\s*(.*)", str(error).removeprefix(str(file)), re.DOTALL).groups()  # pyright: ignore[reportOptionalMemberAccess]
+        found.append(Problem(file, int(line) if line else None, said))
+
+
+@dataclass
+class _Checks:
+    """One file that could be read as TOML, being checked."""
+
+    file: Path
+    text: str
+    values: Mapping[str, Json]
+    found: list[Problem] = field(default_factory=list[Problem])
+
+    def __post_init__(self) -> None:
+        self._lines = key_lines(self.text)
+        self.values = cast(dict[str, Json], self._undated((), self.values))
+
+    def problems(self) -> list[Problem]:
+        inner = {key for key in ("models", "mcp", "tools") if isinstance(self.values.get(key), dict)}
+        self._fits((), {key: {} if key in inner else value for key, value in self.values.items()}, ProjectFile)
+        for name, value in self._table("models").items():
+            self._role(name, value)
+        self._values(("limits",), _limit)
+        self._values(("calls",), check_setting)
+        self._pairs("calls")
+        for key in MODELS:
+            if isinstance(value := self.values.get(key), str) and value.strip():
+                self._model((key,), value)
+        self._rest()
+        self._tools()
+        return self.found
+
+    def _role(self, name: str, value: Json) -> None:
+        at = ("models", name)
+        with self._blaming(at):
+            check_role_name(name, "")
+        if isinstance(value, str):
+            self._model(at, value, role=True)
+        elif not isinstance(value, dict):
+            self._blame(at, f"{name} must be a model's name or a table, not {value!r}.")
+        else:
+            table = cast(dict[str, Json], value)
+            self._fits(at, table, RoleTable)
+            self._values(at, check_setting)
+            self._pairs(*at)
+            model = table.get("name")
+            if isinstance(model, str) and model.strip():
+                self._model((*at, "name"), model, role=True)
+
+    def _rest(self) -> None:
+        level, folder = self.values.get("sandbox"), self.values.get("prompts")
+        if isinstance(level, str) and level not in ("auto", "strict"):
+            with self._blaming(("sandbox",)):
+                level_named(level)
+        if isinstance(folder, str) and not (self.file.parent / folder).is_dir():
+            self._blame(("prompts",), f"the folder {folder} does not exist beside this file.")
+
+    def _tools(self) -> None:
+        tools = self._table("tools")
+        self._fits(("tools",), tools, ToolsTable)
+        hosts = {"http_hosts": tools["http_hosts"]} if "http_hosts" in tools else {}
+        if hosts and not self._blamed(("tools", "http_hosts")):
+            with self._blaming(("tools", "http_hosts")):
+                check_tools(["http_get"], hosts, {})
+        for name, table in tools.items():
+            if name in names("tools") and isinstance(table, dict) and not self._inside(("tools", name)):
+                with self._blaming(("tools", name)):
+                    check_tools([name], {"http_hosts": ["localhost"], **hosts, name: table}, {})
+        for name, table in self._table("mcp").items():
+            at = ("mcp", name)
+            if not isinstance(table, dict):
+                self._blame(at, f"{name} must be a table with a command or a url, not {table!r}.")
+                continue
+            server = cast(dict[str, Json], table)
+            self._fits(at, server, McpTable)
+            if not self._inside(at):
+                with self._blaming(at):  # env and headers may ask for keys, which need not be here
+                    bare = {key: value for key, value in server.items() if key not in ("env", "headers")}
+                    check_tools([f"mcp:{name}"], {}, {name: bare})
+
+    def _fits(self, at: tuple[str, ...], values: Mapping[str, Json], model: Any) -> None:
+        """The shape: keys that there are, values of their kinds."""
+        lines = {".".join(keys[len(at) :]): line for keys, line in self._lines.items() if keys[: len(at)] == at}
+        if at and at not in self._lines:
+            lines[""] = self._line(at) or 1
+        source = Source(self.file, self.text, lines)
+        self.found += checked(Document(source, values, present=True), model, strict=True)[1]
+
+    def _values(self, at: tuple[str, ...], attempt: Callable[[str, Json], object]) -> None:
+        """Each value, tried by what reads it."""
+        for key, value in self._table(*at).items():
+            if not self._blamed((*at, key)):
+                with self._blaming((*at, key)):
+                    attempt(key, value)
+
+    def _pairs(self, *at: str) -> None:
+        table = self._table(*at)
+        if ("input_price" in table) != ("output_price" in table):
+            with self._blaming((*at, "input_price" if "input_price" in table else "output_price")):
+                CallSettings.parse({key: 1.0 for key in table if key.endswith("_price")})
+
+    def _model(self, at: tuple[str, ...], name: str, *, role: bool = False) -> None:
+        if not self._is_role(name):
+            with self._blaming(at):
+                check_model_name(located_model(name, self.file.parent))
+        elif role:
+            self._blame(at, f"{name!r} is a role; name the model itself.")
+
+    def _is_role(self, name: str) -> bool:
+        try:
+            check_role_name(name, "")
+        except InvalidInput:
+            return False
+        return name in BUILT_IN or name in self._table("models")
+
+    def _table(self, *at: str) -> Mapping[str, Json]:
+        value: Json = self.values
+        for key in at:
+            value = cast(dict[str, Json], value).get(key) if isinstance(value, dict) else None
+        return cast(dict[str, Json], value) if isinstance(value, dict) else {}
+
+    def _line(self, at: tuple[str, ...]) -> int | None:
+        return next((self._lines[at[:n]] for n in range(len(at), 0, -1) if at[:n] in self._lines), None)
+
+    def _blamed(self, at: tuple[str, ...]) -> bool:
+        """Whether something is said of this line already."""
+        return self._line(at) in {problem.line for problem in self.found}
+
+    def _inside(self, at: tuple[str, ...]) -> bool:
+        """Whether something is said already of a key of this table."""
+        lines = {line for keys, line in self._lines.items() if keys[: len(at)] == at}
+        return bool(lines & {problem.line for problem in self.found})
+
+    def _blame(self, at: tuple[str, ...], message: str) -> None:
+        self.found.append(Problem(self.file, self._line(at), message))
+
+    @contextmanager
+    def _blaming(self, at: tuple[str, ...]) -> Generator[None]:
+        try:
+            yield
+        except InvalidInput as error:
+            self._blame(at, str(error).removeprefix(": "))
+
+    def _undated(self, at: tuple[str, ...], value: Any) -> Any:
+        """Without dates and times, which stand for nothing here and which JSON does not know."""
+        if isinstance(value, dict):
+            table = cast(dict[str, Any], value)
+            return {
+                key: self._undated((*at, key), one) for key, one in table.items() if not self._date((*at, key), one)
+            }
+        if isinstance(value, list):
+            return [self._undated(at, one) for one in cast(list[Any], value) if not self._date(at, one)]
+        return value
+
+    def _date(self, at: tuple[str, ...], value: object) -> bool:
+        if not isinstance(value, (datetime.date, datetime.time)):
+            return False
+        self._blame(at, f"{at[-1]} must not be a date or a time: write it in quotes if it is a text.")
+        return True
+
+
+def _limit(key: str, value: Json) -> None:
+    Limits(**{key: value})
