@@ -21,6 +21,9 @@ from mulligan.core.tools import Toolbox, ToolResult
 RESULT = 12_000
 """Characters of a tool's answer that the model is shown (the original cuts at as many bytes)."""
 
+READ = "read_skill"
+"""The tool that shows a skill's text and unlocks what it names."""
+
 
 @dataclass(frozen=True)
 class Skill:
@@ -198,7 +201,7 @@ class _React:
             return _error(f"the arguments of {call.name} must be a JSON object")
         if call.name == FINISH.name:
             return _error("finish needs key and value, both texts")
-        if call.name == "read_skill":
+        if call.name == READ:
             return await self._read(str(arguments.get("name", "")))
         if call.name not in self._tools:
             names = ", ".join(tool.name for tool in self._offered())
@@ -228,19 +231,22 @@ class _React:
                 return {"failed": str(error), "offers": {}}
             return {"failed": "", "offers": offers}
 
-        row = await self._journal.step("tool.read_skill", {"name": name, "tools": list(skill.tools)}, do)
+        row = await self._journal.step(f"tool.{READ}", {"name": name, "tools": list(skill.tools)}, do)
         if row["failed"]:
             return _error(row["failed"])
-        unlocked: list[str] = []
+        unlocked, taken = list[str](), list[str]()
         for source, tools in cast(dict[str, list[dict[str, Any]]], row["offers"]).items():
-            for made in tools:
-                self._tools.setdefault(made["name"], (source, Tool(**made)))
-                unlocked.append(made["name"])
+            for tool in (Tool(**made) for made in tools):
+                own = tool.name in (FINISH.name, READ)
+                first = "" if own else self._tools.setdefault(tool.name, (source, tool))[0]
+                (unlocked if first == source else taken).append(tool.name)
         further = [other for other in skill.uses if other not in self._readable]
         self._readable += further
         parts = [skill.body.strip()]
         if unlocked:
             parts.append(f"Tools that you can call now: {', '.join(unlocked)}")
+        if taken:
+            parts.append(f"Not to be had, because another tool has the name: {', '.join(taken)}")
         if further:
             parts.append(f"Skills that you can read now:\n{_listed(further, self._step.skills)}")
         return "\n\n".join(parts)
@@ -276,7 +282,7 @@ def _system(step: StepFile) -> str:
     if not step.uses:
         return text
     skills = _listed(step.uses, step.skills)
-    return f"{text}\n\nAvailable skills. Read one with read_skill(name) before you need what it says:\n{skills}"
+    return f"{text}\n\nAvailable skills. Read one with {READ}(name) before you need what it says:\n{skills}"
 
 
 def _listed(names: Sequence[str], skills: Mapping[str, Skill]) -> str:
@@ -290,7 +296,7 @@ def _read_skill(names: Sequence[str]) -> Tool:
         "required": ["name"],
         "additionalProperties": False,
     }
-    return Tool("read_skill", "Read a skill. What it says may unlock further tools.", schema, repeatable=True)
+    return Tool(READ, "Read a skill. What it says may unlock further tools.", schema, repeatable=True)
 
 
 def _object(call: ToolCall) -> dict[str, Json] | None:
