@@ -122,7 +122,7 @@ def check(agent: Agent, config: Config) -> list[Problem]:
     """What the files name and is not there, or does not fit: models' roles, plug-ins, settings, tools."""
     found = _Found()
     for step in steps_of(agent):
-        with found.at(step.source, step.model.key):
+        with found.at(step.model.source or step.source, step.model.key):
             chosen(config, step.model, step.pattern, None)
     if agent.evaluate is not None:
         with found.at(agent.source, "evaluate"):
@@ -134,8 +134,14 @@ def check(agent: Agent, config: Config) -> list[Problem]:
             find("strategies", Spec.parse("strategies", agent.strategy).name)
     with found.at(agent.source, "limits"):
         limits_of(agent, Limits(), Wish())
-    for name, source in agent.skill_sources.items():
-        for number, tool in enumerate(agent.skills[name].tools):
+    return [*found.problems, *check_skills(agent.skills, agent.skill_sources, config)]
+
+
+def check_skills(skills: Mapping[str, Skill], sources: Mapping[str, Source], config: Config) -> list[Problem]:
+    """Tools that skills name and that are not there, or not set up."""
+    found = _Found()
+    for name, source in sources.items():
+        for number, tool in enumerate(skills[name].tools):
             with found.at(source, f"tools.{number}"):
                 check_tools([tool], config.table("tools"), config.table("mcp"))
     return found.problems
@@ -150,8 +156,8 @@ def tools_of(agent: Agent) -> list[str]:
     return list(dict.fromkeys(tool for skill in agent.skills.values() for tool in skill.tools))
 
 
-def recipe_of(agent: Agent, config: Config, wish: Wish, **rest: Any) -> Recipe:
-    """`rest` goes to the recipe as it is: workspace, sandbox, seed, recalls; `limits` are those of mulligan.toml.
+def recipe_of(agent: Agent, config: Config, wish: Wish, limits: Limits = Limits(identical=None)) -> Recipe:
+    """limits: those of mulligan.toml, which the agent's go before.
 
     A reflexion agent's reflector is the judge; with `evaluate`, tests or a command judge and it only reflects. An agent
     of one step that nobody judges is tried once.
@@ -162,7 +168,7 @@ def recipe_of(agent: Agent, config: Config, wish: Wish, **rest: Any) -> Recipe:
         evaluator=Spec("unjudged") if agent.evaluate is None else evaluator_of(agent),
         reflector=Spec("verbal"),
         strategy=Spec.parse("strategies", agent.strategy or ("none" if agent.evaluate is None else "reflexion")),
-        **{**rest, "limits": limits_of(agent, rest.get("limits", Limits(identical=None)), wish)},
+        limits=limits_of(agent, limits, wish),
         model=act.name,
         judge_model=config.text("judge_model"),
         reflect_model=config.text("reflect_model"),
@@ -200,7 +206,7 @@ def remade(recorded: Recipe, config: Config, model: str | None) -> Recipe:
     agent, _ = load_agent(find_agent(Path(made["folder"]), config), config)
     wish = Wish(model or made["model"], made["max_iter"])
     kept = {key: getattr(recorded, key) for key in ("workspace", "sandbox", "recalls", "restarts", "seed", "prompts")}
-    return replace(recipe_of(agent, config, wish, **kept), limits=recorded.limits)
+    return replace(recipe_of(agent, config, wish, recorded.limits), limits=recorded.limits, **kept)
 
 
 def evaluator_of(agent: Agent) -> Spec:

@@ -64,20 +64,19 @@ async def run(
     if needy and workspace is None:
         raise InvalidInput(f"{', '.join(needy)} of {found.name} work in a folder: name one with --workspace.")
     models = Models(config)
-    recipe = recipe_of(
-        found,
-        config,
-        Wish(models.name(model), max_iter),
-        limits=configured_limits(config, Limits(identical=None)),
+    wish = Wish(models.name(model), max_iter)
+    recipe = recipe_of(found, config, wish, configured_limits(config, Limits(identical=None)))
+    recipe = replace(
+        recipe,
+        limits=with_limits(recipe.limits, limits),
         workspace=_workspace(workspace, mode),
         sandbox=sandbox or config.text("sandbox") or "auto",
         prompts=prompts_folder(config),
         recalls=found.memory is not None,
         seed=seed,
     )
-    recipe = located(replace(recipe, limits=with_limits(recipe.limits, limits)))
     session = Session(config, models, {}, bank, observers, on_start, on_step, notice)
-    runner = session.runner(recipe, found.name)
+    runner = session.runner(located(recipe), found.name)
     return await with_store(store, config, lambda at: runner(at).run(wanted))
 
 

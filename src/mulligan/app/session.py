@@ -65,7 +65,8 @@ class Session:
         if recipe.agent is not None:  # only an agent's steps call tools
             from mulligan.app.toolbox import OpenTools
 
-            tools = OpenTools(sandbox, workspace, self.config.table("tools"), self.config.table("mcp"))
+            root = str(self.config.root or Path.cwd())
+            tools = OpenTools(sandbox, workspace, self.config.table("tools"), self.config.table("mcp"), root)
         parts = Parts(self.models.open, sandbox, self.objects, self.bank, workspace, tools)
         notice = self.notice or log.info
         return lambda store: Runner(store, recipe, parts, self.observers, self.on_start, self.on_step, notice, agent)

@@ -1,0 +1,114 @@
+"""Every mistake in a project, an agent, a skill or one file, at once. No model is called, nothing is started."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from mulligan.agentfile.agent import Agent, Source
+from mulligan.agentfile.problems import Problem
+from mulligan.agentfile.reading import read_agent
+from mulligan.agentfile.skills import Skills, Wanted
+from mulligan.app.agents import agents_of, check, check_skills, skill_folders
+from mulligan.app.config import FILE, Config, load
+from mulligan.app.project_file import check_project
+from mulligan.core.errors import InvalidInput
+
+STEPS = ("AGENT.md", "act.md", "reflect.md")
+
+
+@dataclass(frozen=True)
+class Linted:
+    """What was looked at, by kind, and what is wrong with it, file by file."""
+
+    problems: tuple[Problem, ...]
+    agents: int = 0
+    skills: int = 0
+
+    @property
+    def sound(self) -> bool:
+        return not any(problem.level == "error" for problem in self.problems)
+
+
+def lint(path: str | os.PathLike[str] = ".") -> Linted:
+    """path: a project's folder, an agent's, a skill's, a folder of such, or one of their files.
+
+    Raises `InvalidInput` for a path that leads nowhere, or to nothing that can be checked.
+    """
+    at = Path(path).expanduser().absolute()
+    if not os.path.lexists(at):
+        raise InvalidInput(f"{path} does not exist.")
+    root = _root(at)
+    broken = check_project(root / FILE) if root else []
+    config = _config(root) if not any(problem.level == "error" for problem in broken) else None
+    agents, skills, whole = _meant(at)
+    if not (agents or skills or whole):
+        raise InvalidInput(
+            f"There is nothing to check in {path}: name a project (a folder with {FILE} or agents/), the folder of an "
+            "agent or of a skill, or one of their files."
+        )
+    here = config or Config(root)
+    read = [read_agent(folder, skill_folders(here), strict=True) for folder in agents]
+    problems = [*broken] if whole or config is None else []
+    for agent, found in read:
+        problems += found
+        if agent is not None and config is not None:
+            problems += check(agent, config)
+    problems += _taken(agent for agent, _ in read if agent is not None)
+    for folder in skills:
+        problems += _skill(folder, config, here)
+    return Linted(tuple(dict.fromkeys(problems)), len(agents), len(skills))
+
+
+def _root(at: Path) -> Path | None:
+    folder = at if at.is_dir() else at.parent
+    return next((up for up in (folder, *folder.parents) if (up / FILE).is_file()), None)
+
+
+def _config(root: Path | None) -> Config:
+    return load(root) if root else Config()
+
+
+def _meant(at: Path) -> tuple[list[Path], list[Path], bool]:
+    """The folders of agents and of skills that this path stands for, and whether the project file counts too."""
+    if at.is_file():
+        folder = at.parent
+        return [folder] if at.name in STEPS else [], [folder] if at.name == "SKILL.md" else [], at.name == FILE
+    if any((at / name).is_file() for name in STEPS):
+        return [at], [], False
+    if (at / "SKILL.md").is_file():
+        return [], [at], False
+    if at.name in ("agents", "skills"):
+        inside = _folders(at)
+        return (inside, [], False) if at.name == "agents" else ([], inside, False)
+    project = (at / FILE).is_file() or (at / "agents").is_dir()
+    return list(agents_of(Config(at)).values()), _folders(at / "skills"), project
+
+
+def _folders(folder: Path) -> list[Path]:
+    found = sorted(folder.iterdir()) if folder.is_dir() else []
+    return [path for path in found if path.is_dir() and not path.name.startswith(".")]
+
+
+def _taken(agents: Iterable[Agent]) -> list[Problem]:
+    """Names that two agents share: `mulligan run NAME` could mean either."""
+    first: dict[str, Agent] = {}
+    found: list[Problem] = []
+    for agent in agents:
+        other = first.setdefault(agent.name, agent)
+        if other is not agent:
+            why = f"the name {agent.name!r} is taken: {other.folder.name}/AGENT.md has it too. Give each its own."
+            found.append(agent.source.problem("name", why))
+    return found
+
+
+def _skill(folder: Path, config: Config | None, here: Config) -> list[Problem]:
+    """A skill by itself: one that no agent uses yet is checked too."""
+    skills = Skills([folder.parent, *skill_folders(here)], strict=True)
+    if not (folder / "SKILL.md").is_file():
+        return [Problem(folder / "SKILL.md", None, "this file does not exist, so the folder is no skill.")]
+    skills.reach([Wanted(folder.name, Source(folder / "SKILL.md"), "")])
+    found = check_skills(skills.found, skills.sources, config) if config else []
+    return [*skills.problems, *found]

@@ -1,0 +1,37 @@
+"""`mulligan lint`: every mistake in the files of agents, with file and line."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from mulligan.cli.terminal import clean, emit, say
+
+
+@click.command()
+@click.argument("path", default=".")
+@click.option("--json", "as_json", is_flag=True, help="A JSON list instead of lines.")
+@click.pass_context
+def lint(ctx: click.Context, path: str, as_json: bool) -> None:
+    """Check a project, an agent, a skill or one of their files. No model is called.
+
+    PATH is a folder or a file (default: here). Each mistake is a line `file:line: what is wrong and what to do`. Ends
+    with 2 when there is an error; warnings alone end with 0.
+    """
+    from mulligan.app.lint import lint as library
+    from mulligan.cli.errors import BAD_INPUT, SOLVED
+    from mulligan.cli.words import count
+
+    linted = library(path)
+    if as_json:
+        rows = [{"file": str(p.file), "line": p.line, "level": p.level, "message": p.message} for p in linted.problems]
+        emit(json.dumps(rows, ensure_ascii=False, indent=2))
+    else:
+        for problem in linted.problems:
+            emit(clean(str(problem)))
+    errors = sum(problem.level == "error" for problem in linted.problems)
+    warnings = len(linted.problems) - errors
+    found = f"{count(errors, 'error')}, {count(warnings, 'warning')}" if linted.problems else "no mistake"
+    say(f"{count(linted.agents, 'agent')}, {count(linted.skills, 'skill')}: {found}")
+    ctx.exit(SOLVED if linted.sound else BAD_INPUT)

@@ -1,0 +1,18 @@
+"""`mulligan schema`: the JSON Schema of a file format, for editors."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from mulligan.cli.terminal import emit
+
+
+@click.command()
+@click.argument("form", metavar="FORMAT", type=click.Choice(["agent", "step", "skill", "project"]))
+def schema(form: str) -> None:
+    """Print the JSON Schema of FORMAT: agent, step or skill (their front matter), or project (mulligan.toml)."""
+    from mulligan.app.formats import json_schema
+
+    emit(json.dumps(json_schema(form), ensure_ascii=False, indent=2))
