@@ -11,16 +11,16 @@ from mulligan.app.project_file import EXAMPLE
 from mulligan.app.project_schema import ProjectFile
 
 _PROJECT = """
-`mulligan.toml` marks the folder of a project: it is looked for in the working folder and upward. Everything in it may be
-left out, and so may the file. `mulligan init` writes one that works as it is, and `mulligan lint` says what is wrong with
-one, line by line.
+`mulligan.toml` marks the folder of a project: it is looked for in the working folder and upward. Everything in it may
+be left out, and so may the file. `mulligan init` writes one that works as it is, and `mulligan lint` says what is
+wrong with one, line by line.
 
-**Roles of models.** Agents ask for a role (`thinker`, `worker`, or one of your own), and this file says which model that
-is. `thinker`, `worker` and `default` always exist: without a word of yours they are the `model` of this file, or the
-embedded one. A role's name can stand wherever a model's can: `mulligan solve … --model thinker`.
+**Roles of models.** Agents ask for a role (`thinker`, `worker`, or one of your own), and this file says which model
+that is. `thinker`, `worker` and `default` always exist: without a word of yours they are the `model` of this file, or
+the embedded one. A role's name can stand wherever a model's can: `mulligan solve … --model thinker`.
 
-**What goes before what.** A flag, then the front matter of the agent, then the environment, then this file, then what is
-built in. In the environment a role is `MULLIGAN_MODEL_THINKER` (the model), `MULLIGAN_MODEL_THINKER_TEMPERATURE`,
+**What goes before what.** A flag, then the front matter of the agent, then the environment, then this file, then what
+is built in. In the environment a role is `MULLIGAN_MODEL_THINKER` (the model), `MULLIGAN_MODEL_THINKER_TEMPERATURE`,
 `…_MAX_TOKENS`, `…_BASE_URL` and so on for its other keys.
 
 **Keys.** A `.env` beside this file is read, and never written: what is set in the environment already stays as it is.
