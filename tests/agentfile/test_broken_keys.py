@@ -210,6 +210,11 @@ def test_a_value_that_front_matter_refused_is_said_once(tmp_path: Path) -> None:
     ]
 
 
+def test_a_placeholder_that_was_left_is_one_mistake(tmp_path: Path) -> None:
+    text = AGENT.replace("name: x", "name: {{name}}")
+    assert lint(tmp_path, {"AGENT.md": text}) == ["AGENT.md:2: a key must be text."]
+
+
 def test_mistakes_of_every_sort_are_said_at_once(tmp_path: Path) -> None:
     text = f"---\n{HEAD}pattern: reflexion\nname: z\nmax_iter: 0\nmodel: {{role: a, name: b}}\nmemroy: true\nenv: []\n---\n"
     assert lint(tmp_path, {"AGENT.md": text}) == [

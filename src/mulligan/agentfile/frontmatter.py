@@ -237,6 +237,7 @@ class _FrontMatter:
             index = key_node.start_mark.index
             name = self._value(loader, key_node, "a key") if isinstance(key_node, yaml.ScalarNode) else None
             if not isinstance(name, str):
+                self.blamed.add(above)
                 text = str(key_node.value) if isinstance(key_node, yaml.ScalarNode) else ""
                 hint = f' Write it in quotes: "{text}".' if text else ""
                 self._say(
