@@ -10,6 +10,7 @@ import sys
 import urllib.request
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from seed_agents import lay
@@ -17,7 +18,7 @@ from seed_agents import lay
 SUPPORT = Path(__file__).parent.parent / "support"
 MULLIGAN = [sys.executable, "-m", "mulligan"]
 SECONDS = 60.0
-ANSWERS = [
+ANSWERS: list[dict[str, Any]] = [
     {"calls": [{"name": "read_skill", "arguments": {"name": "digging"}}]},
     {"calls": [{"name": "effects_note", "arguments": {"text": "one"}}], "answer": "I note it."},
     {"calls": [{"name": "effects_stall", "arguments": {}}]},
