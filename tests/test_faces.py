@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from seed_agents import lay
 
 import mulligan
 from mulligan.core.codec import to_json
@@ -38,6 +39,26 @@ def in_python(script: Path, home: Path) -> None:
 def on_the_command_line(script: Path, home: Path) -> None:
     options = ["--evaluator", "exact_match:4", "--model", f"scripted:{script}", "--trials", "3", "--identical", "2"]
     command = [sys.executable, "-m", "mulligan", "solve", TASK, *options, "--quiet"]
+    subprocess.run(command, env={"MULLIGAN_HOME": str(home)}, timeout=60, capture_output=True, check=False)
+
+
+AGENT = """---
+name: answerer
+description: Answers.
+version: "1.0.0"
+pattern: reflexion
+max_iter: 3
+limits: {identical: 2}
+strategy: reflexion
+evaluate: exact_match:4
+---
+"""
+
+
+def as_an_agent(script: Path, home: Path) -> None:
+    files = {"AGENT.md": AGENT, "act.md": "---\npattern: oneshot\n---\nAnswer.", "reflect.md": "Say what was wrong."}
+    agent = lay(home / "agents" / "answerer", files)
+    command = [sys.executable, "-m", "mulligan", "run", str(agent), TASK, "--model", f"scripted:{script}", "--quiet"]
     subprocess.run(command, env={"MULLIGAN_HOME": str(home)}, timeout=60, capture_output=True, check=False)
 
 
@@ -71,3 +92,29 @@ def test_every_face_leaves_the_same_record(tmp_path: Path, end: str) -> None:
         assert episode.stop.reason == end
         records.append(comparable(episode))
     assert records[0] == records[1]
+
+
+def course(episode: Episode) -> dict[str, Any]:
+    """What happened, whatever the roles are called and however the model was asked."""
+    trials = [
+        (
+            trial.attempt.output,
+            trial.feedback and (trial.feedback.passed, trial.feedback.text, trial.feedback.source),
+            trial.reflection and trial.reflection.text,
+        )
+        for trial in episode.trials
+    ]
+    stop = episode.stop and (episode.stop.reason, episode.stop.detail.partition(":")[0])
+    return {"task": episode.task, "plan": episode.plan, "trials": trials, "stop": stop}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_an_agent_kept_as_files_takes_the_same_course(tmp_path: Path, end: str) -> None:
+    script = tmp_path / "answers.json"
+    script.write_text(json.dumps(ENDS[end]))
+    (tmp_path / "python").mkdir()
+    in_python(script, tmp_path / "python")
+    as_an_agent(script, tmp_path / "agent")
+    plain, agent = recorded(tmp_path / "python"), recorded(tmp_path / "agent")
+    assert course(agent) == course(plain)
+    assert to_json(agent).keys() == to_json(plain).keys()
