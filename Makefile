@@ -1,4 +1,4 @@
-.PHONY: check test slow record perf
+.PHONY: check test slow record docs perf
 
 check:  ## format, lint, strict types, house rules
 	ruff format --check .
@@ -14,6 +14,9 @@ slow:  ## the tests that take minutes
 
 record:  ## write inline snapshots anew, to be read before they are committed
 	pytest --inline-snapshot=create,fix
+
+docs:  ## the pages of docs/formats, from the code's own schemas; a test holds them against each other
+	python -m mulligan.app.formats docs/formats
 
 perf:  ## timings, never a verdict
 	for script in perf/*.py; do echo "== $$script"; python $$script; done

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any, cast
 
 from mulligan.agentfile.formats import Format, page, schema_of, without_notes
@@ -39,3 +41,8 @@ def pages() -> dict[str, str]:
     """Markdown by file name, as it stands in docs/formats; `make docs` writes it there."""
     example = EXAMPLE.read_text(encoding="utf-8").replace("{{name}}", "my-project")
     return {**pages_of_agents(), "project.md": page("mulligan.toml", _PROJECT, ProjectFile, example, "toml")}
+
+
+if __name__ == "__main__":
+    for name, text in pages().items():
+        Path(sys.argv[1], name).write_text(text, encoding="utf-8")
