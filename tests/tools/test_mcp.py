@@ -98,10 +98,11 @@ async def test_over_http(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_over_http_without_the_right_key(port: int) -> None:
     tools = Mcp(server={"url": f"http://127.0.0.1:{port}/mcp"}, name="far", seconds=30)
-    with pytest.raises(
-        ToolError, match=r"^the MCP server far did not list its tools: .*\nIt said:\nHTTP 401 Unauthorized$"
-    ):
-        await tools.offer()
+    for _ in range(2):
+        with pytest.raises(ToolError) as error:
+            await tools.offer()
+        assert str(error.value).startswith("the MCP server far did not list its tools: ")
+        assert str(error.value).endswith("\nIt said:\nHTTP 401 Unauthorized")
     await tools.close()
 
 

@@ -2,13 +2,17 @@
 
 import asyncio
 import os
+import socket
 import subprocess
 import sys
+import warnings
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 
@@ -187,6 +191,18 @@ def test_a_misfit_is_short_and_a_broken_schema_is_the_tools_business() -> None:
     ) == ("a: b: 1: 'x' is not of type 'number'")
     for schema in ({"$ref": "http://127.0.0.1:9/x.json"}, {"type": "nonsense"}, {"pattern": 3}, True):
         assert misfit({"a": 1}, schema) == ""
+
+
+def test_a_schema_that_refers_to_the_web_is_not_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("urllib.request.urlopen", partial(urlopen, timeout=0.5))
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.setblocking(False)
+        port = listening.getsockname()[1]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the validator's own way out is deprecated, and there all the same
+            assert misfit({}, {"$ref": f"http://127.0.0.1:{port}/x.json"}) == ""
+        with pytest.raises(BlockingIOError):
+            listening.accept()
 
 
 async def test_without_a_workspace() -> None:

@@ -38,10 +38,6 @@ class Connection:
         )  # else one that nobody waits for is complained of
         self._task = asyncio.create_task(self._hold(transport, seconds))
 
-    @property
-    def connected(self) -> bool:
-        return self._ready.done() and self._ready.exception() is None
-
     async def client(self) -> Client:
         """The client, once it is connected. Raises what kept it from that."""
         return await asyncio.shield(self._ready)

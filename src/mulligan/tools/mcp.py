@@ -108,7 +108,7 @@ class Mcp:
         except MCPError as error:
             broken = {CONNECTION_CLOSED: "it ended, or hung up", REQUEST_TIMEOUT: late}
             why = broken.get(error.code, error.message)
-            if error.code not in broken and self._connected().connected:
+            if error.code not in broken:  # from connecting, one comes in a group
                 raise ToolError(f"the MCP server {self._name} {failed}: {why}") from None
         except Exception as error:
             why = _innermost(error)
