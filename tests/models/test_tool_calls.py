@@ -183,18 +183,7 @@ async def test_what_goes_over_the_wire_to_anthropic(wire: Wire) -> None:
             },
         ]
     )
-    assert body["tools"][1] == snapshot(
-        {
-            "name": "read_file",
-            "description": "Read a file of the workspace.",
-            "input_schema": {
-                "type": "object",
-                "properties": {"path": {"type": "string", "description": "Where it stands."}},
-                "required": ["path"],
-                "additionalProperties": False,
-            },
-        }
-    )
+    assert body["tools"][1].keys() == {"name", "description", "input_schema"}
 
 
 @pytest.mark.parametrize(
@@ -254,73 +243,7 @@ async def test_a_server_that_refuses_tools_is_asked_for_calls_as_json(
         await model.ask(SECOND)
     assert caplog.text.count("takes no tools, asking for calls as JSON: 4") == 1
     assert [bool(request["tools"]) for request in wire.requests] == [True, False, False, False, False]
-    assert wire.bodies[1]["response_format"] == snapshot(
-        {
-            "type": "json_schema",
-            "json_schema": {
-                "name": "answer",
-                "schema": {
-                    "type": "object",
-                    "anyOf": [
-                        {
-                            "type": "object",
-                            "properties": {
-                                "tool": {"type": "string", "const": "finish"},
-                                "arguments": {
-                                    "properties": {"key": {"type": "string"}, "value": {"type": "string"}},
-                                    "type": "object",
-                                    "required": ["key", "value"],
-                                    "additionalProperties": False,
-                                },
-                            },
-                            "required": ["tool", "arguments"],
-                            "additionalProperties": False,
-                        },
-                        {
-                            "type": "object",
-                            "properties": {
-                                "tool": {"type": "string", "const": "read_file"},
-                                "arguments": {
-                                    "properties": {"path": {"type": "string"}},
-                                    "type": "object",
-                                    "required": ["path"],
-                                    "additionalProperties": False,
-                                },
-                            },
-                            "required": ["tool", "arguments"],
-                            "additionalProperties": False,
-                        },
-                    ],
-                    "properties": {},
-                    "additionalProperties": False,
-                },
-                "strict": False,
-            },
-        }
-    )
-    assert wire.bodies[1]["messages"] == snapshot(
-        [
-            {
-                "role": "system",
-                "content": """\
-Be brief.
-
-You work by calling tools, one in each answer. These are all that there are:
-
-- finish(key, value): Hand in the result and end this step.
-  - key: How it ended: "done", or another word that the instructions name.
-  - value: The result itself, complete.
-- read_file(path): Read a file of the workspace.
-  - path: Where it stands.
-
-Answer with one JSON object and nothing else:
-{"tool": the name of the tool, "arguments": {its arguments by name}}
-The next message then says what came of it.\
-""",
-            },
-            {"role": "user", "content": "What do they say?"},
-        ]
-    )
+    assert wire.bodies[1]["response_format"]["type"] == "json_schema"
     assert wire.bodies[3]["response_format"] == {"type": "json_object"}
     told = [message for message in wire.bodies[3]["messages"] if message["role"] != "system"]
     assert [message["role"] for message in told] == ["user", "assistant", "user", "assistant", "user"]
@@ -346,6 +269,72 @@ Result of read_file:
 [error: nothing came]\
 """,
             },
+        ]
+    )
+
+
+async def test_how_a_server_without_tools_is_asked(wire: Wire) -> None:
+    wire.plays(refused("no tools"), '{"tool": "read_file", "arguments": {"path": "a"}}')
+    await open_model("openai:tiny").ask(ASKED)
+    assert wire.bodies[1]["response_format"]["json_schema"] == snapshot(
+        {
+            "name": "answer",
+            "schema": {
+                "anyOf": [
+                    {
+                        "type": "object",
+                        "properties": {
+                            "tool": {"type": "string", "const": "finish"},
+                            "arguments": {
+                                "properties": {"key": {"type": "string"}, "value": {"type": "string"}},
+                                "type": "object",
+                                "required": ["key", "value"],
+                                "additionalProperties": False,
+                            },
+                        },
+                        "required": ["tool", "arguments"],
+                        "additionalProperties": False,
+                    },
+                    {
+                        "type": "object",
+                        "properties": {
+                            "tool": {"type": "string", "const": "read_file"},
+                            "arguments": {
+                                "properties": {"path": {"type": "string"}},
+                                "type": "object",
+                                "required": ["path"],
+                                "additionalProperties": False,
+                            },
+                        },
+                        "required": ["tool", "arguments"],
+                        "additionalProperties": False,
+                    },
+                ]
+            },
+            "strict": True,
+        }
+    )
+    assert wire.bodies[1]["messages"] == snapshot(
+        [
+            {
+                "role": "system",
+                "content": """\
+Be brief.
+
+You work by calling tools, one in each answer. These are all that there are:
+
+- finish(key, value): Hand in the result and end this step.
+  - key: How it ended: "done", or another word that the instructions name.
+  - value: The result itself, complete.
+- read_file(path): Read a file of the workspace.
+  - path: Where it stands.
+
+Answer with one JSON object and nothing else, such as
+{"tool": "finish", "arguments": {"key": "...", "value": "..."}}
+The next message then says what came of it.\
+""",
+            },
+            {"role": "user", "content": "What do they say?"},
         ]
     )
 

@@ -23,8 +23,8 @@ You work by calling tools, one in each answer. These are all that there are:
 
 {tools}
 
-Answer with one JSON object and nothing else:
-{{"tool": the name of the tool, "arguments": {{its arguments by name}}}}
+Answer with one JSON object and nothing else, such as
+{example}
 The next message then says what came of it."""
 
 _KEPT = ("type", "enum", "const", "required", "additionalProperties")
@@ -42,7 +42,7 @@ def in_json(question: Question) -> Question:
     said = _worded(question.messages)
     if not question.tools:
         return replace(question, messages=tuple(said))
-    how = _HOW.format(tools="\n".join(_described(tool) for tool in question.tools))
+    how = _HOW.format(tools="\n".join(map(_described, question.tools)), example=_example(question.tools[0]))
     if said and said[0].role == "system":
         said[0] = replace(said[0], text=f"{said[0].text.rstrip()}\n\n{how}")
     else:
@@ -109,17 +109,22 @@ def schema_of(tools: Sequence[Tool]) -> Json:
     kinds: list[Json] = []
     for number, tool in enumerate(tools):
         given = cast(dict[str, Json], tool.parameters)
-        inner = {
-            f"#/{place}/{name}": schema
-            for place in ("$defs", "definitions")
-            for name, schema in cast(dict[str, Json], given.get(place) or {}).items()
-        }
+        inner = _definitions(given)
         names = {where: f"t{number}_{count}" for count, where in enumerate(inner)}
         shared |= {names[where]: _form(schema, names) for where, schema in inner.items()}
         form = {**_form(given, names), "type": "object"}
         kinds.append(_object({"tool": {"type": "string", "const": tool.name}, "arguments": form}))
-    whole: dict[str, Json] = kinds[0] if len(kinds) == 1 else {"type": "object", "anyOf": kinds}
+    whole: dict[str, Json] = kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
     return {**whole, "$defs": shared} if shared else whole
+
+
+def _definitions(schema: dict[str, Json]) -> dict[str, Json]:
+    """What the schema defines for itself, by reference."""
+    return {
+        f"#/{place}/{name}": inner
+        for place in ("$defs", "definitions")
+        for name, inner in cast(dict[str, Json], schema.get(place) or {}).items()
+    }
 
 
 def _object(properties: dict[str, Json]) -> dict[str, Json]:
@@ -157,6 +162,13 @@ def _form(schema: Json, names: Mapping[str, str]) -> dict[str, Json]:
     return form or dict(_ANYTHING)
 
 
+def _example(tool: Tool) -> str:
+    """A call of this tool: small models do better with one than with a description of the form. It says nothing that
+    would sway a reflector, such as the key "done"."""
+    names = cast(Sequence[str], cast(dict[str, Any], tool.parameters).get("required") or ())
+    return json.dumps({"tool": tool.name, "arguments": dict.fromkeys(names, "...")})
+
+
 def _described(tool: Tool) -> str:
     given = cast(dict[str, Any], tool.parameters)
     properties = cast(dict[str, Any], given.get("properties") or {})
@@ -172,6 +184,7 @@ def _described(tool: Tool) -> str:
         said = " ".join(part for part in (kind if isinstance(kind, str) and kind != "string" else "", shape) if part)
         if said or told:
             lines.append(f"  - {name}{f' ({said})' if said else ''}{f': {told}' if told else ''}")
+    lines += [f"  - {where}: {json.dumps(inner, ensure_ascii=False)}" for where, inner in _definitions(given).items()]
     return "\n".join(lines)
 
 

@@ -71,10 +71,12 @@ def build(provider: str, model: str, access: Access, settings: CallSettings) -> 
 
 
 def modes(profile: ModelProfile, schema: Json) -> list[Mode]:
-    """The ways in which this model can be asked for JSON, best first. The first two need an object outermost."""
-    kind = cast(dict[str, Json], schema).get("type")
+    """The ways in which this model can be asked for JSON, best first. A tool needs an object outermost; so does OpenAI,
+    but not the servers that copy it, and `anyOf` is asked of those that know no tools."""
+    given = cast(dict[str, Json], schema)
+    kind = given.get("type")
     found: list[Mode] = []
-    if kind == "object" and profile.get("supports_json_schema_output", False):
+    if (kind == "object" or "anyOf" in given) and profile.get("supports_json_schema_output", False):
         found.append("native")
     if kind == "object" and profile.get("supports_tools", True):
         found.append("tool")
