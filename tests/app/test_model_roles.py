@@ -93,6 +93,8 @@ def test_what_no_role_names_is_the_model_of_all(project: Path, monkeypatch: pyte
     assert of("thinker", "model = 'openai:a'") == ("openai:a", 1.0)
     assert of("thinker", "model = 'openai:a'\n[models]\ndefault = 'openai:b'") == ("openai:b", 1.0)
     assert of("thinker", "[models]\ndefault = {name = 'openai:b', temperature = 0.2}") == ("openai:b", 0.2)
+    both = "[models]\ndefault = {name = 'openai:b', temperature = 0.2}\nmine = {temperature = 0.9}"
+    assert of("mine", both) == ("openai:b", 0.9)
     assert of("thinker", "model = 'mine'\n[models]\nmine = {name = 'openai:c', temperature = 0}") == ("openai:c", 0)
     monkeypatch.setenv("MULLIGAN_MODEL", "openai:d")
     assert of("thinker", "model = 'openai:a'") == ("openai:d", 1.0)
