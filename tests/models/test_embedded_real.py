@@ -8,12 +8,17 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from mulligan.core.errors import BadAnswer, InvalidInput, ModelError
-from mulligan.core.questions import Message, Question, Sampling
+from mulligan.core.journal import NoJournal
+from mulligan.core.perform import FINISH, Skill, StepFile, perform
+from mulligan.core.questions import Message, Question, Sampling, Tool
+from mulligan.core.records import Artifact, Json
+from mulligan.core.tools import ToolResult
 from mulligan.models import weights
 from mulligan.models.embedded import EmbeddedModel
 
@@ -123,7 +128,11 @@ def test_a_process_ends_quietly_in_the_middle_of_an_answer(model: EmbeddedModel,
     code = """
 import asyncio, logging
 logging.disable()  # the machine may be busy, and that is said
-from mulligan.core.questions import Message, Question, Sampling
+from mulligan.core.journal import NoJournal
+from mulligan.core.perform import FINISH, Skill, StepFile, perform
+from mulligan.core.questions import Message, Question, Sampling, Tool
+from mulligan.core.records import Artifact, Json
+from mulligan.core.tools import ToolResult
 from mulligan.models.embedded import EmbeddedModel
 async def main():
     model = EmbeddedModel(threads=1)
@@ -142,3 +151,87 @@ except asyncio.CancelledError:
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120, check=False
     )
     assert (ran.returncode, ran.stdout, ran.stderr) == (7, "", "")
+
+
+LOOK = Tool("look", "Look around.", {"type": "object", "properties": {}, "additionalProperties": False})
+
+
+class Room:
+    """A toolbox with one tool, that counts how often it was used."""
+
+    def __init__(self) -> None:
+        self.looked = 0
+
+    async def offer(self, source: str) -> list[Tool]:
+        return [LOOK]
+
+    async def call(self, source: str, tool: str, arguments: Mapping[str, Json]) -> ToolResult:
+        self.looked += 1
+        return ToolResult("There is a red door.")
+
+    def saw(self, result: ToolResult) -> None: ...
+
+    async def artifacts(self, trial: int) -> tuple[Artifact, ...]:
+        return ()
+
+
+async def test_a_react_step_ends_with_a_call_of_finish(model: EmbeddedModel) -> None:
+    step = StepFile('You answer questions. Call finish(key="done", value=<the answer>).', "react", 0.0, 60, max_iter=3)
+    done = await perform(step, "What colour is the sky?", model, NoJournal(), Room(), 7)
+    assert done.key is not None
+    assert done.halted is None
+    assert done.steps[-1].action.startswith("finish(")
+
+
+async def test_a_capable_model_reads_a_skill_uses_its_tool_and_finishes(
+    models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MULLIGAN_MODELS", str(models))
+    if "qwen2.5-coder-1.5b" not in weights.installed():
+        pytest.skip("its weights (1.1 GB) are not here: mulligan models pull qwen2.5-coder-1.5b")
+    skill = Skill("eyes", "How to see what is in the room.", "Call look. It says what is in the room.", ("look",))
+    text = 'Find out what is asked, with the skills that you have. Then call finish(key="done", value=<the answer>).'
+    step = StepFile(text, "react", 0.0, 100, max_iter=6, uses=("eyes",), skills={"eyes": skill})
+    room = Room()
+    done = await perform(step, "Which door is in the room?", EmbeddedModel("qwen2.5-coder-1.5b"), NoJournal(), room, 7)
+    assert room.looked == 1
+    assert "red" in done.text
+    assert done.key == "done"
+    assert [step.action for step in done.steps] == ['read_skill(name="eyes")', "look()", "finish(key='done')"]
+
+
+async def test_every_answer_to_a_question_with_tools_is_a_call(model: EmbeddedModel) -> None:
+    odd = Tool(
+        "odd",
+        "Do something.",
+        {
+            "type": "object",
+            "properties": {
+                "node": {"$ref": "#/$defs/Node"},
+                "any": True,
+                "when": {"type": ["string", "null"], "pattern": "no anchor", "format": "date"},
+                "much": {"type": "array", "items": {"type": "integer", "minimum": 3}, "maxItems": 1_000_000},
+            },
+            "required": ["node"],
+            "additionalProperties": False,
+            "$defs": {"Node": {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}}},
+        },
+    )
+    asked = Question((Message("user", "Use a tool."),), tools=(LOOK, odd))
+    for seed in range(4):
+        answer = await model.ask(asked, sampling(seed, max_tokens=200))
+        [call] = answer.calls
+        assert call.name in ("look", "odd")
+        assert isinstance(call.arguments, dict)
+
+
+async def test_a_result_that_was_cut_off_is_taken_and_another_call_is_not(model: EmbeddedModel) -> None:
+    said = (Message("system", "You tell stories."), Message("user", "Tell me a long story about a cat and a dog."))
+    asked = Question(said, tools=(FINISH,))
+    answers = [await model.ask(asked, sampling(seed, max_tokens=60)) for seed in range(6)]
+    cut = [answer.calls[0].arguments for answer in answers if answer.usage.output_tokens == 60]
+    assert cut, "one of them is long"
+    assert all(set(arguments) == {"key", "value"} and arguments["value"].strip() for arguments in cut)
+    tell = Tool("tell", "Tell a story.", FINISH.parameters)
+    with pytest.raises(BadAnswer, match="it was cut off after 8 tokens"):
+        await model.ask(Question(said, tools=(tell,)), sampling(max_tokens=8))

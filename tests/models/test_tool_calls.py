@@ -314,11 +314,7 @@ async def test_how_a_server_without_tools_is_asked(wire: Wire) -> None:
             "strict": True,
         }
     )
-    assert wire.bodies[1]["messages"] == snapshot(
-        [
-            {
-                "role": "system",
-                "content": """\
+    assert wire.bodies[1]["messages"][0]["content"] == snapshot("""\
 Be brief.
 
 You work by calling tools, one in each answer. These are all that there are:
@@ -332,11 +328,7 @@ You work by calling tools, one in each answer. These are all that there are:
 Answer with one JSON object and nothing else, such as
 {"tool": "finish", "arguments": {"key": "...", "value": "..."}}
 The next message then says what came of it.\
-""",
-            },
-            {"role": "user", "content": "What do they say?"},
-        ]
-    )
+""")
 
 
 async def test_a_model_that_is_known_to_have_no_tools_is_not_offered_any(
