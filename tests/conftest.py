@@ -20,7 +20,8 @@ def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     """No test touches the user's store, models or settings, or calls a provider because a key is set."""
     home = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("MULLIGAN_HOME", str(home))
-    for name in ("MULLIGAN_MODEL", "MULLIGAN_MODELS", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "DASHSCOPE_API_KEY"):
+    keys = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "DASHSCOPE_API_KEY")
+    for name in (*keys, *(name for name in os.environ if name.startswith("MULLIGAN_MODEL"))):
         monkeypatch.delenv(name, raising=False)
 
 

@@ -1,6 +1,7 @@
 """Episodes of a command-line agent on a real repository (issue 2, must-show 5)."""
 
 import os
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from command_project import (
     stopped,
 )
 
+from mulligan.core.records import Json, Past
 from mulligan.strategies.none import Resampling
 from mulligan.workspace.deliver import deliver
 from mulligan.workspace.preflight import preflight
@@ -175,3 +177,29 @@ async def test_it_may_delete_its_folder_or_put_a_link_in_its_place(tmp_path: Pat
     assert stopped(episode).startswith("exhausted")
     assert image(folder) == before
     assert "deleted file mode" in episode.trials[0].attempt.output
+
+
+class Remembers:
+    """A journal that has every step once: what it has done it does not do again."""
+
+    def __init__(self) -> None:
+        self.done: dict[str, Json] = {}
+
+    async def step(
+        self, name: str, request: Json, do: Callable[[], Awaitable[Json]], *, repeatable: bool = True
+    ) -> Json:
+        if name not in self.done:
+            self.done[name] = await do()
+        return self.done[name]
+
+
+async def test_a_recorded_trial_leaves_the_folder_as_it_was_behind_it(tmp_path: Path) -> None:
+    """Killed between the command's step and the record of the attempt: the resume replays the step, then judges."""
+    bench = Bench(tmp_path, project(tmp_path / "user"), journal=Remembers())
+    episode = bench.episode()
+    first = await bench.actor().act(episode, Past())
+    await bench.workspace.close(episode)
+    again = await bench.actor().act(episode, Past())
+    assert again == first
+    assert b"return a" in files(again.artifacts[0].location)["calc.py"]
+    await bench.workspace.close(episode)

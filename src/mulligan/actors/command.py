@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Sequence
 from typing import Literal
 
+from mulligan.core.episode import newest_state
 from mulligan.core.errors import InvalidInput, MulliganError
 from mulligan.core.formatting import TOKENS, past_text, task_text
 from mulligan.core.protocols import Job, Journal, Place, Prompts, Ran, Sandbox, Workspace
@@ -90,7 +91,7 @@ class Command:
     async def act(self, episode: Episode, past: Past) -> Attempt:
         place = await self._workspace.open(episode)
         number = len(episode.trials) + 1
-        base = place.start if self._fresh else _state(episode) or place.start
+        base = place.start if self._fresh else newest_state(episode) or place.start
         prompt = self._worded(episode, past, base == place.start)
 
         async def run() -> Json:
@@ -99,6 +100,7 @@ class Command:
         # Repeatable: every run begins with a reset to `base`, so half a run that was cut off leaves nothing behind.
         request = {"command": self._command, "prompt": prompt, "state": base, "fresh": self._fresh}
         did = await self._journal.step("command", request, run, repeatable=True)
+        await place.reset(did["state"])  # a recorded step was not run: the folder may be as the trial before left it
         return Attempt(
             did["diff"],
             (Step(action=self._command, observation=did["said"]),),
@@ -116,7 +118,6 @@ class Command:
                 "look what it did there and confine it. If it was you, go on with resume; `watch: false` in the "
                 "workspace's settings allows it."
             )
-        await place.reset(state)
         return {
             "state": state,
             "exit": ran.exit_code,
@@ -172,12 +173,6 @@ def _split(command: str) -> tuple[str, ...]:
             "shell, so aliases are not seen."
         )
     return parts
-
-
-def _state(episode: Episode) -> str | None:
-    """The state that the newest trial left."""
-    artifacts = episode.trials[-1].attempt.artifacts if episode.trials else ()
-    return next((artifact.ref for artifact in artifacts if artifact.kind == "git"), None)
 
 
 def _said(ran: Ran, tokens: int) -> str:

@@ -18,7 +18,7 @@ from mulligan.agentfile.reading import read_agent
 from mulligan.agentfile.scaffold import builtin_agents
 from mulligan.app.config import Config
 from mulligan.app.model_roles import Chosen, chosen
-from mulligan.app.plugins import Spec, checked, find
+from mulligan.app.plugins import Spec, checked, file_of, find
 from mulligan.app.recipe import Recipe
 from mulligan.app.session import with_limits
 from mulligan.app.tasks import spec_beside, tests_spec
@@ -88,8 +88,21 @@ def read(folder: Path, config: Config, *, strict: bool) -> tuple[Agent | None, l
     """The agent in this folder, and all that is wrong with it here, in the order of its files. Calls no model."""
     agent, problems = read_agent(folder, skill_folders(config), strict=strict)
     if agent is not None:
+        agent = replace(agent, skills=with_own_tools(agent.skills, agent.skill_sources))
         problems = [*problems, *check(agent, config)]
     return agent, problems
+
+
+def with_own_tools(skills: Mapping[str, Skill], sources: Mapping[str, Source]) -> dict[str, Skill]:
+    """The skills with tools that are files (`./mine.py`) by their whole path, from the skill's folder."""
+
+    def located(tool: str, folder: Path) -> str:
+        return str((folder / tool).resolve()) if file_of(tool) else tool
+
+    return {
+        name: replace(skill, tools=tuple(located(tool, sources[name].path.parent) for tool in skill.tools))
+        for name, skill in skills.items()
+    }
 
 
 def skill_folders(config: Config) -> Sequence[Path]:
@@ -175,7 +188,7 @@ def recipe_of(agent: Agent, config: Config, wish: Wish, limits: Limits = Limits(
         top_k=agent.memory.top_k if agent.memory else None,
         agent={
             "folder": str(agent.folder),
-            "files": [str(source.path) for source in agent.sources],
+            "files": [*(str(source.path) for source in agent.sources), *filter(None, map(file_of, tools_of(agent)))],
             "model": wish.model,
             "max_iter": wish.max_iter,
         },

@@ -11,7 +11,7 @@ from mulligan.agentfile.agent import Agent, Source
 from mulligan.agentfile.problems import Problem
 from mulligan.agentfile.reading import read_agent
 from mulligan.agentfile.skills import Skills, Wanted
-from mulligan.app.agents import agents_of, check, check_skills, skill_folders
+from mulligan.app.agents import agents_of, check_skills, read, skill_folders, with_own_tools
 from mulligan.app.config import FILE, Config, load
 from mulligan.app.project_file import check_project
 from mulligan.core.errors import InvalidInput
@@ -50,13 +50,13 @@ def lint(path: str | os.PathLike[str] = ".") -> Linted:
             "agent or of a skill, or one of their files."
         )
     here = config or Config(root)
-    read = [read_agent(folder, skill_folders(here), strict=True) for folder in agents]
     problems = [*broken] if whole or config is None else []
-    for agent, found in read:
-        problems += found
-        if agent is not None and config is not None:
-            problems += check(agent, config)
-    problems += _taken(agent for agent, _ in read if agent is not None)
+    pairs = [
+        read(folder, config, strict=True) if config else read_agent(folder, skill_folders(here), strict=True)
+        for folder in agents
+    ]
+    problems += [problem for _, found in pairs for problem in found]
+    problems += _taken(agent for agent, _ in pairs if agent is not None)
     for folder in skills:
         problems += _skill(folder, config, here)
     return Linted(tuple(dict.fromkeys(problems)), len(agents), len(skills))
@@ -110,5 +110,6 @@ def _skill(folder: Path, config: Config | None, here: Config) -> list[Problem]:
     if not (folder / "SKILL.md").is_file():
         return [Problem(folder / "SKILL.md", None, "this file does not exist, so the folder is no skill.")]
     skills.reach([Wanted(folder.name, Source(folder / "SKILL.md"), "")])
-    found = check_skills(skills.found, skills.sources, config) if config else []
+    own = with_own_tools(skills.found, skills.sources)
+    found = check_skills(own, skills.sources, config) if config else []
     return [*skills.problems, *found]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from mulligan.app.compose import Parts
-from mulligan.app.config import Config, load
+from mulligan.app.config import Config, load, located_model
 from mulligan.app.models_by_name import Models
 from mulligan.app.places import Notice, open_workspace
 from mulligan.app.recipe import Recipe
@@ -90,18 +90,9 @@ def with_limits(limits: Limits, given: Limits | Mapping[str, float | None] | Non
 
 def located(recipe: Recipe) -> Recipe:
     """The recipe with model files by their whole path, so that a resume finds them from any folder."""
-
-    def whole(name: str | None) -> str | None:
-        kind, _, file = (name or "").partition(":")
-        is_file = kind in ("scripted", "replay") or (kind == "local" and file.endswith(".gguf"))
-        return f"{kind}:{absolute(file)}" if is_file and file else name
-
-    return replace(
-        recipe,
-        model=whole(recipe.model),
-        reflect_model=whole(recipe.reflect_model),
-        judge_model=whole(recipe.judge_model),
-    )
+    roles = ("model", "reflect_model", "judge_model")
+    names: dict[str, str | None] = {role: getattr(recipe, role) for role in roles}
+    return replace(recipe, **{role: name and located_model(name, Path.cwd()) for role, name in names.items()})  # pyright: ignore[reportArgumentType]
 
 
 def absolute(folder: str | os.PathLike[str] | None) -> str | None:

@@ -19,10 +19,12 @@ def list_models() -> None:
     """Weights that are known here, and providers with the variable that holds their key."""
     import os
 
+    from mulligan.app.config import load
     from mulligan.models.providers import PROVIDERS
     from mulligan.models.weights import installed, megabytes
     from mulligan.models.weights_known import KNOWN
 
+    load()  # a .env may hold keys
     here = installed()
     rows = [
         (

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
+from mulligan.core.episode import newest_state
 from mulligan.core.errors import InvalidInput, WorkspaceError
 from mulligan.core.home import home
 from mulligan.core.records import Episode
@@ -128,7 +129,7 @@ class GitWorkspace:
         )
         if self.mode == "copy" and first:
             place.start = self._fill(user, place)
-        place.bring(_newest(episode) or place.start)
+        place.bring(newest_state(episode) or place.start)
         if self._watch and self.mode != "in_place":
             place.watch()
         return place
@@ -250,11 +251,6 @@ def _clear(own: Path) -> list[str]:
     if not (own / "history.git").exists():
         remove(str(own))
     return gone
-
-
-def _newest(episode: Episode) -> str | None:
-    artifacts = episode.trials[-1].attempt.artifacts if episode.trials else ()
-    return next((artifact.ref for artifact in artifacts if artifact.kind == "git"), None)
 
 
 def _refs(episode: str) -> str:
