@@ -331,6 +331,13 @@ The next message then says what came of it.\
 """)
 
 
+async def test_a_server_that_refuses_tools_is_not_asked_for_json_with_one(wire: Wire) -> None:
+    wire.plays(refused("no tools"), refused("response_format?"), {"answer": '{"tool": "finish"}'})
+    answer = await open_model("openai:tiny").ask(Question(ASKED.messages, tools=(FINISH,)))
+    assert answer.calls == (ToolCall("finish", {}),)
+    assert [request["tools"] for request in wire.requests] == [["finish"], [], []]
+
+
 async def test_a_model_that_is_known_to_have_no_tools_is_not_offered_any(
     wire: Wire, naps: Naps, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
