@@ -21,8 +21,14 @@ def finish(key: str, value: str) -> dict[str, Any]:
 async def test_the_seeds_agent_mends_its_attempt(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     code_improver(tmp_path)
-    wrong = {"calls": [{"name": "search", "arguments": {}}]}
-    answers = [wrong, finish("done", "v1"), finish("retry", "Missing X"), finish("done", "v2"), finish("done", "Great")]
+    wrong: dict[str, Any] = {"calls": [{"name": "search", "arguments": {}}]}
+    answers: list[Any] = [
+        wrong,
+        finish("done", "v1"),
+        finish("retry", "Missing X"),
+        finish("done", "v2"),
+        finish("done", "Great"),
+    ]
     async with ProviderServer(answers) as server:
         path = {"anthropic:m": "", "alibaba:m": "/compatible-mode/v1"}.get(model, "/v1")
         monkeypatch.setenv(f"{MODELS[model]}_API_KEY", "k")

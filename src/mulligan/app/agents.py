@@ -19,7 +19,7 @@ from mulligan.agentfile.scaffold import builtin_agents
 from mulligan.app.config import Config
 from mulligan.app.model_roles import Chosen, chosen
 from mulligan.app.plugins import Spec, checked, file_of, find
-from mulligan.app.recipe import Recipe
+from mulligan.app.recipe import Recipe, settled
 from mulligan.app.session import with_limits
 from mulligan.app.tasks import spec_beside, tests_spec
 from mulligan.app.toolbox import check_tools
@@ -141,7 +141,7 @@ def check(agent: Agent, config: Config) -> list[Problem]:
         with found.at(agent.source, "evaluate"):
             spec = evaluator_of(agent)
             cls = find("evaluators", spec.name)
-            checked(spec.name, cls, spec.settings)
+            checked(spec.name, cls, settled(spec.settings, {}))
     if agent.strategy is not None:
         with found.at(agent.source, "strategy"):
             find("strategies", Spec.parse("strategies", agent.strategy).name)

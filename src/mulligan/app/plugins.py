@@ -107,7 +107,7 @@ def checked(name: str, cls: type[Any], settings: Mapping[str, Json]) -> dict[str
     """The settings that a class has.
 
     Raises `UnknownName` for a given one that it has not, naming the nearest, and `InvalidInput` for one of another kind
-    than the class says.
+    than the class says, or one that is missing.
     """
     known, kinds = settings_of(cls), _kinds(cls)
     for given, value in settings.items():
@@ -115,6 +115,9 @@ def checked(name: str, cls: type[Any], settings: Mapping[str, Json]) -> dict[str
             raise UnknownName(f"setting of {name!r}", given, known)
         if given in kinds and not fits(value, kinds[given]):
             raise InvalidInput(f"The setting {given!r} of {name!r} must be {worded(kinds[given])}, not {value!r}.")
+    missing = [n for n, p in known.items() if p.default is p.empty and n not in settings]
+    if missing:
+        raise InvalidInput(f"{name!r} needs the setting {missing[0]!r}: write it as {name}:VALUE.")
     return known
 
 
@@ -133,10 +136,7 @@ def build(role: str, spec: Spec, ports: Mapping[str, Any]) -> Any:
     kind, a port that is not there, or whatever else keeps it from being made.
     """
     cls = find(role, spec.name)
-    known = checked(spec.name, cls, spec.settings)
-    missing = [n for n, p in known.items() if p.default is p.empty and n not in spec.settings]
-    if missing:
-        raise InvalidInput(f"{spec.name!r} needs the setting {missing[0]!r}: write it as {spec.name}:VALUE.")
+    checked(spec.name, cls, spec.settings)
     wanted = ports_of(cls)
     absent = [n for n in wanted if ports.get(n) is None]
     if absent:

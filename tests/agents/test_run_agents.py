@@ -1,0 +1,234 @@
+"""Agents found, refused, judged by something real, resumed after an edit, at work in a folder."""
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from seed_agents import code_improver, lay
+
+import mulligan
+from mulligan import Episode, ScriptedModel
+from mulligan.core.errors import InvalidInput, JournalDiverged, UnknownName
+from mulligan.core.records import Lesson, Recall, Task
+
+ONESHOT = {
+    "AGENT.md": "---\nname: {name}\ndescription: d\nversion: '1'\npattern: oneshot\n{more}---\nAnswer.\n",
+}
+REACT = "---\nname: {name}\ndescription: d\nversion: '1'\npattern: react\ncall: {{uses: [kit]}}\n{more}---\nWork, then finish.\n"
+
+
+def single(project: Path, name: str, text: str, more: str = "") -> None:
+    lay(project / "agents" / name, {"AGENT.md": text.format(name=name, more=more)})
+
+
+def reflexion(project: Path, more: str = "") -> Path:
+    files = {
+        "AGENT.md": f"---\nname: tried\ndescription: d\nversion: '1'\npattern: reflexion\nmax_iter: 3\n{more}---\n",
+        "act.md": "---\npattern: oneshot\n---\nAnswer.",
+        "reflect.md": "Review. Say DONE when it is right.",
+    }
+    return lay(project / "agents" / "tried", files)
+
+
+def finish(value: str) -> dict[str, Any]:
+    return {"tool": "finish", "arguments": {"key": "done", "value": value}}
+
+
+def call(tool: str, **arguments: Any) -> dict[str, Any]:
+    return {"tool": tool, "arguments": arguments}
+
+
+def reason(episode: Episode) -> str | None:
+    return episode.stop.reason if episode.stop else None
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "given", ["my-reflexion", "code-improver", "agents/my-reflexion", "agents/my-reflexion/AGENT.md"]
+)
+async def test_an_agent_is_found_by_folder_by_name_and_by_path(project: Path, given: str) -> None:
+    code_improver(project)
+    episode = await mulligan.run(given, "t", model=ScriptedModel([finish("v"), finish("ok")]))
+    assert (reason(episode), episode.agent) == ("solved", "code-improver")
+
+
+@pytest.mark.parametrize("name", ["code-improver", "answerer", "writer"])
+async def test_the_agents_that_ship_run_anywhere(project: Path, name: str) -> None:
+    episode = await mulligan.run(name, "t", model=ScriptedModel(["v1", "RETRY: shorter", "v2", "DONE"]))
+    assert (reason(episode), len(episode.trials)) == ("solved", 2)
+
+
+async def test_a_name_that_is_not_there_brings_the_nearest(project: Path) -> None:
+    code_improver(project)
+    with pytest.raises(UnknownName, match="my-reflexion"):
+        await mulligan.run("my-reflexio", "t", model=ScriptedModel([]))
+
+
+async def test_two_agents_of_one_name_are_refused(project: Path) -> None:
+    for folder in ("a", "b"):
+        lay(project / "agents" / folder, {"AGENT.md": ONESHOT["AGENT.md"].format(name="twin", more="")})
+    with pytest.raises(InvalidInput, match=r"2 agents are called 'twin'"):
+        await mulligan.run("twin", "t", model=ScriptedModel([]))
+
+
+async def test_an_unknown_key_is_a_warning_here(project: Path) -> None:
+    single(project, "one", ONESHOT["AGENT.md"], "max_iters: 3\n")
+    told: list[str] = []
+    await mulligan.run("one", "t", model=ScriptedModel(["v"]), notice=told.append)
+    assert [line for line in told if "max_iters" in line and "warning" in line]
+
+
+async def test_a_step_that_nobody_judges_has_no_verdict(project: Path) -> None:
+    single(project, "one", ONESHOT["AGENT.md"])
+    episode = await mulligan.run("one", "t", model=ScriptedModel(["v"]))
+    assert (reason(episode), episode.judged) == ("exhausted", False)
+    assert episode.best
+    assert episode.best.attempt.output == "v"
+
+
+async def test_tests_judge_and_the_reflector_reflects(project: Path) -> None:
+    folder = reflexion(project, "evaluate: {tests: tests.py}\n")
+    lay(folder, {"tests.py": "assert add(1, 2) == 3\n"})
+    model = ScriptedModel(["def add(a, b): return a - b", "Add them.", "def add(a, b): return a + b"])
+    episode = await mulligan.run("tried", "Write add(a, b).", model=model)
+    assert (reason(episode), len(episode.trials)) == ("solved", 2)
+    first = episode.trials[0]
+    assert first.feedback
+    assert first.feedback.source == "unit_tests"
+    assert first.reflection
+    assert first.reflection.text == "Add them."
+    reviewed, again = (model.questions[n].messages[-1].text for n in (1, 2))
+    assert reviewed.startswith("Task: Write add(a, b).\n\nResult:\ndef add(a, b): return a - b\n\nFeedback:\n")
+    assert again.startswith("Original task: Write add(a, b).\n\nPrevious attempt:\ndef add")
+    assert again.endswith("- Add them.\n\nPlease improve your answer based on this feedback.")
+
+
+async def test_with_the_strategy_reflexion_the_review_is_the_lesson(project: Path) -> None:
+    reflexion(project, "strategy: reflexion\n")
+    model = ScriptedModel(["v1", "RETRY: shorter", "v2", "DONE"])
+    episode = await mulligan.run("tried", "t", model=model)
+    assert [r.text for r in episode.reflections] == ["RETRY: shorter"]
+    assert "v1" not in model.questions[2].messages[-1].text
+    assert "- RETRY: shorter" in model.questions[2].messages[-1].text
+
+
+async def test_an_edited_file_is_named_when_the_run_is_resumed(project: Path) -> None:
+    folder = reflexion(project)
+    script = project / "answers.json"
+    script.write_text('["v1", "RETRY: no"]')
+    episode = await mulligan.run("tried", "t", model=f"scripted:{script}", limits={"seconds": 60})
+    assert reason(episode) == "error"
+    (folder / "act.md").write_text("---\npattern: oneshot\n---\nAnswer better.")
+    with pytest.raises(JournalDiverged, match=r"agents/tried/act\.md"):
+        await mulligan.resume(episode.run)
+    forked = await mulligan.resume(episode.run, fork=True, model=ScriptedModel(["v2", "DONE"]))
+    assert (reason(forked), len(forked.trials)) == ("solved", 2)
+
+
+async def test_max_iter_and_limits_are_kept_on_a_resume(project: Path) -> None:
+    reflexion(project)
+    script = project / "answers.json"
+    script.write_text('["v1", "RETRY: no", "v2", "RETRY: no", "v3"]')
+    episode = await mulligan.run("tried", "t", model=f"scripted:{script}", max_iter=2)
+    assert (reason(episode), len(episode.trials)) == ("exhausted", 2)
+    assert episode.head.settings["agent"]["max_iter"] == 2
+
+
+async def test_memory_recalls_from_the_bank_that_is_handed_in(project: Path) -> None:
+    single(project, "one", ONESHOT["AGENT.md"], "memory: {top_k: 2}\n")
+
+    class Bank:
+        asked: int | None = None
+
+        async def recall(self, task: Task, *, top_k: int | None = None) -> Recall:
+            self.asked = top_k
+            return Recall("r1", (Lesson("l1", "t", "c", "success"),), formatted_prompt="Mind the gap.")
+
+        async def learn(self, episodes: Any) -> Any:
+            raise AssertionError("nothing is learned yet")
+
+    with pytest.raises(InvalidInput, match=r"AGENT\.md:6: .*bank"):
+        await mulligan.run("one", "t", model=ScriptedModel([]))
+    bank, model = Bank(), ScriptedModel(["v"])
+    await mulligan.run("one", "t", model=model, bank=bank)
+    assert bank.asked == 2
+    assert model.questions[0].messages[-1].text == "t\n\nMind the gap."
+
+
+# --- tools ------------------------------------------------------------------------------------------------------
+
+DICE = """
+from mulligan.core.questions import Tool
+
+class Dice:
+    async def offer(self):
+        return (Tool("roll", "Rolls.", {"type": "object", "properties": {}}, repeatable=True),)
+
+    async def call(self, tool, arguments):
+        return "six"
+
+    async def close(self): ...
+"""
+
+
+def kit(project: Path, tools: str) -> None:
+    text = f"---\nname: kit\ndescription: What there is.\ntools: {tools}\n---\nUse it.\n"
+    lay(project / "skills" / "kit", {"SKILL.md": text, "dice.py": DICE})
+
+
+async def test_a_tool_of_the_users_own(project: Path) -> None:
+    kit(project, '["./dice.py"]')
+    single(project, "worker", REACT)
+    model = ScriptedModel([call("read_skill", name="kit"), call("roll"), finish("rolled")])
+    episode = await mulligan.run("worker", "Roll.", model=model)
+    assert [step.observation for step in episode.trials[0].attempt.steps][1] == "six"
+    assert [tool.name for tool in model.questions[0].tools] == ["finish", "read_skill"]
+    assert [tool.name for tool in model.questions[1].tools] == ["finish", "read_skill", "roll"]
+
+
+async def test_tools_on_files_need_a_workspace(project: Path) -> None:
+    kit(project, "[write_file]")
+    single(project, "worker", REACT)
+    model = ScriptedModel([])
+    with pytest.raises(InvalidInput, match=r"write_file of worker .*--workspace"):
+        await mulligan.run("worker", "Write.", model=model)
+    assert model.questions == []
+
+
+def git(folder: Path, *arguments: str) -> str:
+    identity = ["-c", "user.name=t", "-c", "user.email=t@t"]
+    ran = subprocess.run(
+        ["git", *identity, *arguments], cwd=folder, capture_output=True, text=True, check=True, timeout=60
+    )
+    return ran.stdout
+
+
+async def test_work_in_a_worktree_comes_back_as_a_branch(project: Path) -> None:
+    kit(project, "[write_file, read_file, run_command]")
+    single(project, "worker", REACT)
+    repo = lay(project / "repo", {"a.txt": "old\n"})
+    git(repo, "init", "-q")
+    git(repo, "add", ".")
+    git(repo, "commit", "-qm", "start")
+    answers = [
+        call("read_skill", name="kit"),
+        call("write_file", path="a.txt", content="new\n"),
+        call("run_command", command="cat a.txt >> b.txt"),
+        call("read_file", path="../secret"),
+        finish("written"),
+    ]
+    told: list[str] = []
+    episode = await mulligan.run("worker", "Write.", model=ScriptedModel(answers), workspace=repo, notice=told.append)
+    steps = episode.trials[0].attempt.steps
+    assert steps[3].observation.startswith("[error: ")
+    assert (repo / "a.txt").read_text() == "old\n"
+    assert not (repo / "b.txt").exists()
+    branch = f"mulligan/{episode.run}"
+    assert git(repo, "show", f"{branch}:a.txt") == git(repo, "show", f"{branch}:b.txt") == "new\n"
+    assert any(branch in line for line in told)
