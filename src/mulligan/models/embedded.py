@@ -50,7 +50,7 @@ class EmbeddedModel:
         name: str | None = None,
         *,
         threads: int | None = None,
-        context: int = 4096,
+        context: int = 8192,
         pull: bool | Progress = True,
     ) -> None:
         if find_spec("xllamacpp") is None:
