@@ -20,6 +20,8 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "number": (int, float),
 }
 _STARTS_TRIED = 200
+DEEPEST = 100
+"""Levels of lists and objects in each other: what is deeper cannot be recorded, exported and checked everywhere."""
 
 
 def parse(text: str, schema: Json = None) -> Json:
@@ -71,15 +73,35 @@ def _finite(digits: str) -> float:
     return value if math.isfinite(value) else _refuse(digits)
 
 
+_TOO_DEEP = "it is nested too deeply"
 _DECODER = json.JSONDecoder(strict=False, parse_constant=_refuse, parse_float=_finite)
 
 
 def whole(text: str) -> Json:
     """The value that all of `text` is. Raises `ValueError`."""
     try:
-        return _DECODER.decode(text.strip())
+        return sound(_DECODER.decode(text.strip()))
     except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+        raise ValueError(_TOO_DEEP) from None
+
+
+def sound(value: Json, levels: int = DEEPEST) -> Json:
+    """The value as it can be recorded and sent again: half surrogate pairs are replaced.
+
+    Raises `ValueError` for what is nested more than `levels` deep, and for nan and inf.
+    """
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, float) and not math.isfinite(value):
+        return _refuse(str(value))
+    if not isinstance(value, list | dict):
+        return value
+    if not levels:
+        raise ValueError(_TOO_DEEP)
+    if isinstance(value, list):
+        return [sound(inner, levels - 1) for inner in cast(list[Json], value)]
+    table = cast(dict[str, Json], value)
+    return {cast(str, sound(key)): sound(inner, levels - 1) for key, inner in table.items()}
 
 
 def _longest(text: str, wanted: tuple[type, ...] | None) -> Json:
@@ -92,6 +114,7 @@ def _longest(text: str, wanted: tuple[type, ...] | None) -> Json:
             break
         try:
             value, end = _DECODER.raw_decode(text, start)
+            value = sound(value)
         except (ValueError, RecursionError):
             at = start + 1
             continue

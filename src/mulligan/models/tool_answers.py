@@ -69,16 +69,22 @@ def call_of(text: str, *, cut: bool = False) -> ToolCall:
 
 
 def arguments_of(given: Json) -> Json:
-    """The object that was given, as it is or as JSON text; else the text of what was given."""
-    if isinstance(given, dict) or given is None or given == "":
-        return cast(Json, given or {})
-    if not isinstance(given, str):
-        return json.dumps(given, ensure_ascii=False)
+    """The object that was given, as it is or as JSON text; else the text of what was given, fit to be recorded."""
+    if given is None or given == "":
+        return {}
     try:
-        value = json_answers.whole(given)
+        value = json_answers.whole(given) if isinstance(given, str) else json_answers.sound(given)
     except ValueError:
-        return given
-    return cast(Json, value) if isinstance(value, dict) else given
+        value = None
+    return cast(Json, value) if isinstance(value, dict) else _text_of(given)
+
+
+def _text_of(given: Json) -> Json:
+    try:
+        text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+    except RecursionError:
+        text = "(nested too deeply)"
+    return json_answers.sound(text)
 
 
 def mended(text: str) -> ToolCall | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
@@ -32,16 +33,21 @@ from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.providers import Provider, infer_provider_class
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
+from pydantic_core import from_json
 
 from mulligan.core.errors import InvalidInput
 from mulligan.core.questions import Message, Question, Sampling, ToolCall
 from mulligan.core.records import Json
+from mulligan.models.json_answers import sound
 from mulligan.models.providers import Access
 from mulligan.models.settings import CallSettings
 from mulligan.models.tool_answers import arguments_of, mended
 
 Mode = Literal["native", "tool", "prompted"]
 _ANSWER = "answer"
+_ODD = re.compile(r"[^A-Za-z0-9_-]")
+NAME = 64
+"""Characters that a tool's name may have with all providers."""
 
 
 def build(provider: str, model: str, access: Access, settings: CallSettings) -> Model:
@@ -152,7 +158,7 @@ def spoken(question: Question) -> list[ModelMessage]:
             if parts:
                 said.append(ModelRequest(parts=parts))
             waiting = [
-                ToolCallPart(call.name, call.arguments, f"call_{number}")
+                ToolCallPart(_callable(call.name), _passable(call.arguments), f"call_{number}")
                 for number, call in enumerate(message.calls, made + 1)
             ]
             made += len(waiting)
@@ -168,6 +174,22 @@ def spoken(question: Question) -> list[ModelMessage]:
         else:
             parts.append(SystemPromptPart(message.text) if message.role == "system" else UserPromptPart(_user(message)))
     return [*said, ModelRequest(parts=parts)] if parts else said
+
+
+def _callable(name: str) -> str:
+    """The name that a model made up as one that a provider takes: it refuses the whole conversation for another."""
+    return _ODD.sub("_", name)[:NAME] or "_"
+
+
+def _passable(arguments: Json) -> Any:
+    """The arguments as they were made, but no text that SDKs take for an object (nan and inf in it) and cannot send."""
+    if not isinstance(arguments, str):
+        return arguments
+    try:
+        taken: object = from_json(arguments)
+    except ValueError:
+        return arguments
+    return {"refused": arguments} if isinstance(taken, dict) else arguments
 
 
 def _user(message: Message) -> str | Sequence[UserContent]:
@@ -186,16 +208,22 @@ class Heard:
     calls: tuple[ToolCall, ...] = ()
 
 
+def _text(given: str) -> str:
+    return cast(str, sound(given))
+
+
 def heard(response: ModelResponse, question: Question, sampling: Sampling) -> Heard:
     if not question.tools:
         for call in response.tool_calls:
             if call.tool_name == _ANSWER:
                 return Heard(call.args_as_json_str(), response.model_name, response.finish_reason)
-    text = response.text or ""
+    text = _text(response.text or "")
     for stop in sampling.stop:  # not every provider takes them, and cutting twice does no harm
         text = text.split(stop, 1)[0]
     calls = (
-        [ToolCall(call.tool_name, arguments_of(call.args)) for call in response.tool_calls] if question.tools else []
+        [ToolCall(_text(call.tool_name), arguments_of(call.args)) for call in response.tool_calls]
+        if question.tools
+        else []
     )
     if calls and response.finish_reason == "length" and isinstance(cut := calls[-1].arguments, str):
         calls[-1] = mended(f'{{"tool": {json.dumps(calls[-1].name)}, "arguments": {cut}') or calls[-1]
