@@ -172,8 +172,35 @@ class Trial:
 
 
 @dataclass(frozen=True)
+class Origin:
+    """Where a lesson comes from. `steps` are those of the trial's trajectory that it cites, numbered from 1.
+
+    parents: the lessons that it was merged from. by: the model that extracted or merged it, empty where a person or a
+    calling agent did. reason: what the judge said of the episode, where one judged.
+    """
+
+    kind: Literal["written", "extracted", "merged", "imported"] = "written"
+    episode: str = ""
+    trial: int | None = None
+    steps: tuple[int, ...] = ()
+    parents: tuple[str, ...] = ()
+    by: str = ""
+    reason: str = ""
+
+
+LessonState: TypeAlias = Literal["active", "retired", "superseded", "quarantined"]
+
+
+@dataclass(frozen=True)
 class Lesson:
-    """A memory item that outlives its episode. `score` is its relevance in one recall, 0 to 1."""
+    """A memory item that outlives its episode. `score` is its relevance in one recall, 0 to 1, else None.
+
+    agent_id: the tenant; "" is the unnamed agent. query: the task that it was learned from. experience: shared by the
+    lessons of one extraction. confidence: 0 to 1, before any use. created, last_used: seconds since the epoch; uses:
+    how often it was recalled. support: how many exact duplicates it stands for, itself included. kind: of task, free.
+    state: only active ones are recalled; a superseded one names the lesson it was merged into. flags: why it was
+    quarantined. embedder: whose vector it has; None: none yet.
+    """
 
     id: str
     title: str
@@ -181,16 +208,38 @@ class Lesson:
     outcome: Literal["success", "failure"]
     description: str = ""
     score: float | None = None
+    agent_id: str = ""
+    query: str = ""
+    experience: str = ""
+    origin: Origin = Origin()
+    confidence: float = 0.5
+    created: float = 0.0
+    last_used: float | None = None
+    uses: int = 0
+    support: int = 1
+    tags: tuple[str, ...] = ()
+    kind: str = ""
+    context: Mapping[str, Json] = field(default_factory=_no_json)
+    embedder: str | None = None
+    state: LessonState = "active"
+    superseded_by: str | None = None
+    flags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Recall:
-    """One retrieval from the bank: its receipt, the lessons, how many were filtered, and the text for the prompt."""
+    """One retrieval from the bank: its receipt, the lessons, how many were filtered, and the text for the prompt.
+
+    threshold: the relevance below which lessons were filtered (0 to 1). note: what qualifies it, in a sentence, such as
+    that no embedder was there.
+    """
 
     id: str
     lessons: tuple[Lesson, ...] = ()
     filtered: int = 0
     formatted_prompt: str = ""
+    threshold: float | None = None
+    note: str = ""
 
 
 @dataclass(frozen=True)

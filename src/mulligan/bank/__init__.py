@@ -1,0 +1,1 @@
+"""The bank: lessons that outlive their episodes."""

@@ -1,0 +1,76 @@
+"""Background work as rows of a store: accepted once, done once, by any process on the file, across exits and kills."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
+
+from mulligan.core.records import Json
+
+QueueStatus: TypeAlias = Literal["queued", "running", "done", "failed", "waiting"]
+"""waiting: for somebody's thinking (borrowed), committed with an answer."""
+
+
+@dataclass(frozen=True)
+class Queued:
+    """One piece of work. `payload` and `result` are JSON; `error` says why the last attempt failed."""
+
+    id: str
+    kind: str
+    agent_id: str
+    payload: Json
+    status: QueueStatus = "queued"
+    attempts: int = 0
+    created: float = 0.0
+    finished: float | None = None
+    result: Json = None
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The right to do a piece of work until the lease runs out. `fence` rises with each claim."""
+
+    id: str
+    owner: str
+    fence: int
+
+
+@runtime_checkable
+class Queue(Protocol):
+    """Raises `StoreError`, `NotFound`, `LeaseLost` for a claim that was lost."""
+
+    async def enqueue(
+        self, kind: str, agent_id: str, payload: Json, *, key: str | None = None, waiting: bool = False
+    ) -> str:
+        """The id of the work, on disk when this returns. key: work of this agent and kind with the same key that is
+        not failed is not queued again; its id comes back. Raises `StoreError` when the queue is full.
+        """
+        ...
+
+    async def claim(self, owner: str, seconds: float, kinds: Sequence[str]) -> tuple[Queued, Claim] | None:
+        """The oldest work that is due: queued, or running under a lease that ran out. None when there is none."""
+        ...
+
+    async def take(self, agent_id: str, id: str, owner: str, seconds: float) -> tuple[Queued, Claim]:
+        """A claim on waiting work, for the one who commits its answer."""
+        ...
+
+    async def renew(self, claim: Claim, seconds: float) -> None: ...
+
+    async def finish(self, claim: Claim, result: Json) -> None: ...
+
+    async def fail(self, claim: Claim, error: str, *, retry_in: float | None) -> None:
+        """retry_in: seconds until it is due again; None: it has failed for good."""
+        ...
+
+    async def waits(self, claim: Claim, error: str = "") -> None:
+        """Gives claimed work back to waiting, such as after an answer that did not fit."""
+        ...
+
+    async def look(self, agent_id: str | None, id: str) -> Queued: ...
+
+    async def pending(self, agent_id: str | None = None, limit: int = 50) -> Sequence[Queued]:
+        """All that is not done, oldest first."""
+        ...

@@ -1,0 +1,103 @@
+"""The seams of retrieval, deduplication and merging: strategies are plug-ins that see columns, never a store.
+
+Arrays are numpy's; they are `Any` here because core imports the standard library only. n is the number of candidates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+
+from mulligan.core.questions import Question
+from mulligan.core.records import Json, Lesson
+
+Array: TypeAlias = Any
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """Rows of the candidates, best first, with their relevance (0 to 1), and how many fell below the threshold.
+
+    threshold: the one that was applied; None: none was.
+    """
+
+    rows: Sequence[int]
+    scores: Sequence[float]
+    filtered: int = 0
+    threshold: float | None = None
+
+
+class Candidates(Protocol):
+    """The active lessons that a query is compared with, as columns of shape (n,), and the query's scores over them.
+
+    success: bool. uses: int. created, now: seconds since the epoch. confidence: 0 to 1. experience: text.
+    """
+
+    n: int
+    ids: Sequence[str]
+    experience: Sequence[str]
+    success: Array
+    uses: Array
+    created: Array
+    confidence: Array
+    now: float
+
+    def semantic(self, of: Literal["lesson", "query"] = "lesson") -> Array | None:
+        """Cosine of the query with each lesson, or with the task that it was learned from, shape (n,), -1 to 1; nan
+        where there is no vector. None: there is no embedder, or not one vector."""
+        ...
+
+    def lexical(self) -> Array:
+        """BM25 of the query with each, shape (n,), 0 and more, by the statistics of these lessons alone."""
+        ...
+
+    def alike(self, rows: Sequence[int]) -> Array | None:
+        """Cosines of these lessons with each other, shape (k, k); None without vectors."""
+        ...
+
+    def relevance(self, scores: Array, by: Literal["lesson", "query", "lexical"]) -> Array:
+        """Scores as calibrated relevance, 0 to 1: the share of unrelated pairs that score less, by the distribution of
+        this embedder (or of BM25) over this bank; over a shipped one while the bank is young."""
+        ...
+
+
+@runtime_checkable
+class Retrieval(Protocol):
+    """`rank` is pure. threshold: the caller's own, or a preset, or None for the strategy's.
+
+    experiences: whether `top_k` counts experiences of several lessons (the paper) and not lessons.
+    """
+
+    @property
+    def queries(self) -> bool:
+        """Whether it compares with the past tasks' queries, so that their vectors are loaded."""
+        ...
+
+    def rank(self, among: Candidates, top_k: int, threshold: float | None = None) -> Ranked: ...
+
+
+@runtime_checkable
+class Deduplication(Protocol):
+    """Decides which of an agent's lessons nearly say what a new one says. Exact duplicates fold without being asked."""
+
+    def near(self, new: Lesson, among: Candidates, similarities: Array) -> Sequence[int]:
+        """Rows that are near-duplicates of the new lesson, nearest first; similarities: its cosines, shape (n,)."""
+        ...
+
+
+@runtime_checkable
+class Merging(Protocol):
+    """Makes one lesson of several that are alike."""
+
+    def group(self, lesson: Lesson, alike: Sequence[tuple[Lesson, float]]) -> Sequence[Lesson]:
+        """Which of these (with their similarity to the lesson) are merged with it, itself included; empty: none."""
+        ...
+
+    def ask(self, lessons: Sequence[Lesson]) -> Question | None:
+        """What a mind is asked in order to merge them; None: no mind is needed."""
+        ...
+
+    def take(self, lessons: Sequence[Lesson], answer: Json) -> Lesson:
+        """The merged lesson, without id, agent or times. answer: None where `ask` gave None. Raises `BadAnswer`."""
+        ...

@@ -1,0 +1,1 @@
+"""Which lessons nearly say the same: one file, one strategy."""

@@ -1,0 +1,1 @@
+"""How lessons that are alike become one: one file, one strategy."""

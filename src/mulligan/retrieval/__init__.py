@@ -1,0 +1,1 @@
+"""How lessons are found for a task: one file, one strategy."""
