@@ -36,6 +36,8 @@ def test_one_that_nobody_judges_is_done_with_status_0(mulligan: Mulligan, script
     ended = mulligan("run", "one", "t", "--model", "scripted:said.json")
     assert (ended.status, ended.out) == (0, "v1\n")
     assert "done; nobody was to judge it" in ended.err
+    listed = mulligan("runs", "list", "--json")
+    assert [row["state"] for row in json.loads(listed.out)] == ["done"]
 
 
 def test_a_react_agent_at_its_step_limit_has_not_solved_it(mulligan: Mulligan, here: Path) -> None:
@@ -58,6 +60,16 @@ def test_the_trace_shows_each_call(mulligan: Mulligan, script: str) -> None:
         '    ← finish({"key": "done", "value": "v1"})',
     ]
     assert lines[-2:] == ["  trial.1/evaluate/verdict#1", "    ← passed: fine"]
+
+
+def test_the_trace_says_which_tools_a_skill_unlocked(mulligan: Mulligan, here: Path) -> None:
+    skill = "---\nname: s\ndescription: d\ntools: [list_files, read_file]\n---\nRead.\n"
+    agent = ONE.replace("oneshot", "react\nuses: [s]").replace("one", "r")
+    calls = [{"tool": "read_skill", "arguments": {"name": "s"}}, FINISHED[0]]
+    lay(here, {"agents/r/AGENT.md": agent, "skills/s/SKILL.md": skill, "script.json": json.dumps(calls)})
+    options = ("--workspace", "agents", "--mode", "copy", "--trace")
+    ended = mulligan("run", "r", "t", "--model", "scripted:script.json", *options)
+    assert "    ← unlocked: list_files, read_file" in ended.err.splitlines()
 
 
 def test_the_trace_is_json_with_json(mulligan: Mulligan, script: str) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -39,6 +40,18 @@ async def test_uncommitted_untracked_and_staged_work_is_in_it(tmp_path: Path) ->
     await workspace.close(EPISODE)
     assert image(folder) == before
     assert not (tmp_path / "data" / "e1").exists()
+
+
+@pytest.mark.parametrize("mode", ["worktree", "copy"])
+async def test_a_folder_may_be_called_anything(tmp_path: Path, mode: Mode) -> None:
+    for name in ("my prøject..x", ".dotted.lock", "a~b^c:d?e*[f", "…"):
+        folder = project(tmp_path / name)
+        workspace = GitWorkspace(folder=str(folder), mode=mode, data=str(tmp_path / "data"))
+        place = await workspace.open(EPISODE)
+        assert files(place.folder) == files(folder)
+        await workspace.close(EPISODE)
+        assert not list((tmp_path / "data" / "e1").glob("*-e1"))
+        shutil.rmtree(tmp_path / "data")
 
 
 async def test_hooks_signing_and_a_missing_name_do_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

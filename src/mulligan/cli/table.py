@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Container, Sequence
 
+from mulligan.app.places import unjudged
 from mulligan.cli.terminal import one_line
 from mulligan.core.codec import to_json
 from mulligan.core.episode import RESUMABLE
@@ -33,10 +34,12 @@ def facts(episode: Episode, running: bool) -> dict[str, Json]:
 
 
 def state(episode: Episode, running: bool) -> str:
-    """The stop reason; "paused: …" when it can be resumed, as can what is "cut off" (its process was killed)."""
+    """The stop reason, "done" where nobody was to judge; "paused: …" when it can be resumed, as can what is "cut off" (its process was killed)."""
     if episode.stop is None:
         return "running" if running else "cut off"
     reason = episode.stop.reason
+    if unjudged(episode):
+        return "done"
     return f"paused: {reason.replace('_', ' ')}" if reason in RESUMABLE else reason.replace("_", " ")
 
 

@@ -37,6 +37,8 @@ def _told(key: str, request: Any, result: Any) -> tuple[str, str]:
 
 
 def _text(result: Any) -> str:
+    if result.get("offers"):  # a skill's tools, which were unlocked
+        return f"unlocked: {', '.join(tool['name'] for tools in result['offers'].values() for tool in tools)}"
     said = result.get("text") or result.get("failed") or json.dumps(result, ensure_ascii=False)
     return f"failed: {said}" if result.get("failed") else str(said)
 

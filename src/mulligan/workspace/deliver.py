@@ -57,7 +57,8 @@ def _best(episode: Episode) -> tuple[str, str]:
     best = episode.best
     for artifact in best.attempt.artifacts if best else ():
         if best and artifact.kind == "git":
-            return artifact.ref, f"trial {best.number}" + ("" if episode.solved else " (the best, though not solved)")
+            so = "" if episode.solved else " (the best, though not solved)" if episode.judged else " (not judged)"
+            return artifact.ref, f"trial {best.number}{so}"
     raise InvalidInput(f"Episode {episode.id} has no trial whose state could be handed over.")
 
 

@@ -116,7 +116,7 @@ class GitWorkspace:
         first = start is None
         links = self._links(user)
         apart = (*links, *self._own_folders(user))
-        root = user.top if self.mode == "in_place" else str(own / f"{Path(user.top).name or 'root'}-{episode.id}")
+        root = user.top if self.mode == "in_place" else str(own / f"{_plain(user.top)}-{episode.id}")
         full = Git(git.folder, root, str(own / "index"))
         if start is None:
             start = self._begin(user, git, own, apart)
@@ -251,6 +251,11 @@ def _clear(own: Path) -> list[str]:
     if not (own / "history.git").exists():
         remove(str(own))
     return gone
+
+
+def _plain(folder: str) -> str:
+    """A folder's name as git takes it for a worktree, which it would rename at a space or a dot."""
+    return re.sub(r"[^\w-]+", "-", Path(folder).name).strip("-")[:50] or "root"
 
 
 def _refs(episode: str) -> str:
