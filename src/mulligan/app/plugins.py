@@ -21,7 +21,16 @@ from mulligan.app.kinds import fits, worded
 from mulligan.core.errors import InvalidInput, MulliganError, UnknownName
 from mulligan.core.records import Json
 
-ROLES = {"actors": "act", "evaluators": "evaluate", "reflectors": "reflect", "strategies": "past", "tools": "call"}
+ROLES = {
+    "actors": "act",
+    "evaluators": "evaluate",
+    "reflectors": "reflect",
+    "strategies": "past",
+    "tools": "call",
+    "retrieval": "rank",
+    "deduplication": "near",
+    "merging": "group",
+}
 """The plug-in folders, with the method that makes a class one of them."""
 
 KINDS = {
@@ -30,6 +39,9 @@ KINDS = {
     "reflectors": "reflector",
     "strategies": "strategy",
     "tools": "tool",
+    "retrieval": "retrieval strategy",
+    "deduplication": "deduplication strategy",
+    "merging": "merging strategy",
 }
 
 _PACKAGE = Path(__file__).parent.parent
