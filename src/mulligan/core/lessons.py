@@ -151,8 +151,13 @@ class LessonStore(Protocol):
         """
         ...
 
-    async def change(self, agent_id: str, lesson: Lesson, change: Change, *, entry: Entry | None = None) -> None:
-        """The lesson as it is from now on. entry: its new fingerprint, terms and vectors where its text changed."""
+    async def change(
+        self, agent_id: str, lesson: Lesson, change: Change, *, entry: Entry | None = None, detail: Json = None
+    ) -> None:
+        """The lesson as it is from now on. entry: its new fingerprint, terms and vectors where its text changed.
+
+        detail: what its history says of the change besides, such as why.
+        """
         ...
 
     async def merge(
