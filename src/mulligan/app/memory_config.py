@@ -30,41 +30,57 @@ class MemorySettings:
     merged, one experience is recalled.
     model: the model that judges, extracts and merges, or a role of [models]; left out, whoever calls the bank is asked
     to think: no model is taken that was not named here, by a flag or in MULLIGAN_MODEL.
-    embedder: what makes vectors of texts, `local` or PROVIDER:MODEL; left out, `local` if it is there, and lessons are
-    found by their words alone if it is not.
-    retrieval: how lessons are found: fused, hybrid, cosine, or a file of your own, `./mine.py`; or a table with the
+    embedder: what makes vectors of texts: `local`, PROVIDER:MODEL, or `none`. Lessons are found by their words alone
+    where it is none, or local and not installed.
+    retrieval: how lessons are found: fused, hybrid, cosine, or a file of your own, `./mine.py`; or a table with its
     name and its settings.
-    deduplication: which lessons nearly say the same: its name, a file of your own, or a table with its settings.
-    merging: how lessons that are alike become one: llm, voting, a file of your own, or a table with its settings.
+    deduplication: which lessons nearly say the same: semantic, a file of your own, or a table with its name and
+    its settings.
+    merging: how lessons that are alike become one: llm, voting, a file of your own, or a table with its name and its
+    settings.
     """
 
     preset: Literal["paper"] | None = None
     model: str | None = None
-    embedder: str | None = None
+    embedder: str = "local"
     retrieval: Spec = Spec("fused")
     deduplication: Spec = Spec("semantic")
     merging: Spec = Spec("llm")
     bank: Settings = Settings()
 
+    @classmethod
+    def of(cls, config: Config, given: Mapping[str, Json] | None = None, preset: str | None = None) -> MemorySettings:
+        """What [memory] says, with the keys that are given in their place.
+
+        Raises `InvalidInput`, `UnknownName`; what is wrong in the file is said with its line.
+        """
+        table = config.table("memory")
+        for key, value in table.items():
+            with blamed(config.where("memory", key)):
+                check_key(key, value, config.root)
+        over = {**(given or {}), **({"preset": preset} if preset else {})}
+        for key, value in over.items():
+            check_key(key, value)
+        if over.get("preset") == "paper":  # asked for by name: what the file says of the same is passed over
+            table = {key: value for key, value in table.items() if key not in OF_PAPER}
+        with blamed(config.where("memory", "preset") if "preset" not in over and "preset" in table else ""):
+            check_together({**table, **over})
+        return cls._made(table, over, config.root)
+
+    @classmethod
+    def _made(cls, table: Mapping[str, Json], over: Mapping[str, Json], root: Path | None) -> MemorySettings:
+        both = {**table, **over}
+        paper = both.get("preset") == "paper"
+        specs: dict[str, Any] = {"retrieval": Spec("cosine")} if paper else {}
+        for role in STRATEGIES:
+            if role in both:
+                specs[role] = spec_of(role, both[role], None if role in over else root)
+        bank = _over(Settings().as_in_the_paper() if paper else Settings(), both)
+        plain: dict[str, Any] = {key: both[key] for key in ("preset", "model", "embedder") if key in both}
+        return cls(**plain, **specs, bank=bank)
+
 
 KEYS = tuple(f.name for f in fields(MemorySettings) if f.name != "bank") + OF_BANK
-
-
-def memory_settings(config: Config) -> MemorySettings:
-    """What [memory] says. Raises `InvalidInput`, `UnknownName` that name file and line."""
-    table = config.table("memory")
-    for key, value in table.items():
-        with blamed(config.where("memory", key)):
-            check_key(key, value, config.root)
-    with blamed(config.where("memory", "preset")):
-        check_together(table)
-    given = {key: table[key] for key in ("preset", "model", "embedder") if key in table}
-    specs = {role: spec_of(role, table[role], config.root) for role in STRATEGIES if role in table}
-    bank = Settings()
-    if table.get("preset") == "paper":
-        specs = {"retrieval": Spec("cosine")}
-        bank = bank.as_in_the_paper()
-    return MemorySettings(**given, **specs, bank=_over(bank, table))
 
 
 def check_key(key: str, value: Json, folder: Path | None = None) -> None:
@@ -92,12 +108,13 @@ def check_together(table: Mapping[str, Json]) -> None:
 def spec_of(role: str, value: Json, folder: Path | None = None) -> Spec:
     """A strategy as [memory] names it: text, or a table with `name` and settings. A file is looked for in `folder`."""
     if isinstance(value, str) and value.strip():
-        name, settings = value, {}
+        name: Json = value
+        settings: dict[str, Json] = {}
     elif isinstance(value, dict):
         settings = dict(cast(dict[str, Json], value))
-        name = settings.pop("name", None)
+        name = settings.pop("name", _DEFAULT[role])
         if not isinstance(name, str) or not name.strip():
-            raise InvalidInput(f"{role} needs a name, such as {_DEFAULT[role]!r}.")
+            raise InvalidInput(f"The name of {role} must be a text, such as {_DEFAULT[role]!r}, not {name!r}.")
     else:
         raise InvalidInput(f"{role} must be a name or a table with a name, not {value!r}.")
     spec = Spec.parse(role, str((folder or Path.cwd()) / Path(name).expanduser()) if file_of(name) else name)
