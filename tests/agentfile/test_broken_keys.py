@@ -38,7 +38,7 @@ KEYS: list[tuple[str, list[str]]] = [
     (
         "uses: code-style",
         [
-            "AGENT.md:6: uses must be a list of names (small letters, digits and hyphens), not 'code-style'. Write it as [code-style]."
+            "AGENT.md:6: uses must be a list of names (small letters, digits and hyphens), not 'code-style'. Write it as [\"code-style\"]."
         ],
     ),
     (

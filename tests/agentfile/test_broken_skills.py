@@ -80,7 +80,7 @@ SKILLS: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
     "tools as text": (
         {"skills/a/SKILL.md": skill("a", "tools: read_file, run_command")},
         [
-            "skills/a/SKILL.md:4: tools must be a list of texts, not 'read_file, run_command'. Write it as [read_file, run_command]."
+            'skills/a/SKILL.md:4: tools must be a list of texts, not \'read_file, run_command\'. Write it as ["read_file", "run_command"].'
         ],
     ),
     "tools as numbers": (

@@ -196,7 +196,7 @@ async def test_tools_on_files_need_a_workspace(project: Path) -> None:
     kit(project, "[write_file]")
     single(project, "worker", REACT)
     model = ScriptedModel([])
-    with pytest.raises(InvalidInput, match=r"write_file of worker .*--workspace"):
+    with pytest.raises(InvalidInput, match=r"worker works in a folder \(write_file\): .*--workspace"):
         await mulligan.run("worker", "Write.", model=model)
     assert model.questions == []
 
@@ -232,3 +232,33 @@ async def test_work_in_a_worktree_comes_back_as_a_branch(project: Path) -> None:
     branch = f"mulligan/{episode.run}"
     assert git(repo, "show", f"{branch}:a.txt") == git(repo, "show", f"{branch}:b.txt") == "new\n"
     assert any(branch in line for line in told)
+
+
+async def test_a_result_that_was_not_handed_over_is_on_a_resume(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a process that was killed between the end of its episode and the hand-over."""
+    kit(project, "[write_file]")
+    single(project, "worker", REACT)
+    repo = lay(project / "repo", {"a.txt": "old\n"})
+    git(repo, "init", "-q")
+    git(repo, "add", ".")
+    git(repo, "commit", "-qm", "start")
+    answers = [call("read_skill", name="kit"), call("write_file", path="a.txt", content="new\n"), finish("written")]
+    runs: list[str] = []
+
+    def power_cut(*_: Any) -> Any:
+        raise OSError("the power is gone")
+
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="power"):
+        patch.setattr("mulligan.workspace.deliver.deliver", power_cut)
+        model = ScriptedModel(answers)
+        await mulligan.run(
+            "worker", "Write.", model=model, workspace=repo, on_start=lambda episode, _: runs.append(episode.run)
+        )
+    assert git(repo, "branch", "--list", "mulligan/*") == ""
+    told: list[str] = []
+    episode = await mulligan.resume(runs[0], model=ScriptedModel([]), notice=told.append)
+    assert reason(episode) == "exhausted"
+    assert git(repo, "show", f"mulligan/{runs[0]}:a.txt") == "new\n"
+    assert any(f"mulligan/{runs[0]}" in line for line in told)
+    with pytest.raises(InvalidInput, match="nothing to resume"):
+        await mulligan.resume(runs[0], model=ScriptedModel([]))

@@ -100,7 +100,8 @@ def _way_out(value: Json, schema: Schema, root: Schema) -> str:
     if "string" in types and isinstance(value, int | float):
         return " Write it in quotes."
     if types == {"array"} and isinstance(value, str):
-        return f" Write it as [{value}]." if re.fullmatch(r"[\w:., -]+", value) else ""
+        parts = re.split(r"[,\s]+", value.strip())
+        return f" Write it as {json.dumps(parts)}." if re.fullmatch(r"[\w:.,/@* -]+", value) else ""
     if types <= {"integer", "number"} and isinstance(value, str) and re.fullmatch(r"\d+(\.\d+)?", value):
         return " Take the quotes away."
     return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,14 @@ class Problem:
         shown = self.file.relative_to(here) if self.file.is_relative_to(here) else self.file
         where = f"{shown}:{self.line or 1}"
         return f"{where}: {'warning: ' if self.level == 'warning' else ''}{self.message}"
+
+
+def told(file: Path, error: InvalidInput) -> Problem | None:
+    """An error of the form `file:line: message` as a problem; None when it says nothing of this file."""
+    found = re.match(r"(?::(\d+))?[:,]? *(.*)", str(error).removeprefix(str(file)), re.DOTALL)
+    if found is None or not str(error).startswith(str(file)):
+        return None
+    return Problem(file, int(found[1]) if found[1] else None, found[2])
 
 
 def refuse(problems: Iterable[Problem]) -> None:

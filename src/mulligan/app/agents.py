@@ -13,15 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from mulligan.agentfile.agent import Agent, Source, StepSpec
-from mulligan.agentfile.problems import Problem, refuse
+from mulligan.agentfile.problems import Problem, refuse, told
 from mulligan.agentfile.reading import read_agent
 from mulligan.agentfile.scaffold import builtin_agents
-from mulligan.app.config import Config
+from mulligan.app.config import FILE, Config
 from mulligan.app.model_roles import Chosen, chosen
-from mulligan.app.plugins import Spec, checked, file_of, find
+from mulligan.app.plugins import PORTS, Spec, build, check_setting, checked, file_of, find
+from mulligan.app.prompts import FilePrompts
 from mulligan.app.recipe import Recipe, settled
 from mulligan.app.session import with_limits
-from mulligan.app.tasks import spec_beside, tests_spec
+from mulligan.app.tasks import plugin_beside, spec_beside, tests_spec
 from mulligan.app.toolbox import check_tools
 from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.limits import Limits
@@ -79,8 +80,8 @@ def find_agent(given: str | os.PathLike[str], config: Config) -> Path:
         return path.resolve()
     shipped = builtin_agents()
     if text not in shipped:
-        where = "" if own else " There is no agents/ folder here: mulligan add reflexion NAME makes an agent."
-        raise UnknownName("agent", text, [*own, *shipped], where.strip())
+        where = "" if own else "There is no agent in agents/ here: mulligan add reflexion NAME makes one."
+        raise UnknownName("agent", text, {*own, *shipped}, where)
     return shipped[text]
 
 
@@ -119,8 +120,9 @@ def load_agent(folder: Path, config: Config) -> tuple[Agent, list[Problem]]:
 
 @dataclass
 class _Found:
-    """Collects what is refused, at the key that is to blame."""
+    """Collects what is refused, at the key that is to blame, or at the line of mulligan.toml that is."""
 
+    config: Config
     problems: list[Problem] = field(default_factory=list[Problem])
 
     @contextmanager
@@ -128,31 +130,55 @@ class _Found:
         try:
             yield
         except InvalidInput as error:
-            self.problems.append(source.problem(key, str(error)))
+            elsewhere = told(self.config.root / FILE, error) if self.config.root else None
+            problem = elsewhere or source.problem(key, str(error))
+            if problem not in self.problems:
+                self.problems.append(problem)
 
 
 def check(agent: Agent, config: Config) -> list[Problem]:
     """What the files name and is not there, or does not fit: models' roles, plug-ins, settings, tools."""
-    found = _Found()
+    found = _Found(config)
     for step in steps_of(agent):
         with found.at(step.model.source or step.source, step.model.key):
             chosen(config, step.model, step.pattern, None)
     if agent.evaluate is not None:
-        with found.at(agent.source, "evaluate"):
-            spec = evaluator_of(agent)
-            cls = find("evaluators", spec.name)
-            checked(spec.name, cls, settled(spec.settings, {}))
+        _check_evaluator(agent, agent.evaluate, found)
     if agent.strategy is not None:
         with found.at(agent.source, "strategy"):
-            find("strategies", Spec.parse("strategies", agent.strategy).name)
+            _tried("strategies", plugin_beside("strategies", agent.folder, agent.strategy))
     with found.at(agent.source, "limits"):
         limits_of(agent, Limits(), Wish())
     return [*found.problems, *check_skills(agent.skills, agent.skill_sources, config)]
 
 
+def _check_evaluator(agent: Agent, given: Mapping[str, Json], found: _Found) -> None:
+    judge = next(key for key in ("tests", "check", "evaluator") if key in given)
+    before = len(found.problems)
+    with found.at(agent.source, f"evaluate.{judge}"):
+        spec = evaluator_of(agent)
+        cls = find("evaluators", spec.name)
+        values = settled(spec.settings, {})
+        for key in given:
+            if key != judge:
+                with found.at(agent.source, f"evaluate.{key}"):
+                    check_setting(spec.name, cls, key, values[key])
+        if len(found.problems) == before:
+            _tried("evaluators", Spec(spec.name, values))
+
+
+def _tried(role: str, spec: Spec) -> None:
+    """Raises `InvalidInput` for settings that do not go together. Of ours, `human` alone needs more than is here: a
+    terminal; what a user's own plug-in does when it is made is not ours to know."""
+    cls = find(role, spec.name)
+    checked(spec.name, cls, spec.settings)
+    if cls.__module__.startswith("mulligan.") and spec.name != "human":
+        build(role, spec, {**dict.fromkeys(PORTS, object()), "prompts": FilePrompts()})
+
+
 def check_skills(skills: Mapping[str, Skill], sources: Mapping[str, Source], config: Config) -> list[Problem]:
     """Tools that skills name and that are not there, or not set up."""
-    found = _Found()
+    found = _Found(config)
     for name, source in sources.items():
         for number, tool in enumerate(skills[name].tools):
             with found.at(source, f"tools.{number}"):
@@ -180,7 +206,7 @@ def recipe_of(agent: Agent, config: Config, wish: Wish, limits: Limits = Limits(
         actor=Spec("agent", {"step": _step(agent.act, agent, act, wish)}),
         evaluator=Spec("unjudged") if agent.evaluate is None else evaluator_of(agent),
         reflector=Spec("verbal"),
-        strategy=Spec.parse("strategies", agent.strategy or ("none" if agent.evaluate is None else "reflexion")),
+        strategy=_strategy_of(agent, "none" if agent.evaluate is None else "reflexion"),
         limits=limits_of(agent, limits, wish),
         model=act.name,
         judge_model=config.text("judge_model"),
@@ -198,14 +224,14 @@ def recipe_of(agent: Agent, config: Config, wish: Wish, limits: Limits = Limits(
     reviewer = _chosen(agent.reflect, config, wish)
     settings = {"step": _step(agent.reflect, agent, reviewer, wish)}
     if agent.evaluate is not None:
-        strategy = Spec.parse("strategies", agent.strategy or "last_attempt_and_reflexion")
+        strategy = _strategy_of(agent, "last_attempt_and_reflexion")
         return replace(recipe, reflector=Spec("review", settings), strategy=strategy, reflect_model=reviewer.name)
     judged = {} if agent.judge_last else {"judged": recipe.limits.trials - 1}
     return replace(
         recipe,
         evaluator=Spec("review", {**settings, **judged}),
         reflector=Spec("feedback"),
-        strategy=Spec.parse("strategies", agent.strategy or "last_attempt"),
+        strategy=_strategy_of(agent, "last_attempt"),
         judge_model=reviewer.name,
     )
 
@@ -232,6 +258,10 @@ def evaluator_of(agent: Agent) -> Spec:
     else:
         return spec_beside(agent.folder, str(settings.pop("evaluator")), settings)
     return Spec(spec.name, {**spec.settings, **settings})
+
+
+def _strategy_of(agent: Agent, default: str) -> Spec:
+    return plugin_beside("strategies", agent.folder, agent.strategy or default)
 
 
 def limits_of(agent: Agent, base: Limits, wish: Wish) -> Limits:

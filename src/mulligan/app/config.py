@@ -43,7 +43,7 @@ class Config:
         """A setting that has to be a table. Raises `InvalidInput` when it is something else."""
         value = self.values.get(key, {})
         if not isinstance(value, dict):
-            raise InvalidInput(f"{self.root}/{FILE}: [{key}] must be a table, not {value!r}.")
+            raise InvalidInput(f"{self.where(key)}: [{key}] must be a table, not {value!r}.")
         return cast(dict[str, Json], value)
 
     def where(self, *keys: str) -> str:
@@ -65,7 +65,7 @@ class Config:
         """A setting that has to be text. Raises `InvalidInput` when it is something else."""
         value = self.values.get(key)
         if value is not None and not isinstance(value, str):
-            raise InvalidInput(f"{self.root}/{FILE}: {key} must be text, not {value!r}.")
+            raise InvalidInput(f"{self.where(key)}: {key} must be text, not {value!r}.")
         return value
 
 

@@ -36,7 +36,7 @@ class RoleSettings:
     """What a role says beside how its provider is called. Raises `InvalidInput` for what can never work.
 
     name: the model, such as "anthropic:claude-haiku-4-5"; left out, that of the role `default`.
-    temperature: how freely an answer is worded: 0 for the likeliest, 1 and more for variety.
+    temperature: how freely an answer is worded: 0 for the likeliest, 1 and more (up to 2) for variety.
     max_tokens: tokens of one answer at most; left out, as many as the provider allows.
     """
 
@@ -49,8 +49,8 @@ class RoleSettings:
             raise InvalidInput(f"The name must be that of a model, such as {_LOCAL!r}, not {self.name!r}.")
         heat: object = self.temperature
         number = isinstance(heat, (int, float)) and not isinstance(heat, bool) and math.isfinite(heat)
-        if heat is not None and not (number and cast(float, heat) >= 0):
-            raise InvalidInput(f"The temperature must be a number of at least 0, not {heat!r}.")
+        if heat is not None and not (number and 0 <= cast(float, heat) <= 2):
+            raise InvalidInput(f"The temperature must be a number from 0 to 2, not {heat!r}.")
         most: object = self.max_tokens
         if most is not None and (not isinstance(most, int) or isinstance(most, bool) or most < 1):
             raise InvalidInput(f"max_tokens must be a whole number of at least 1, not {most!r}.")

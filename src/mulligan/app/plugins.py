@@ -121,16 +121,22 @@ def checked(name: str, cls: type[Any], settings: Mapping[str, Json]) -> dict[str
     Raises `UnknownName` for a given one that it has not, naming the nearest, and `InvalidInput` for one of another kind
     than the class says, or one that is missing.
     """
-    known, kinds = settings_of(cls), _kinds(cls)
+    known = settings_of(cls)
     for given, value in settings.items():
-        if given not in known:
-            raise UnknownName(f"setting of {name!r}", given, known)
-        if given in kinds and not fits(value, kinds[given]):
-            raise InvalidInput(f"The setting {given!r} of {name!r} must be {worded(kinds[given])}, not {value!r}.")
+        check_setting(name, cls, given, value)
     missing = [n for n, p in known.items() if p.default is p.empty and n not in settings]
     if missing:
         raise InvalidInput(f"{name!r} needs the setting {missing[0]!r}: write it as {name}:VALUE.")
     return known
+
+
+def check_setting(name: str, cls: type[Any], given: str, value: Json) -> None:
+    """Raises `UnknownName` and `InvalidInput` as `checked` does, for one setting."""
+    known, kinds = settings_of(cls), _kinds(cls)
+    if given not in known:
+        raise UnknownName(f"setting of {name!r}", given, known)
+    if given in kinds and not fits(value, kinds[given]):
+        raise InvalidInput(f"The setting {given!r} of {name!r} must be {worded(kinds[given])}, not {value!r}.")
 
 
 def _kinds(cls: type[Any]) -> dict[str, Any]:

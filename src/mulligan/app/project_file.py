@@ -4,7 +4,6 @@ by what reads them."""
 from __future__ import annotations
 
 import datetime
-import re
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from typing import Any, cast
 from mulligan.agentfile.agent import Source
 from mulligan.agentfile.checking import checked
 from mulligan.agentfile.frontmatter import Document
-from mulligan.agentfile.problems import Problem
+from mulligan.agentfile.problems import Problem, told
 from mulligan.app.config import FILE, MODELS, located_model, parse, read_text
 from mulligan.app.dotenv_file import read_dotenv
 from mulligan.app.model_roles import BUILT_IN, check_model_name, check_role_name, check_setting
@@ -56,8 +55,7 @@ def _kept(found: list[Problem], file: Path) -> Generator[None]:
     try:
         yield
     except InvalidInput as error:
-        line, said = re.match(r"(?::(\d+))?[:,]?\s*(.*)", str(error).removeprefix(str(file)), re.DOTALL).groups()  # pyright: ignore[reportOptionalMemberAccess]
-        found.append(Problem(file, int(line) if line else None, said))
+        found.append(told(file, error) or Problem(file, None, str(error)))
 
 
 @dataclass

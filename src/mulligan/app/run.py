@@ -62,7 +62,7 @@ async def run(
         )
     needy = [tool for tool in tools_of(found) if needs_workspace(tool)]
     if needy and workspace is None:
-        raise InvalidInput(f"{', '.join(needy)} of {found.name} work in a folder: name one with --workspace.")
+        raise InvalidInput(f"{found.name} works in a folder ({', '.join(needy)}): name it with --workspace DIR.")
     models = Models(config)
     wish = Wish(models.name(model), max_iter)
     recipe = recipe_of(found, config, wish, configured_limits(config, Limits(identical=None)))

@@ -79,9 +79,14 @@ def spec_beside(folder: Path, name: str, settings: Mapping[str, Json]) -> Spec:
 
     Raises `UnknownName` and `InvalidInput` as `plugins.find` does.
     """
-    spec = Spec.parse("evaluators", str(folder.resolve() / name) if file_of(name) else name)
+    spec = plugin_beside("evaluators", folder, name)
     find("evaluators", spec.name)
     return Spec(spec.name, {**spec.settings, **{key: _beside(folder, value) for key, value in settings.items()}})
+
+
+def plugin_beside(role: str, folder: Path, name: str) -> Spec:
+    """A plug-in that a file of this folder names: one that is a file is looked for there."""
+    return Spec.parse(role, str(folder.resolve() / Path(name).expanduser()) if file_of(name) else name)
 
 
 def _beside(folder: Path, value: Json) -> Json:

@@ -10,20 +10,21 @@ from mulligan.cli.terminal import clean, emit, say
 
 
 @click.command()
-@click.argument("path", default=".")
+@click.argument("path", required=False)
 @click.option("--json", "as_json", is_flag=True, help="A JSON list instead of lines.")
 @click.pass_context
-def lint(ctx: click.Context, path: str, as_json: bool) -> None:
+def lint(ctx: click.Context, path: str | None, as_json: bool) -> None:
     """Check a project, an agent, a skill or one of their files. No model is called.
 
-    PATH is a folder or a file (default: here). Each mistake is a line `file:line: what is wrong and what to do`. Ends
-    with 2 when there is an error; warnings alone end with 0.
+    PATH is a folder or a file (default: the project that this folder is in). Each mistake is a line `file:line: what is
+    wrong and what to do`. Ends with 2 when there is an error; warnings alone end with 0.
     """
+    from mulligan.app.config import project_root
     from mulligan.app.lint import lint as library
     from mulligan.cli.errors import BAD_INPUT, SOLVED
     from mulligan.cli.words import count
 
-    linted = library(path)
+    linted = library(path or project_root() or ".")
     if as_json:
         rows = [{"file": str(p.file), "line": p.line, "level": p.level, "message": p.message} for p in linted.problems]
         emit(json.dumps(rows, ensure_ascii=False, indent=2))

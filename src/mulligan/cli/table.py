@@ -34,7 +34,8 @@ def facts(episode: Episode, running: bool) -> dict[str, Json]:
 
 
 def state(episode: Episode, running: bool) -> str:
-    """The stop reason, "done" where nobody was to judge; "paused: …" when it can be resumed, as can what is "cut off" (its process was killed)."""
+    """The stop reason, "done" where nobody was to judge; "paused: …" when it can be resumed, as can what is "cut off"
+    (its process was killed)."""
     if episode.stop is None:
         return "running" if running else "cut off"
     reason = episode.stop.reason

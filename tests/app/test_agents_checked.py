@@ -1,0 +1,97 @@
+"""What an agent's files name, tried before any model is called: lint and run say the same, each at its line."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from seed_agents import lay
+
+import mulligan
+from mulligan import ScriptedModel
+from mulligan.app.lint import lint
+from mulligan.core.errors import InvalidInput
+
+ACT = "---\npattern: oneshot\n---\nAnswer.\n"
+STRATEGY = """
+from mulligan.core.records import Past
+
+class Mine:
+    reflects = False
+
+    def past(self, episode):
+        return Past()
+"""
+
+
+@pytest.fixture
+def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    """Lays down a project with the agent `tried`, whose front matter ends with this, from line 6."""
+    monkeypatch.chdir(tmp_path)
+
+    def made(more: str, toml: str = "", **beside: str) -> Path:
+        head = f"---\nname: tried\ndescription: d\nversion: '1'\npattern: reflexion\n{more}---\n"
+        files = {"AGENT.md": head, "act.md": ACT, "reflect.md": "Review. Say DONE.\n"}
+        lay(tmp_path, {"mulligan.toml": toml})
+        return lay(tmp_path / "agents" / "tried", {**files, **{f"{name}.py": text for name, text in beside.items()}})
+
+    return made
+
+
+async def refused(model: ScriptedModel) -> str:
+    with pytest.raises(InvalidInput) as error:
+        await mulligan.run("tried", "t", model=model)
+    assert model.questions == []
+    return str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("more", "line", "says"),
+    [
+        ("evaluate:\n  tests: t.py\n", 7, "t.py, line 2: '(' was never closed"),
+        ("evaluate:\n  tests: gone.py\n", 7, "gone.py does not exist"),
+        ("evaluate: exact_match\n", 6, "exact_match takes an answer"),
+        ("evaluate: 'regex:('\n", 6, "the pattern `(` cannot be used"),
+        ("evaluate: 'contains:'\n", 6, "contains needs a text to look for"),
+        ("evaluate:\n  check: 'true {attempt}'\n  secnds: 5\n", 8, "Did you mean 'seconds'?"),
+        ("evaluate:\n  check: 'true {attempt}'\n  seconds: fast\n", 8, "must be a number, not 'fast'"),
+        ("evaluate:\n  check: 'true {attempt}'\n  seconds: -1\n", 7, "seconds must be above 0"),
+        ("strategy: ./gone.py\n", 6, "agents/tried/gone.py does not exist"),
+        ("strategy: reflexion:0\n", 6, "window"),
+    ],
+)
+async def test_what_judges_and_what_is_shown(agent: Callable[..., Path], more: str, line: int, says: str) -> None:
+    agent(more, t="\nassert (\n")
+    (problem,) = lint().problems
+    assert (problem.line, says in problem.message) == (line, True), problem
+    assert await refused(ScriptedModel([])) == str(problem)
+
+
+@pytest.mark.parametrize(
+    ("toml", "says"),
+    [
+        ("\n[models]\nworker = {name = 'local', temperature = 9}\n", "mulligan.toml:3: The temperature must be"),
+        ("\nmodel = 5\n", "mulligan.toml:2: model must be text, not 5."),
+        ("\n[models]\nworker = {nam = 'local'}\n", "mulligan.toml:3: No setting of a model role is called 'nam'."),
+    ],
+)
+async def test_a_mistake_in_the_project_file_is_said_once_at_its_line(
+    agent: Callable[..., Path], toml: str, says: str
+) -> None:
+    agent("", toml)
+    assert [problem.line for problem in lint().problems] == [int(says.split(":")[1])]
+    with pytest.raises(InvalidInput) as error:
+        await mulligan.run("tried", "t")
+    assert str(error.value).startswith(says)
+    assert len(str(error.value).splitlines()) == 1
+
+
+async def test_a_strategy_of_ones_own_lies_beside_the_agent(
+    agent: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = agent("strategy: ./mine.py\n", mine=STRATEGY)
+    assert lint().sound
+    monkeypatch.chdir(tmp_path.parent)
+    model = ScriptedModel(["a", "No.", "b", "DONE"])
+    episode = await mulligan.run(folder, "t", model=model)
+    assert episode.solved
+    assert [question.messages[-1].text for question in model.questions[::2]] == ["t", "t"]
