@@ -248,12 +248,14 @@ async def test_a_result_that_was_not_handed_over_is_on_a_resume(project: Path, m
     def power_cut(*_: Any) -> Any:
         raise OSError("the power is gone")
 
-    with monkeypatch.context() as patch, pytest.raises(OSError, match="power"):
+    def noted(episode: Episode, _: Any) -> None:
+        runs.append(episode.run)
+
+    model = ScriptedModel(answers)
+    with monkeypatch.context() as patch:
         patch.setattr("mulligan.workspace.deliver.deliver", power_cut)
-        model = ScriptedModel(answers)
-        await mulligan.run(
-            "worker", "Write.", model=model, workspace=repo, on_start=lambda episode, _: runs.append(episode.run)
-        )
+        with pytest.raises(OSError, match="power"):
+            await mulligan.run("worker", "Write.", model=model, workspace=repo, on_start=noted)
     assert git(repo, "branch", "--list", "mulligan/*") == ""
     told: list[str] = []
     episode = await mulligan.resume(runs[0], model=ScriptedModel([]), notice=told.append)

@@ -7,11 +7,14 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mulligan.core.errors import InvalidInput
-from mulligan.core.protocols import Evaluator
+from mulligan.core.protocols import Evaluator, Journal
 from mulligan.core.records import Episode, Json
 
 if TYPE_CHECKING:
     from mulligan.workspace.git_workspace import GitWorkspace
+
+DELIVERED = "delivered#1"
+"""The journal step of the hand-over."""
 
 Notice: TypeAlias = Callable[[str], None]
 """Is told in a sentence what happens around an episode: where it works, where its result is."""
@@ -47,14 +50,27 @@ class Place:
 
         await preflight(self._workspace, self._episode, judge)
 
-    async def delivered(self, episode: Episode) -> None:
-        """Hands over a result that is solved, or that nobody was to judge, and says how."""
-        if self._workspace is None or not (episode.solved or unjudged(episode)):
+    async def delivered(self, episode: Episode, journal: Journal) -> None:
+        """Hands over a result that is solved, or that nobody was to judge, and says how. A step of the journal, so that
+        a run that was killed before it can be told from one that is done with."""
+        if self._workspace is None or not deliverable(self._workspace, episode):
             return
         from mulligan.workspace.deliver import deliver
 
+        workspace = self._workspace
         how: Any = episode.head.settings["workspace"]
-        self._notice(await deliver(self._workspace, episode, how.get("deliver", "branch"), how.get("patch")))
+        as_, file = how.get("deliver", "branch"), how.get("patch")
+
+        async def hand_over() -> Json:
+            return await deliver(workspace, episode, as_, file)
+
+        name = DELIVERED.partition("#")[0]
+        self._notice(str(await journal.step(name, {"as": as_, "file": file}, hand_over, repeatable=as_ != "in_place")))
+
+
+def deliverable(workspace: GitWorkspace | None, episode: Episode) -> bool:
+    """Whether there is a result to hand over: one that is solved, or that nobody was to judge."""
+    return workspace is not None and (episode.solved or unjudged(episode))
 
 
 def unjudged(episode: Episode) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from mulligan.app.compose import Drive, Parts, changed, compose
-from mulligan.app.places import Notice, Place, working_in
+from mulligan.app.places import DELIVERED, Notice, Place, deliverable, working_in
 from mulligan.app.recipe import Recipe
 from mulligan.core.episode import RESUMABLE, Event, Resumed, advance
 from mulligan.core.errors import InvalidInput, JournalDiverged, LeaseLost
@@ -70,6 +70,7 @@ class Runner:
 
     async def resume(self, run: Sequence[Episode], *, fork: bool = False) -> Episode:
         """Goes on with the episodes of the run that are not over (a fork: with the first), then with the restarts left.
+        Of a run that is over, a result that was not handed over is.
 
         Raises `JournalDiverged` when what it rests on has changed (`fork` goes on under a new id from there),
         `LeaseLost` while another process drives it, `InvalidInput` when there is nothing left to do.
@@ -78,6 +79,8 @@ class Runner:
         paused = [e for e in run if e not in over]
         left = self.recipe.restarts - len(run)
         if not paused and (left <= 0 or any(e.solved for e in over)):
+            if await self._delivered_late(over[-1]):
+                return max(over, key=_worth)
             raise InvalidInput(f"Run {run[0].run} is over ({_ends(run)}): there is nothing to resume.")
         for episode in paused[:1] if fork else paused:
             over.append(await self._go_on(episode, fork=fork))
@@ -118,8 +121,20 @@ class Runner:
             journal = StoredJournal(self.store, lease, fork=fork, told=self.on_step)
             parts = compose(self.recipe, self.parts, Drive(journal, meter, episode.usage, seed=episode.head.seed))
             episode = await drive(episode, parts.roles, self.recipe.limits, keep, meter)
-        await place.delivered(episode)
+            await place.delivered(episode, journal)
         return episode
+
+    async def _delivered_late(self, episode: Episode) -> bool:
+        """Hands over what a process that was killed between the episode's end and that has not. False: it was."""
+        steps = await self.store.steps(episode.id)
+        if not deliverable(self.parts.workspace, episode) or any(s.key == DELIVERED and s.done for s in steps):
+            return False
+        async with (
+            working_in(self.parts.workspace, episode, self.notice) as place,
+            self._leased(episode.id) as lease,
+        ):
+            await place.delivered(episode, StoredJournal(self.store, lease, told=self.on_step))
+        return True
 
     @asynccontextmanager
     async def _leased(self, episode: str) -> AsyncGenerator[Lease]:

@@ -42,7 +42,7 @@ def _deliver(workspace: GitWorkspace, episode: Episode, as_: As, file: str | Non
         raise InvalidInput(f"The states of episode {episode.id} are not in {git.folder} any more.")
     name = episode.run or episode.id
     if as_ == "branch" and workspace.mode != "copy":
-        branch = _branch(git, name, _commit(git, start, state, episode, what))
+        branch = _there(git, name, state) or _branch(git, name, _commit(git, start, state, episode, what))
         return f"The branch {branch} holds {what}. Your tree is as it was: see it with git diff HEAD...{branch}"
     patch = git.raw("diff", "--binary", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv", start, state)
     if as_ == "in_place":
@@ -69,6 +69,13 @@ def _commit(git: Git, start: str, state: str, episode: Episode, what: str) -> st
     title = (episode.task.prompt.strip().splitlines() or ["Change"])[0][:70]
     said = f"{title}\n\nMulligan, episode {episode.id}, {what}."
     return git("commit-tree", f"{state}^{{tree}}", "-p", above if same else start, "-m", said).strip()
+
+
+def _there(git: Git, name: str, state: str) -> str | None:
+    """The branch, where it was made before whoever made it could say so."""
+    branch = f"mulligan/{name}"
+    tree = git("rev-parse", "-q", "--verify", f"refs/heads/{branch}^{{tree}}", ok=(0, 1, 128)).strip()
+    return branch if tree and tree == git("rev-parse", f"{state}^{{tree}}").strip() else None
 
 
 def _branch(git: Git, name: str, commit: str) -> str:
