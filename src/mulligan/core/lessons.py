@@ -27,6 +27,7 @@ Change: TypeAlias = Literal[
     "quarantined",
     "released",
     "linked",
+    "embedded",
     "used",
 ]
 
@@ -86,8 +87,8 @@ class Delta:
 
 @dataclass(frozen=True)
 class Version:
-    """One entry of a lesson's history: what happened, when, and the lesson as it was after it (None for "used" and
-    "linked")."""
+    """One entry of a lesson's history: what happened, when, and the lesson as it was after it (None for "used",
+    "linked" and "embedded": `detail` says the rest)."""
 
     at: float
     change: Change
@@ -127,6 +128,15 @@ class Selection:
     text: str | None = None
     limit: int | None = 50
     offset: int = 0
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something wrong with the store, in a sentence; `id`: of the lesson or work that it is about."""
+
+    what: str
+    mended: bool = False
+    id: str = ""
 
 
 @runtime_checkable
@@ -170,14 +180,20 @@ class LessonStore(Protocol):
         ...
 
     async def unmerge(self, agent_id: str, id: str) -> Sequence[str]:
-        """Puts the parents back as they were before the merge, and retires the merged lesson; the parents' ids."""
+        """Puts the parents back as they were before the merge, and retires the merged lesson; the parents' ids.
+
+        Their vectors do not come back: `embedder` is None until they are made again. Raises `StoreError` for a lesson
+        that holds no parents, or is superseded itself.
+        """
         ...
 
     async def link(
         self, agent_id: str, links: Sequence[Link], *, claim: Claim | None = None, result: Json = None
     ) -> None: ...
 
-    async def links(self, agent_id: str | None, id: str) -> Sequence[Link]: ...
+    async def links(self, agent_id: str | None, id: str) -> Sequence[Link]:
+        """Those of this lesson, which is `a` in each, nearest first."""
+        ...
 
     async def set_vectors(
         self,
@@ -222,15 +238,22 @@ class LessonStore(Protocol):
         ...
 
     async def recalled(self, receipt: Receipt) -> None:
-        """Keeps the receipt and counts a use of each of its lessons."""
+        """Keeps the receipt and counts a use of each of its lessons; once, however often it is told."""
         ...
 
     async def receipt(self, agent_id: str | None, id: str) -> Receipt: ...
 
     async def counts(self, agent_id: str | None) -> Mapping[str, Json]:
-        """By agent: lessons by state, links, recalls, bytes of text and of vectors."""
+        """By agent: {"lessons": {state: n}, "links": n, "recalls": n, "bytes": {"text", "history", "terms",
+        "vectors"}}; text is that of the lessons as they are now."""
         ...
 
     async def purge(self, agent_id: str, ids: Sequence[str] | None) -> int:
-        """Removes lessons with all that is known of them, history included; None: all of this agent. How many."""
+        """Removes lessons with all that is known of them, history included; None: all of this agent, receipts and
+        queued work included. How many. What was merged into a purged lesson is retired.
+        """
+        ...
+
+    async def verify(self, *, mend: bool = False) -> Sequence[Finding]:
+        """What is wrong with the store, queued work included; with `mend`, put right where that can be done."""
         ...

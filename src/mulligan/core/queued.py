@@ -14,7 +14,10 @@ QueueStatus: TypeAlias = Literal["queued", "running", "done", "failed", "waiting
 
 @dataclass(frozen=True)
 class Queued:
-    """One piece of work. `payload` and `result` are JSON; `error` says why the last attempt failed."""
+    """One piece of work. `payload` and `result` are JSON; `error` says why the last attempt failed.
+
+    attempts: how often it was claimed, this time included. payload: None once it is done.
+    """
 
     id: str
     kind: str
@@ -45,16 +48,21 @@ class Queue(Protocol):
         self, kind: str, agent_id: str, payload: Json, *, key: str | None = None, waiting: bool = False
     ) -> str:
         """The id of the work, on disk when this returns. key: work of this agent and kind with the same key that is
-        not failed is not queued again; its id comes back. Raises `StoreError` when the queue is full.
+        not failed is not queued again; its id comes back. Raises `StoreError` when this agent's queue is full.
         """
         ...
 
     async def claim(self, owner: str, seconds: float, kinds: Sequence[str]) -> tuple[Queued, Claim] | None:
-        """The oldest work that is due: queued, or running under a lease that ran out. None when there is none."""
+        """The oldest work that is due: queued, or running under a lease that ran out. None when there is none.
+
+        Work that waits for an answer is never given out here, not even when the one who took it is gone.
+        """
         ...
 
     async def take(self, agent_id: str, id: str, owner: str, seconds: float) -> tuple[Queued, Claim]:
-        """A claim on waiting work, for the one who commits its answer."""
+        """A claim on waiting work, for the one who commits its answer. Raises `LeaseLost` while somebody else has it,
+        `StoreError` when it is not waiting (any more).
+        """
         ...
 
     async def renew(self, claim: Claim, seconds: float) -> None: ...
@@ -62,7 +70,7 @@ class Queue(Protocol):
     async def finish(self, claim: Claim, result: Json) -> None: ...
 
     async def fail(self, claim: Claim, error: str, *, retry_in: float | None) -> None:
-        """retry_in: seconds until it is due again; None: it has failed for good."""
+        """retry_in: seconds until it is due again (what waited, waits again at once); None: it has failed for good."""
         ...
 
     async def waits(self, claim: Claim, error: str = "") -> None:
