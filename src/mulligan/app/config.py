@@ -17,7 +17,7 @@ from mulligan.core.records import Json
 
 FILE = "mulligan.toml"
 MODELS = ("model", "reflect_model", "judge_model")
-KEYS = (*MODELS, "sandbox", "prompts", "limits", "calls", "project", "models", "tools", "mcp")
+KEYS = (*MODELS, "sandbox", "prompts", "limits", "calls", "project", "models", "memory", "tools", "mcp")
 """What may stand at the top of the file; a test holds it against `app.project_schema`."""
 
 

@@ -16,6 +16,7 @@ from mulligan.agentfile.frontmatter import Document
 from mulligan.agentfile.problems import Problem, told
 from mulligan.app.config import FILE, MODELS, located_model, parse, read_text
 from mulligan.app.dotenv_file import read_dotenv
+from mulligan.app.memory_config import check_key, check_together
 from mulligan.app.model_roles import BUILT_IN, check_model_name, check_role_name, check_setting
 from mulligan.app.plugins import names
 from mulligan.app.project_schema import McpTable, ProjectFile, RoleTable, ToolsTable
@@ -72,7 +73,7 @@ class _Checks:
         self.values = cast(dict[str, Json], self._undated((), self.values))
 
     def problems(self) -> list[Problem]:
-        inner = {key for key in ("models", "mcp", "tools") if isinstance(self.values.get(key), dict)}
+        inner = {key for key in ("models", "memory", "mcp", "tools") if isinstance(self.values.get(key), dict)}
         self._fits((), {key: {} if key in inner else value for key, value in self.values.items()}, ProjectFile)
         for name, value in self._table("models").items():
             self._role(name, value)
@@ -83,6 +84,7 @@ class _Checks:
             if isinstance(value := self.values.get(key), str) and value.strip():
                 self._model((key,), value)
         self._rest()
+        self._memory()
         self._tools()
         return self.found
 
@@ -110,6 +112,14 @@ class _Checks:
                 level_named(level)
         if isinstance(folder, str) and not (self.file.parent / folder).is_dir():
             self._blame(("prompts",), f"the folder {folder} does not exist beside this file.")
+
+    def _memory(self) -> None:
+        self._values(("memory",), lambda key, value: check_key(key, value, self.file.parent))
+        table = self._table("memory")
+        with self._blaming(("memory", "preset")):
+            check_together(table)
+        if isinstance(model := table.get("model"), str) and model.strip():
+            self._model(("memory", "model"), model)
 
     def _tools(self) -> None:
         tools = self._table("tools")

@@ -14,8 +14,10 @@ from typing import Any, cast, get_type_hints
 from pydantic import Field, create_model
 
 from mulligan.agentfile.schema import Count, LimitsTable, Maybe, Name, Table, Text
+from mulligan.app.memory_config import OF_BANK, STRATEGIES, MemorySettings
 from mulligan.app.model_roles import BUILT_IN, RoleSettings
-from mulligan.app.plugins import find, names, settings_of
+from mulligan.app.plugins import Spec, find, names, settings_of
+from mulligan.bank.settings import Settings
 from mulligan.core.limits import Limits
 from mulligan.core.records import Json
 from mulligan.models.settings import CallSettings
@@ -30,6 +32,10 @@ _EXAMPLES: Mapping[str, Json] = {
     "output_price": 2.0,
     "hosts": ["docs.python.org"],
     "readable": ["/opt/venv"],
+    "preset": "paper",
+    "model": "anthropic:claude-haiku-4-5",
+    "embedder": "local",
+    "threshold": "standard",
 }
 _MODEL: Json = "openai:gpt-6-luna"
 _DEFAULTS = {"temperature": ", ".join(f"{heat} for {role}" for role, heat in BUILT_IN.items())}
@@ -40,6 +46,19 @@ _OF_TOOLS = {
     "readable": "Folders beyond the workspace that it may read, such as a virtual environment.",
     "seconds": "Seconds that one call may take.",
     "size": "Bytes that are read or written at most.",
+}
+_OF_BANK = {
+    "top_k": "Lessons that one recall gives at most; with the strategy `cosine`, experiences of up to three lessons.",
+    "threshold": "The relevance, 0 to 1, below which a lesson is not given; or `strict`, `standard` or `lenient`. It "
+    "is calibrated for each embedder, so that it means the same for all.",
+    "tokens": "Tokens that the recalled lessons may take in a prompt.",
+    "trajectory_tokens": "Tokens that an episode may take in what a judge or an extractor is asked.",
+    "fold": "Whether lessons that are equal, letter by letter, become one that counts them.",
+    "near_duplicates": "What is done with a new lesson that nearly says what another says: `link` keeps both and links "
+    "them, `skip` does not keep the new one.",
+    "auto_merge": "Whether lessons that are alike are merged in the background.",
+    "quarantine": "Whether a lesson that tries to instruct its reader is held back until it is released.",
+    "attempts": "How often queued work is tried before it has failed.",
 }
 
 
@@ -86,6 +105,20 @@ def _of_tools() -> dict[str, Any]:
     return made
 
 
+def _of_memory() -> dict[str, Any]:
+    """Its own keys, a strategy as text or table, then those of the bank."""
+    said, hints = words_of(MemorySettings), get_type_hints(MemorySettings)
+    made: dict[str, Any] = {}
+    for f in fields(MemorySettings):
+        if f.name in STRATEGIES:
+            name = cast(Spec, f.default).name
+            made[f.name] = (Maybe[Text | dict[str, Any]], _key(f.name, said[f.name], name))
+        elif f.name != "bank":
+            made[f.name] = (Maybe[hints[f.name]], _key(f.name, said[f.name], f.default))
+    hints = get_type_hints(Settings)
+    return made | {key: (Maybe[hints[key]], _key(key, _OF_BANK[key], getattr(Settings, key))) for key in OF_BANK}
+
+
 _calls = _of_dataclass(CallSettings)
 CallsTable = create_model("CallsTable", __base__=Table, __doc__="How providers are called.", **_calls)
 RoleTable = create_model(
@@ -109,6 +142,8 @@ ToolsTable = create_model(
     __doc__="Tools that skills unlock.",
     **cast(dict[str, Any], {"http_hosts": _HOSTS, **_of_tools()}),
 )
+
+MemoryTable = create_model("MemoryTable", __base__=Table, __doc__="How the bank behaves.", **_of_memory())
 
 
 class ProjectTable(Table):
@@ -220,6 +255,11 @@ class ProjectFile(Table):
         default=None,
         description="How every provider is called; a role's own keys go before.",
         examples=[{"timeout": 60}],
+    )
+    memory: Maybe[MemoryTable] = Field(  # pyright: ignore[reportInvalidTypeForm]
+        default=None,
+        description="The bank: how lessons are kept, found and merged.",
+        examples=[{"threshold": "strict"}],
     )
     tools: Maybe[ToolsTable] = Field(  # pyright: ignore[reportInvalidTypeForm]
         default=None,
