@@ -1,0 +1,171 @@
+"""Lessons from what an agent did: at most three from one trajectory, five from the contrast of several."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, cast
+
+from mulligan.bank.trajectory import TOKENS, Place, places, told
+from mulligan.core.drafts import CONTENT, LABELS, TEXTS, draft_of, object_of, text_of
+from mulligan.core.errors import BadAnswer
+from mulligan.core.formatting import labelled
+from mulligan.core.protocols import Prompts
+from mulligan.core.questions import Question
+from mulligan.core.records import Episode, Json, Lesson, Origin
+
+MOST, MOST_BY_CONTRAST = 3, 5
+_NAMED = re.compile(r"\s*s?(\d{1,9})\s*", re.IGNORECASE | re.ASCII)
+
+
+@dataclass(frozen=True)
+class Extracted:
+    """Drafts of lessons, best first. Where there are none, the thinker has said why: `nothing_because`."""
+
+    lessons: tuple[Lesson, ...] = ()
+    nothing_because: str = ""
+
+
+class Extractor:
+    """success: how the task ended, one of several being enough. reason: what a judge said of it, "" where none did.
+
+    contrast: several trajectories are compared. tokens: what task and trajectories may take of the prompt. paper: the
+    prompts have the paper's structure.
+
+    A draft has no id, agent or times; its query is the task, its origin names episode, trial and the steps that it
+    cites. Where it cites several trials, the origin is the one most cited, and `context["cites"]` holds them all. By
+    contrast, a lesson that cites only trajectories that failed is one of failure.
+    """
+
+    def __init__(
+        self,
+        prompts: Prompts,
+        *,
+        success: bool,
+        reason: str = "",
+        contrast: bool = False,
+        tokens: int = TOKENS,
+        paper: bool = False,
+    ) -> None:
+        which = "contrast" if contrast else "success" if success else "failure"
+        prompt = prompts.get(f"extraction.paper.{which}" if paper else f"extraction.{which}")
+        self._prompt = prompt.check("task", "reason", "trajectory")
+        self._success, self._reason, self._tokens = success, reason, tokens
+        self._most = MOST_BY_CONTRAST if contrast else MOST
+
+    def ask(self, episodes: Sequence[Episode]) -> Question:
+        task, trajectory = told(episodes, self._tokens)
+        reason = labelled("The judge's reason", self._reason[:CONTENT])
+        *before, last = self._prompt.render(task=task, reason=reason, trajectory=trajectory)
+        return Question((*before, replace(last, images=episodes[0].task.images)), schema_of(self._most))
+
+    def take(self, episodes: Sequence[Episode], answer: Json) -> Extracted:
+        table = object_of(answer, "The answer")
+        given = table.get("lessons")
+        if not isinstance(given, list):
+            raise BadAnswer('The answer needs "lessons": a list, empty if there is nothing to learn.')
+        if not given:
+            nothing = text_of(table, "nothing_because", CONTENT, "The answer", needed=False)
+            if not nothing:
+                raise BadAnswer(
+                    'There are no lessons. Give at least one, or say in "nothing_because" why there is none.'
+                )
+            return Extracted(nothing_because=nothing)
+        said = cast(list[Json], given)
+        if len(said) > self._most:
+            raise BadAnswer(f"There are {len(said)} lessons, and at most {self._most} are kept: give the best of them.")
+        drafts = [draft_of(one, f"Lesson {number}") for number, one in enumerate(said, 1)]
+        for number, draft in enumerate(drafts):
+            if (twin := [one.plain for one in drafts].index(draft.plain)) < number:
+                raise BadAnswer(f"Lessons {twin + 1} and {number + 1} say the same: leave one out.")
+        there = places(episodes)
+        cited = [_cited(one, there, f"Lesson {number}") for number, one in enumerate(said, 1)]
+        return Extracted(
+            tuple(
+                Lesson(
+                    id="",
+                    title=draft.title,
+                    description=draft.description,
+                    content=draft.content,
+                    outcome=self._outcome(episodes, where),
+                    query=episodes[where[0].episode].task.prompt,
+                    origin=_origin(episodes, where, self._reason),
+                    tags=draft.tags,
+                    kind=draft.kind,
+                    context=_context(episodes, where),
+                )
+                for draft, where in zip(drafts, cited, strict=True)
+            )
+        )
+
+    def _outcome(self, episodes: Sequence[Episode], cited: Sequence[Place]) -> Literal["success", "failure"]:
+        failed = all(episodes[n].judged and not episodes[n].solved for n in {place.episode for place in cited})
+        contrasted = len(episodes) > 1 and failed
+        return "success" if self._success and not contrasted else "failure"
+
+
+def schema_of(most: int) -> Json:
+    """Why comes first, and the steps before the lesson that rests on them. All is required: some providers insist."""
+    lesson = {
+        "type": "object",
+        "properties": {"steps": {"type": "array", "items": {"type": "integer"}, "minItems": 1}, **TEXTS, **LABELS},
+        "required": ["steps", *TEXTS, *LABELS],
+        "additionalProperties": False,
+    }
+    return {
+        "type": "object",
+        "properties": {
+            "why": {"type": "string"},
+            "lessons": {"type": "array", "items": lesson, "maxItems": most},
+            "nothing_because": {"type": "string"},
+        },
+        "required": ["why", "lessons", "nothing_because"],
+        "additionalProperties": False,
+    }
+
+
+def _cited(said: Json, there: Sequence[Place], where: str) -> tuple[Place, ...]:
+    """The places of the steps that a lesson cites, in order: 3, "3" and "s3" are the same. Raises `BadAnswer`."""
+    given = cast(Mapping[str, Json], said).get("steps")
+    listed = cast(list[Json], given) if isinstance(given, list) else [] if given is None else [given]
+    numbers = [_number(one) for one in listed]
+    known = f"s1 to s{len(there)}" if len(there) > 1 else "only s1"
+    if not numbers:
+        raise BadAnswer(f'{where} cites no step: name in "steps" those that it rests on ({known}).')
+    for number, one in zip(numbers, listed, strict=True):
+        if number is None or not 1 <= number <= len(there):
+            raise BadAnswer(f"{where} cites {one!r:.40}, and there is no such step: there is {known}.")
+    return tuple(there[number - 1] for number in sorted({number for number in numbers if number}))
+
+
+def _number(said: Json) -> int | None:
+    if isinstance(said, str) and (found := _NAMED.fullmatch(said)):
+        return int(found[1])
+    whole = isinstance(said, int) or (isinstance(said, float) and said.is_integer())
+    return int(said) if whole and not isinstance(said, bool) else None
+
+
+def _origin(episodes: Sequence[Episode], cited: Sequence[Place], reason: str) -> Origin:
+    """The trial that is cited most; of several, the last."""
+    counts = Counter((place.episode, place.trial) for place in cited)
+    episode, trial = max(counts, key=lambda at: (counts[at], at))
+    steps = tuple(place.step for place in cited if (place.episode, place.trial) == (episode, trial))
+    return Origin("extracted", episodes[episode].id, trial, steps, reason=reason)
+
+
+def _context(episodes: Sequence[Episode], cited: Sequence[Place]) -> Mapping[str, Json]:
+    trials = list(dict.fromkeys((place.episode, place.trial) for place in cited))
+    if len(trials) < 2:
+        return {}
+    return {
+        "cites": [
+            {
+                "episode": episodes[episode].id,
+                "trial": trial,
+                "steps": [place.step for place in cited if (place.episode, place.trial) == (episode, trial)],
+            }
+            for episode, trial in trials
+        ]
+    }

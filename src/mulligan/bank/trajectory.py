@@ -1,0 +1,248 @@
+"""Episodes as text for a thinker, in steps that it can cite, and an episode from a client's plain trajectory.
+
+Steps are named s1, s2, … and run on over all trials and episodes. A trial's steps are those of its trajectory; a trial
+without any has its output as its one step.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias, cast
+
+from mulligan.core.codec import json_text
+from mulligan.core.errors import InvalidInput
+from mulligan.core.formatting import fenced, labelled, result_text, task_text
+from mulligan.core.records import Attempt, Episode, Feedback, Json, Step, Stop, Task, Trial
+from mulligan.core.truncate import estimate, truncate, truncate_text
+
+TOKENS = 8000
+"""What all of it may take in a question. A fifth of it at most is the task's."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a citable step is: the number of the episode among those given (from 0), of the trial, and of the step."""
+
+    episode: int
+    trial: int
+    step: int
+
+
+def places(episodes: Sequence[Episode]) -> tuple[Place, ...]:
+    """The place of s1, s2, … in these episodes."""
+    return tuple(
+        Place(n, trial.number, step)
+        for n, episode in enumerate(episodes)
+        for trial in episode.trials
+        for step in range(1, max(len(trial.attempt.steps), 1) + 1)
+    )
+
+
+def told(episodes: Sequence[Episode], tokens: int = TOKENS) -> tuple[str, str]:
+    """The task and the trajectories of these episodes, fenced, within about so many tokens: what `{{task}}` and
+    `{{trajectory}}` of a prompt stand for.
+
+    Observations, outputs and feedback are shortened first, the longest of all trials before the others; then what was
+    thought and done; where even that is too much, steps from the middle are left out, with a note of which.
+    """
+    tasks = [task_text(episode.task) for episode in episodes]
+    same = len(set(tasks)) == 1
+    task = fenced(truncate_text(tasks[0], tokens // 5)) if same else "(each trajectory has its own)"
+    left = tokens - estimate(task) if same else tokens
+    for fit in (_as_the_loop, _all_alike, _without_middle):
+        trials = fit([_pieces(trial) for episode in episodes for trial in episode.trials], left)
+        text = _joined(episodes, trials, [] if same else [truncate_text(one, tokens // 10) for one in tasks])
+        if estimate(text) <= left:
+            break
+    return task, text  # pyright: ignore[reportPossiblyUnbound]
+
+
+_LABELS = ("thought", "action", "observation")
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A piece of a trial. step: its number within the trial; 0 for what is said of the whole trial."""
+
+    label: str
+    text: str
+    step: int = 0
+    soft: bool = True
+
+
+def _pieces(trial: Trial) -> tuple[_Line, ...]:
+    attempt, feedback = trial.attempt, trial.feedback
+    lines = [
+        _Line(label, text, number, soft=label == "observation")
+        for number, step in enumerate(attempt.steps, 1)
+        for label, text in zip(_LABELS, _said(step), strict=True)
+        if text.strip()
+    ]
+    output = result_text(attempt) or "(empty)"
+    if not attempt.steps:
+        lines.append(_Line("output", output, 1))
+    elif output.strip() not in (attempt.steps[-1].action.strip(), attempt.steps[-1].observation.strip()):
+        lines.append(_Line("Output", output))
+    if feedback and feedback.text.strip():
+        lines.append(_Line("Feedback", feedback.text))
+    if trial.reflection:
+        lines.append(_Line("Reflection", trial.reflection.text))
+    return tuple(lines)
+
+
+def _said(step: Step) -> tuple[str, str, str]:
+    end = step.outcome
+    halted = f"\n(halted: {end.halted})" if end and end.halted else ""
+    return step.thought, step.action, (step.observation + halted).strip()
+
+
+_Trials: TypeAlias = "list[tuple[_Line, ...]]"
+_Fit: TypeAlias = Callable[[_Trials, int], _Trials]
+_HEAD = 6
+"""Tokens of a line's label, roughly."""
+
+
+def _levelled(trials: _Trials, tokens: int, *, hard: bool) -> _Trials:
+    """The lines shortened, the longest first; what is not soft only where `hard`."""
+    lines = [line for trial in trials for line in trial]
+    steps = [Step(observation=line.text) if line.soft or hard else Step(action=line.text) for line in lines]
+    cut = iter(truncate(steps, max(tokens - _HEAD * len(lines) - 20 * len(trials), 0)))
+    return [
+        tuple(replace(line, text=(step := next(cut)).observation or step.action) for line in trial) for trial in trials
+    ]
+
+
+def _as_the_loop(trials: _Trials, tokens: int) -> _Trials:
+    return _levelled(trials, tokens, hard=False)
+
+
+def _all_alike(trials: _Trials, tokens: int) -> _Trials:
+    return _levelled(trials, tokens, hard=True)
+
+
+def _without_middle(trials: _Trials, tokens: int) -> _Trials:
+    """As many lines from both ends of all trials as fit; a trial whose steps are gone keeps its heading."""
+    numbered = [(n, line) for n, trial in enumerate(_all_alike(trials, tokens)) for line in trial]
+    sizes = [_HEAD + estimate(line.text) for _, line in numbered]
+    left, low, high = tokens - 20 * len(trials), 0, len(numbered)
+    while low < high:
+        at = low if low <= len(numbered) - high else high - 1
+        if (left := left - sizes[at]) < 0:
+            break
+        low, high = (low + 1, high) if at == low else (low, high - 1)
+    kept = [*numbered[:low], *numbered[high:]]
+    return [tuple(line for n, line in kept if n == number) for number in range(len(trials))]
+
+
+def _joined(episodes: Sequence[Episode], trials: _Trials, tasks: Sequence[str]) -> str:
+    """The headings and fences around the lines; `tasks` only where they differ."""
+    parts: list[str] = []
+    rest, first = iter(trials), 1
+    for number, episode in enumerate(episodes, 1):
+        if len(episodes) > 1:
+            parts.append(f"Trajectory {number}{_how(episode)}")
+        if tasks:
+            parts.append(labelled("Its task", tasks[number - 1]))
+        for trial in episode.trials:
+            parts += _trial(trial, next(rest), first)
+            first += max(len(trial.attempt.steps), 1)
+    return "\n\n".join(part for part in parts if part)
+
+
+def _how(episode: Episode) -> str:
+    return f" ({'succeeded' if episode.solved else 'failed'}):" if episode.judged else ":"
+
+
+def _trial(trial: Trial, lines: Sequence[_Line], first: int) -> list[str]:
+    count = max(len(trial.attempt.steps), 1)
+    missing = sorted(set(range(1, count + 1)) - {line.step for line in lines})
+    shown = [f"s{first - 1 + line.step} {line.label}:{_quoted(line.text)}" for line in lines if line.step]
+    body = [fenced("\n".join(shown))] if shown else []
+    if missing and any(_said(trial.attempt.steps[n - 1]) != ("", "", "") for n in missing if trial.attempt.steps):
+        body.append(f"(Left out for want of room: {_ranges([first - 1 + n for n in missing])}.)")
+    passed = trial.feedback.passed if trial.feedback else None
+    verdict = {True: " (passed)", False: " (failed)", None: ""}[passed]
+    body += [
+        labelled(f"{line.label} of trial {trial.number}{verdict if line.label == 'Feedback' else ''}", line.text)
+        for line in lines
+        if not line.step
+    ]
+    return [f"Trial {trial.number}{verdict}:", *body]
+
+
+def _quoted(text: str) -> str:
+    """Behind its label on one line, else indented below it: no line of the text can pass for a step of its own."""
+    text = text.strip("\n")
+    lines = text.splitlines()
+    return f" {text}" if len(lines) < 2 else "".join(f"\n  {line}" for line in lines)
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """3, 4, 5 and 9 as "s3 to s5, s9"."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(f"s{run[0]}" if len(run) == 1 else f"s{run[0]} to s{run[-1]}" for run in runs)
+
+
+ROLES = ("user", "assistant", "tool")
+STEPS, CHARACTERS = 2000, 2_000_000
+"""What a plain trajectory may have: items, and characters in all of them and the query."""
+
+
+def episode_of(trajectory: Json, query: str, success_signal: bool | None = None) -> Episode:
+    """One trial of this task from a plain trajectory: `[{"step", "role", "content", "metadata"?}, …]`, an item a step.
+
+    What the assistant says is an action, what a tool or the user says an observation; the last that the assistant said
+    is the output. The signal is the trial's verdict. The same input gives the same episode, its id included. Raises
+    `InvalidInput` for an empty trajectory or query, for what is too large, and for items of another shape, by number.
+    """
+    if not isinstance(query, str) or not query.strip():
+        raise InvalidInput("The query is empty: say in it what the task was.")
+    if success_signal is not None and not isinstance(success_signal, bool):
+        raise InvalidInput(f"success_signal must be true, false or null, not {success_signal!r}.")
+    if not isinstance(trajectory, list) or not trajectory:
+        raise InvalidInput("The trajectory must be a list of at least one step: there is nothing to learn from here.")
+    items = cast(list[Json], trajectory)
+    if len(items) > STEPS:
+        raise InvalidInput(f"The trajectory has {len(items):,} steps; at most {STEPS:,} are taken. Leave some out.")
+    steps = tuple(_step(item, f"Step {number} of the trajectory") for number, item in enumerate(items, 1))
+    size = len(query) + sum(len(step.action) + len(step.observation) for step in steps)
+    if size > CHARACTERS:
+        raise InvalidInput(f"The trajectory has {size:,} characters; at most {CHARACTERS:,} are taken. Shorten it.")
+    output = next((item["content"] for item in reversed(items) if item["role"] == "assistant"), "")
+    judged = None if success_signal is None else Feedback(success_signal, source="caller")
+    named = hashlib.sha256(json_text([items, query, success_signal], canonical=True).encode()).hexdigest()
+    return Episode(
+        id=f"t{named[:16]}",
+        task=Task(query),
+        trials=(Trial(1, Attempt(output, steps), judged),),
+        stop=Stop("solved" if success_signal else "exhausted", "handed in as a trajectory"),
+    )
+
+
+def _step(item: Json, where: str) -> Step:
+    if not isinstance(item, dict):
+        raise InvalidInput(f"{where} must be an object with role and content, not {type(item).__name__}.")
+    table = cast(dict[str, Json], item)
+    role, content, number = table.get("role"), table.get("content"), table.get("step", 0)
+    metadata: Json = table.get("metadata")
+    if role not in ROLES:
+        raise InvalidInput(f"{where}: role must be {', '.join(ROLES)}, not {role!r}.")
+    if not isinstance(content, str):
+        raise InvalidInput(f"{where}: content must be a text, not {type(content).__name__}.")
+    if isinstance(number, bool) or not isinstance(number, int | float):
+        raise InvalidInput(f"{where}: step must be a number, not {number!r}.")
+    if metadata is not None and not isinstance(metadata, dict):
+        raise InvalidInput(f"{where}: metadata must be an object, not {type(metadata).__name__}.")
+    named = cast(dict[str, Json], metadata or {})
+    names = [str(named[key]) for key in ("tool_name", "action_type") if isinstance(named.get(key), str)]
+    label = f"{' '.join(names)}: " if names else ""
+    if role == "assistant":
+        return Step(action=f"{label}{content}")
+    return Step(observation=f"The user: {content}" if role == "user" else f"{label}{content}")
