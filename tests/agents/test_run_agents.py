@@ -10,6 +10,7 @@ from seed_agents import code_improver, lay
 import mulligan
 from mulligan import Episode, ScriptedModel
 from mulligan.core.errors import InvalidInput, JournalDiverged, UnknownName
+from mulligan.core.protocols import Learned
 from mulligan.core.records import Lesson, Recall, Task
 
 ONESHOT = {
@@ -145,20 +146,22 @@ async def test_memory_recalls_from_the_bank_that_is_handed_in(project: Path) -> 
 
     class Bank:
         asked: int | None = None
+        taught: Any = None
 
         async def recall(self, task: Task, *, top_k: int | None = None) -> Recall:
             self.asked = top_k
             return Recall("r1", (Lesson("l1", "t", "c", "success"),), formatted_prompt="Mind the gap.")
 
-        async def learn(self, episodes: Any) -> Any:
-            raise AssertionError("nothing is learned yet")
+        async def learn(self, episodes: Any) -> Learned:
+            self.taught = [reason(episode) for episode in episodes]
+            return Learned(("l2",), success=True)
 
-    with pytest.raises(InvalidInput, match=r"AGENT\.md:6: .*bank"):
-        await mulligan.run("one", "t", model=ScriptedModel([]))
-    bank, model = Bank(), ScriptedModel(["v"])
-    await mulligan.run("one", "t", model=model, bank=bank)
+    bank, model, told = Bank(), ScriptedModel(["v"]), list[str]()
+    await mulligan.run("one", "t", model=model, bank=bank, notice=told.append)
     assert bank.asked == 2
     assert model.questions[0].messages[-1].text == "t\n\nMind the gap."
+    assert bank.taught == ["exhausted"]
+    assert told == ["1 lesson learned: l2"]
 
 
 # --- tools ------------------------------------------------------------------------------------------------------

@@ -29,6 +29,9 @@ from mulligan.core.limits import Limits
 from mulligan.core.perform import Skill, StepFile
 from mulligan.core.records import Json
 
+KEPT = ("workspace", "sandbox", "recalls", "learns", "bank", "restarts", "seed", "prompts")
+"""What of a recorded recipe does not come from the agent's files, or is settled when a run begins."""
+
 STEPS = 10
 """Model calls of a react step, where its file does not say."""
 
@@ -244,7 +247,7 @@ def remade(recorded: Recipe, config: Config, model: str | None) -> Recipe:
     made: Any = recorded.agent
     agent, _ = load_agent(find_agent(Path(made["folder"]), config), config)
     wish = Wish(model or made["model"], made["max_iter"])
-    kept = {key: getattr(recorded, key) for key in ("workspace", "sandbox", "recalls", "restarts", "seed", "prompts")}
+    kept = {key: getattr(recorded, key) for key in KEPT}
     return replace(recipe_of(agent, config, wish, recorded.limits), limits=recorded.limits, **kept)
 
 

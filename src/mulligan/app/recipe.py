@@ -21,6 +21,7 @@ class Recipe:
     solved result is handed over (branch, patch, in_place).
     `agent`: of a recipe made from an agent's files, what `app.agents` makes it from again; its `files` are read afresh
     on a resume. `top_k`: how many lessons are recalled, where the episode recalls; None: the bank's own number.
+    `bank`: the agent_id whose bank is opened for it; None where none is. `learns`: whether it teaches the bank.
     A setting of the form {"file": path} stands for that file's text, which is read afresh on a resume, too.
     """
 
@@ -36,6 +37,8 @@ class Recipe:
     sandbox: str = "auto"
     prompts: str | None = None
     recalls: bool = False
+    learns: bool = False
+    bank: str | None = None
     top_k: int | None = None
     agent: Mapping[str, Json] | None = None
     restarts: int = 1

@@ -11,7 +11,16 @@ from mulligan.app.config import load
 from mulligan.app.models_by_name import Models
 from mulligan.app.places import Notice
 from mulligan.app.runner import OnStart, log
-from mulligan.app.session import Session, absolute, configured_limits, located, prompts_folder, with_limits, with_store
+from mulligan.app.session import (
+    Session,
+    absolute,
+    configured_limits,
+    given_bank,
+    located,
+    of_bank,
+    prompts_folder,
+    with_limits,
+)
 from mulligan.app.toolbox import needs_workspace
 from mulligan.core.errors import InvalidInput
 from mulligan.core.journal import Told
@@ -31,7 +40,7 @@ async def run(
     mode: str | None = None,
     sandbox: str | None = None,
     seed: int = 0,
-    bank: Bank | None = None,
+    bank: Bank | str | None = None,
     store: Store | None = None,
     observers: Sequence[Observer] = (),
     on_start: OnStart | None = None,
@@ -43,7 +52,7 @@ async def run(
     agent: a name in the project's agents/, a path, or a built-in one (code-improver, answerer, writer).
     model: for every step, instead of what its files say. max_iter: act-reflect cycles; of a react agent, model calls.
     limits: all, or those that differ from the agent's. workspace, mode: the folder that tools and checks work in.
-    bank: recalled from before the first trial, where the agent has a `memory`.
+    bank: as for `solve`; None: where the agent has a `memory`, the bank that it names, else its own.
 
     Returns the episode; `episode.best.attempt.output` is the result. One that nobody was to judge ends as "exhausted"
     after its one trial, with `judged` False. Raises `InvalidInput` with every mistake in the files before any model is
@@ -56,10 +65,8 @@ async def run(
     found, warnings = load_agent(find_agent(agent, config), config)
     for warning in warnings:
         (notice or log.warning)(str(warning))
-    if found.memory is not None and bank is None:
-        raise InvalidInput(
-            str(found.source.problem("memory", "no bank is kept here yet: hand one in, mulligan.run(…, bank=…)"))
-        )
+    if bank is None and found.memory is not None:
+        bank = found.memory.bank or found.name
     needy = [tool for tool in tools_of(found) if needs_workspace(tool)]
     if needy and workspace is None:
         raise InvalidInput(f"{found.name} works in a folder ({', '.join(needy)}): name it with --workspace DIR.")
@@ -72,12 +79,13 @@ async def run(
         workspace=_workspace(workspace, mode),
         sandbox=sandbox or config.text("sandbox") or "auto",
         prompts=prompts_folder(config),
-        recalls=found.memory is not None,
+        **of_bank(bank),
         seed=seed,
     )
-    session = Session(config, models, {}, bank, observers, on_start, on_step, notice)
-    runner = session.runner(located(recipe), found.name)
-    return await with_store(store, config, lambda at: runner(at).run(wanted))
+    if found.memory is not None:
+        recipe = replace(recipe, learns=found.memory.mode == "online")
+    session = Session(config, models, {}, given_bank(bank), observers, on_start, on_step, notice)
+    return await session.drive(store, located(recipe), found.name, lambda runner: runner.run(wanted))
 
 
 def _workspace(folder: str | os.PathLike[str] | None, mode: str | None) -> dict[str, str] | None:

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from mulligan.app.compose import Drive, Parts, changed, compose
 from mulligan.app.places import DELIVERED, Notice, Place, deliverable, working_in
 from mulligan.app.recipe import Recipe
+from mulligan.app.teaching import teach
 from mulligan.core.episode import RESUMABLE, Event, Resumed, advance
 from mulligan.core.errors import InvalidInput, JournalDiverged, LeaseLost
 from mulligan.core.journal import StoredJournal, Told
@@ -122,6 +123,8 @@ class Runner:
             parts = compose(self.recipe, self.parts, Drive(journal, meter, episode.usage, seed=episode.head.seed))
             episode = await drive(episode, parts.roles, self.recipe.limits, keep, meter)
             await place.delivered(episode, journal)
+        if self.recipe.learns and self.parts.bank is not None:
+            await teach(self.parts.bank, episode, self.notice)
         return episode
 
     async def _delivered_late(self, episode: Episode) -> bool:

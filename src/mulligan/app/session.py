@@ -6,7 +6,7 @@ Shared by `solve`, `run` and `resume`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -21,8 +21,12 @@ from mulligan.core.errors import UnknownName
 from mulligan.core.journal import Told
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Bank, Observer, Store
+from mulligan.core.records import Episode
 
 T = TypeVar("T")
+
+DEFAULT_MODEL = "local"
+"""Implicit for `solve` and `run` only."""
 
 
 def open_store(config: Config | None = None) -> Store:
@@ -30,17 +34,6 @@ def open_store(config: Config | None = None) -> Store:
     from mulligan.store.sqlite import SqliteStore
 
     return SqliteStore((config or load()).database)
-
-
-async def with_store(store: Store | None, config: Config, work: Callable[[Store], Coroutine[Any, Any, T]]) -> T:
-    """`work` on the store that was given, or on our own, closed afterwards."""
-    if store is not None:
-        return await work(store)
-    own = open_store(config)
-    try:
-        return await work(own)
-    finally:
-        await own.close()
 
 
 @dataclass(frozen=True)
@@ -56,8 +49,35 @@ class Session:
     on_step: Told | None = None
     notice: Notice | None = None
 
-    def runner(self, recipe: Recipe, agent: str = "") -> Callable[[Store], Runner]:
-        """Who drives this recipe, on a store. Raises `InvalidInput` for a sandbox or a workspace that cannot be."""
+    async def drive(
+        self, store: Store | None, recipe: Recipe, agent: str, go: Callable[[Runner], Awaitable[Episode]]
+    ) -> Episode:
+        """`go` with the runner of this recipe, on the store that was given or on our own; ours are closed afterwards.
+
+        Raises `InvalidInput` for a sandbox, a workspace or a bank that cannot be.
+        """
+        bank = self._bank(recipe)
+        runner = self._runner(recipe, agent, bank)
+        try:
+            return await with_store(store, self.config, lambda at: go(runner(at)))
+        finally:
+            if bank is not None and bank is not self.bank:
+                await cast(Any, bank).close()
+
+    def _bank(self, recipe: Recipe) -> Bank | None:
+        """The bank that was given, or that of the agent that the recipe names.
+
+        The embedded model that nobody named thinks for no bank: it would judge behind somebody's back.
+        """
+        if self.bank is not None or recipe.bank is None:
+            return self.bank
+        from mulligan.app.memory import open_bank
+
+        model = recipe.reflect_model or recipe.model
+        named = None if model == DEFAULT_MODEL else model
+        return open_bank(recipe.bank, model=named, models=self.models, config=self.config)
+
+    def _runner(self, recipe: Recipe, agent: str, bank: Bank | None) -> Callable[[Store], Runner]:
         from mulligan.sandbox.local import LocalSandbox
 
         sandbox, workspace = LocalSandbox(level=recipe.sandbox), open_workspace(recipe.workspace)
@@ -67,7 +87,7 @@ class Session:
 
             root = str(self.config.root or Path.cwd())
             tools = OpenTools(sandbox, workspace, self.config.table("tools"), self.config.table("mcp"), root)
-        parts = Parts(self.models.open, sandbox, self.objects, self.bank, workspace, tools)
+        parts = Parts(self.models.open, sandbox, self.objects, bank, workspace, tools)
         notice = self.notice or log.info
         return lambda store: Runner(store, recipe, parts, self.observers, self.on_start, self.on_step, notice, agent)
 
@@ -102,3 +122,25 @@ def absolute(folder: str | os.PathLike[str] | None) -> str | None:
 def prompts_folder(config: Config) -> str | None:
     folder = config.text("prompts")
     return str((config.root or Path.cwd()) / folder) if folder else None
+
+
+async def with_store(store: Store | None, config: Config, work: Callable[[Store], Awaitable[T]]) -> T:
+    """`work` on the store that was given, or on our own, closed afterwards."""
+    if store is not None:
+        return await work(store)
+    own = open_store(config)
+    try:
+        return await work(own)
+    finally:
+        await own.close()
+
+
+def given_bank(bank: Bank | str | None) -> Bank | None:
+    """The bank, where it was given as an object."""
+    return None if isinstance(bank, str) else bank
+
+
+def of_bank(bank: Bank | str | None) -> dict[str, Any]:
+    """What a recipe says of the bank: one that is opened by its agent_id learns, too."""
+    opened = bank if isinstance(bank, str) else None
+    return {"recalls": bank is not None, "learns": opened is not None, "bank": opened}

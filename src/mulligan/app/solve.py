@@ -14,16 +14,24 @@ from mulligan.app.places import Notice
 from mulligan.app.plugins import Spec
 from mulligan.app.recipe import Recipe
 from mulligan.app.runner import OnStart
-from mulligan.app.session import Session, absolute, configured_limits, located, prompts_folder, with_limits, with_store
+from mulligan.app.session import (
+    DEFAULT_MODEL,
+    Session,
+    absolute,
+    configured_limits,
+    given_bank,
+    located,
+    of_bank,
+    prompts_folder,
+    with_limits,
+    with_store,
+)
 from mulligan.app.tasks import read_task, tests_spec
 from mulligan.core.errors import InvalidInput
 from mulligan.core.journal import Told
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Actor, Bank, Evaluator, Model, Observer, Reflector, Store, Strategy
 from mulligan.core.records import Episode, Task
-
-DEFAULT_MODEL = "local"
-"""Implicit for `solve` and `run` only."""
 
 
 async def solve(
@@ -46,7 +54,7 @@ async def solve(
     prompts: str | os.PathLike[str] | None = None,
     sandbox: str | None = None,
     seed: int = 0,
-    bank: Bank | None = None,
+    bank: Bank | str | None = None,
     store: Store | None = None,
     observers: Sequence[Observer] = (),
     on_start: OnStart | None = None,
@@ -60,14 +68,14 @@ async def solve(
     Without these the model judges itself. actor, reflector, strategy: a name, an object, or a class, built afresh.
     model: "local" unless `MULLIGAN_MODEL` or mulligan.toml names one; the default of reflect_model and judge_model.
     limits: all, or those that differ from mulligan.toml's. restarts: independent episodes, until one is solved.
-    workspace: the folder that a command-line agent works on. bank: recalled from before the first trial.
+    workspace: the folder that a command-line agent works on. bank: recalled from before the first trial; an agent_id
+    opens that agent's, which also learns from the episode.
     settings: by role ("actor", "evaluator", "reflector", "strategy", "workspace"), what a name alone cannot say.
-
     Returns the solved episode, or the best one: `episode.best.attempt.output` is the result. Raises `InvalidInput`
     before any model is called, `StoreError`, `asyncio.CancelledError` (resumable).
     """
     config, given, own = load(), read_task(task), dict[str, Any]()
-    session = Session(config, Models(config), own, bank, observers, on_start, on_step, notice)
+    session = Session(config, Models(config), own, given_bank(bank), observers, on_start, on_step, notice)
     recipe = Recipe(
         actor=_spec("actor", "actors", actor, own),
         evaluator=_judge(tests, check, evaluator, given.evaluator, own),
@@ -80,12 +88,12 @@ async def solve(
         workspace=None if workspace is None else {"folder": absolute(workspace)},
         sandbox=sandbox or config.text("sandbox") or "auto",
         prompts=absolute(prompts) or prompts_folder(config),
-        recalls=bank is not None,
+        **of_bank(bank),
         restarts=restarts,
         seed=seed,
     )
-    runner = session.runner(_with_settings(located(recipe), settings or {}))
-    return await with_store(store, config, lambda at: runner(at).run(given.task))
+    recipe = _with_settings(located(recipe), settings or {})
+    return await session.drive(store, recipe, "", lambda runner: runner.run(given.task))
 
 
 async def resume(
@@ -124,9 +132,9 @@ async def resume(
         episodes = [await at.load(episode) for episode in await at.resolve(run)]
         recipe = _again(Recipe.from_json(episodes[0].head.settings), config, *names)
         recipe = replace(recipe, limits=with_limits(recipe.limits, limits))
-        if recipe.recalls and bank is None:
+        if recipe.recalls and bank is None and recipe.bank is None:
             raise InvalidInput(f"Run {episodes[0].run} recalls from a bank: go on with mulligan.resume(id, bank=…).")
-        return await session.runner(recipe, episodes[0].agent)(at).resume(episodes, fork=fork)
+        return await session.drive(at, recipe, episodes[0].agent, lambda runner: runner.resume(episodes, fork=fork))
 
     return await with_store(store, config, go_on)
 

@@ -1,0 +1,42 @@
+"""What a finished episode teaches the bank, in a sentence. It never makes an episode fail."""
+
+from __future__ import annotations
+
+from mulligan.app.places import Notice
+from mulligan.core.episode import RESUMABLE
+from mulligan.core.errors import MulliganError
+from mulligan.core.protocols import Bank, Learned
+from mulligan.core.records import Episode
+
+
+async def teach(bank: Bank, episode: Episode, notice: Notice) -> None:
+    """The bank learns from an episode that is over, once however often it is asked; what came of it is told."""
+    if episode.stop is None or episode.stop.reason in RESUMABLE or not episode.trials:
+        return
+    try:
+        notice(said(await bank.learn([episode])))
+    except MulliganError as error:
+        notice(f"nothing was learned: {error}")
+
+
+def said(learned: Learned) -> str:
+    """What became of it, for a person."""
+    if learned.failed:
+        return f"nothing was learned: {learned.failed}"
+    if learned.question is not None:
+        return (
+            f"no model was named for the bank, so a question waits for somebody's thinking: mulligan memory pending "
+            f"(work {learned.work})"
+        )
+    parts = [
+        _count(learned.lessons, "learned"),
+        _count(learned.folded, "known already"),
+        _count(learned.quarantined, "held back (mulligan memory list --quarantined)"),
+    ]
+    return ", ".join(part for part in parts if part) or "nothing to learn from it"
+
+
+def _count(ids: tuple[str, ...], what: str) -> str:
+    if not ids:
+        return ""
+    return f"{len(ids)} lesson{'' if len(ids) == 1 else 's'} {what}: {', '.join(id[:8] for id in ids)}"
