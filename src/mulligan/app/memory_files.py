@@ -1,0 +1,250 @@
+"""Banks as files: our own export, whole and lossless, one for reading, and which known format a file is in.
+
+A file is read whole and checked before anything is done with it. Whose lessons they become is the bank's to say.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NoReturn, cast
+
+from mulligan.core.codec import SCHEMA, from_json, to_json
+from mulligan.core.errors import InvalidInput
+from mulligan.core.lessons import Link, Receipt, Version
+from mulligan.core.records import Json, Lesson
+
+OURS, UPSTREAM, MEMORY_SERVER = "mulligan", "ReasoningBank-MCP", "server-memory"
+LARGEST = 500_000_000
+"""Bytes of a file: it is read whole."""
+
+
+@dataclass(frozen=True)
+class Archive:
+    """All that a bank holds of some lessons: those of all states, their histories by id, the links between them, and
+    the recalls that gave them out."""
+
+    lessons: tuple[Lesson, ...]
+    history: Mapping[str, tuple[Version, ...]] = field(default_factory=dict[str, tuple[Version, ...]])
+    links: tuple[Link, ...] = ()
+    receipts: tuple[Receipt, ...] = ()
+
+
+@dataclass(frozen=True)
+class BankFile:
+    """A file that was read. `format` is one of those above; notes: what of it has no place here, in sentences."""
+
+    format: str
+    archive: Archive
+    notes: tuple[str, ...] = ()
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """Whose lessons it holds, in order of the file."""
+        return tuple(dict.fromkeys(lesson.agent_id for lesson in self.archive.lessons))
+
+
+def read_bank_file(path: Path) -> BankFile:
+    """The file, whichever of the known formats it has. Raises `InvalidInput` that names the file and the line, or the
+    way to the value, of what is wrong."""
+    text = _text(path)
+    if (lines := _json_lines(text)) is not None:
+        from mulligan.app.memory_foreign import of_memory_server
+
+        return BankFile(MEMORY_SERVER, *of_memory_server(path, lines))
+    data = parsed(path, text)
+    if isinstance(data, dict):
+        table = cast(dict[str, Json], data)
+        if "lessons" in table:
+            return BankFile(OURS, archive_from_json(table, path))
+        if "memories" in table:
+            from mulligan.app.memory_foreign import of_upstream
+
+            return BankFile(UPSTREAM, *of_upstream(path, table))
+        if "embeddings" in table:
+            raise InvalidInput(f"{path} holds vectors alone: name the memories.json beside it.")
+        if "episodes" in table:
+            raise InvalidInput(f"{path} is an export of runs, not of lessons.")
+    raise InvalidInput(
+        f"{path} is no file of lessons that is known here: an export of `mulligan memory export`, the memories.json or "
+        f"archived_memories.json of {UPSTREAM}, or the memory.jsonl of {MEMORY_SERVER}."
+    )
+
+
+# --- our own ----------------------------------------------------------------------------------------------------
+
+
+def archive_to_json(archive: Archive) -> Json:
+    """The export: the version of Mulligan, that of the records, then the archive. Raises `InvalidInput` for what has
+    no place in JSON."""
+    from importlib.metadata import version
+
+    return {"mulligan": version("mulligan"), "schema": SCHEMA, **to_json(archive)}
+
+
+def archive_from_json(data: Mapping[str, Json], path: Path | str = "The export") -> Archive:
+    """Raises `InvalidInput` that names the way to what is wrong."""
+    schema = data.get("schema")
+    if isinstance(schema, bool) or not isinstance(schema, int):
+        raise InvalidInput(f"{path}: schema: the version of the records is missing, so this is no export of ours.")
+    try:
+        archive = from_json(Archive, dict(data), schema)
+    except InvalidInput as error:
+        raise InvalidInput(f"{path}: {str(error).removeprefix('Archive.')}") from error
+    _check(archive, path)
+    return archive
+
+
+def _check(archive: Archive, path: Path | str) -> None:
+    """What belongs together is together: no lesson twice, nothing told of one that is not there."""
+
+    def wrong(where: str, what: str) -> NoReturn:
+        raise InvalidInput(f"{path}: {where}: {what}")
+
+    agents: dict[str, str] = {}
+    for n, lesson in enumerate(archive.lessons):
+        at = f"lessons.{n}"
+        if not lesson.id:
+            wrong(at, "it has no id.")
+        if lesson.id in agents:
+            wrong(at, f"the id {lesson.id} is there twice.")
+        if not lesson.title.strip() or not lesson.content.strip():
+            wrong(at, "a lesson needs a title and a content.")
+        if not 0 <= lesson.confidence <= 1 or lesson.uses < 0 or lesson.support < 1:
+            wrong(at, "confidence is from 0 to 1, uses at least 0, support at least 1.")
+        agents[lesson.id] = lesson.agent_id
+    for id, versions in archive.history.items():
+        if id not in agents:
+            wrong(f"history.{id}", "the lesson is not in the file.")
+        for n, version in enumerate(versions):
+            if version.lesson is not None and (version.lesson.id, version.lesson.agent_id) != (id, agents[id]):
+                wrong(f"history.{id}.{n}", "it tells of another lesson.")
+    for n, link in enumerate(archive.links):
+        if link.a not in agents or link.b not in agents:
+            wrong(f"links.{n}", "it links a lesson that is not in the file.")
+        if agents[link.a] != agents[link.b]:
+            wrong(f"links.{n}", "it links lessons of two agents.")
+
+
+# --- for reading ------------------------------------------------------------------------------------------------
+
+
+def markdown(archive: Archive) -> str:
+    """The lessons for a person to read, agent by agent, newest first; their texts stand in quotes."""
+    blocks: list[str] = []
+    newest = sorted(archive.lessons, key=lambda lesson: -lesson.created)
+    for agent in dict.fromkeys(sorted(lesson.agent_id for lesson in newest)):
+        blocks.append(f"# Lessons of {_inline(agent)}" if agent else "# Lessons")
+        for lesson in newest:
+            if lesson.agent_id == agent:
+                blocks += _story(lesson)
+    return "\n\n".join(blocks) + "\n"
+
+
+def _story(lesson: Lesson) -> Iterator[str]:
+    yield f"## {_inline(lesson.title)}"
+    yield "\n".join(f"- **{name}:** {_inline(said)}" for name, said in facts(lesson).items())
+    if lesson.description:
+        yield _quoted(lesson.description)
+    yield _quoted(lesson.content)
+
+
+def facts(lesson: Lesson) -> dict[str, str]:
+    """What is known of a lesson beside its text, by its name in words; what there is nothing of is left out."""
+    origin, steps = lesson.origin, ", ".join(map(str, lesson.origin.steps))
+    trial = f", trial {origin.trial}" if origin.trial is not None else ""
+    said = {
+        "id": lesson.id,
+        "agent": lesson.agent_id,
+        "state": lesson.state,
+        "superseded by": lesson.superseded_by or "",
+        "flags": ", ".join(lesson.flags),
+        "from a": lesson.outcome,
+        "task": lesson.query,
+        "kind": lesson.kind,
+        "tags": ", ".join(lesson.tags),
+        "origin": f"{origin.kind}{f' by {origin.by}' if origin.by else ''}",
+        "episode": f"{origin.episode}{trial}{f', steps {steps}' if steps else ''}" if origin.episode else "",
+        "merged from": ", ".join(origin.parents),
+        "judged": origin.reason,
+        "confidence": f"{lesson.confidence:g}",
+        "created": moment(lesson.created),
+        "recalled": f"{lesson.uses} times, last {moment(lesson.last_used)}" if lesson.last_used else "never",
+        "stands for": f"{lesson.support} equal lessons" if lesson.support > 1 else "",
+        "vector of": lesson.embedder or "",
+        "context": json.dumps(lesson.context, ensure_ascii=False) if lesson.context else "",
+    }
+    return {name: text for name, text in said.items() if text}
+
+
+def moment(seconds: float) -> str:
+    """A time for a person, in UTC."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (ValueError, OverflowError, OSError):  # a year that calendars do not have
+        return f"{seconds:g} s"
+
+
+def _inline(text: str) -> str:
+    return re.sub(r"([\\`*_\[\]<>#|])", r"\\\1", " ".join(text.split()))
+
+
+def _quoted(text: str) -> str:
+    return "\n".join(f"> {line}".rstrip() for line in text.strip().splitlines())
+
+
+# --- JSON with the place of what is wrong -----------------------------------------------------------------------
+
+
+def parsed(path: Path, text: str, first: int = 1) -> Json:
+    """The text as JSON. Raises `InvalidInput` with the line, counted from `first`."""
+
+    def refuse(constant: str) -> NoReturn:
+        raise InvalidInput(f"{path}: {constant[:20]} is no number that JSON has.")
+
+    def finite(number: str) -> float:
+        return value if math.isfinite(value := float(number)) else refuse(number)
+
+    try:
+        return json.loads(text, parse_constant=refuse, parse_float=finite)
+    except json.JSONDecodeError as error:
+        line = first + error.lineno - 1
+        cut = " The file seems to be cut off." if error.pos >= len(text.rstrip()) else ""
+        raise InvalidInput(f"{path}:{line}: this is no JSON: {error.msg} (column {error.colno}).{cut}") from error
+    except InvalidInput:
+        raise
+    except (RecursionError, ValueError) as error:
+        raise InvalidInput(f"{path}:{first}: this JSON cannot be read: {error}.") from error
+
+
+def _text(path: Path) -> str:
+    try:
+        if path.is_dir():
+            raise InvalidInput(f"{path} is a folder: name a file in it, such as {path}/memories.json.")
+        if (size := path.stat().st_size) > LARGEST:
+            raise InvalidInput(f"{path} has {size:,} bytes; {LARGEST:,} can be read.")
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise InvalidInput(f"{path}:{line}: not UTF-8 (byte {error.start}): save it as UTF-8.") from error
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror or error}.") from error
+    if not text.strip():
+        raise InvalidInput(f"{path} is empty.")
+    return text
+
+
+def _json_lines(text: str) -> Sequence[tuple[int, str]] | None:
+    """The lines that are not empty, with their numbers, of a file that holds an object of a memory server on each."""
+    lines = [(n, line) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
+    try:
+        first: Any = json.loads(lines[0][1])
+    except ValueError:
+        return None
+    typed = isinstance(first, dict) and cast(dict[str, Json], first).get("type") in ("entity", "relation")
+    return lines if typed else None
