@@ -33,7 +33,7 @@ def said(learned: Learned) -> str:
         _count(learned.folded, "known already"),
         _count(learned.quarantined, "held back (mulligan memory list --quarantined)"),
     ]
-    return ", ".join(part for part in parts if part) or "nothing to learn from it"
+    return ", ".join(part for part in parts if part) or f"nothing to learn: {learned.nothing_because}"
 
 
 def _count(ids: tuple[str, ...], what: str) -> str:

@@ -31,7 +31,7 @@ class Settings:
     trajectory_tokens: int = 8000
     fold: bool = True
     near_duplicates: Literal["link", "skip"] = "link"
-    auto_merge: bool = False
+    auto_merge: bool = True
     quarantine: bool = True
     paper: bool = False
     attempts: int = 3
@@ -59,7 +59,8 @@ def whole_number(name: str, value: object) -> int:
 
 def checked_threshold(value: object) -> None:
     """Raises `InvalidInput` for what is neither a relevance from 0 to 1, a preset nor None."""
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if value is None or value in PRESETS or (number and 0 <= value <= 1):
+    if value is None or value in PRESETS:
+        return
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
         return
     raise InvalidInput(f"A threshold is a relevance from 0 to 1, or {', '.join(PRESETS)}, not {value!r}.")

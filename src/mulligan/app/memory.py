@@ -1,0 +1,92 @@
+"""Opens the bank of an agent: the store in force, the strategies, the model and the embedder that were named."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mulligan.app.config import Config, choose_model, load
+from mulligan.app.memory_config import MemorySettings
+from mulligan.app.models_by_name import Models
+from mulligan.app.plugins import Spec, build
+from mulligan.app.prompts import FilePrompts
+from mulligan.bank.bank import Bank
+from mulligan.bank.ports import Memory, Ports
+from mulligan.bank.vectors import Vectors
+from mulligan.core.errors import InvalidInput
+from mulligan.core.protocols import Embedder, Model
+
+
+def open_bank(
+    agent_id: str | None = "",
+    *,
+    store: Memory | None = None,
+    model: str | Model | None = None,
+    embedder: str | Embedder | None = None,
+    preset: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    config: Config | None = None,
+    models: Models | None = None,
+) -> Bank:
+    """The bank of this agent; nothing is opened, loaded or called until it is used.
+
+    agent_id: whose lessons; "" is the unnamed agent, None reads those of all and writes to the unnamed one.
+    store: None is `mulligan.db` beside mulligan.toml, or in the user's data folder. model: who judges, extracts and
+    merges; only one that was named (here, in [memory], by MULLIGAN_MODEL, as `model` in mulligan.toml); without one,
+    questions are handed out. embedder: "local", PROVIDER:MODEL, "hash" (for tests), "none". preset: "paper".
+    settings: over those of [memory] in mulligan.toml. Raises `InvalidInput`.
+    """
+    config = config or load()
+    memory = MemorySettings.of(config, settings or {}, preset)
+    models = models or Models(config)
+    named = models.name(model) or memory.model or choose_model(None, config)
+    return Bank(
+        Ports(
+            memory=store or _store(config),
+            agent_id=agent_id,
+            vectors=Vectors(_embedder(embedder or memory.embedder, config)),
+            retrieval=_strategy("retrieval", memory.retrieval),
+            deduplication=_strategy("deduplication", memory.deduplication),
+            merging=_strategy("merging", memory.merging),
+            model=models.open(named) if named else None,
+            prompts=FilePrompts(),
+            settings=memory.bank,
+            owner=_owner(),
+        )
+    )
+
+
+def _store(config: Config) -> Memory:
+    from mulligan.store.memory import SqliteMemory
+
+    return SqliteMemory(config.database)
+
+
+def _owner() -> str:
+    from mulligan.store.leases import owner
+
+    return owner()
+
+
+def _strategy(role: str, spec: Spec) -> Any:
+    prompts = FilePrompts()
+    return build(role, spec, {"prompts": prompts})
+
+
+def _embedder(given: str | Embedder, config: Config) -> Embedder | None:
+    """None: lessons are found by their words alone."""
+    if not isinstance(given, str):
+        return given
+    if given == "none":
+        return None
+    from mulligan.models.catalog import open_embedder
+    from mulligan.models.settings import CallSettings
+
+    with config.blamed("calls"):
+        calls = CallSettings.parse(config.table("calls"))
+    try:
+        return open_embedder(given, settings=calls)
+    except InvalidInput:
+        if given == "local":  # not installed: said by the recall, and no reason to refuse one
+            return None
+        raise

@@ -1,0 +1,324 @@
+"""The bank: a handle on the lessons of one agent. It recalls, learns, and tends; nothing in it is ever overwritten.
+
+`app.memory` opens one; everything here speaks to ports.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, cast
+
+from mulligan.bank.index import Indexes
+from mulligan.bank.learning import Learning, fresh
+from mulligan.bank.ports import LEASE, Ports
+from mulligan.bank.settings import checked_threshold, whole_number
+from mulligan.bank.tending import Tending
+from mulligan.bank.wording import formatted_prompt
+from mulligan.bank.worker import Worker
+from mulligan.core.errors import BadAnswer, InvalidInput
+from mulligan.core.formatting import task_text
+from mulligan.core.lessons import Finding, Link, Receipt, Selection, Version
+from mulligan.core.protocols import Learned
+from mulligan.core.queued import Queued
+from mulligan.core.records import Episode, Json, Lesson, Recall, Task
+
+EDITABLE = ("title", "description", "content", "outcome", "query", "tags", "kind", "context", "confidence")
+
+
+class Bank:
+    """Raises `InvalidInput`, `NotFound` (also for another agent's lesson), `StoreError`; what thinks, `ModelError` and
+    `BadAnswer`. To be closed, or used as an async context manager."""
+
+    def __init__(self, ports: Ports) -> None:
+        self._ports = ports
+        self._lessons, self._queue = ports.memory.lessons, ports.memory.queue
+        self._indexes = Indexes(self._lessons, ports.vectors.id, queries=ports.retrieval.queries)
+        self._tending = Tending(ports, self._indexes)
+        self._learning = Learning(ports, self._tending)
+        self._worker = Worker(ports, self._learning, self._tending)
+        self._background: asyncio.Task[int] | None = None
+
+    @classmethod
+    def open(cls, agent_id: str | None = "", **given: Any) -> Bank:
+        """The bank of this agent in the store in force: see `mulligan.app.memory.open_bank` for what can be given."""
+        from importlib import import_module
+
+        return cast(Bank, import_module("mulligan.app.memory").open_bank(agent_id, **given))
+
+    @property
+    def agent_id(self) -> str | None:
+        return self._ports.agent_id
+
+    async def __aenter__(self) -> Bank:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    # --- recall -------------------------------------------------------------------------------------------------
+
+    async def recall(
+        self,
+        task: Task | str,
+        *,
+        top_k: int | None = None,
+        threshold: float | str | None = None,
+        as_of: float | None = None,
+    ) -> Recall:
+        """The lessons that help with this task, best first, each with its relevance; none where none is good enough.
+
+        top_k: lessons at most (with the strategy cosine, experiences). threshold: relevance, 0 to 1, or strict,
+        standard, lenient. as_of: seconds since the epoch; what was known then, found by its words. Downloads nothing.
+        """
+        query = task_text(task if isinstance(task, Task) else Task(task))
+        if not query:
+            raise InvalidInput("The query is empty: say what the task is.")
+        most = self._ports.settings.top_k if top_k is None else whole_number("top_k", top_k)
+        checked_threshold(threshold)
+        wanted = self._ports.settings.threshold if threshold is None else threshold
+        if self._background is None:  # what another process accepted and left
+            self._awake()
+        if as_of is None:
+            index = await self._indexes.of(self.agent_id)
+            made = await self._ports.vectors.of([query]) if index.embedded else None
+            note = "" if made is not None or not index.n else f"by words alone: {self._why_lexical(index.embedded)}"
+            vector = None if made is None else made[0]
+        else:
+            index = self._indexes.once(await self._lessons.as_of(self.agent_id, as_of))
+            vector, note = None, "as of then, by words alone"
+        among = index.candidates(query, vector, time.time() if as_of is None else as_of)
+        ranked = self._ports.retrieval.rank(among, most, among.threshold(wanted))
+        scores = {among.ids[row]: round(score, 4) for row, score in zip(ranked.rows, ranked.scores, strict=True)}
+        lessons = await self._lessons.get(self.agent_id, list(scores)) if scores else ()
+        receipt = Receipt(
+            f"r{secrets.token_hex(6)}", self.agent_id, round(time.time(), 3), query, scores, ranked.filtered
+        )
+        await self._lessons.recalled(receipt)
+        scored = tuple(replace(lesson, score=scores[lesson.id]) for lesson in lessons)
+        prompt = formatted_prompt(scored, self._ports.settings.tokens)
+        return Recall(receipt.id, scored, ranked.filtered, prompt, ranked.threshold, note)
+
+    def _why_lexical(self, embedded: bool) -> str:
+        return (
+            self._ports.vectors.why_not
+            if embedded or not self._ports.vectors.embedder
+            else "no lesson has a vector yet"
+        )
+
+    # --- learning -----------------------------------------------------------------------------------------------
+
+    async def learn(
+        self, episodes: Sequence[Episode] | Episode, *, success: bool | None = None, background: bool = False
+    ) -> Learned:
+        """Lessons from an episode, or from the contrast of several of one task. The same are learned from once.
+
+        success: whether the task succeeded, over what evaluators said; where nobody did, a judge decides. background:
+        accepted on disk, done by the next process that comes to it. Without a model `Learned.question` is what to think
+        about, and `commit(learned.work, answer)` takes the answer.
+        """
+        several = [episodes] if isinstance(episodes, Episode) else list(episodes)
+        learned = await self._learning.learn(several, success, background=background)
+        self._awake()
+        return learned
+
+    async def commit(self, work: str, answer: Json) -> Learned:
+        """The answer to a question that was handed out. Raises `BadAnswer`; the question then waits on."""
+        taken, claim = await self._queue.take(self._ports.writes, work, self._ports.owner, LEASE)
+        if taken.kind != "merge":
+            return await self._learning.commit(taken, claim, answer)
+        try:
+            lessons = await self._lessons.get(self._ports.writes, taken.payload["lessons"])
+            return await self._tending.merged(lessons, answer, claim, taken.agent_id)
+        except BadAnswer as error:
+            await self._queue.waits(claim, str(error))
+            raise
+
+    # --- by hand ------------------------------------------------------------------------------------------------
+
+    async def add(
+        self,
+        title: str,
+        content: str,
+        *,
+        outcome: Literal["success", "failure"] = "success",
+        description: str = "",
+        query: str = "",
+        tags: Sequence[str] = (),
+        kind: str = "",
+        context: Mapping[str, Json] | None = None,
+        confidence: float = 0.5,
+    ) -> Lesson:
+        """A lesson written by hand; the one that says the same, where there is one, with its support raised."""
+        draft = Lesson(
+            "",
+            title.strip(),
+            content.strip(),
+            outcome,
+            description=description.strip(),
+            query=query.strip(),
+            tags=tuple(tags),
+            kind=kind,
+            context=context or {},
+            confidence=confidence,
+        )
+        lesson = fresh(sound(draft), self._ports.writes)
+        entries = await self._tending.entries([replace(lesson, experience=lesson.id)])
+        learned = await self._learning.add(self._ports.writes, entries, None, {})
+        return await self.get((*learned.lessons, *learned.folded)[0])
+
+    async def edit(self, id: str, **changes: Any) -> Lesson:
+        """The lesson with these fields changed; what it said before stays in its history."""
+        for name in changes:
+            if name not in EDITABLE:
+                raise InvalidInput(f"{name!r} of a lesson cannot be edited; {', '.join(EDITABLE)} can.")
+        before = await self._own(id)
+        (entry,) = await self._tending.entries([sound(replace(before, **changes))])
+        await self._lessons.change(self._ports.writes, entry.lesson, "edited", entry=entry)
+        return await self.get(before.id)
+
+    async def retire(self, id: str, why: str = "") -> Lesson:
+        """No longer recalled; `restore` brings it back."""
+        lesson = await self._own(id)
+        if lesson.state != "active":
+            raise InvalidInput(f"Lesson {lesson.id} is {lesson.state}, so it cannot be retired.")
+        return await self._changed(replace(lesson, state="retired"), "retired", why)
+
+    async def restore(self, id: str) -> Lesson:
+        lesson = await self._own(id)
+        if lesson.state != "retired":
+            raise InvalidInput(f"Lesson {lesson.id} is {lesson.state}, not retired: {_instead(lesson)}")
+        return await self._changed(replace(lesson, state="active"), "restored")
+
+    async def release(self, id: str) -> Lesson:
+        """Out of quarantine: somebody has read it and found it harmless."""
+        lesson = await self._own(id)
+        if lesson.state != "quarantined":
+            raise InvalidInput(f"Lesson {lesson.id} is {lesson.state}, not quarantined.")
+        released = await self._changed(replace(lesson, state="active"), "released")
+        await self._tending.after(self._ports.writes, [released.id])
+        return released
+
+    async def merge(self, ids: Sequence[str], *, answer: Json = None) -> Learned:
+        """One lesson of several; the originals are superseded, and `unmerge` brings them back.
+
+        With an answer, that is the merged lesson; else the strategy makes it, or a model; without one `question` and
+        `work` say what to think about and where to commit it.
+        """
+        lessons = [await self._own(id) for id in dict.fromkeys(ids)]
+        if len(lessons) < 2:
+            raise InvalidInput("Two lessons or more are merged: name their ids.")
+        for lesson in lessons:
+            if lesson.state != "active":
+                raise InvalidInput(f"Lesson {lesson.id} is {lesson.state}: only active lessons are merged.")
+        writes, names = self._ports.writes, [lesson.id for lesson in lessons]
+        question = self._ports.merging.ask(lessons)
+        work = await self._queue.enqueue("merge", writes, {"lessons": names, "by_hand": True}, waiting=True)
+        if question is not None and answer is None and self._ports.model is None:
+            return Learned(work=work, question=question)
+        if question is None or answer is not None:
+            return await self.commit(work, answer)
+        taken, claim = await self._queue.take(writes, work, self._ports.owner, LEASE)
+        return await self._ports.held(claim, lambda: self._tending.merge(taken, claim))
+
+    async def unmerge(self, id: str) -> Sequence[str]:
+        """The ids of the lessons that it was merged from, which are as they were before; it is retired itself."""
+        lesson = await self._own(id)
+        if lesson.origin.kind != "merged":
+            raise InvalidInput(f"Lesson {lesson.id} was not merged from others.")
+        parents = await self._lessons.unmerge(self._ports.writes, lesson.id)
+        if self._ports.vectors.embedder is not None:
+            await self._queue.enqueue("embed", self._ports.writes, {})
+            self._awake()
+        return parents
+
+    # --- looking ------------------------------------------------------------------------------------------------
+
+    async def get(self, id: str) -> Lesson:
+        """By its id, or the beginning of one."""
+        whole = await self._lessons.resolve(self.agent_id, id)
+        return (await self._lessons.get(self.agent_id, [whole]))[0]
+
+    async def list(self, which: Selection = Selection()) -> Sequence[Lesson]:
+        return await self._lessons.list(self.agent_id, which)
+
+    async def history(self, id: str) -> Sequence[Version]:
+        return await self._lessons.history(self.agent_id, (await self.get(id)).id)
+
+    async def links(self, id: str) -> Sequence[Link]:
+        return await self._lessons.links(self.agent_id, (await self.get(id)).id)
+
+    async def as_of(self, at: float) -> Sequence[Lesson]:
+        return await self._lessons.as_of(self.agent_id, at)
+
+    async def receipt(self, id: str) -> Receipt:
+        return await self._lessons.receipt(self.agent_id, id)
+
+    async def stats(self) -> Mapping[str, Json]:
+        return await self._lessons.counts(self.agent_id)
+
+    # --- upkeep -------------------------------------------------------------------------------------------------
+
+    async def reembed(self) -> int:
+        """Vectors of the embedder in force for all lessons that have none of it; how many pieces of work were done."""
+        if self._ports.vectors.embedder is None:
+            raise InvalidInput(f"No vectors can be made: {self._ports.vectors.why_not}.")
+        await self._queue.enqueue("embed", self._ports.writes, {})
+        return await self.work()
+
+    async def purge(self, ids: Sequence[str] | None) -> int:
+        """Removes lessons for good, with their history; None: all of this agent. How many."""
+        whole = None if ids is None else [(await self._own(id)).id for id in ids]
+        return await self._lessons.purge(self._ports.writes, whole)
+
+    async def verify(self, *, mend: bool = False) -> Sequence[Finding]:
+        """What is wrong with the store; with `mend`, put right where that can be done."""
+        return await self._lessons.verify(mend=mend)
+
+    async def work(self, seconds: float | None = None) -> int:
+        """Does queued work, whoever accepted it, until none is due or the time is up; how many pieces."""
+        return await self._worker.work(seconds)
+
+    async def pending(self) -> Sequence[Queued]:
+        return await self._queue.pending(self.agent_id)
+
+    async def close(self, seconds: float = 5.0) -> None:
+        """Queued work goes on for that long at most; what is left is on disk for the next process."""
+        if self._background is not None:
+            await asyncio.wait([self._background], timeout=seconds)
+            self._background.cancel()
+            await asyncio.gather(self._background, return_exceptions=True)
+        await self._ports.memory.close()
+
+    def _awake(self) -> None:
+        """Queued work is done behind the caller's back, in this process, while there is some."""
+        if self._background is None or self._background.done():
+            self._background = asyncio.create_task(self._worker.work())
+
+    async def _own(self, id: str) -> Lesson:
+        """A lesson of the agent that is written."""
+        whole = await self._lessons.resolve(self._ports.writes, id)
+        return (await self._lessons.get(self._ports.writes, [whole]))[0]
+
+    async def _changed(self, lesson: Lesson, change: Any, why: str = "") -> Lesson:
+        await self._lessons.change(self._ports.writes, lesson, change, detail={"why": why} if why else None)
+        return lesson
+
+
+def sound(lesson: Lesson) -> Lesson:
+    """The lesson itself. Raises `InvalidInput` for one that says nothing, or whose numbers cannot be."""
+    if not lesson.title.strip() or not lesson.content.strip():
+        raise InvalidInput("A lesson needs a title and a content.")
+    if lesson.outcome not in ("success", "failure"):
+        raise InvalidInput(f"The outcome of a lesson is success or failure, not {lesson.outcome!r}.")
+    if not 0 <= lesson.confidence <= 1:
+        raise InvalidInput(f"The confidence of a lesson is from 0 to 1, not {lesson.confidence!r}.")
+    return lesson
+
+
+def _instead(lesson: Lesson) -> str:
+    ways = {"superseded": f"unmerge {lesson.superseded_by}", "quarantined": "release it"}
+    return ways.get(lesson.state, "there is nothing to restore") + "."

@@ -1,0 +1,172 @@
+"""From episodes to lessons: judge where nobody has, extract, keep. Accepted work is on disk before anything is thought.
+
+Hosted, a model of the bank thinks; borrowed, the question is handed out and the answer committed (DESIGN, section 2).
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any, cast
+
+from mulligan.bank.extraction import Extracted, Extractor
+from mulligan.bank.judging import Judge, Verdict
+from mulligan.bank.ports import LEASE, Counting, Ports
+from mulligan.bank.tending import Tending
+from mulligan.core.codec import from_json, to_json
+from mulligan.core.errors import BadAnswer, InvalidInput
+from mulligan.core.journal import digest
+from mulligan.core.lessons import Entry
+from mulligan.core.protocols import Learned
+from mulligan.core.questions import Question, Sampling, think
+from mulligan.core.queued import Claim, Queued
+from mulligan.core.records import Episode, Json, Lesson, Usage
+
+JUDGING, EXTRACTING = Sampling(0.0, 1024), Sampling(1.0, 2048)
+"""Temperatures of the paper."""
+
+
+def fresh(draft: Lesson, agent_id: str) -> Lesson:
+    """A lesson that is new: with an id, its agent and the time."""
+    return replace(draft, id=secrets.token_hex(8), agent_id=agent_id, created=round(time.time(), 3))
+
+
+def signal(episodes: Sequence[Episode]) -> bool | None:
+    """Whether they succeeded, as far as their own evaluators said; None where nobody judged."""
+    judged = [episode for episode in episodes if episode.judged]
+    return any(episode.solved for episode in judged) if judged else None
+
+
+class Learning:
+    def __init__(self, ports: Ports, tending: Tending) -> None:
+        self._ports, self._tending = ports, tending
+        self._lessons, self._queue = ports.memory.lessons, ports.memory.queue
+
+    async def learn(self, episodes: Sequence[Episode], success: bool | None, *, background: bool) -> Learned:
+        """Lessons from these trajectories of one task. The same episodes are learned from once."""
+        if not episodes or not any(trial.attempt for episode in episodes for trial in episode.trials):
+            raise InvalidInput("There is nothing to learn from: no attempt was made.")
+        if len({episode.task.prompt for episode in episodes}) > 1:
+            raise InvalidInput("Several episodes are learned from at once when they are of one task: learn them apart.")
+        success = signal(episodes) if success is None else success
+        payload = {"episodes": [to_json(episode) for episode in episodes], "success": success, "reason": ""}
+        hosted = self._ports.model is not None
+        waiting = not (background and hosted)
+        key = digest([[episode.id, len(episode.trials)] for episode in episodes])
+        id = await self._queue.enqueue("extract", self._ports.writes, payload, key=key, waiting=waiting)
+        known = await self._queue.look(self._ports.writes, id)
+        if known.status == "done":
+            return await self.came_of(known)
+        if not hosted:
+            return Learned(success=known.payload["success"], work=id, question=self._question(known.payload))
+        if background or known.status != "waiting":
+            return Learned(success=success, work=id)
+        work, claim = await self._queue.take(self._ports.writes, id, self._ports.owner, LEASE)
+        return await self._ports.held(claim, lambda: self.extract(work, claim))
+
+    async def extract(self, work: Queued, claim: Claim) -> Learned:
+        """Does one piece of accepted work with the bank's model, and settles it."""
+        model, payload = Counting(self._ports.model), dict(work.payload)
+        episodes = [from_json(Episode, episode) for episode in payload["episodes"]]
+        try:
+            if payload["success"] is None:
+                verdict: Verdict = await think(self._judge(), model, episodes, JUDGING)
+                payload |= {"success": verdict.success, "reason": verdict.reason}
+            extracted = await think(self._extractor(payload), model, episodes, EXTRACTING)
+        except BadAnswer as error:
+            failed = f"{model.model.id} gave no lessons that can be used: {error}"
+            await self._queue.fail(claim, failed, retry_in=None)
+            return Learned(success=payload["success"], work=work.id, failed=failed)
+        return await self._keep(work.agent_id, extracted, payload, claim, by=model.model.id, usage=model.usage)
+
+    async def commit(self, work: Queued, claim: Claim, answer: Json) -> Learned:
+        """Takes the answer to the question that this work waits with. Raises `BadAnswer`; the work then waits on."""
+        payload = dict(work.payload)
+        episodes = [from_json(Episode, episode) for episode in payload["episodes"]]
+        try:
+            if payload["success"] is not None:
+                extracted = self._extractor(payload).take(episodes, answer)
+                return await self._keep(work.agent_id, extracted, payload, claim)
+            verdict = self._judge().take(episodes, answer)
+        except BadAnswer as error:
+            await self._queue.waits(claim, str(error))
+            raise
+        payload |= {"success": verdict.success, "reason": verdict.reason}
+        then = await self._queue.enqueue("extract", work.agent_id, payload, key=f"{work.id}:judged", waiting=True)
+        await self._queue.finish(claim, {"next": then, "success": verdict.success, "reason": verdict.reason})
+        question = self._question(payload)
+        return Learned(success=verdict.success, reason=verdict.reason, work=then, question=question)
+
+    async def _keep(
+        self,
+        agent_id: str,
+        extracted: Extracted,
+        payload: Mapping[str, Any],
+        claim: Claim,
+        *,
+        by: str = "",
+        usage: Usage = Usage(),
+    ) -> Learned:
+        experience = secrets.token_hex(8)
+        reason = str(payload["reason"])
+        lessons = [
+            replace(
+                fresh(draft, agent_id), experience=experience, origin=replace(draft.origin, by=by, reason=reason[:500])
+            )
+            for draft in extracted.lessons
+        ]
+        result: dict[str, Json] = {
+            "success": payload["success"],
+            "reason": reason,
+            "nothing_because": extracted.nothing_because,
+            "usage": asdict(usage),
+        }
+        return await self.add(agent_id, await self._tending.entries(lessons), claim, result)
+
+    async def add(
+        self, agent_id: str, entries: Sequence[Entry], claim: Claim | None, result: dict[str, Json]
+    ) -> Learned:
+        """Keeps the entries, folds exact duplicates, queues what new ones need."""
+        result |= {
+            "lessons": [entry.lesson.id for entry in entries],
+            "quarantined": [entry.lesson.id for entry in entries if entry.lesson.state == "quarantined"],
+        }
+        kept = await self._lessons.add(agent_id, entries, fold=self._ports.settings.fold, claim=claim, result=result)
+        new = tuple(one.id for one in kept if not one.folded)
+        await self._tending.after(agent_id, [id for id in new if id not in result["quarantined"]])
+        folded = tuple(dict.fromkeys(one.id for one in kept if one.folded))
+        quarantined = tuple(id for id in new if id in result["quarantined"])
+        said = {key: str(result.get(key, "")) for key in ("reason", "nothing_because")}
+        return Learned(new, folded, quarantined, result.get("success"), **said, work=claim.id if claim else None)
+
+    async def came_of(self, work: Queued) -> Learned:
+        """What settled or failed work came to."""
+        if work.status != "done":
+            return Learned(work=work.id, failed=work.error)
+        result: dict[str, Any] = work.result or {}
+        kept = [lesson.id for lesson in await self._tending.there(work.agent_id, result.get("lessons", ()), ())]
+        said = {key: str(result.get(key, "")) for key in ("reason", "nothing_because")}
+        quarantined = tuple(result.get("quarantined", ()))
+        return Learned(tuple(kept), (), quarantined, result.get("success"), **said, work=work.id)
+
+    def _question(self, payload: Mapping[str, Any]) -> Question:
+        episodes = [from_json(Episode, episode) for episode in payload["episodes"]]
+        thinker: Any = self._judge() if payload["success"] is None else self._extractor(payload)
+        return thinker.ask(episodes)
+
+    def _judge(self) -> Judge:
+        settings = self._ports.settings
+        return Judge(self._ports.prompts, tokens=settings.trajectory_tokens, paper=settings.paper)
+
+    def _extractor(self, payload: Mapping[str, Any]) -> Extractor:
+        settings = self._ports.settings
+        return Extractor(
+            self._ports.prompts,
+            success=bool(payload["success"]),
+            reason=str(payload["reason"]),
+            contrast=len(cast(list[Json], payload["episodes"])) > 1,
+            tokens=settings.trajectory_tokens,
+            paper=settings.paper,
+        )

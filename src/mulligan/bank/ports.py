@@ -1,0 +1,85 @@
+"""What a bank is made of: the store, the mind and the embedder if there are any, and the strategies."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from mulligan.bank.settings import Settings
+from mulligan.bank.vectors import Vectors
+from mulligan.core.errors import InvalidInput
+from mulligan.core.lessons import LessonStore
+from mulligan.core.protocols import Model, Prompts
+from mulligan.core.questions import Answer, Question, Sampling
+from mulligan.core.queued import Claim, Queue
+from mulligan.core.ranking import Deduplication, Merging, Retrieval
+from mulligan.core.records import Usage
+
+T = TypeVar("T")
+
+LEASE = 60.0
+"""Seconds for which work is claimed; renewed while it is done."""
+
+
+class Memory(Protocol):
+    """The store of lessons and of queued work, in one place."""
+
+    @property
+    def lessons(self) -> LessonStore: ...
+    @property
+    def queue(self) -> Queue: ...
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Ports:
+    """`agent_id` None: all agents are read, and the unnamed one is written. owner: who claims work, as a store's lease
+    names it."""
+
+    memory: Memory
+    agent_id: str | None
+    vectors: Vectors
+    retrieval: Retrieval
+    deduplication: Deduplication
+    merging: Merging
+    model: Model | None
+    prompts: Prompts
+    settings: Settings
+    owner: str
+
+    @property
+    def writes(self) -> str:
+        """The agent whose lessons are written."""
+        return self.agent_id or ""
+
+    async def held(self, claim: Claim, do: Callable[[], Awaitable[T]]) -> T:
+        """`do`, while the claim is renewed. A claim that was lost is noticed by the write that settles the work."""
+
+        async def beat() -> None:
+            while True:
+                await asyncio.sleep(LEASE / 3)
+                await self.memory.queue.renew(claim, LEASE)
+
+        heart = asyncio.create_task(beat())
+        try:
+            return await do()
+        finally:
+            heart.cancel()
+            await asyncio.gather(heart, return_exceptions=True)
+
+
+class Counting:
+    """A model whose usage is counted. Raises `InvalidInput` when there is none."""
+
+    def __init__(self, model: Model | None) -> None:
+        if model is None:
+            raise InvalidInput("No model was named for the bank: set one in [memory], or think yourself and commit.")
+        self.model = model
+        self.usage = Usage()
+
+    async def ask(self, question: Question, sampling: Sampling = Sampling()) -> Answer:
+        answer = await self.model.ask(question, sampling)
+        self.usage += answer.usage
+        return answer

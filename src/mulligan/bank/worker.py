@@ -1,0 +1,62 @@
+"""Does queued work, one piece after the other, until none is due: whatever process accepted it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+
+from mulligan.bank.learning import Learning
+from mulligan.bank.ports import LEASE, Ports
+from mulligan.bank.tending import Tending
+from mulligan.core.errors import LeaseLost, MulliganError
+from mulligan.core.queued import Claim, Queued
+
+RETRY = 30.0
+"""Seconds until the second attempt; doubled for each further one."""
+
+log = logging.getLogger("mulligan")
+
+
+class Worker:
+    def __init__(self, ports: Ports, learning: Learning, tending: Tending) -> None:
+        self._ports, self._learning, self._tending = ports, learning, tending
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """What can be done here: thinking needs a model, vectors an embedder."""
+        thinks = ("extract", "merge") if self._ports.model is not None else ("merge",)
+        return (*thinks, "embed", "link") if self._ports.vectors.embedder is not None else thinks
+
+    async def work(self, seconds: float | None = None) -> int:
+        """Until nothing is due, or the time is up; how many pieces were done. What was begun is brought to its end."""
+        until, done = None if seconds is None else time.monotonic() + seconds, 0
+        while until is None or time.monotonic() < until:
+            claimed = await self._ports.memory.queue.claim(self._ports.owner, LEASE, self.kinds)
+            if claimed is None:
+                break
+            await self._one(*claimed)
+            done += 1
+        return done
+
+    async def _one(self, work: Queued, claim: Claim) -> None:
+        do = {
+            "extract": self._learning.extract,
+            "embed": self._tending.embed,
+            "link": self._tending.link,
+            "merge": self._tending.merge,
+        }[work.kind]
+        try:
+            await self._ports.held(claim, lambda: do(work, claim))
+        except LeaseLost:
+            log.warning("work %s was taken over by another process", work.id)
+        except asyncio.CancelledError:
+            await self._ports.memory.queue.fail(claim, "the process was stopped", retry_in=0.0)
+            raise
+        except Exception as error:
+            last = work.attempts >= self._ports.settings.attempts
+            said = str(error) if isinstance(error, MulliganError) else f"{type(error).__name__}: {error}"
+            log.warning("work %s (%s) failed: %s", work.id, work.kind, said)
+            await self._ports.memory.queue.fail(
+                claim, said, retry_in=None if last else RETRY * 2 ** (work.attempts - 1)
+            )
