@@ -66,6 +66,12 @@ async def test_what_judges_and_what_is_shown(agent: Callable[..., Path], more: s
     assert await refused(ScriptedModel([])) == str(problem)
 
 
+async def test_a_check_of_a_folder_asks_for_the_folder(agent: Callable[..., Path]) -> None:
+    agent("evaluate: {check: 'true'}\n")
+    assert "--workspace DIR" in (said := await refused(ScriptedModel([])))
+    assert "--actor" not in said
+
+
 @pytest.mark.parametrize(
     ("toml", "says"),
     [

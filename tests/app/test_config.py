@@ -137,6 +137,16 @@ def test_dotenv_counts_where_the_environment_says_nothing(project: Path, monkeyp
     assert (project / ".env").read_bytes() == before
 
 
+def test_a_models_file_in_dotenv_lies_beside_it(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MULLIGAN_MODEL_MINE", "")
+    monkeypatch.delenv("MULLIGAN_MODEL_MINE")
+    (project / "mulligan.toml").touch()
+    (project / ".env").write_text("MULLIGAN_MODEL_MINE=scripted:answers.json")
+    (project / "below").mkdir()
+    load(project / "below")
+    assert os.environ["MULLIGAN_MODEL_MINE"] == f"scripted:{project.resolve() / 'answers.json'}"
+
+
 def test_without_a_mulligan_toml_no_dotenv_is_read(project: Path) -> None:
     (project / ".env").write_text("MULLIGAN_T_A=1")
     (project / "mulligan.toml").unlink()

@@ -36,6 +36,8 @@ def test_one_that_nobody_judges_is_done_with_status_0(mulligan: Mulligan, script
     ended = mulligan("run", "one", "t", "--model", "scripted:said.json")
     assert (ended.status, ended.out) == (0, "v1\n")
     assert "done; nobody was to judge it" in ended.err
+    assert "judging" not in ended.err
+    assert "no verdict" not in ended.err
     listed = mulligan("runs", "list", "--json")
     assert [row["state"] for row in json.loads(listed.out)] == ["done"]
 
@@ -166,6 +168,15 @@ def test_lint_collects_everything_in_a_project(mulligan: Mulligan, here: Path) -
     ended = mulligan("lint", "skills")
     assert ended.out.startswith("skills/unused/SKILL.md:4: ")
     assert "Did you mean 'read_file'?" in ended.out
+
+
+def test_lint_takes_the_project_that_the_folder_is_in(
+    mulligan: Mulligan, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lay(here, {"mulligan.toml": "modle = 'local'\n", "agents/one/AGENT.md": ONE, "deep/down/x": ""})
+    monkeypatch.chdir(here / "deep" / "down")
+    ended = mulligan("lint")
+    assert (ended.status, ended.out.partition(" ")[0]) == (2, f"{here}/mulligan.toml:1:")
 
 
 def test_lint_for_a_program(mulligan: Mulligan, here: Path) -> None:

@@ -141,11 +141,14 @@ class EvaluateTable(Table):
         examples=["tests.py"],
     )
     check: Maybe[Text] = Field(
-        default=None, description="A command; an attempt passes when it ends with status 0.", examples=["pytest -q"]
+        default=None,
+        description="A command; an attempt passes when it ends with status 0. It runs in the folder that the agent "
+        "works in (`--workspace`), or is given a file with the attempt as `{attempt}`.",
+        examples=["ruff check {attempt}"],
     )
     evaluator: Maybe[Text] = Field(
         default=None,
-        description="An evaluator by name, or a file of your own such as `./mine.py`.",
+        description="An evaluator by name, or a file of your own beside AGENT.md (`./mine.py`).",
         examples=["contains:42"],
     )
 
@@ -225,9 +228,9 @@ class AgentFile(Table):
     strategy: Maybe[Text] = Field(
         default=None,
         description="What of the past the next trial is shown: `none`, `last_attempt`, `reflexion`, "
-        "`last_attempt_and_reflexion`, or a file of your own. Left out: `last_attempt` where reflect.md judges, "
-        "`last_attempt_and_reflexion` where `evaluate` does; with `react` and `oneshot` `none`, or `reflexion` with "
-        "`evaluate`.",
+        "`last_attempt_and_reflexion`, or a file of your own beside AGENT.md (`./mine.py`). Left out: `last_attempt` "
+        "where reflect.md judges, `last_attempt_and_reflexion` where `evaluate` does; with `react` and `oneshot` "
+        "`none`, or `reflexion` with `evaluate`.",
         examples=["last_attempt"],
         json_schema_extra={"x-default": "by pattern"},
     )
@@ -294,9 +297,11 @@ class SkillFile(Table):
     )
     tools: Maybe[list[Text]] = Field(
         default=None,
-        description="The tools that can be called once the skill was read: `read_file`, `write_file`, `run_command`, "
-        "`http_get`, or `mcp:SERVER` for a server that is named in mulligan.toml. The names that they have in tama "
-        "are taken too: " + ", ".join(f"`{theirs}`" for theirs in TOOL_ALIASES) + ".",
+        description="The tools that can be called once the skill was read: `read_file`, `write_file`, `list_files`, "
+        "`run_command`, `http_get`, `mcp:SERVER` for a server that is named in mulligan.toml, or a file of your own "
+        "beside SKILL.md (`./mine.py`). The names that they have in tama are taken too: "
+        + ", ".join(f"`{theirs}`" for theirs in TOOL_ALIASES)
+        + ".",
         examples=[["read_file", "run_command"]],
     )
     uses: Maybe[list[Name]] = Field(

@@ -148,9 +148,12 @@ class _Build:
             return spec
         works = "tools" in ports_of(cls) and self._parts.workspace is not None
         if expects == "workspace" and kind == "actor" and not works:
+            way = f"the actor {spec.name!r} only writes text. Name an agent with --actor command:…"
+            if spec.name == "agent":
+                way = "there is none. Name its folder with --workspace DIR"
             raise InvalidInput(
-                f"The check judges a changed workspace, and the actor {spec.name!r} only writes text. Name an agent "
-                "with --actor command:…, or put {attempt} into the check where the attempt's file should stand."
+                f"The check judges a changed workspace, and {way}, or put {{attempt}} into the check where the "
+                "attempt's file should stand."
             )
         output = "text" if expects == "workspace" else expects
         return Spec(spec.name, {"output": output, **spec.settings})

@@ -79,7 +79,8 @@ def load(start: Path | None = None) -> Config:
     """The configuration in force below `start` (the working folder). Raises `InvalidInput` for a broken file.
 
     What `.env` beside `mulligan.toml` says is put into `os.environ`, for names that are not set there: so it counts
-    for keys, MULLIGAN_MODEL and MULLIGAN_HOME alike. Without a `mulligan.toml` no `.env` is read.
+    for keys, MULLIGAN_MODEL and MULLIGAN_HOME alike. A model's file is looked for beside it. Without a `mulligan.toml`
+    no `.env` is read.
     """
     root = project_root(start)
     if root is None:
@@ -97,7 +98,8 @@ def load(start: Path | None = None) -> Config:
         from mulligan.app.dotenv_file import read_dotenv
 
         for name, value in read_dotenv(root / ".env").items():
-            os.environ.setdefault(name, value)
+            is_model = name.startswith("MULLIGAN_MODEL")
+            os.environ.setdefault(name, located_model(value, root) if is_model else value)
     return config
 
 

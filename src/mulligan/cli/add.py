@@ -14,7 +14,7 @@ from mulligan.cli.terminal import emit, say
 @click.argument("kind", metavar="KIND")
 @click.argument("name")
 def add(kind: str, name: str) -> None:
-    """Write a new agent (reflexion, react or oneshot) or skill called NAME, which works as it is.
+    """Write a new agent or skill called NAME, which works as it is.
 
     KIND is reflexion (act, review, try again), react (step by step, with tools), oneshot (one answer), or skill. It
     goes into agents/ or skills/ of the project, or of this folder where there is no mulligan.toml.

@@ -12,9 +12,9 @@ from mulligan.cli.terminal import emit, say
 @click.command()
 @click.argument("folder", default=".")
 def init(folder: str) -> None:
-    """Begin a project in FOLDER (default: here), which is made if need be.
+    """Begin a project in FOLDER (default: here).
 
-    Writes mulligan.toml, agents/, .env.example and .gitignore, and overwrites nothing.
+    The folder is made if need be. Writes mulligan.toml, agents/, .env.example and .gitignore, and overwrites nothing.
     """
     from mulligan.agentfile.scaffold import init as library
     from mulligan.agentfile.scaffold import kebab

@@ -36,8 +36,8 @@ class Live(Lines):
         self._block.start()
 
     def saw(self, episode: Episode, event: Event) -> None:
-        if isinstance(event, Evaluated):
-            self._verdicts.append(words.happened(episode, event, self._limits))
+        if isinstance(event, Evaluated) and (said := words.happened(episode, event, self._limits)):
+            self._verdicts.append(said)
         self._show(episode)
         self._block.refresh()
 

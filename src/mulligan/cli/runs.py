@@ -48,7 +48,7 @@ def list_runs(limit: int, as_json: bool) -> None:
 @click.argument("run")
 @click.option("--full", is_flag=True, help="Nothing cut short.")
 def show(run: str, full: bool) -> None:
-    """The episodes of RUN (the beginning of its id is enough), trial by trial."""
+    """The episodes of RUN, trial by trial. The beginning of an id is enough."""
     from mulligan.cli.show import story
 
     async def look(store: Store) -> tuple[list[Episode], set[str]]:

@@ -12,7 +12,10 @@ from mulligan.cli.terminal import emit
 @click.command()
 @click.argument("form", metavar="FORMAT", type=click.Choice(["agent", "step", "skill", "project"]))
 def schema(form: str) -> None:
-    """Print the JSON Schema of FORMAT: agent, step or skill (their front matter), or project (mulligan.toml)."""
+    """Print the JSON Schema of a file format, for editors.
+
+    FORMAT is agent, step or skill (their front matter), or project (mulligan.toml).
+    """
     from mulligan.app.formats import json_schema
 
     emit(json.dumps(json_schema(form), ensure_ascii=False, indent=2))

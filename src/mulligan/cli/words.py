@@ -58,6 +58,8 @@ def doing(episode: Episode, limits: Limits) -> str:
         return ""
     if move.kind == "recall":
         return DOING["recall"]
+    if move.kind == "evaluate" and role(episode, "evaluator") == "unjudged":
+        return ""
     return f"trial {move.trial} of {limits.trials}: {DOING[move.kind]}"
 
 
@@ -68,6 +70,8 @@ def happened(episode: Episode, event: Event, limits: Limits) -> str:
         case Recalled(recall):
             return f"{count(len(recall.lessons), 'lesson')} recalled"
         case Evaluated(_, feedback):
+            if role(episode, "evaluator") == "unjudged":
+                return ""
             why = "" if feedback.passed else one_line(feedback.text, WIDTH)
             return f"{at}: {verdict(feedback)}{': ' if why else ''}{why}"
         case Reflected(_, reflection):
