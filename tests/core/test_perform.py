@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mulligan.core.errors import BadAnswer, InvalidInput, ModelError, ToolError
 from mulligan.core.journal import NoJournal
-from mulligan.core.perform import RESULT, Performed, Skill, StepFile, perform
+from mulligan.core.perform import CALLS, RESULT, Performed, Skill, StepFile, perform
 from mulligan.core.questions import Question, Sampling, Tool
 from mulligan.core.records import Artifact, Image, Json, Step
 from mulligan.core.tools import ToolResult
@@ -222,6 +222,16 @@ async def test_several_calls_in_one_answer_are_answered_in_order() -> None:
     assert [step.observation for step in made.steps[1:4]] == [
         *("{'n': 1}", "[error: there is no tool 'nothing' here; there are finish, read_skill, look]", "{'n': 2}")
     ]
+
+
+async def test_of_a_flood_of_calls_only_so_many_are_made() -> None:
+    box = Box()
+    flood = {"calls": [line("look", n=n) for n in range(CALLS + 30)]}
+    made, model = await performed(READ, flood, DONE, box=box)
+    assert len(box.calls) == CALLS
+    assert told(model) == f"[error: only {CALLS} calls of one answer are made]"
+    assert [m.role for m in model.questions[-1].messages].count("tool") == 1 + CALLS + 30
+    assert made.key == "done"
 
 
 async def test_finish_among_other_calls_ends_there() -> None:

@@ -21,6 +21,9 @@ from mulligan.core.tools import Toolbox, ToolResult
 RESULT = 12_000
 """Characters of a tool's answer that the model is shown (the original cuts at as many bytes)."""
 
+CALLS = 50
+"""Calls that are made of those in one answer: `max_iter` bounds answers, and a model can put thousands into one."""
+
 READ = "read_skill"
 """The tool that shows a skill's text and unlocks what it names."""
 
@@ -167,7 +170,8 @@ class _React:
                 thought = "" if number else text
                 if ended := self._finished(call, thought):
                     return ended
-                result = await self._answered(call)
+                made = number < CALLS
+                result = await self._answered(call) if made else _error(f"only {CALLS} calls of one answer are made")
                 self._messages.append(Message("tool", result))
                 self._steps.append(Step(thought, shown(call), result))
             if why := self._circling(answer.calls):
