@@ -9,7 +9,7 @@ import sys
 from contextlib import suppress
 from typing import TextIO
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def prepare() -> None:
@@ -20,8 +20,8 @@ def prepare() -> None:
 
 
 def emit(text: str) -> None:
-    """To stdout, with a line end."""
-    _write(sys.stdout, text)
+    """To stdout, with a line end; to a terminal cleaned, as what a model says may steer it."""
+    _write(sys.stdout, clean(text) if sys.stdout and sys.stdout.isatty() else text)
 
 
 def say(line: str) -> None:
@@ -31,7 +31,8 @@ def say(line: str) -> None:
 
 
 def clean(text: str) -> str:
-    """Without the control characters by which foreign text could move the cursor or change colours; tabs stay."""
+    """Without the control characters by which foreign text could move the cursor, change colours or turn the order of
+    what is read around; tabs stay."""
     return _CONTROL.sub("", text.replace("\r\n", "\n"))
 
 
