@@ -88,6 +88,19 @@ async def test_there_is_no_way_out(path: str, why: str, tmp_path: Path) -> None:
     assert everything(tmp_path) == before
 
 
+async def test_a_path_that_changes_while_it_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inside, _ = world(tmp_path)
+
+    def gone(path: str) -> str:
+        if path == str(inside):
+            return path
+        raise FileNotFoundError(2, "No such file or directory", path)
+
+    monkeypatch.setattr("os.path.realpath", gone)
+    with pytest.raises(ToolError, match="changed meanwhile: try again"):
+        await read(inside, "src/main.py")
+
+
 PART = st.sampled_from(["..", ".", "", "src", "far", "farther", "up", "near", "round", "work", "outside", "secret.txt"])
 
 

@@ -26,6 +26,8 @@ def located(folder: str, path: str) -> tuple[str, ...]:
         real = os.path.realpath(os.path.join(root, path))
     except ValueError:  # a zero byte, half a surrogate pair
         raise ToolError(f"{path!r} cannot be a path") from None
+    except OSError:  # a part of it changed while it was looked at
+        raise ToolError(f"{path!r} changed meanwhile: try again") from None
     if os.path.commonpath((root, real)) != root:
         raise ToolError(f"{path!r} leads out of the workspace: only files in it can be reached")
     parts = tuple(part for part in os.path.relpath(real, root).split(os.sep) if part != ".")

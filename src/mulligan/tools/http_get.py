@@ -129,7 +129,7 @@ class HttpGet:
         data, cut = await self._read(response)
         try:
             text = data.decode(response.charset_encoding or "utf-8", "replace")
-        except LookupError:  # an encoding that nobody knows
+        except (LookupError, ValueError):  # an encoding that nobody knows, or that cannot pass over mistakes
             text = data.decode("utf-8", "replace")
         if not response.is_success:
             said = " ".join(text.split())[:500] if kind.startswith(_TEXTS) else ""
