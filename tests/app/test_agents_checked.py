@@ -72,6 +72,16 @@ async def test_a_check_of_a_folder_asks_for_the_folder(agent: Callable[..., Path
     assert "--actor" not in said
 
 
+async def test_a_tool_of_ones_own_that_is_none(agent: Callable[..., Path]) -> None:
+    folder = agent("uses: [s]\n")
+    skill = "---\nname: s\ndescription: d\ntools: [./half.py]\n---\nRead.\n"
+    lay(folder, {"act.md": "Act, then finish.", "skills/s/SKILL.md": skill})
+    (folder / "skills" / "s" / "half.py").write_text("class Half:\n    async def call(self, tool, arguments): ...\n")
+    (problem,) = lint().problems
+    assert problem.message.endswith("half.py is no tool: it has no offer(), close().")
+    assert await refused(ScriptedModel([])) == str(problem)
+
+
 @pytest.mark.parametrize(
     ("toml", "says"),
     [

@@ -186,7 +186,15 @@ def check_skills(skills: Mapping[str, Skill], sources: Mapping[str, Source], con
         for number, tool in enumerate(skills[name].tools):
             with found.at(source, f"tools.{number}"):
                 check_tools([tool], config.table("tools"), config.table("mcp"))
+                if file_of(tool):
+                    _check_methods(tool)
     return found.problems
+
+
+def _check_methods(tool: str) -> None:
+    cls = find("tools", tool)
+    if missing := [f"{name}()" for name in ("offer", "call", "close") if not hasattr(cls, name)]:
+        raise InvalidInput(f"{cls.__name__} in {file_of(tool)} is no tool: it has no {', '.join(missing)}.")
 
 
 def steps_of(agent: Agent) -> tuple[StepSpec, ...]:
