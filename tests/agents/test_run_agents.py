@@ -267,3 +267,10 @@ async def test_a_result_that_was_not_handed_over_is_on_a_resume(project: Path, m
     assert any(f"mulligan/{runs[0]}" in line for line in told)
     with pytest.raises(InvalidInput, match="nothing to resume"):
         await mulligan.resume(runs[0], model=ScriptedModel([]))
+
+
+async def test_a_task_that_is_no_text_is_refused_before_anything_begins(project: Path) -> None:
+    model = ScriptedModel([])
+    with pytest.raises(InvalidInput, match="no text in UTF-8"):
+        await mulligan.run("answerer", "t\udcff", model=model)
+    assert model.questions == []

@@ -52,6 +52,12 @@ class Runner:
         """
         if not task.prompt.strip():
             raise InvalidInput("The task is empty: say what is to be done.")
+        try:
+            task.prompt.encode()
+        except UnicodeEncodeError as error:  # bytes of another encoding on the command line
+            raise InvalidInput(
+                f"The task is no text in UTF-8 (character {error.start}): no model could read it."
+            ) from None
         return await self._restarts(secrets.token_hex(4), task, [])
 
     async def _restarts(self, run: str, task: Task, done: list[Episode]) -> Episode:
