@@ -93,7 +93,7 @@ async def test_an_older_file_is_brought_up_to_date_and_keeps_its_rows(tmp_path: 
         migrate(db, path, later)
         assert db.execute("SELECT id, label FROM episodes").fetchall() == [("e", "R")]
         assert db.execute("SELECT name FROM labels").fetchall() == [("R",)]
-    assert pragmas(path, "user_version") == [3]
+    assert pragmas(path, "user_version") == [len(later)]
 
 
 async def test_a_migration_that_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ async def test_a_migration_that_fails_leaves_the_file_as_it_was(tmp_path: Path) 
     await store.close()
     with closing(sqlite3.connect(path, isolation_level=None)) as db, pytest.raises(sqlite3.OperationalError):
         migrate(db, path, (*MIGRATIONS, ("DELETE FROM episodes", "SELECT nothing FROM nowhere")))
-    assert pragmas(path, "user_version") == [1]
+    assert pragmas(path, "user_version") == [len(MIGRATIONS)]
     again = SqliteStore(path)
     assert (await again.load("e")).id == "e"
     await again.close()
@@ -115,7 +115,7 @@ async def test_a_newer_file_is_refused(tmp_path: Path) -> None:
     await store.close()
     with closing(sqlite3.connect(tmp_path / "m.db")) as db:
         db.execute("PRAGMA user_version = 99")
-    await refused(tmp_path / "m.db", r"newer Mulligan \(version 99 of the store; this one reads up to 1\).*Upgrade")
+    await refused(tmp_path / "m.db", r"newer Mulligan \(version 99 of the store; this one reads up to 2\).*Upgrade")
 
 
 async def test_another_programs_database_is_refused_and_untouched(tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ async def main():
     store = SqliteStore(sys.argv[1])
     await store.create(Episode("first", Task("p")))
     print("first")
-    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, 600_000))
     try:
         for n in range(100):
             await store.create(Episode(f"e{n}", Task("x" * 10_000)))

@@ -53,6 +53,12 @@ class Database:
         """The result of `work`, which sees the file as of one moment."""
         return await self._readers.do(work)
 
+    async def fold(self) -> None:
+        """Folds the log into the file and empties it, so that nothing deleted is left there, unless a reader is in it
+        for longer than a second: then the next to fold it does so.
+        """
+        await self._writer.do(_emptied, whole=False)
+
     async def close(self) -> None:
         """Everything asked for before is finished first. The last one to close folds the log into the file."""
         await self._readers.close()
@@ -69,6 +75,7 @@ class Database:
         db = sqlite3.connect(self.path, timeout=self._busy_seconds, isolation_level=None)
         try:
             db.execute(f"PRAGMA synchronous = {self._synchronous}")
+            db.execute("PRAGMA secure_delete = ON")
             _patiently(lambda: migrate(db, self.path), self._busy_seconds)
         except BaseException:
             db.close()
@@ -93,9 +100,10 @@ def explained(error: sqlite3.Error | UnicodeError, path: Path) -> StoreError:
 
 @dataclass(frozen=True)
 class _Job:
-    """`work` None: only tell when its turn has come. `last`: close up and end."""
+    """`work` None: only tell when its turn has come. `whole`: in one transaction. `last`: close up and end."""
 
     work: Work[Any] | None
+    whole: bool
     last: bool
     loop: asyncio.AbstractEventLoop
     done: asyncio.Future[Any]
@@ -128,12 +136,12 @@ class _Lane:
         self._starting = threading.Lock()
         self._jobs: queue.SimpleQueue[_Job] = queue.SimpleQueue()
 
-    async def do(self, work: Work[T]) -> T:
+    async def do(self, work: Work[T], *, whole: bool = True) -> T:
         if self._closed:
             raise StoreError(f"{self._path} was closed: open the store anew.")
         if not self._running:
             self._start()
-        return await self._hand_in(work)
+        return await self._hand_in(work, whole=whole)
 
     async def caught_up(self) -> None:
         """Until what was asked for before is settled, in a lane of one thread."""
@@ -145,9 +153,9 @@ class _Lane:
         await asyncio.gather(*(self._hand_in(None, last=True) for _ in range(self._running)))
         self._running = 0
 
-    async def _hand_in(self, work: Work[Any] | None, *, last: bool = False) -> Any:
+    async def _hand_in(self, work: Work[Any] | None, *, whole: bool = True, last: bool = False) -> Any:
         loop = asyncio.get_running_loop()
-        job = _Job(work, last, loop, loop.create_future())
+        job = _Job(work, whole, last, loop, loop.create_future())
         self._jobs.put(job)
         return await job.done
 
@@ -174,7 +182,7 @@ class _Lane:
                 result = None
                 if job.work:
                     db = db or self._connect()
-                    result = self._transact(db, job.work)
+                    result = self._transact(db, job.work) if job.whole else job.work(db)
                     unsynced = self._begin == "BEGIN IMMEDIATE"
             except (sqlite3.Error, UnicodeError) as error:
                 job.settle(None, explained(error, self._path))
@@ -203,6 +211,15 @@ def _checkpoint(db: sqlite3.Connection) -> None:
         db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     except sqlite3.Error:
         return
+
+
+def _emptied(db: sqlite3.Connection) -> None:
+    patience = db.execute("PRAGMA busy_timeout").fetchone()[0]
+    db.execute("PRAGMA busy_timeout = 1000")
+    try:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    finally:
+        db.execute(f"PRAGMA busy_timeout = {patience}")
 
 
 def _patiently(do: Callable[[], None], seconds: float) -> None:

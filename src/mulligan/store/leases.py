@@ -24,7 +24,7 @@ def acquire(db: sqlite3.Connection, episode: str, owner: str, seconds: float) ->
     """Raises `LeaseLost` while another owner's lease is fresh, unless that was a process here that has died."""
     row, holder, fence, until = _found(db, episode)
     left = until - time.time()
-    if holder not in ("", owner) and left > 0 and not _died(holder):
+    if holder not in ("", owner) and left > 0 and not died(holder):
         raise LeaseLost(
             f"Episode {episode} is being driven by {holder}, whose lease is good for another {left:.0f} s. "
             "Let it finish, or end that process first."
@@ -39,7 +39,7 @@ def acquire(db: sqlite3.Connection, episode: str, owner: str, seconds: float) ->
 def holder(db: sqlite3.Connection, episode: str) -> str | None:
     """Who drives the episode now; None when the lease has run out, was released, or its holder has died."""
     _, holder, _, until = _found(db, episode)
-    return holder if holder and until > time.time() and not _died(holder) else None
+    return holder if holder and until > time.time() and not died(holder) else None
 
 
 def held(db: sqlite3.Connection, lease: Lease) -> int:
@@ -82,7 +82,7 @@ def _host() -> str:
         return socket.gethostname()
 
 
-def _died(holder: str) -> bool:
+def died(holder: str) -> bool:
     """True when the holder was a process of this machine that is there no more."""
     host, _, rest = holder.rpartition(":")[0].rpartition(":")
     if host != _host() or not rest.isdigit() or os.name != "posix":

@@ -23,6 +23,7 @@ from mulligan.core.protocols import Lease, StepRow
 from mulligan.core.records import Episode, Head, Json
 from mulligan.store import leases
 from mulligan.store.database import Database, Synchronous
+from mulligan.store.memory import SqliteMemory
 
 _NO_FILES: Mapping[str, str] = {}
 _LAST = chr(0x10FFFF)
@@ -32,10 +33,12 @@ class SqliteStore:
     """Opens nothing until it is used; `close` it in the end. Missing folders are made.
 
     busy_seconds: how long a write waits for writers in other processes before it raises `StoreError`.
+    memory: the lessons and the queued work of the same file, over the same connections; closed with this.
     """
 
     def __init__(self, path: str | Path, *, busy_seconds: float = 30.0, synchronous: Synchronous = "normal") -> None:
         self._db = Database(Path(path), busy_seconds=busy_seconds, synchronous=synchronous)
+        self.memory = SqliteMemory(self._db)
 
     # --- episodes -----------------------------------------------------------------------------------------------
 

@@ -1,0 +1,96 @@
+"""The one way in which something learned disappears. Each function is work within a transaction."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from mulligan.core.codec import from_json, json_text, record_text
+from mulligan.core.lessons import Receipt
+from mulligan.store.lessons_rows import NOBODY, TABLES, append, number, read, update
+
+_OF_AGENT = "IN (SELECT n FROM lessons WHERE agent = :agent)"
+_ALL = (
+    f"DELETE FROM links WHERE a {_OF_AGENT}",
+    f"DELETE FROM uses WHERE n {_OF_AGENT}",
+    *(f"DELETE FROM {table} WHERE n {_OF_AGENT}" for table in TABLES.values()),
+    "DELETE FROM log WHERE agent = :agent",
+    "DELETE FROM lessons WHERE agent = :agent",
+    "DELETE FROM receipts WHERE agent = :agent",
+    "DELETE FROM payloads WHERE n IN (SELECT n FROM work WHERE agent = :agent)",
+    "DELETE FROM work WHERE agent = :agent",
+    "DELETE FROM agents WHERE n = :agent",
+    "UPDATE bank SET generation = generation + 1",
+)
+_ONE = (
+    "DELETE FROM links WHERE a = :n OR b = :n",
+    "DELETE FROM uses WHERE n = :n",
+    *(f"DELETE FROM {table} WHERE n = :n" for table in TABLES.values()),
+    "DELETE FROM log WHERE lesson = :n AND agent = :agent",
+    "DELETE FROM lessons WHERE n = :n AND agent = :agent",
+)
+
+
+def purge(db: sqlite3.Connection, agent: int | None, ids: Sequence[str] | None) -> int:
+    """How many lessons went. The numbers of single ones stay in the log, so that caches elsewhere let go of them."""
+    assert agent is not None
+    if ids is None:
+        return 0 if agent == NOBODY else _purge_all(db, agent)
+    unique = tuple(dict.fromkeys(ids))
+    numbers = [number(db, agent, id) for id in unique]
+    for n, id in zip(numbers, unique, strict=True):
+        _forget_in_receipts(db, agent, [id], "lesson = :n AND agent = :agent", {"n": n, "agent": agent})
+        _forget_in_histories(db, agent, n, id)
+        for statement in _ONE:
+            db.execute(statement, {"n": n, "agent": agent})
+        append(db, agent, n, "purged")
+    for id in unique:
+        retire_orphans(db, agent, id, "the lesson that it was merged into was purged")
+    return len(unique)
+
+
+def _purge_all(db: sqlite3.Connection, agent: int) -> int:
+    ids = [id for (id,) in db.execute("SELECT id FROM lessons WHERE agent = ?", (agent,))]
+    _forget_in_receipts(db, agent, ids, "agent = :agent", {"agent": agent})
+    for statement in _ALL:
+        db.execute(statement, {"agent": agent})
+    return len(ids)
+
+
+def retire_orphans(db: sqlite3.Connection, agent: int, successor: str, why: str) -> list[str]:
+    """What was merged into a lesson that is no more is retired, not recalled: perhaps it says the same. Their ids."""
+    rows = db.execute("SELECT n FROM lessons WHERE agent = ? AND superseded_by = ?", (agent, successor)).fetchall()
+    ids: list[str] = []
+    for (n,) in rows:
+        lesson = read(db, n)
+        update(db, agent, n, replace(lesson, state="retired", superseded_by=None), "retired", {"why": why})
+        ids.append(lesson.id)
+    return ids
+
+
+def _forget_in_receipts(
+    db: sqlite3.Connection, agent: int, ids: Iterable[str], condition: str, values: dict[str, int]
+) -> None:
+    """A recall over all agents (agent 0) mentions lessons, too."""
+    used = db.execute(f"SELECT DISTINCT detail FROM log WHERE {condition} AND change = 'used'", values).fetchall()
+    gone = set(ids)
+    for name in {json.loads(detail)["receipt"] for (detail,) in used}:
+        rows = db.execute(
+            "SELECT n, schema, record FROM receipts WHERE id = ? AND agent IN (?, 0)", (name, agent)
+        ).fetchall()
+        for n, schema, record in rows:
+            receipt = from_json(Receipt, json.loads(record), schema)
+            left = {id: score for id, score in receipt.lessons.items() if id not in gone}
+            db.execute("UPDATE receipts SET record = ? WHERE n = ?", (record_text(replace(receipt, lessons=left)), n))
+
+
+def _forget_in_histories(db: sqlite3.Connection, agent: int, n: int, id: str) -> None:
+    """The lessons that it was linked with were told so."""
+    others = db.execute("SELECT a + b - :n FROM links WHERE a = :n OR b = :n", {"n": n}).fetchall()
+    for (other,) in others:
+        db.execute(
+            "DELETE FROM log WHERE lesson = ? AND agent = ? AND change = 'linked' AND instr(detail, ?)",
+            (other, agent, f'"with":{json_text(id)}'),
+        )

@@ -1,0 +1,196 @@
+"""Lessons as rows: the one place that writes them and reads them whole. Each function is work within a transaction.
+
+`agent` is an agent's number; None where all are read, `NOBODY` for one that has nothing here. What changes of a
+lesson is added to the log; `lessons` holds what is searched for and points to the newest record there.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from mulligan.core.codec import SCHEMA, from_json, json_text, record_text
+from mulligan.core.errors import InvalidInput, NotFound, StoreError
+from mulligan.core.lessons import Change, Entry, Part
+from mulligan.core.records import Json, Lesson
+
+NOBODY = -1
+TABLES: Mapping[Part, str] = {"lesson": "vectors", "query": "query_vectors"}
+
+_WHOLE = (
+    "SELECT l.n, l.id, r.schema, r.record, u.uses, u.last_used, e.id FROM lessons l JOIN log r ON r.seq = l.version"
+    " LEFT JOIN uses u ON u.n = l.n LEFT JOIN embedders e ON e.n = l.embedder WHERE "
+)
+
+
+def wall(agent: int | None, column: str = "l.agent") -> str:
+    """The condition that every query of an agent's rows holds to; takes the parameter `agent`."""
+    return "1" if agent is None else f"{column} = :agent"
+
+
+def reader(db: sqlite3.Connection, agent_id: str | None) -> int | None:
+    if agent_id is None:
+        return None
+    found = db.execute("SELECT n FROM agents WHERE id = ?", (agent_id,)).fetchone()
+    return found[0] if found else NOBODY
+
+
+def writer(db: sqlite3.Connection, agent_id: str) -> int:
+    """The agent's number; one that was never heard of gets one."""
+    found = reader(db, agent_id)
+    if found is None or found == NOBODY:
+        db.execute("INSERT INTO agents (id, generation) SELECT ?, generation FROM bank", (agent_id,))
+        found = reader(db, agent_id)
+    assert found is not None
+    return found
+
+
+def missing(id: str) -> NotFound:
+    return NotFound(f"There is no lesson {id!r} in this bank. See those that there are: mulligan memory list")
+
+
+def number(db: sqlite3.Connection, agent: int | None, id: str) -> int:
+    """Where all agents are read and several have this id (imported under each), the oldest is meant."""
+    query = f"SELECT l.n FROM lessons l WHERE l.id = :id AND {wall(agent)} ORDER BY l.n LIMIT 1"
+    found = db.execute(query, {"id": id, "agent": agent}).fetchone()
+    if found is None:
+        raise missing(id)
+    return found[0]
+
+
+def read(db: sqlite3.Connection, n: int) -> Lesson:
+    """The lesson as it is now, of a number that was found behind the wall."""
+    _, id, schema, record, uses, last_used, embedder = db.execute(f"{_WHOLE} l.n = ?", (n,)).fetchone()
+    return replace(lesson_of(id, schema, record), uses=uses or 0, last_used=last_used, embedder=embedder)
+
+
+def lesson_of(id: str, schema: int, record: str) -> Lesson:
+    try:
+        return from_json(Lesson, json.loads(record), schema)
+    except (InvalidInput, ValueError) as error:
+        raise StoreError(f"Lesson {id} cannot be read: {error} See: mulligan memory verify") from error
+
+
+def text_of(lesson: Lesson) -> str:
+    try:
+        return record_text(lesson)
+    except InvalidInput as error:
+        raise StoreError(f"Lesson {lesson.id} cannot be kept: {error}") from error
+
+
+def columns(lesson: Lesson) -> dict[str, Any]:
+    """What the row of a lesson repeats from its record."""
+    return {
+        "id": lesson.id,
+        "experience": lesson.experience,
+        "state": lesson.state,
+        "success": int(lesson.outcome == "success"),
+        "confidence": float(lesson.confidence),
+        "created": float(lesson.created),
+        "superseded_by": lesson.superseded_by,
+    }
+
+
+def as_added(agent_id: str, entry: Entry) -> tuple[Entry, str]:
+    """The entry as it is kept, with the text of its lesson. What is superseded keeps no vectors."""
+    lesson = replace(entry.lesson, agent_id=agent_id, score=None)
+    if not lesson.id:
+        raise StoreError("A lesson without an id cannot be kept: give it one.")
+    vectors: Mapping[Part, bytes] = {} if lesson.state == "superseded" else entry.vectors
+    if vectors and not lesson.embedder:
+        raise StoreError(f"Lesson {lesson.id} comes with vectors: name their embedder.")
+    lesson = replace(lesson, embedder=lesson.embedder if vectors else None)
+    return replace(entry, lesson=lesson, vectors=vectors), text_of(lesson)
+
+
+def insert(db: sqlite3.Connection, agent: int, entry: Entry, text: str, detail: Json = None) -> int:
+    """The new lesson's number."""
+    seq, lesson = next_seq(db), entry.lesson
+    row = {**columns(lesson), "agent": agent, "version": seq, "print": entry.fingerprint, "terms": entry.terms}
+    added = db.execute(
+        "INSERT OR IGNORE INTO lessons (agent, version, id, fingerprint, experience, state, success, confidence,"
+        " created, superseded_by, terms) VALUES (:agent, :version, :id, :print, :experience, :state, :success,"
+        " :confidence, :created, :superseded_by, :terms)",
+        row,
+    )
+    if not added.rowcount:
+        raise StoreError(f"There is a lesson {lesson.id!r} already: ids are given once.")
+    n = added.lastrowid
+    assert n is not None
+    append(db, agent, n, "added", text, detail, seq)
+    if lesson.uses or lesson.last_used is not None:
+        db.execute("INSERT INTO uses (n, uses, last_used) VALUES (?, ?, ?)", (n, lesson.uses, lesson.last_used))
+    if lesson.embedder and entry.vectors:
+        set_vectors(db, n, embedder(db, lesson.embedder, entry.vectors.values()), entry.vectors)
+    return n
+
+
+def update(db: sqlite3.Connection, agent: int, n: int, lesson: Lesson, change: Change, detail: Json = None) -> None:
+    seq = append(db, agent, n, change, text_of(lesson), detail)
+    db.execute(
+        "UPDATE lessons SET version = :version, experience = :experience, state = :state, success = :success,"
+        " confidence = :confidence, created = :created, superseded_by = :superseded_by WHERE n = :n AND agent = :agent",
+        {**columns(lesson), "version": seq, "n": n, "agent": agent},
+    )
+
+
+def append(
+    db: sqlite3.Connection,
+    agent: int,
+    n: int,
+    change: str,
+    text: str | None = None,
+    detail: Json = None,
+    seq: int | None = None,
+    at: float | None = None,
+) -> int:
+    """A line of the log; its number."""
+    added = db.execute(
+        "INSERT INTO log (seq, agent, lesson, at, change, schema, detail, record) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (seq, agent, n, at or time.time(), change, SCHEMA, None if detail is None else json_text(detail), text),
+    )
+    assert added.lastrowid is not None
+    return added.lastrowid
+
+
+def next_seq(db: sqlite3.Connection) -> int:
+    """The number that the next line of the log gets: nobody else writes within this transaction."""
+    return tip(db) + 1
+
+
+def tip(db: sqlite3.Connection) -> int:
+    found = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'log'").fetchone()
+    return found[0] if found else 0
+
+
+def embedder(db: sqlite3.Connection, id: str, vectors: Iterable[bytes]) -> int:
+    """The embedder's number. Raises `StoreError` for vectors that are not of the size of all its others."""
+    sizes = {len(vector) for vector in vectors}
+    found = db.execute("SELECT n, size FROM embedders WHERE id = ?", (id,)).fetchone()
+    if found is None and len(sizes) == 1:
+        added = db.execute("INSERT INTO embedders (id, size) VALUES (?, ?)", (id, *sizes))
+        assert added.lastrowid is not None
+        return added.lastrowid
+    if found is None or sizes - {found[1]}:
+        known = f"its vectors here have {found[1]} bytes" if found else "all its vectors have one size"
+        raise StoreError(f"Vectors of {', '.join(map(str, sorted(sizes)))} bytes, said to be of {id}: {known}.")
+    return found[0]
+
+
+def set_vectors(db: sqlite3.Connection, n: int, embedder: int, vectors: Mapping[Part, bytes]) -> None:
+    """In place of what any other embedder made of this lesson."""
+    if db.execute("SELECT embedder FROM lessons WHERE n = ?", (n,)).fetchone()[0] != embedder:
+        drop_vectors(db, n)
+    for part, vector in vectors.items():
+        db.execute(f"INSERT OR REPLACE INTO {TABLES[part]} (n, vector) VALUES (?, ?)", (n, vector))
+    db.execute("UPDATE lessons SET embedder = ? WHERE n = ?", (embedder, n))
+
+
+def drop_vectors(db: sqlite3.Connection, n: int) -> None:
+    for table in TABLES.values():
+        db.execute(f"DELETE FROM {table} WHERE n = ?", (n,))
+    db.execute("UPDATE lessons SET embedder = NULL WHERE n = ? AND embedder IS NOT NULL", (n,))

@@ -1,0 +1,232 @@
+"""Queued work in the SQLite file of the episodes: the `Queue` of core.queued.
+
+Work is claimed under a lease with a fence, as episodes are (`store.leases`): of two processes one gets it, and what a
+dead process held is free at once on this machine, elsewhere when the lease has run out.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sqlite3
+import time
+from collections.abc import Sequence
+
+from mulligan.core.codec import json_text
+from mulligan.core.errors import InvalidInput, LeaseLost, NotFound, StoreError
+from mulligan.core.queued import Claim, Queued, QueueStatus
+from mulligan.core.records import Json
+from mulligan.store.database import Database
+from mulligan.store.leases import died
+from mulligan.store.lessons_rows import reader, wall, writer
+
+MOST = 10_000
+"""Pieces of one agent's work that may be pending."""
+
+_SELECT = (
+    "SELECT w.n, w.id, w.kind, a.id, p.payload, w.status, w.attempts, w.created, w.finished, w.result, w.error,"
+    " w.borrowed, w.owner, w.until FROM work w JOIN agents a ON a.n = w.agent LEFT JOIN payloads p ON p.n = w.n WHERE "
+)
+
+
+class SqliteQueue:
+    """Over a `Database` that somebody else closes. most: pieces of one agent's work that may be pending."""
+
+    def __init__(self, db: Database, *, most: int = MOST) -> None:
+        self._db = db
+        self._most = most
+
+    async def enqueue(
+        self, kind: str, agent_id: str, payload: Json, *, key: str | None = None, waiting: bool = False
+    ) -> str:
+        text = _text(payload, f"Work of kind {kind}")
+        return await self._db.write(lambda db: _enqueue(db, kind, agent_id, text, key, waiting, self._most))
+
+    async def claim(self, owner: str, seconds: float, kinds: Sequence[str]) -> tuple[Queued, Claim] | None:
+        if await self._db.read(lambda db: _due(db, kinds)) is None:  # looking does not hold up those who write
+            return None
+
+        def work(db: sqlite3.Connection) -> tuple[Queued, Claim] | None:
+            n = _due(db, kinds)
+            return None if n is None else _claimed(db, n, owner, seconds)
+
+        return await self._db.write(work)
+
+    async def take(self, agent_id: str, id: str, owner: str, seconds: float) -> tuple[Queued, Claim]:
+        def work(db: sqlite3.Connection) -> tuple[Queued, Claim]:
+            n, status, borrowed, holder, until = _found(db, reader(db, agent_id), id)
+            if status == "running" and not _gone(holder, until):
+                raise LeaseLost(f"Work {id} is being done by {holder}. Let it finish, or end that process first.")
+            if not borrowed or status not in ("waiting", "running"):
+                raise StoreError(f"Work {id} is not waiting for an answer: it is {status}.")
+            return _claimed(db, n, owner, seconds)
+
+        return await self._db.write(work)
+
+    async def renew(self, claim: Claim, seconds: float) -> None:
+        def work(db: sqlite3.Connection) -> None:
+            db.execute("UPDATE work SET until = ? WHERE n = ?", (time.time() + seconds, held(db, claim)))
+
+        await self._db.write(work)
+
+    async def finish(self, claim: Claim, result: Json) -> None:
+        text = _text(result, f"The result of work {claim.id}")
+        await self._db.write(lambda db: _finish(db, held(db, claim), text))
+
+    async def fail(self, claim: Claim, error: str, *, retry_in: float | None) -> None:
+        def work(db: sqlite3.Connection) -> None:
+            n, now = held(db, claim), time.time()
+            if retry_in is None:
+                db.execute("UPDATE work SET status = 'failed', finished = ? WHERE n = ?", (now, n))
+            else:
+                back = "CASE WHEN borrowed THEN 'waiting' ELSE 'queued' END"
+                db.execute(f"UPDATE work SET status = {back}, due = ? WHERE n = ?", (now + retry_in, n))
+            _let_go(db, n, error)
+
+        await self._db.write(work)
+
+    async def waits(self, claim: Claim, error: str = "") -> None:
+        def work(db: sqlite3.Connection) -> None:
+            n = held(db, claim)
+            db.execute("UPDATE work SET status = 'waiting', borrowed = 1 WHERE n = ?", (n,))
+            _let_go(db, n, error)
+
+        await self._db.write(work)
+
+    async def look(self, agent_id: str | None, id: str) -> Queued:
+        return await self._db.read(lambda db: _read(db, _found(db, reader(db, agent_id), id)[0]))
+
+    async def pending(self, agent_id: str | None = None, limit: int = 50) -> Sequence[Queued]:
+        def work(db: sqlite3.Connection) -> Sequence[Queued]:
+            agent = reader(db, agent_id)
+            query = f"SELECT n FROM work WHERE {wall(agent, 'agent')} AND status <> 'done' ORDER BY n LIMIT :limit"
+            return tuple(_read(db, n) for (n,) in db.execute(query, {"agent": agent, "limit": limit}).fetchall())
+
+        return await self._db.read(work)
+
+
+def settle(db: sqlite3.Connection, agent: int, claim: Claim | None, result: Json) -> None:
+    """The work of this claim, if there is one, is done with the transaction that this is part of."""
+    if claim is None:
+        return
+    n = held(db, claim)
+    if db.execute("SELECT agent FROM work WHERE n = ?", (n,)).fetchone()[0] != agent:
+        raise LeaseLost(f"Work {claim.id} is another agent's: it cannot be settled by a write to this one.")
+    _finish(db, n, _text(result, f"The result of work {claim.id}"))
+
+
+def held(db: sqlite3.Connection, claim: Claim) -> int:
+    """The number of the work. Raises `LeaseLost` when this claim is no longer the newest on work that is running.
+
+    A claim that has run out but that nobody has taken over is still good: the fence, not the clock, keeps two apart.
+    """
+    found = db.execute("SELECT n, status, owner, fence FROM work WHERE id = ?", (claim.id,)).fetchone()
+    if found is None:
+        raise LeaseLost(f"Work {claim.id} is not there any more: it was purged.")
+    n, status, owner, fence = found
+    if (status, owner, fence) != ("running", claim.owner, claim.fence):
+        now = f"is now being done by {owner}" if status == "running" else f"is {status} by now"
+        raise LeaseLost(f"Work {claim.id} {now}: {claim.owner} may not settle it any more.")
+    return n
+
+
+def requeue(db: sqlite3.Connection, n: int, error: str) -> None:
+    """Work whose claim is good for nothing any more, as it was before the claim."""
+    db.execute("UPDATE work SET status = CASE WHEN borrowed THEN 'waiting' ELSE 'queued' END WHERE n = ?", (n,))
+    _let_go(db, n, error)
+
+
+def _enqueue(
+    db: sqlite3.Connection, kind: str, agent_id: str, payload: str, key: str | None, waiting: bool, most: int
+) -> str:
+    agent = writer(db, agent_id)
+    if key is not None:
+        query = "SELECT id FROM work WHERE agent = ? AND kind = ? AND key = ? AND status <> 'failed'"
+        there = db.execute(query, (agent, kind, key)).fetchone()
+        if there:
+            return there[0]
+    pending = "SELECT count(*) FROM work WHERE agent = ? AND status <> 'done' AND status <> 'failed'"
+    if db.execute(pending, (agent,)).fetchone()[0] >= most:
+        raise StoreError(
+            f"The queue of agent {agent_id!r} is full: {most} pieces of work are pending. "
+            "Let them be done first (mulligan memory work)."
+        )
+    id = f"w{secrets.token_hex(6)}"
+    added = db.execute(
+        "INSERT INTO work (id, agent, kind, key, status, borrowed, created) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (id, agent, kind, key, "waiting" if waiting else "queued", waiting, time.time()),
+    )
+    db.execute("INSERT INTO payloads (n, payload) VALUES (?, ?)", (added.lastrowid, payload))
+    return id
+
+
+def _due(db: sqlite3.Connection, kinds: Sequence[str]) -> int | None:
+    """The number of the oldest work that can be claimed."""
+    queued = "SELECT n FROM work WHERE status = 'queued' AND kind = ? AND due <= ? ORDER BY n LIMIT 1"
+    running = "SELECT n, owner, until FROM work WHERE status = 'running' AND kind = ? AND NOT borrowed ORDER BY n"
+    now, due = time.time(), list[int]()
+    for kind in dict.fromkeys(kinds):
+        due += [n for (n,) in db.execute(queued, (kind, now))]
+        due += [n for n, owner, until in db.execute(running, (kind,)).fetchall() if _gone(owner, until)][:1]
+    return min(due, default=None)
+
+
+def _gone(owner: str, until: float) -> bool:
+    return until < time.time() or died(owner)
+
+
+def _claimed(db: sqlite3.Connection, n: int, owner: str, seconds: float) -> tuple[Queued, Claim]:
+    db.execute(
+        "UPDATE work SET status = 'running', owner = ?, until = ?, fence = fence + 1, attempts = attempts + 1"
+        " WHERE n = ?",
+        (owner, time.time() + seconds, n),
+    )
+    id, fence = db.execute("SELECT id, fence FROM work WHERE n = ?", (n,)).fetchone()
+    return _read(db, n), Claim(id, owner, fence)
+
+
+def _finish(db: sqlite3.Connection, n: int, result: str) -> None:
+    db.execute("UPDATE work SET status = 'done', finished = ?, result = ? WHERE n = ?", (time.time(), result, n))
+    db.execute("DELETE FROM payloads WHERE n = ?", (n,))
+    _let_go(db, n, "")
+
+
+def _let_go(db: sqlite3.Connection, n: int, error: str) -> None:
+    db.execute("UPDATE work SET owner = '', until = 0, error = ? WHERE n = ?", (json_text(error), n))
+
+
+def _found(db: sqlite3.Connection, agent: int | None, id: str) -> tuple[int, str, int, str, float]:
+    """Number, status, whether it is borrowed, owner and expiry."""
+    query = f"SELECT n, status, borrowed, owner, until FROM work WHERE id = :id AND {wall(agent, 'agent')}"
+    found = db.execute(query, {"id": id, "agent": agent}).fetchone()
+    if found is None:
+        raise NotFound(f"There is no queued work {id!r} in this bank.")
+    return found
+
+
+def _read(db: sqlite3.Connection, n: int) -> Queued:
+    """What runs under a claim that is good for nothing any more is told as what it is: due again."""
+    row = db.execute(f"{_SELECT} w.n = ?", (n,)).fetchone()
+    _, id, kind, agent_id, payload, status, attempts, created, finished, result, error, borrowed, owner, until = row
+    shown: QueueStatus = status
+    if status == "running" and _gone(owner, until):
+        shown = "waiting" if borrowed else "queued"
+    return Queued(
+        id,
+        kind,
+        agent_id,
+        json.loads(payload or "null"),
+        shown,
+        attempts,
+        created,
+        finished,
+        json.loads(result),
+        json.loads(error),
+    )
+
+
+def _text(value: Json, what: str) -> str:
+    try:
+        return json_text(value)
+    except InvalidInput as error:
+        raise StoreError(f"{what} cannot be kept: {error}") from error
