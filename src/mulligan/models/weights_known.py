@@ -19,8 +19,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Weights:
-    """A weights file: its `parts`, joined in order. `hub`: the repository and file where a hub has the same bytes, if any
-    has."""
+    """A weights file: its `parts`, joined in order. `hub`: the repository and file where a hub has the same bytes."""
 
     name: str
     file: str

@@ -51,7 +51,16 @@ NAME = 64
 
 
 def build(provider: str, model: str, access: Access, settings: CallSettings) -> Model:
-    """pydantic-ai's model. No connection is kept between calls: a model call takes seconds, and one that the server
+    """pydantic-ai's model."""
+    made = connection(provider, access, settings)
+    if provider == "openai" and access.base_url:
+        # Servers that speak OpenAI's format speak Chat Completions; few speak Responses, which `openai:` means.
+        provider = "openai-chat"
+    return infer_model(f"{provider}:{model}", provider_factory=lambda _: made)
+
+
+def connection(provider: str, access: Access, settings: CallSettings) -> Provider[Any]:
+    """The way to a provider. No connection is kept between calls: a model call takes seconds, and one that the server
     dropped meanwhile would cost a retry; and so nothing belongs to an event loop or needs closing. Redirects are not
     followed: they would carry the key to wherever they point."""
     import httpx2
@@ -61,19 +70,13 @@ def build(provider: str, model: str, access: Access, settings: CallSettings) -> 
         limits=httpx2.Limits(max_keepalive_connections=0),
     )
     if provider == "openai" and access.base_url:
-        # Servers that speak OpenAI's format speak Chat Completions; few speak Responses, which `openai:` means.
-        provider = "openai-chat"
         from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
-        made: Provider[Any] = OpenAICompatibleProvider(
-            "openai", base_url=access.base_url, api_key=access.key, http_client=client
-        )
-    else:
-        kind = infer_provider_class(provider)
-        takes = inspect.signature(kind.__init__).parameters
-        given = {"api_key": access.key, "base_url": access.base_url, "http_client": client}
-        made = kind(**{name: value for name, value in given.items() if value is not None and name in takes})
-    return infer_model(f"{provider}:{model}", provider_factory=lambda _: made)
+        return OpenAICompatibleProvider("openai", base_url=access.base_url, api_key=access.key, http_client=client)
+    kind = infer_provider_class(provider)
+    takes = inspect.signature(kind.__init__).parameters
+    given = {"api_key": access.key, "base_url": access.base_url, "http_client": client}
+    return kind(**{name: value for name, value in given.items() if value is not None and name in takes})
 
 
 def modes(profile: ModelProfile, schema: Json) -> list[Mode]:

@@ -1,0 +1,131 @@
+"""The embedder that runs on this machine: all-MiniLM-L6-v2 through onnxruntime, no key, no server.
+
+Knows of weights and texts; `embedder_graph` runs the network and `embedder_pieces` cuts texts. design/009-embedder.md
+says why so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+from mulligan.core.errors import InvalidInput, ModelError, UnknownName
+from mulligan.models.embedded import stoppable
+from mulligan.models.embedded_cores import threads_to_use
+from mulligan.models.embedded_worker import EmbeddedWorker
+from mulligan.models.weights import Progress, installed, on_stderr, path_of, pull
+from mulligan.models.weights_known import EMBEDDERS, MINILM
+
+LONGEST = 256
+"""Pieces of a text that are read, as the model was trained; the rest is not."""
+BATCH = 1024
+"""Pieces that go through the network at once. More were not faster, and cancelling waits for one batch."""
+
+
+class LocalEmbedder:
+    """all-MiniLM-L6-v2: 384 numbers a text, of which the first 256 word pieces are read.
+
+    name: None or "minilm-l6-v2". threads: None takes `MULLIGAN_THREADS`, else the physical cores minus one. pull:
+    whether weights that are not here are pulled at the first call, told on stderr or to the callback given; without
+    it `embed` raises `InvalidInput` as long as they are not here, so that recalling never downloads anything.
+
+    Embedders of one thread count share one load per process, in a thread of their own: a language model that answers
+    does not hold them up. Raises `InvalidInput` when the extra is missing, `UnknownName` for another name.
+    """
+
+    dim = 384
+
+    def __init__(self, name: str | None = None, *, threads: int | None = None, pull: bool | Progress = False) -> None:
+        if name and name not in EMBEDDERS:
+            raise UnknownName("local embedder", name, EMBEDDERS, "Others are named PROVIDER:MODEL.")
+        if find_spec("onnxruntime") is None:
+            raise InvalidInput('The embedder that runs inside Mulligan needs an extra: pip install "mulligan[local]"')
+        self.id = f"local:{MINILM.name}@sha256:{MINILM.parts[0].sha256[:12]}"
+        self._threads = threads_to_use(threads)
+        self._pull = pull
+
+    @property
+    def here(self) -> bool:
+        """Whether the weights are on this machine."""
+        return MINILM.name in installed(EMBEDDERS)
+
+    async def embed(self, texts: Sequence[str]) -> Any:
+        """A numpy array, float32, of shape (len(texts), 384), each row of length 1. A text without words has a
+        direction too, which means nothing.
+
+        Cancelling returns at once; the work ends after the batch at hand. Raises `InvalidInput` when the weights are
+        not here and may not be pulled, `ModelError` when they could not be pulled or loaded.
+        """
+        if not self._pull and not self.here:
+            raise InvalidInput(f"The weights of {MINILM.name} are not here. Run: mulligan models pull {MINILM.name}")
+        wanted = tuple(texts)
+        job = _worker().submit(lambda abandoned: self._embed(wanted, abandoned))
+        try:
+            return await asyncio.wrap_future(job.future)
+        except asyncio.CancelledError:
+            job.abandoned.set()
+            raise
+
+    def _embed(self, texts: Sequence[str], abandoned: Event) -> Any:
+        """In the worker's thread."""
+        if self._pull:
+            progress = on_stderr() if isinstance(self._pull, bool) else self._pull
+            pull(MINILM.name, stoppable(progress, abandoned), known=EMBEDDERS)
+        return _loaded(path_of(MINILM.name, EMBEDDERS), self._threads).vectors(texts, abandoned)
+
+
+class _Reader:
+    """Loaded weights, used by one thread."""
+
+    def __init__(self, path: Path, threads: int) -> None:
+        from mulligan.models.embedder_graph import load
+        from mulligan.models.embedder_pieces import WordPieces
+
+        self._network = load(path, threads)
+        self._pieces = WordPieces(self._network.vocabulary)
+
+    def vectors(self, texts: Sequence[str], abandoned: Event) -> Any:
+        import numpy as np
+
+        cut = [self._pieces.numbers(text, LONGEST) for text in texts]
+        found: Any = np.empty((len(texts), LocalEmbedder.dim), np.float32)
+        for batch in batches([len(pieces) for pieces in cut]):
+            if abandoned.is_set():
+                raise ModelError("The embedding was abandoned.")
+            longest = len(cut[batch[-1]])
+            pieces, mask = np.zeros((2, len(batch), longest), np.int32)
+            for row, number in enumerate(batch):
+                pieces[row, : len(cut[number])] = cut[number]
+                mask[row, : len(cut[number])] = 1
+            states = self._network.session.run(None, {"pieces": pieces, "mask": mask})[0]
+            sums = np.einsum("tpd,tp->td", states, mask.astype(np.float32))  # the mean but for its length
+            found[batch] = sums / np.linalg.norm(sums, axis=1, keepdims=True)
+        return found
+
+
+def batches(lengths: Sequence[int], most: int = BATCH) -> Iterator[list[int]]:
+    """Numbers of texts of like length, shortest first, so that little is padded: at most `most` pieces, or one text."""
+    batch: list[int] = []
+    for number in sorted(range(len(lengths)), key=lambda number: lengths[number]):
+        if batch and (len(batch) + 1) * lengths[number] > most:
+            yield batch
+            batch = []
+        batch.append(number)
+    if batch:
+        yield batch
+
+
+@cache
+def _worker() -> EmbeddedWorker:
+    return EmbeddedWorker()
+
+
+@cache
+def _loaded(path: Path, threads: int) -> _Reader:
+    """Only ever called in the worker's thread. A load that failed is tried again."""
+    return _Reader(path, threads)

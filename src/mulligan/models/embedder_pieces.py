@@ -1,0 +1,99 @@
+"""Word pieces, as the uncased BERT models read text: lower case, no accents, each ideograph a word by itself.
+
+Knows nothing of models. It agrees with the tokenizer that the reference uses on every character that this Python's
+Unicode tables and that tokenizer's classify alike.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from functools import lru_cache
+
+LONGEST_WORD = 100
+"""Characters; a longer word is unknown as a whole."""
+REMEMBERED_WORDS = 20_000
+IDEOGRAPHS = (
+    (0x3400, 0x4DBF),
+    (0x4E00, 0x9FFF),
+    (0xF900, 0xFAFF),
+    (0x20000, 0x2A6DF),
+    (0x2A700, 0x2B73F),
+    (0x2B740, 0x2B81F),
+    (0x2B820, 0x2CEAF),
+    (0x2F800, 0x2FA1F),
+)
+SPECIAL = re.compile(r"(\[(?:PAD|UNK|CLS|SEP|MASK)\])")
+
+
+class WordPieces:
+    """Texts to the numbers of their pieces. `vocabulary`: the pieces, each at its number; `##` begins one that goes on
+    within a word."""
+
+    def __init__(self, vocabulary: Sequence[str]) -> None:
+        self._number = {piece: number for number, piece in enumerate(vocabulary)}
+        self._unknown = (self._number["[UNK]"],)
+        self._of_word = lru_cache(REMEMBERED_WORDS)(self._split)
+
+    def numbers(self, text: str, most: int) -> list[int]:
+        """At most `most` of them, the marks for beginning and end included; what is too long loses its end."""
+        found = [self._number["[CLS]"]]
+        for part in SPECIAL.split(text):
+            if len(found) >= most:
+                break
+            if SPECIAL.fullmatch(part):
+                found.append(self._number[part])
+                continue
+            for word in part.translate(_FOLDED).split():
+                found.extend(self._of_word(word))
+                if len(found) >= most:
+                    break
+        return [*found[: most - 1], self._number["[SEP]"]]
+
+    def _split(self, word: str) -> tuple[int, ...]:
+        """The longest piece that fits, again and again; where none fits the whole word is unknown."""
+        if len(word) > LONGEST_WORD:
+            return self._unknown
+        found: list[int] = []
+        start = 0
+        while start < len(word):
+            mark = "##" if start else ""
+            for end in range(len(word), start, -1):
+                if (number := self._number.get(mark + word[start:end])) is not None:
+                    found.append(number)
+                    start = end
+                    break
+            else:
+                return self._unknown
+        return tuple(found)
+
+
+class _Folded(dict[int, str]):
+    """What each character becomes, worked out when it is first met: for `str.translate`."""
+
+    def __missing__(self, code: int) -> str:
+        self[code] = folded = _fold(chr(code))
+        return folded
+
+
+_FOLDED = _Folded()
+
+
+def _fold(character: str) -> str:
+    kind = unicodedata.category(character)
+    if character.isspace() and (kind != "Cc" or character in "\t\n\r"):
+        return " "
+    if kind in ("Cc", "Cf", "Co", "Cs") or character == "\N{REPLACEMENT CHARACTER}":
+        return ""
+    bare = [part.lower() for part in unicodedata.normalize("NFD", character) if unicodedata.category(part) != "Mn"]
+    apart = "".join(f" {part} " if _is_punctuation(part) else part for part in bare)
+    code = ord(character)
+    return f" {apart} " if any(first <= code <= last for first, last in IDEOGRAPHS) else apart
+
+
+def _is_punctuation(text: str) -> bool:
+    """All that is neither letter, digit nor space counts within ASCII, as `$` and `+` do."""
+    if text.isascii():
+        return text.isprintable() and not text.isalnum() and text != " "
+    return len(text) == 1 and unicodedata.category(text).startswith("P")

@@ -1,0 +1,165 @@
+"""The `Embedder` port over any provider that pydantic-ai speaks to: batches, retries, costs.
+
+pydantic-ai and the provider's SDK are imported at the first call. It knows nothing of budgets and journals.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from mulligan.core.errors import InvalidInput, ModelError
+from mulligan.core.records import Usage
+from mulligan.models import prices
+from mulligan.models.failures import Failure, failure_of
+from mulligan.models.prices import Price
+from mulligan.models.providers import Access, bare
+from mulligan.models.retries import Sleep, persist, slot
+from mulligan.models.settings import CallSettings
+
+if TYPE_CHECKING:
+    from pydantic_ai.embeddings import EmbeddingModel, EmbeddingResult
+
+BATCH = 64
+BATCHES = {"alibaba": 10, "cohere": 96, "google": 100}
+"""Texts in one call, where a provider takes fewer than `BATCH`, or is known to take more."""
+OPENAI = ("openai-chat", "openai-responses")
+NO_PROVIDER = "sentence-transformers"
+"""pydantic-ai runs these models in this process: nothing to connect to."""
+
+
+class ProviderEmbedder:
+    """An embedder of a provider. Made by `open_embedder`, which has looked at the key.
+
+    `dim` is 0 until it is known: from the name (`…@256`, which asks the provider for so many) or the first answer.
+    `spent` adds up what all calls took; its cost is None as soon as one call's is unknown.
+    """
+
+    def __init__(
+        self,
+        provider: str,
+        model: str,
+        access: Access,
+        settings: CallSettings,
+        sleep: Sleep,
+        chance: Callable[[], float],
+    ) -> None:
+        self.id = f"{provider}:{model}"
+        self._model, self._asked_dim = dimensions(model)
+        self.dim = self._asked_dim or 0
+        self.spent = Usage()
+        self._provider, self._access, self._settings = provider, access, settings
+        self._sleep, self._chance = sleep, chance
+        free = Price(0.0, 0.0) if access.at_home or provider == NO_PROVIDER else None
+        self._flat = prices.given(settings) or free
+        self._loading = threading.Lock()
+        self._loaded: EmbeddingModel | None = None
+
+    def load(self) -> EmbeddingModel:
+        """Import and build what the calls go through; nothing is called. Raises `InvalidInput` where the provider has
+        no embedders."""
+        with self._loading:
+            if self._loaded is None:
+                self._loaded = self._build()
+            return self._loaded
+
+    def _build(self) -> EmbeddingModel:
+        from pydantic_ai.embeddings import infer_embedding_model
+        from pydantic_ai.exceptions import UserError
+
+        from mulligan.models.wire import connection
+
+        provider = "openai" if self._provider in OPENAI else self._provider
+        made: Any = None if provider == NO_PROVIDER else connection(provider, self._access, self._settings)
+        if hasattr(getattr(made, "client", None), "max_retries"):
+            made.client.max_retries = 0  # the SDK's own: we alone retry
+        try:
+            return infer_embedding_model(f"{provider}:{self._model}", provider_factory=lambda _: made)
+        except UserError:
+            raise InvalidInput(
+                f"{self.id}: {provider} has no embedders that are known here. Take another provider, or local."
+            ) from None
+
+    async def embed(self, texts: Sequence[str]) -> Any:
+        """A numpy array, float32, of shape (len(texts), dim), each row of length 1. A text that is empty goes out as a
+        space, because providers refuse it.
+
+        Raises `ModelError` after the last attempt, and for an answer that is no such array, or has another dimension
+        than those before it. What earlier batches gave is then lost, but counted in `spent`.
+        """
+        import numpy as np
+
+        if not texts:
+            return np.zeros((0, self.dim), np.float32)
+        if self._loaded is None:
+            await asyncio.to_thread(self.load)  # so that a heartbeat goes on meanwhile
+        size = BATCHES.get(self._provider, BATCH)
+        return np.concatenate([await self._batch(texts[at : at + size]) for at in range(0, len(texts), size)])
+
+    async def _batch(self, texts: Sequence[str]) -> Any:
+        got, tries = await persist(
+            partial(self._send, [text or " " for text in texts]), self._settings, self._sleep, self._chance
+        )
+        if isinstance(got, Failure):
+            often = "once" if tries == 1 else f"{tries} times"
+            raise ModelError(f"{self._where} failed (tried {often}): {got.said} {got.advice}")
+        self.spent += self._usage(got, texts)
+        return self._checked(got.embeddings, len(texts))
+
+    async def _send(self, texts: list[str]) -> EmbeddingResult | Failure:
+        """One attempt. What goes wrong is returned as words, so that no exception carries a header or a key further."""
+        seconds = self._settings.timeout
+        async with slot(self._provider, self._settings.parallel):
+            try:
+                async with asyncio.timeout(seconds):
+                    wanted: Any = {"dimensions": self._asked_dim} if self._asked_dim else None
+                    return await self.load().embed(texts, input_type="document", settings=wanted)
+            except TimeoutError:
+                return Failure(f"no answer within {seconds:g} s.", "Raise the setting timeout.", retry=True)
+            except Exception as error:
+                return failure_of(error, self.id, self._access.variable, self._access.secrets)
+
+    def _checked(self, rows: Sequence[Sequence[float]], wanted: int) -> Any:
+        """Rows of length 1. The dimension is kept from the first answer on."""
+        import numpy as np
+
+        try:
+            found: Any = np.array(rows, np.float32)
+        except (ValueError, TypeError):
+            found = np.empty(0)
+        if found.ndim != 2 or len(found) != wanted or not np.isfinite(found).all():
+            raise ModelError(f"{self._where} was asked for {wanted} vectors and gave something else.")
+        if found.shape[1] != (self.dim or found.shape[1]):
+            raise ModelError(
+                f"{self._where} gave {found.shape[1]} dimensions, not {self.dim}: "
+                "vectors of two kinds cannot be compared."
+            )
+        lengths: Any = np.linalg.norm(found, axis=1, keepdims=True)
+        if not lengths.all():
+            raise ModelError(f"{self._where} gave a vector of length 0, which has no direction.")
+        self.dim = int(found.shape[1])
+        return found / lengths
+
+    def _usage(self, result: EmbeddingResult, texts: Sequence[str]) -> Usage:
+        tokens = result.usage.input_tokens or sum(map(len, texts)) // 4 + 1  # a guess, where a server counts nothing
+        if self._flat:
+            return Usage(tokens, 0, 1, tokens * self._flat.input)
+        try:
+            cost = float(result.cost().total_price) if result.usage.input_tokens else None
+        except (LookupError, ValueError, AssertionError):
+            cost = None
+        return Usage(tokens, 0, 1, cost)
+
+    @property
+    def _where(self) -> str:
+        return f"{self.id} at {bare(self._access.base_url)}" if self._access.base_url else self.id
+
+
+def dimensions(model: str) -> tuple[str, int | None]:
+    """The model's name and the dimensions wanted: `text-embedding-3-small@256`. `NAME@003` and the like are names."""
+    wanted = re.fullmatch(r"(.+)@([1-9]\d*)", model, re.ASCII)
+    return (wanted[1], int(wanted[2])) if wanted else (model, None)
