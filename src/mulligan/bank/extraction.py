@@ -16,7 +16,7 @@ from mulligan.core.protocols import Prompts
 from mulligan.core.questions import Question
 from mulligan.core.records import Episode, Json, Lesson, Origin
 
-MOST, MOST_BY_CONTRAST = 3, 5
+MOST, MOST_BY_CONTRAST, LISTED = 3, 5, 100
 _NAMED = re.compile(r"\s*s?(\d{1,9})\s*", re.IGNORECASE | re.ASCII)
 
 
@@ -59,7 +59,8 @@ class Extractor:
         task, trajectory = told(episodes, self._tokens)
         reason = labelled("The judge's reason", self._reason[:CONTENT])
         *before, last = self._prompt.render(task=task, reason=reason, trajectory=trajectory)
-        return Question((*before, replace(last, images=episodes[0].task.images)), schema_of(self._most))
+        schema = schema_of(self._most, len(places(episodes)))
+        return Question((*before, replace(last, images=episodes[0].task.images)), schema)
 
     def take(self, episodes: Sequence[Episode], answer: Json) -> Extracted:
         table = object_of(answer, "The answer")
@@ -106,11 +107,17 @@ class Extractor:
         return "success" if self._success and not contrasted else "failure"
 
 
-def schema_of(most: int) -> Json:
-    """Why comes first, and the steps before the lesson that rests on them. All is required: some providers insist."""
+def schema_of(most: int, steps: int) -> Json:
+    """Why comes first, and the steps before the lesson that rests on them. All is required: some providers insist.
+
+    The steps that there are stand in it while they are few: a small model makes up others.
+    """
+    step: dict[str, Json] = {"type": "integer"}
+    if steps <= LISTED:
+        step["enum"] = list(range(1, steps + 1))
     lesson = {
         "type": "object",
-        "properties": {"steps": {"type": "array", "items": {"type": "integer"}, "minItems": 1}, **TEXTS, **LABELS},
+        "properties": {"steps": {"type": "array", "items": step, "minItems": 1}, **TEXTS, **LABELS},
         "required": ["steps", *TEXTS, *LABELS],
         "additionalProperties": False,
     }

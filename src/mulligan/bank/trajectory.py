@@ -146,7 +146,8 @@ def _joined(episodes: Sequence[Episode], trials: _Trials, tasks: Sequence[str]) 
         if tasks:
             parts.append(labelled("Its task", tasks[number - 1]))
         for trial in episode.trials:
-            parts += _trial(trial, next(rest), first)
+            last = ", the last" if 1 < trial.number == len(episode.trials) else ""
+            parts += _trial(trial, next(rest), first, last)
             first += max(len(trial.attempt.steps), 1)
     return "\n\n".join(part for part in parts if part)
 
@@ -155,7 +156,7 @@ def _how(episode: Episode) -> str:
     return f" ({'succeeded' if episode.solved else 'failed'}):" if episode.judged else ":"
 
 
-def _trial(trial: Trial, lines: Sequence[_Line], first: int) -> list[str]:
+def _trial(trial: Trial, lines: Sequence[_Line], first: int, last: str) -> list[str]:
     count = max(len(trial.attempt.steps), 1)
     missing = sorted(set(range(1, count + 1)) - {line.step for line in lines})
     shown = [f"s{first - 1 + line.step} {line.label}:{_quoted(line.text)}" for line in lines if line.step]
@@ -169,7 +170,7 @@ def _trial(trial: Trial, lines: Sequence[_Line], first: int) -> list[str]:
         for line in lines
         if not line.step
     ]
-    return [f"Trial {trial.number}{verdict}:", *body]
+    return [f"Trial {trial.number}{verdict}{last}:", *body]
 
 
 def _quoted(text: str) -> str:

@@ -1,0 +1,95 @@
+"""A mind writes the general rule behind several lessons that are alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mulligan.core.drafts import DESCRIPTION, TEXTS, draft_of, object_of, text_of
+from mulligan.core.errors import BadAnswer, InvalidInput
+from mulligan.core.formatting import labelled
+from mulligan.core.protocols import Prompts
+from mulligan.core.questions import Question
+from mulligan.core.records import Json, Lesson
+from mulligan.core.truncate import truncate_text
+from mulligan.merging._groups import checked, group, one_lesson, origin_of, tags_of
+
+LEVELS = (0, 1, 2)
+SCHEMA: Json = {
+    "type": "object",
+    "properties": {
+        "reasoning": {"type": "string"},
+        **TEXTS,
+        "query": {"type": "string"},
+        "abstraction_level": {"type": "integer", "enum": list(LEVELS)},
+    },
+    "required": ["reasoning", *TEXTS, "query", "abstraction_level"],
+    "additionalProperties": False,
+}
+
+
+class Llm:
+    """min_similar_count: how many must be alike, the new one included, before they are merged by themselves;
+    similarity_threshold: cosine from which they count. mixed: whether successes and failures may become one lesson,
+    which then has the tag "mixed" and is one of success; min_success_share: of them must then be successes.
+
+    The merged lesson has the support of all of them; `context` holds its abstraction_level: 0 (the same advice), 1 (a
+    rule for this kind of task) or 2 (a principle beyond it). Ask it at temperature 0.7. Raises `InvalidInput` for
+    settings that cannot work and lessons that may not be merged.
+    """
+
+    def __init__(
+        self,
+        *,
+        prompts: Prompts,
+        min_similar_count: int = 3,
+        similarity_threshold: float = 0.85,
+        mixed: bool = False,
+        min_success_share: float = 0.6,
+        tokens: int = 6000,
+    ) -> None:
+        checked("llm", min_similar_count, similarity_threshold)
+        if not 0 <= min_success_share <= 1:
+            raise InvalidInput(f"llm: min_success_share must be from 0 to 1, not {min_success_share}.")
+        self._prompt = prompts.get("llm.merge").check("lessons", "mixed")
+        self._least, self._threshold = min_similar_count, similarity_threshold
+        self._mixed, self._share, self._tokens = mixed, min_success_share, tokens
+
+    def group(self, lesson: Lesson, alike: Sequence[tuple[Lesson, float]]) -> Sequence[Lesson]:
+        return group(lesson, alike, least=self._least, threshold=self._threshold, mixed=self._mixed, share=self._share)
+
+    def ask(self, lessons: Sequence[Lesson]) -> Question | None:
+        both = one_lesson(lessons, least=2, mixed=self._mixed, name="llm")
+        each = self._tokens // len(lessons)
+        shown = [
+            labelled(f"Lesson {number}, of {lesson.outcome}", truncate_text(_said(lesson), each))
+            for number, lesson in enumerate(lessons, 1)
+        ]
+        mixed = "Some of these are lessons of success and some of failure: the rule says both sides." if both else ""
+        return Question(self._prompt.render(lessons="\n\n".join(shown), mixed=mixed), SCHEMA)
+
+    def take(self, lessons: Sequence[Lesson], answer: Json) -> Lesson:
+        both = one_lesson(lessons, least=2, mixed=self._mixed, name="llm")
+        table = object_of(answer, "The merged lesson")
+        draft = draft_of(answer, "The merged lesson")
+        level = table.get("abstraction_level")
+        if isinstance(level, bool) or level not in LEVELS:
+            raise BadAnswer(f'"abstraction_level" must be 0, 1 or 2, not {level!r:.40}.')
+        kinds = {lesson.kind for lesson in lessons}
+        return Lesson(
+            id="",
+            title=draft.title,
+            description=draft.description,
+            content=draft.content,
+            outcome="success" if both else lessons[0].outcome,
+            query=text_of(table, "query", DESCRIPTION, "The merged lesson"),
+            origin=origin_of(lessons),
+            confidence=sum(lesson.confidence for lesson in lessons) / len(lessons),
+            support=sum(lesson.support for lesson in lessons),
+            tags=tags_of(lessons, both),
+            kind=kinds.pop() if len(kinds) == 1 else "",
+            context={"abstraction_level": int(level)},
+        )
+
+
+def _said(lesson: Lesson) -> str:
+    return "\n".join(part for part in (lesson.title, lesson.description, lesson.content) if part.strip())

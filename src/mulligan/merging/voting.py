@@ -1,0 +1,63 @@
+"""The best of several lessons that are alike stands for all: no mind is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from mulligan.core.questions import Question
+from mulligan.core.records import Json, Lesson
+from mulligan.merging._groups import checked, group, one_lesson, origin_of, tags_of
+
+
+class Voting:
+    """The one recalled most is chosen; of equals one of success, then the newest. Its text is kept as it is.
+
+    min_similar_count: how many must be alike, the new one included, before they are merged by themselves;
+    similarity_threshold: cosine from which they count. min_group_size: how many it takes when a user asks. mixed:
+    whether successes and failures may become one lesson, which then has the tag "mixed".
+
+    The merged lesson has the uses and the support of all of them. Raises `InvalidInput` for settings that cannot work
+    and lessons that may not be merged.
+    """
+
+    def __init__(
+        self,
+        *,
+        min_similar_count: int = 3,
+        similarity_threshold: float = 0.85,
+        min_group_size: int = 2,
+        mixed: bool = False,
+    ) -> None:
+        checked("voting", min_similar_count, similarity_threshold, min_group_size)
+        self._least, self._threshold = min_similar_count, similarity_threshold
+        self._size, self._mixed = min_group_size, mixed
+
+    def group(self, lesson: Lesson, alike: Sequence[tuple[Lesson, float]]) -> Sequence[Lesson]:
+        least = max(self._least, self._size)
+        return group(lesson, alike, least=least, threshold=self._threshold, mixed=self._mixed)
+
+    def ask(self, lessons: Sequence[Lesson]) -> Question | None:
+        one_lesson(lessons, least=self._size, mixed=self._mixed, name="voting")
+        return None
+
+    def take(self, lessons: Sequence[Lesson], answer: Json) -> Lesson:
+        both = one_lesson(lessons, least=self._size, mixed=self._mixed, name="voting")
+        best = max(lessons, key=lambda one: (one.uses, one.outcome == "success", one.created, one.id))
+        return replace(
+            best,
+            id="",
+            agent_id="",
+            score=None,
+            experience="",
+            origin=origin_of(lessons),
+            created=0.0,
+            last_used=None,
+            uses=sum(one.uses for one in lessons),
+            support=sum(one.support for one in lessons),
+            tags=tags_of([best, *lessons], both),
+            embedder=None,
+            state="active",
+            superseded_by=None,
+            flags=(),
+        )
