@@ -58,8 +58,13 @@ class SqliteLessons:
 
         return await self._db.write(work) if ready or claim else ()
 
-    async def change(self, agent_id: str, lesson: Lesson, change: Change, *, entry: Entry | None = None) -> None:
-        await self._db.write(lambda db: _change(db, lessons_rows.reader(db, agent_id), lesson, change, entry))
+    async def change(
+        self, agent_id: str, lesson: Lesson, change: Change, *, entry: Entry | None = None, detail: Json = None
+    ) -> None:
+        def work(db: sqlite3.Connection) -> None:
+            _change(db, lessons_rows.reader(db, agent_id), lesson, change, entry, detail)
+
+        await self._db.write(work)
 
     async def merge(
         self, agent_id: str, entry: Entry, parents: Sequence[str], *, claim: Claim | None = None, result: Json = None
@@ -197,7 +202,9 @@ def _twin(db: sqlite3.Connection, agent: int, fingerprint: str) -> int | None:
     return found[0] if found else None
 
 
-def _change(db: sqlite3.Connection, agent: int | None, lesson: Lesson, change: Change, entry: Entry | None) -> None:
+def _change(
+    db: sqlite3.Connection, agent: int | None, lesson: Lesson, change: Change, entry: Entry | None, detail: Json
+) -> None:
     n = lessons_rows.number(db, agent, lesson.id)
     assert agent is not None
     there = lessons_rows.read(db, n)
@@ -222,7 +229,7 @@ def _change(db: sqlite3.Connection, agent: int | None, lesson: Lesson, change: C
         superseded_by=None,
         embedder=there.embedder if entry is None else entry.lesson.embedder if entry.vectors else None,
     )
-    lessons_rows.update(db, agent, n, after, change)
+    lessons_rows.update(db, agent, n, after, change, detail)
 
 
 def _merge(db: sqlite3.Connection, agent: int, entry: Entry, text: str, parents: Sequence[str]) -> None:
