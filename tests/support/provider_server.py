@@ -159,6 +159,8 @@ def results_of(body: Any) -> list[Entry]:
     """The results of calls that a request tells of: `id` of the call, and `text`."""
     found: list[Entry] = []
     for message in [*(body.get("messages") or ()), *_items(body.get("input"))]:
+        if isinstance(message, str):  # a text to embed
+            continue
         if message.get("role") == "tool":
             found.append({"id": message["tool_call_id"], "text": message["content"]})
         elif message.get("type") == "function_call_output":

@@ -54,8 +54,8 @@ class ProviderEmbedder:
         self.spent = Usage()
         self._provider, self._access, self._settings = provider, access, settings
         self._sleep, self._chance = sleep, chance
-        free = Price(0.0, 0.0) if access.at_home or provider == NO_PROVIDER else None
-        self._flat = prices.given(settings) or free
+        own = provider == NO_PROVIDER or (provider in ("ollama", "vllm") and access.at_home)
+        self._flat = prices.given(settings) or (Price(0.0, 0.0) if own else None)
         self._loading = threading.Lock()
         self._loaded: EmbeddingModel | None = None
 

@@ -1,0 +1,120 @@
+"""The embedder of this machine: what it refuses, and (slow lane, real weights) what it makes of the reference's texts.
+
+`MULLIGAN_TEST_MODELS` names a folder that keeps the weights from one run to the next.
+"""
+
+import asyncio
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from embedding_reference import TEXTS, vectors
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mulligan.core.errors import InvalidInput, ModelError, UnknownName
+from mulligan.core.protocols import Embedder
+from mulligan.models import weights
+from mulligan.models.catalog import open_embedder
+from mulligan.models.embedder_local import LocalEmbedder, batches
+from mulligan.models.weights_known import MINILM
+
+pytest.importorskip("onnxruntime", reason='needs the extra: pip install "mulligan[local]"')
+
+
+@pytest.fixture
+def real(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of real weights, which are pulled if they are not in it."""
+    folder = Path(os.environ.get("MULLIGAN_TEST_MODELS") or tmp_path_factory.getbasetemp() / "embedder")
+    monkeypatch.setenv("MULLIGAN_MODELS", str(folder))
+    return folder
+
+
+async def embedded(embedder: Embedder, texts: list[str]) -> Any:
+    async with asyncio.timeout(120):
+        return np.asarray(await embedder.embed(texts))
+
+
+def test_it_is_an_embedder_named_with_the_hash_of_its_weights() -> None:
+    for name in ("local", "local:minilm-l6-v2"):
+        embedder = open_embedder(name)
+        assert isinstance(embedder, Embedder)
+        assert (embedder.id, embedder.dim) == ("local:minilm-l6-v2@sha256:53aa51172d14", 384)
+
+
+def test_without_the_extra_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "onnxruntime", None)
+    with pytest.raises(InvalidInput, match=r'pip install "mulligan\[local\]"$'):
+        LocalEmbedder()
+
+
+async def test_nothing_is_pulled_unless_it_may_be() -> None:
+    embedder = LocalEmbedder()
+    assert not embedder.here
+    with pytest.raises(InvalidInput, match=r"not here\. Run: mulligan models pull minilm-l6-v2"):
+        await embedder.embed(["hello"])
+    assert not weights.folder().exists()
+
+
+async def test_what_cannot_work_is_said() -> None:
+    with pytest.raises(UnknownName, match=r"No local embedder is called 'minilm'.*minilm-l6-v2"):
+        open_embedder("local:minilm")
+    path = weights.folder() / MINILM.file
+    path.parent.mkdir(parents=True)
+    with path.open("wb") as file:
+        file.truncate(MINILM.size)  # as large as it should be, and empty
+    with pytest.raises(ModelError, match=r"could not be loaded .*models remove minilm-l6-v2"):
+        await embedded(LocalEmbedder(), ["hello"])
+
+
+@given(st.lists(st.integers(2, 256), max_size=60), st.integers(1, 1024))
+def test_batches_hold_each_text_once_and_little_padding(lengths: list[int], most: int) -> None:
+    found = list(batches(lengths, most))
+    assert sorted(number for batch in found for number in batch) == list(range(len(lengths)))
+    for batch in found:
+        longest = max(lengths[number] for number in batch)
+        assert longest == lengths[batch[-1]]
+        assert len(batch) == 1 or len(batch) * longest <= most
+
+
+@pytest.mark.slow
+async def test_it_agrees_with_sentence_transformers(real: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    had = (real / MINILM.file).is_file()
+    rows = await embedded(LocalEmbedder(pull=True), TEXTS)
+    said = capfd.readouterr().err.splitlines()
+    assert said == ([] if had else [f"Fetching minilm-l6-v2 (91 MB, Apache-2.0) from {MINILM.source} into {real}"])
+    assert rows.shape == (100, 384)
+    assert rows.dtype == np.float32
+    assert np.allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
+    assert float((rows * vectors()).sum(axis=1).min()) > 0.99999
+
+
+@pytest.mark.slow
+async def test_a_text_is_the_same_alone_and_among_others(real: Path) -> None:
+    embedder = LocalEmbedder(pull=True, threads=2)
+    together = await embedded(embedder, TEXTS)
+    alone = np.concatenate([await embedded(embedder, [text]) for text in TEXTS[::10]])
+    assert float((alone * together[::10]).sum(axis=1).min()) > 0.99999
+    assert (await embedded(embedder, [])).shape == (0, 384)
+
+
+@pytest.mark.slow
+async def test_cancelling_returns_at_once_and_the_next_call_does_not_wait_long(real: Path) -> None:
+    embedder = LocalEmbedder(pull=True)
+    await embedded(embedder, ["warm"])
+    started = time.monotonic()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.3):
+            await embedder.embed([" ".join(["word"] * 250)] * 5000)  # minutes of work
+    await embedded(embedder, ["hello"])
+    assert time.monotonic() - started < 10
+
+
+@pytest.mark.slow
+async def test_several_callers_at_once(real: Path) -> None:
+    embedder = LocalEmbedder(pull=True)
+    rows = await asyncio.gather(*(embedded(embedder, [text]) for text in TEXTS[10:20]))
+    assert float((np.concatenate(rows) * vectors()[10:20]).sum(axis=1).min()) > 0.99999
