@@ -31,15 +31,24 @@ _PATTERNS = tuple(
         (rf"(?P<keep>){_ALONE}AIza[\w-]{{35}}", re.ASCII),  # Google
         (rf"(?P<keep>){_ALONE}hf_[A-Za-z0-9]{{30,}}", 0),
         (rf"(?P<keep>){_ALONE}xox[abeprs]-[\w-]{{10,}}", re.ASCII),  # Slack
+        (rf"(?P<keep>){_ALONE}(?:[sr]k_(?:live|test)|whsec)_[A-Za-z0-9]{{16,}}", 0),  # Stripe
+        (rf"(?P<keep>){_ALONE}(?:npm_[A-Za-z0-9]{{36}}|pypi-[\w-]{{50,}}|ya29\.[\w-]{{20,}})", re.ASCII),
+        (rf"(?P<keep>){_ALONE}SG\.[\w-]{{16,}}\.[\w-]{{16,}}", re.ASCII),  # SendGrid
         (rf"(?P<keep>){_ALONE}eyJ[\w-]{{8,}}\.[\w-]{{8,}}\.[\w-]*", re.ASCII),  # a JSON web token
         (r"(?P<keep>\bBearer\s+)(?=[\w.~+/-]*\d)[\w.~+/-]{16,}=*", re.ASCII | re.IGNORECASE),
+        (  # what is assigned to a name that says so, if it has letters and digits: password=hunter22, not token: str
+            r"(?P<keep>(?<![\w-])[\w-]{0,40}(?:passw(?:or)?d|pwd|secret|api[_-]?key|access[_-]?key|secret[_-]?key|token)"
+            r"[\"']?\s{0,3}[:=]\s{0,3}[\"']?)(?=[^\s\"'`,;&]{0,200}\d)(?=[^\s\"'`,;&]{0,200}[A-Za-z])[^\s\"'`,;&(){}\[\]<>$]{8,}",
+            re.ASCII | re.IGNORECASE,
+        ),
         (r"(?P<keep>\b[a-z][a-z0-9+.-]{1,20}://[^\s:/@]{0,100}:)[^\s:/@]{1,200}(?=@)", re.ASCII | re.IGNORECASE),
     )
 )
 
 
 def mask(text: str) -> str:
-    """The text with each secret replaced by `MASK`: keys by their prefix, bearer tokens, passwords in URLs, PEM."""
+    """The text with each secret replaced by `MASK`: keys by their prefix, bearer tokens, passwords in URLs, PEM, and
+    what is assigned to a name such as password or api_key."""
     for pattern in _PATTERNS:
         text = pattern.sub(lambda found: f"{found['keep']}{MASK}", text)
     return text
