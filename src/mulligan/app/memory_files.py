@@ -9,15 +9,16 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
+from mulligan.core.archive import Archive
 from mulligan.core.codec import SCHEMA, from_json, to_json
 from mulligan.core.errors import InvalidInput
-from mulligan.core.lessons import Link, Receipt, Version
 from mulligan.core.records import Json, Lesson
+from mulligan.core.secrets import mask_json
 
 OURS, UPSTREAM, MEMORY_SERVER = "mulligan", "ReasoningBank-MCP", "server-memory"
 LARGEST = 500_000_000
@@ -25,47 +26,40 @@ LARGEST = 500_000_000
 
 
 @dataclass(frozen=True)
-class Archive:
-    """All that a bank holds of some lessons: those of all states, their histories by id, the links between them, and
-    the recalls that gave them out."""
-
-    lessons: tuple[Lesson, ...]
-    history: Mapping[str, tuple[Version, ...]] = field(default_factory=dict[str, tuple[Version, ...]])
-    links: tuple[Link, ...] = ()
-    receipts: tuple[Receipt, ...] = ()
-
-
-@dataclass(frozen=True)
 class BankFile:
     """A file that was read. `format` is one of those above; notes: what of it has no place here, in sentences."""
 
     format: str
-    archive: Archive
+    archives: tuple[Archive, ...]
     notes: tuple[str, ...] = ()
 
-    @property
-    def agents(self) -> tuple[str, ...]:
-        """Whose lessons it holds, in order of the file."""
-        return tuple(dict.fromkeys(lesson.agent_id for lesson in self.archive.lessons))
+
+@dataclass(frozen=True)
+class _Ours:
+    agents: tuple[Archive, ...]
 
 
 def read_bank_file(path: Path) -> BankFile:
     """The file, whichever of the known formats it has. Raises `InvalidInput` that names the file and the line, or the
     way to the value, of what is wrong."""
-    text = _text(path)
+    text = file_text(path)
     if (lines := _json_lines(text)) is not None:
         from mulligan.app.memory_foreign import of_memory_server
 
-        return BankFile(MEMORY_SERVER, *of_memory_server(path, lines))
-    data = parsed(path, text)
+        lessons, notes = of_memory_server(path, lines)
+        return BankFile(MEMORY_SERVER, (Archive("", lessons),), notes)
+    data = mask_json(parsed(path, text))
     if isinstance(data, dict):
         table = cast(dict[str, Json], data)
-        if "lessons" in table:
-            return BankFile(OURS, archive_from_json(table, path))
+        if "agents" in table:
+            return BankFile(OURS, archives_from_json(table, path))
         if "memories" in table:
             from mulligan.app.memory_foreign import of_upstream
 
-            return BankFile(UPSTREAM, *of_upstream(path, table))
+            lessons, notes = of_upstream(path, table)
+            agents = dict.fromkeys(lesson.agent_id for lesson in lessons)
+            own = (Archive(agent, tuple(one for one in lessons if one.agent_id == agent)) for agent in agents)
+            return BankFile(UPSTREAM, tuple(own), notes)
         if "embeddings" in table:
             raise InvalidInput(f"{path} holds vectors alone: name the memories.json beside it.")
         if "episodes" in table:
@@ -79,70 +73,72 @@ def read_bank_file(path: Path) -> BankFile:
 # --- our own ----------------------------------------------------------------------------------------------------
 
 
-def archive_to_json(archive: Archive) -> Json:
-    """The export: the version of Mulligan, that of the records, then the archive. Raises `InvalidInput` for what has
-    no place in JSON."""
+def archives_to_json(archives: Sequence[Archive]) -> Json:
+    """The export: the version of Mulligan, that of the records, then what there is of each agent; secrets masked.
+    Raises `InvalidInput` for what has no place in JSON."""
     from importlib.metadata import version
 
-    return {"mulligan": version("mulligan"), "schema": SCHEMA, **to_json(archive)}
+    return mask_json({"mulligan": version("mulligan"), "schema": SCHEMA, **to_json(_Ours(tuple(archives)))})
 
 
-def archive_from_json(data: Mapping[str, Json], path: Path | str = "The export") -> Archive:
+def archives_from_json(data: Mapping[str, Json], path: Path | str = "The export") -> tuple[Archive, ...]:
     """Raises `InvalidInput` that names the way to what is wrong."""
     schema = data.get("schema")
     if isinstance(schema, bool) or not isinstance(schema, int):
         raise InvalidInput(f"{path}: schema: the version of the records is missing, so this is no export of ours.")
     try:
-        archive = from_json(Archive, dict(data), schema)
+        archives = from_json(_Ours, dict(data), schema).agents
     except InvalidInput as error:
-        raise InvalidInput(f"{path}: {str(error).removeprefix('Archive.')}") from error
-    _check(archive, path)
-    return archive
+        raise InvalidInput(f"{path}: {str(error).removeprefix('_Ours.')}") from error
+    agents: set[str | None] = set()
+    for n, archive in enumerate(archives):
+        if archive.agent_id in agents:
+            raise InvalidInput(f"{path}: agents.{n}.agent_id: {archive.agent_id!r} is there twice.")
+        agents.add(archive.agent_id)
+        if wrong := _wrong(archive):
+            raise InvalidInput(f"{path}: agents.{n}.{wrong}")
+    return archives
 
 
-def _check(archive: Archive, path: Path | str) -> None:
-    """What belongs together is together: no lesson twice, nothing told of one that is not there."""
-
-    def wrong(where: str, what: str) -> NoReturn:
-        raise InvalidInput(f"{path}: {where}: {what}")
-
-    agents: dict[str, str] = {}
+def _wrong(archive: Archive) -> str:
+    """What does not belong together: a lesson that is there twice, or something told of one that is not there."""
+    ids: set[str] = set()
     for n, lesson in enumerate(archive.lessons):
         at = f"lessons.{n}"
-        if not lesson.id:
-            wrong(at, "it has no id.")
-        if lesson.id in agents:
-            wrong(at, f"the id {lesson.id} is there twice.")
+        if lesson.agent_id != archive.agent_id:
+            return f"{at}: it is of another agent, {lesson.agent_id!r}."
+        if not lesson.id or lesson.id in ids:
+            return f"{at}: the id {lesson.id} is there twice." if lesson.id else f"{at}: it has no id."
         if not lesson.title.strip() or not lesson.content.strip():
-            wrong(at, "a lesson needs a title and a content.")
+            return f"{at}: a lesson needs a title and a content."
         if not 0 <= lesson.confidence <= 1 or lesson.uses < 0 or lesson.support < 1:
-            wrong(at, "confidence is from 0 to 1, uses at least 0, support at least 1.")
-        agents[lesson.id] = lesson.agent_id
+            return f"{at}: confidence is from 0 to 1, uses at least 0, support at least 1."
+        ids.add(lesson.id)
     for id, versions in archive.history.items():
-        if id not in agents:
-            wrong(f"history.{id}", "the lesson is not in the file.")
+        if id not in ids:
+            return f"history.{id}: this lesson is not in the file."
         for n, version in enumerate(versions):
-            if version.lesson is not None and (version.lesson.id, version.lesson.agent_id) != (id, agents[id]):
-                wrong(f"history.{id}.{n}", "it tells of another lesson.")
+            if version.lesson and (version.lesson.id, version.lesson.agent_id) != (id, archive.agent_id):
+                return f"history.{id}.{n}: it tells of another lesson."
     for n, link in enumerate(archive.links):
-        if link.a not in agents or link.b not in agents:
-            wrong(f"links.{n}", "it links a lesson that is not in the file.")
-        if agents[link.a] != agents[link.b]:
-            wrong(f"links.{n}", "it links lessons of two agents.")
+        if {link.a, link.b} - ids:
+            return f"links.{n}: it links a lesson that is not in the file."
+    for n, receipt in enumerate(archive.receipts):
+        if receipt.agent_id != archive.agent_id:
+            return f"receipts.{n}: it is of another agent, {receipt.agent_id!r}."
+    return ""
 
 
 # --- for reading ------------------------------------------------------------------------------------------------
 
 
-def markdown(archive: Archive) -> str:
+def markdown(archives: Sequence[Archive]) -> str:
     """The lessons for a person to read, agent by agent, newest first; their texts stand in quotes."""
     blocks: list[str] = []
-    newest = sorted(archive.lessons, key=lambda lesson: -lesson.created)
-    for agent in dict.fromkeys(sorted(lesson.agent_id for lesson in newest)):
-        blocks.append(f"# Lessons of {_inline(agent)}" if agent else "# Lessons")
-        for lesson in newest:
-            if lesson.agent_id == agent:
-                blocks += _story(lesson)
+    for archive in archives:
+        blocks += [f"# Lessons of {_inline(archive.agent_id)}" if archive.agent_id else "# Lessons"]
+        for lesson in sorted(archive.lessons, key=lambda lesson: -lesson.created):
+            blocks += _story(lesson)
     return "\n\n".join(blocks) + "\n"
 
 
@@ -222,7 +218,8 @@ def parsed(path: Path, text: str, first: int = 1) -> Json:
         raise InvalidInput(f"{path}:{first}: this JSON cannot be read: {error}.") from error
 
 
-def _text(path: Path) -> str:
+def file_text(path: Path) -> str:
+    """All of a file. Raises `InvalidInput` for one that cannot be read, or has nothing in it."""
     try:
         if path.is_dir():
             raise InvalidInput(f"{path} is a folder: name a file in it, such as {path}/memories.json.")
@@ -244,7 +241,7 @@ def _json_lines(text: str) -> Sequence[tuple[int, str]] | None:
     lines = [(n, line) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
     try:
         first: Any = json.loads(lines[0][1])
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     typed = isinstance(first, dict) and cast(dict[str, Json], first).get("type") in ("entity", "relation")
     return lines if typed else None

@@ -13,24 +13,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
-from mulligan.app.memory_files import MEMORY_SERVER, UPSTREAM, Archive, parsed
+from mulligan.app.memory_files import MEMORY_SERVER, UPSTREAM, file_text, parsed
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Json, Lesson, Origin
+from mulligan.core.secrets import mask_json
 
 _TAKEN = frozenset(
-    [
-        "memory_id",
-        "agent_id",
-        "timestamp",
-        "success",
-        "title",
-        "description",
-        "content",
-        "query",
-        "tags",
-        "retrieval_count",
-        "last_retrieved",
-    ]
+    (
+        *("memory_id", "agent_id", "timestamp", "success", "title", "description", "content", "query", "tags"),
+        *("retrieval_count", "last_retrieved"),
+    )
 )
 
 
@@ -92,14 +84,14 @@ class _Record:
 # --- ReasoningBank-MCP ------------------------------------------------------------------------------------------
 
 
-def of_upstream(path: Path, data: Mapping[str, Json]) -> tuple[Archive, tuple[str, ...]]:
+def of_upstream(path: Path, data: Mapping[str, Json]) -> tuple[tuple[Lesson, ...], tuple[str, ...]]:
     """memories.json with the archive beside it, or an archive alone. Its vectors stay behind, and that is said: they
     are of another text (title, description and content in one line) than ours would be."""
     found = [(f"{path}: memories", data)]
     notes: list[str] = []
     archive = path.with_name("archived_memories.json")
     if archive != path and archive.is_file():
-        beside = parsed(archive, archive.read_text("utf-8-sig"))
+        beside = mask_json(parsed(archive, file_text(archive)))
         if not isinstance(beside, dict) or "memories" not in beside:
             raise InvalidInput(f"{archive}: it lies beside {path.name}, and is no archive of {UPSTREAM}.")
         found.append((f"{archive}: memories", cast(dict[str, Json], beside)))
@@ -117,7 +109,7 @@ def of_upstream(path: Path, data: Mapping[str, Json]) -> tuple[Archive, tuple[st
                 lessons[again] = _renamed(lesson, again)
     if path.with_name("embeddings.json").is_file():
         notes.append("Vectors are made anew: those in embeddings.json are of another text than is embedded here.")
-    return Archive(_led(lessons)), tuple(notes)
+    return _led(lessons), tuple(notes)
 
 
 def _upstream(record: _Record) -> Lesson:
@@ -177,12 +169,12 @@ def _renamed(lesson: Lesson, id: str) -> Lesson:
 # --- the official memory server ---------------------------------------------------------------------------------
 
 
-def of_memory_server(path: Path, lines: Sequence[tuple[int, str]]) -> tuple[Archive, tuple[str, ...]]:
+def of_memory_server(path: Path, lines: Sequence[tuple[int, str]]) -> tuple[tuple[Lesson, ...], tuple[str, ...]]:
     """An entity with its observations is a lesson; a relation stands in the text of the entity that it begins at."""
     entities: dict[str, tuple[str, list[str]]] = {}
     relations: list[tuple[str, str, str]] = []
     for number, line in lines:
-        record = _Record(parsed(path, line, number), f"{path}:{number}")
+        record = _Record(mask_json(parsed(path, line, number)), f"{path}:{number}")
         match record.values.get("type"):
             case "entity":
                 name, kind = record.text("name", need=True), record.text("entityType")
@@ -205,7 +197,7 @@ def of_memory_server(path: Path, lines: Sequence[tuple[int, str]]) -> tuple[Arch
             entities[begins] = ("", [])
     now = time.time()
     lessons = tuple(_entity(name, *entities[name], relations, now) for name in entities)
-    return Archive(lessons), tuple(notes)
+    return lessons, tuple(notes)
 
 
 def _entity(name: str, kind: str, said: Sequence[str], relations: Sequence[tuple[str, str, str]], now: float) -> Lesson:

@@ -106,10 +106,10 @@ RULES: Mapping[str, Rule] = {
     "memory_manager.deduplication.semantic.top_k_check": Rule(why="a new lesson is compared with all lessons"),
     "memory_manager.merge.strategy": Rule("merging.name"),
     "memory_manager.merge.auto_execute": Rule("auto_merge"),
-    "memory_manager.merge.trigger.min_similar_count": Rule("merging.at_least"),
-    "memory_manager.merge.trigger.similarity_threshold": Rule("merging.threshold"),
+    "memory_manager.merge.trigger.min_similar_count": Rule("merging.min_similar_count"),
+    "memory_manager.merge.trigger.similarity_threshold": Rule("merging.similarity_threshold"),
     "memory_manager.merge.llm.temperature": Rule(why="lessons are always merged at temperature 0.7"),
-    "memory_manager.merge.voting.min_group_size": Rule("merging.at_least"),
+    "memory_manager.merge.voting.min_group_size": Rule("merging.min_group_size"),
     "memory_manager.merge.original_handling": Rule(why="originals are always archived, and marked", turn=_handled),
     "memory_manager.merge.archive.keep_embeddings": Rule(
         why="archives hold no vectors; they are made anew when needed"

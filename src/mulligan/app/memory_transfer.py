@@ -1,0 +1,148 @@
+"""Taking a bank out, and taking files in: everything or nothing, and nothing twice."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mulligan.app.config import Config, load
+from mulligan.app.memory_config import MemorySettings
+from mulligan.app.memory_files import archives_to_json, read_bank_file
+from mulligan.core.archive import Archive
+from mulligan.core.errors import InvalidInput
+from mulligan.core.lessons import Entry, Kept, Version
+from mulligan.core.records import Json, Lesson
+
+if TYPE_CHECKING:
+    from mulligan.store.database import Database
+    from mulligan.store.memory import SqliteMemory
+
+LINKED = 64
+"""Lessons whose near-duplicates are looked for in one piece of queued work."""
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What became of a file. `lessons` are the ids of those that are new here; notes: what is to be said, in sentences.
+
+    known: how many were here already. quarantined: how many of the new ones are held back.
+    """
+
+    format: str
+    lessons: tuple[str, ...]
+    known: int = 0
+    quarantined: int = 0
+    notes: tuple[str, ...] = ()
+
+
+async def export(agent_id: str | None = "", *, config: Config | None = None) -> Json:
+    """All that is known of this agent's lessons of any state, as JSON; None: of all agents."""
+    from mulligan.store.lessons_archive import SqliteArchives
+
+    async with _opened(config or load()) as db:
+        return archives_to_json(await SqliteArchives(db).archive(agent_id))
+
+
+async def import_file(file: Path, agent_id: str | None = None, *, config: Config | None = None) -> Taken:
+    """Takes in a file of any known format; its vectors are made anew where there is an embedder.
+
+    agent_id: whose the lessons become; None: those whom the file names. Raises `InvalidInput` that says where, and then
+    nothing was taken in.
+    """
+    from mulligan.store.lessons_archive import SqliteArchives
+    from mulligan.store.memory import SqliteMemory
+
+    config = config or load()
+    settings = MemorySettings.of(config)
+    found = read_bank_file(file)
+    archives = found.archives if agent_id is None else (_given_to(agent_id, found.archives, file),)
+    ready = [prepared(archive, quarantine=settings.bank.quarantine) for archive in archives]
+    async with _opened(config) as db:
+        kept = await SqliteArchives(db).restore(ready)
+        new = [_new(archive, entries, where) for (archive, entries), where in zip(ready, kept, strict=True)]
+        for archive, lessons in zip(archives, new, strict=True):
+            if archive.agent_id is not None and settings.embedder != "none":
+                await _embedded(config, archive.agent_id, lessons, SqliteMemory(db), link=not settings.bank.paper)
+    everyone = [lesson for lessons in new for lesson in lessons]
+    held = sum(lesson.state == "quarantined" for lesson in everyone)
+    known = sum(len(where) for where in kept) - len(everyone)
+    return Taken(found.format, tuple(lesson.id for lesson in everyone), known, held, found.notes)
+
+
+def prepared(archive: Archive, *, quarantine: bool) -> tuple[Archive, list[Entry]]:
+    """The archive with secrets masked in all of it, and the entries of its lessons.
+
+    A lesson that tries to instruct its reader is held back, unless it has been flagged for the same before: then
+    somebody has decided already.
+    """
+    from mulligan.bank.entries import entry_of
+    from mulligan.bank.screening import screened
+
+    entries: list[Entry] = []
+    for lesson in archive.lessons:
+        entry = entry_of(lesson, quarantine=quarantine)
+        if set(entry.lesson.flags) == set(lesson.flags):
+            entry = replace(entry, lesson=replace(entry.lesson, state=lesson.state))
+        entries.append(entry)
+    history = {
+        id: tuple(replace(one, lesson=one.lesson and screened(one.lesson)[0]) for one in versions)
+        for id, versions in archive.history.items()
+    }
+    return replace(archive, lessons=tuple(entry.lesson for entry in entries), history=history), entries
+
+
+def _new(archive: Archive, entries: Sequence[Entry], kept: Sequence[Kept]) -> list[Lesson]:
+    return [entry.lesson for entry, where in zip(entries, kept, strict=False) if not where.folded]
+
+
+def _given_to(agent_id: str, archives: Sequence[Archive], file: Path) -> Archive:
+    """All of them as one agent's; recalls over all agents stay behind."""
+    lessons: dict[str, Lesson] = {}
+    history: dict[str, tuple[Version, ...]] = {}
+    for archive in archives:
+        for lesson in archive.lessons:
+            if lesson.id in lessons:
+                raise InvalidInput(f"{file}: two agents have a lesson {lesson.id}: import it without --agent-id.")
+            lessons[lesson.id] = replace(lesson, agent_id=agent_id)
+        for id, versions in archive.history.items():
+            renamed = (replace(one, lesson=one.lesson and replace(one.lesson, agent_id=agent_id)) for one in versions)
+            history[id] = tuple(renamed)
+    receipts = [receipt for archive in archives if archive.agent_id is not None for receipt in archive.receipts]
+    return Archive(
+        agent_id,
+        tuple(lessons.values()),
+        history,
+        tuple(link for archive in archives for link in archive.links),
+        tuple(replace(receipt, agent_id=agent_id) for receipt in receipts),
+    )
+
+
+async def _embedded(
+    config: Config, agent_id: str, lessons: Sequence[Lesson], memory: SqliteMemory, *, link: bool
+) -> None:
+    """Vectors for what is new, if there is an embedder; then its near-duplicates are left to be looked for."""
+    from mulligan.app.memory import open_bank
+
+    ids = [lesson.id for lesson in lessons if lesson.state == "active"]
+    if not ids:
+        return
+    try:
+        await open_bank(agent_id, store=memory, config=config).reembed()
+    except InvalidInput:  # there is none: they are found by their words
+        return
+    for n in range(0, len(ids) if link else 0, LINKED):
+        await memory.queue.enqueue("link", agent_id, {"lessons": ids[n : n + LINKED]})
+
+
+@asynccontextmanager
+async def _opened(config: Config) -> AsyncIterator[Database]:
+    from mulligan.store.database import Database
+
+    db = Database(config.database, busy_seconds=30.0, synchronous="normal")
+    try:
+        yield db
+    finally:
+        await db.close()

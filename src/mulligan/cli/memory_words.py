@@ -1,0 +1,169 @@
+"""How lessons and what is known of them are said in the terminal. Pure: it writes nowhere. Foreign text is cleaned."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mulligan.app.memory_files import facts, moment
+from mulligan.cli.terminal import clean, one_line
+from mulligan.cli.words import count
+from mulligan.core.codec import to_json
+from mulligan.core.lessons import Link, Version
+from mulligan.core.protocols import Learned
+from mulligan.core.questions import Question
+from mulligan.core.queued import Queued
+from mulligan.core.records import Json, Lesson, Recall
+
+SHORT = 8
+"""Characters of an id in a table: the beginning is enough for every command."""
+
+
+def columns(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of cells, the first being the heads, in columns as wide as they need."""
+    widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
+
+
+def lesson_rows(lessons: Sequence[Lesson], *, agents: bool) -> str:
+    """A line for each lesson; `agents`: with whose it is."""
+    heads = ("id", *(("agent",) if agents else ()), "state", "from a", "uses", "created", "title")
+    rows = [
+        (
+            lesson.id[:SHORT],
+            *((one_line(lesson.agent_id, 24) or "-",) if agents else ()),
+            lesson.state,
+            lesson.outcome,
+            str(lesson.uses),
+            moment(lesson.created)[:10],
+            one_line(lesson.title, 70),
+        )
+        for lesson in lessons
+    ]
+    return columns([heads, *rows])
+
+
+def found(recall: Recall) -> str:
+    """The lessons of a recall, best first, whole."""
+    return "\n\n".join(_found(n, lesson) for n, lesson in enumerate(recall.lessons, 1))
+
+
+def _found(n: int, lesson: Lesson) -> str:
+    score = "" if lesson.score is None else f"{lesson.score:.2f}  "
+    head = f"{n}. {score}{one_line(lesson.title, 100)}  (from a {lesson.outcome}, {lesson.id[:SHORT]})"
+    texts = [text for text in (lesson.description, lesson.content) if text.strip()]
+    return "\n".join([head, *("   " + line for text in texts for line in clean(text).splitlines())])
+
+
+def about(recall: Recall) -> list[str]:
+    """What qualifies a recall: that it abstained, how many were filtered, that it went by words alone."""
+    below = ""
+    if recall.filtered:
+        limit = "" if recall.threshold is None else f" {recall.threshold:.2f}"
+        below = f"{count(recall.filtered, 'lesson')} below the threshold{limit}"
+    lines: list[str] = []
+    if not recall.lessons:
+        lines.append(f"Nothing is relevant enough: {below}." if below else "No lesson was found.")
+    elif below:
+        lines.append(f"{below[0].upper()}{below[1:]} left out.")
+    return [*lines, *([f"Found {recall.note}."] if recall.note else [])]
+
+
+def recall_json(query: str, recall: Recall) -> Json:
+    return {
+        "status": "success" if recall.lessons else "no_memories",
+        "recall": recall.id,
+        "query": query,
+        "threshold": recall.threshold,
+        "filtered": recall.filtered,
+        "note": recall.note,
+        "lessons": [to_json(lesson) for lesson in recall.lessons],
+        "formatted_prompt": recall.formatted_prompt,
+    }
+
+
+def story(lesson: Lesson, lineage: Mapping[str, Sequence[Lesson]], near: Sequence[tuple[Link, Lesson]]) -> str:
+    """All of a lesson: what is known of it, its text, what it was merged from or into, what nearly says the same."""
+    known = "\n".join(f"{name + ':':<15}{one_line(text, 400)}" for name, text in facts(lesson).items())
+    blocks = [one_line(lesson.title, 200), known]
+    blocks += [clean(text).strip() for text in (lesson.description, lesson.content) if text.strip()]
+    for title, lessons in lineage.items():
+        if lessons:
+            blocks.append("\n".join([f"{title}:", *(f"  {_named(one)}" for one in lessons)]))
+    if near:
+        lines = [f"  {link.similarity:.2f}  {_named(other)}" for link, other in near]
+        blocks.append("\n".join(["Nearly says the same:", *lines]))
+    return "\n\n".join(blocks)
+
+
+def _named(lesson: Lesson) -> str:
+    return f"{lesson.id[:SHORT]}  {lesson.state}, from a {lesson.outcome}: {one_line(lesson.title, 80)}"
+
+
+def history_rows(versions: Sequence[Version]) -> str:
+    """What happened to a lesson, oldest first, and what changed in it."""
+    rows: list[tuple[str, str, str]] = []
+    before: dict[str, Any] = {}
+    for version in versions:
+        now: dict[str, Any] = {} if version.lesson is None else to_json(version.lesson)
+        said = _changes(before, now) if version.lesson is not None and before else ""
+        detail = "" if version.detail in (None, {}, []) else json.dumps(version.detail, ensure_ascii=False)
+        rows.append((moment(version.at), version.change, one_line(" ".join(filter(None, (said, detail))), 160)))
+        before = now or before
+    return columns([("when", "change", "what"), *rows])
+
+
+def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    passing = ("score", "uses", "last_used")
+    changed = [key for key in now if key not in passing and now[key] != before.get(key)]
+    return "; ".join(f"{key}: {_shown(before.get(key))} -> {_shown(now[key])}" for key in changed)
+
+
+def _shown(value: Json) -> str:
+    return one_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), 60) or "-"
+
+
+def work_rows(several: Sequence[Queued]) -> str:
+    heads = ("work", "kind", "status", "attempts", "since", "agent", "error")
+    rows = [
+        (
+            *(work.id, work.kind, work.status, str(work.attempts), moment(work.created)[:19]),
+            *(one_line(work.agent_id, 24) or "-", one_line(work.error, 100)),
+        )
+        for work in several
+    ]
+    return columns([heads, *rows])
+
+
+def learned_lines(learned: Learned) -> list[str]:
+    """What became of work, in sentences."""
+    parts = (
+        (learned.lessons, "new"),
+        (learned.folded, "known already"),
+        (learned.quarantined, "held back: mulligan memory list --quarantined"),
+    )
+    lines = [f"{count(len(ids), 'lesson')} {what}" for ids, what in parts if ids]
+    return [*lines, *([f"Failed: {learned.failed}"] if learned.failed else [])]
+
+
+def question_json(work: str | None, question: Question) -> Json:
+    """What to think about: the messages, and the JSON schema of the answer."""
+    messages = [{"role": message.role, "text": message.text} for message in question.messages]
+    return {"work": work, "messages": messages, "schema": question.schema}
+
+
+def stats_rows(counts: Mapping[str, Json], agents: Sequence[str]) -> str:
+    """A line for each agent, and one of all where there are several."""
+    heads = ("agent", "active", "quarantined", "retired", "superseded", "links", "recalls", "bytes")
+    rows = [_stats(agent, counts[agent]) for agent in agents]
+    return columns([heads, *rows])
+
+
+def _stats(agent: str, of: Mapping[str, Any]) -> tuple[str, ...]:
+    lessons: Mapping[str, int] = of.get("lessons", {})
+    states = (f"{lessons.get(state, 0):,}" for state in ("active", "quarantined", "retired", "superseded"))
+    size = sum(int(n) for n in of.get("bytes", {}).values())
+    return (one_line(agent, 40) or "-", *states, f"{of.get('links', 0):,}", f"{of.get('recalls', 0):,}", f"{size:,}")

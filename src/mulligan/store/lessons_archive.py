@@ -1,0 +1,156 @@
+"""All of a bank out of the SQLite file, and back into it: the `Archives` of core.archive."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from mulligan.core.archive import Archive
+from mulligan.core.codec import SCHEMA, from_json, record_text, to_json
+from mulligan.core.errors import StoreError
+from mulligan.core.lessons import Entry, Kept, Link, Receipt, Version
+from mulligan.core.records import Lesson
+from mulligan.store import lessons_reading, lessons_rows
+from mulligan.store.database import Database
+
+
+class SqliteArchives:
+    """Over a `Database` that somebody else closes."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    async def archive(self, agent_id: str | None) -> Sequence[Archive]:
+        def work(db: sqlite3.Connection) -> Sequence[Archive]:
+            if agent_id is not None:
+                return (_archive(db, agent_id),)
+            ids = [id for (id,) in db.execute("SELECT id FROM agents ORDER BY id")]
+            found = [*(_archive(db, id) for id in ids), Archive(None, receipts=_receipts(db, 0))]
+            return tuple(one for one in found if one.lessons or one.receipts)
+
+        return await self._db.read(work)
+
+    async def restore(self, several: Sequence[tuple[Archive, Sequence[Entry]]]) -> Sequence[Sequence[Kept]]:
+        def work(db: sqlite3.Connection) -> Sequence[Sequence[Kept]]:
+            return tuple(_restore(db, archive, entries) for archive, entries in several)
+
+        return await self._db.write(work)
+
+
+def _archive(db: sqlite3.Connection, agent_id: str) -> Archive:
+    agent = lessons_rows.reader(db, agent_id)
+    numbers = [n for (n,) in db.execute("SELECT n FROM lessons WHERE agent = ? ORDER BY n", (agent,))]
+    lessons = tuple(replace(lessons_rows.read(db, n), embedder=None) for n in numbers)
+    links = db.execute(
+        "SELECT a.id, b.id, k.similarity, k.embedder FROM links k JOIN lessons a ON a.n = k.a JOIN lessons b"
+        " ON b.n = k.b WHERE a.agent = ? ORDER BY k.a, k.b, k.embedder",
+        (agent,),
+    )
+    return Archive(
+        agent_id,
+        lessons,
+        {lesson.id: tuple(lessons_reading.history(db, agent, lesson.id)) for lesson in lessons},
+        tuple(Link(*row) for row in links),
+        _receipts(db, agent),
+    )
+
+
+def _receipts(db: sqlite3.Connection, agent: int | None) -> tuple[Receipt, ...]:
+    rows = db.execute("SELECT schema, record FROM receipts WHERE agent = ? ORDER BY n", (agent,))
+    return tuple(from_json(Receipt, json.loads(record), schema) for schema, record in rows)
+
+
+def _restore(db: sqlite3.Connection, archive: Archive, entries: Sequence[Entry]) -> Sequence[Kept]:
+    if archive.agent_id is None:
+        _put_receipts(db, 0, archive)
+        return ()
+    agent = lessons_rows.writer(db, archive.agent_id)
+    before = db.execute("SELECT coalesce(max(n), 0) FROM lessons").fetchone()[0]
+    kept: dict[str, Kept] = {}
+    for entry in entries:
+        ready, text = lessons_rows.as_added(archive.agent_id, replace(entry, vectors={}))
+        history = archive.history.get(entry.lesson.id, ())
+        kept[entry.lesson.id] = _put(db, agent, ready, text, history, before)
+    for link in archive.links:
+        _put_link(db, agent, link, kept)
+    _put_receipts(db, agent, archive)
+    return tuple(kept[entry.lesson.id] for entry in entries)
+
+
+def _put(db: sqlite3.Connection, agent: int, entry: Entry, text: str, history: Sequence[Version], before: int) -> Kept:
+    """Where the lesson is now; `before`: the last number that was there before this import."""
+    lesson = entry.lesson
+    if db.execute("SELECT 1 FROM lessons WHERE id = ? AND agent = ?", (lesson.id, agent)).fetchone():
+        return Kept(lesson.id, folded=True)
+    twin = db.execute(
+        "SELECT n FROM lessons WHERE agent = ? AND fingerprint = ? AND state = ? AND state <> 'superseded' AND n <= ?"
+        " ORDER BY n LIMIT 1",
+        (agent, entry.fingerprint, lesson.state, before),
+    ).fetchone()
+    if twin is not None:
+        return _fold(db, agent, twin[0], lesson)
+    _insert(db, agent, entry, text, history)
+    return Kept(lesson.id)
+
+
+def _fold(db: sqlite3.Connection, agent: int, n: int, lesson: Lesson) -> Kept:
+    """Counts it with the one that is there, once however often it is imported."""
+    there = lessons_rows.read(db, n)
+    told = db.execute("SELECT detail FROM log WHERE lesson = ? AND change = 'folded'", (n,))
+    if lesson.id not in {json.loads(detail or "{}").get("id") for (detail,) in told}:
+        support = there.support + lesson.support
+        detail = {"id": lesson.id, "support": lesson.support, "origin": to_json(lesson.origin)}
+        lessons_rows.update(db, agent, n, replace(there, support=support), "folded", detail)
+    return Kept(there.id, folded=True)
+
+
+def _insert(db: sqlite3.Connection, agent: int, entry: Entry, text: str, history: Sequence[Version]) -> None:
+    """The lesson with its history, the line of it that holds the lesson as it is now being the one that it points to.
+
+    A history that does not end with the lesson as it is now gets that as its last line.
+    """
+    lesson = entry.lesson
+    n = lessons_rows.insert(db, agent, entry, text)
+    (seq,) = db.execute("SELECT version FROM lessons WHERE n = ?", (n,)).fetchone()
+    records = [version.lesson for version in history if version.lesson is not None]
+    whole = bool(records) and _said(records[-1]) == _said(lesson)
+    if not history:
+        return
+    db.execute("DELETE FROM log WHERE seq = ?", (seq,))
+    current = None
+    for version in history:
+        record = None if version.lesson is None else record_text(version.lesson)
+        line = lessons_rows.append(db, agent, n, version.change, record, version.detail, at=version.at)
+        current = line if record is not None else current
+    if not whole:
+        current = lessons_rows.append(db, agent, n, "added", text, at=time.time())
+    db.execute("UPDATE lessons SET version = ? WHERE n = ?", (current, n))
+
+
+def _said(lesson: Lesson) -> Lesson:
+    """Without what is kept apart from the record."""
+    return replace(lesson, uses=0, last_used=None, embedder=None, score=None)
+
+
+def _put_link(db: sqlite3.Connection, agent: int, link: Link, kept: Mapping[str, Kept]) -> None:
+    """Between those that they are here; a pair that has become one lesson is none."""
+    ids = [kept[id].id if id in kept else id for id in (link.a, link.b)]
+    a, b = sorted(lessons_rows.number(db, agent, id) for id in ids)
+    if a != b:
+        db.execute(
+            "INSERT OR IGNORE INTO links (a, b, embedder, similarity) VALUES (?, ?, ?, ?)",
+            (a, b, link.embedder, link.similarity),
+        )
+
+
+def _put_receipts(db: sqlite3.Connection, agent: int, archive: Archive) -> None:
+    for receipt in archive.receipts:
+        if receipt.agent_id != archive.agent_id:
+            raise StoreError(f"The recall {receipt.id} is of another agent than the archive that it is in.")
+        db.execute(
+            "INSERT OR IGNORE INTO receipts (id, agent, schema, record) VALUES (?, ?, ?, ?)",
+            (receipt.id, agent, SCHEMA, record_text(receipt)),
+        )
