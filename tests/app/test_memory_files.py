@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import tempfile
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,14 +15,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mulligan.app.config import Config
-from mulligan.app.memory_files import archives_from_json, archives_to_json, markdown, read_bank_file
+from mulligan.app.memory_files import archives_from_json, archives_to_json, read_bank_file
 from mulligan.app.memory_transfer import export, import_file, prepared
 from mulligan.core.archive import Archive
 from mulligan.core.errors import InvalidInput
 from mulligan.core.lessons import Link, Receipt, Version
 from mulligan.core.records import Lesson, Origin
-from mulligan.store.database import Database
-from mulligan.store.lessons_archive import SqliteArchives
 
 WORDS = Config(values={"memory": {"embedder": "none"}})
 """Without an embedder: lessons are found by their words."""
@@ -180,7 +179,5 @@ def test_a_broken_file_is_refused_whole_and_says_where(tmp_path: Path, home: Pat
 @given(st.one_of(st.binary(max_size=60), jsons.map(lambda value: json.dumps({"memories": value}).encode())))
 def test_no_file_brings_it_down(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "any").write_bytes(content)
-    try:
-        read_bank_file(tmp_path / "any")
-    except InvalidInput as error:
-        assert str(tmp_path / "any") in str(error)
+    with suppress(InvalidInput):
+        assert read_bank_file(tmp_path / "any").format

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -138,7 +138,7 @@ async def _embedded(
 
 
 @asynccontextmanager
-async def _opened(config: Config) -> AsyncIterator[Database]:
+async def _opened(config: Config) -> AsyncGenerator[Database]:
     from mulligan.store.database import Database
 
     db = Database(config.database, busy_seconds=30.0, synchronous="normal")
