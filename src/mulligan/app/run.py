@@ -52,7 +52,7 @@ async def run(
     agent: a name in the project's agents/, a path, or a built-in one (code-improver, answerer, writer).
     model: for every step, instead of what its files say. max_iter: act-reflect cycles; of a react agent, model calls.
     limits: all, or those that differ from the agent's. workspace, mode: the folder that tools and checks work in.
-    bank: as for `solve`; None: where the agent has a `memory`, the bank that it names, else its own.
+    bank: as for `solve`; "": the agent's own, or the one that its `memory` names; None: that too, if it has a `memory`.
 
     Returns the episode; `episode.best.attempt.output` is the result. One that nobody was to judge ends as "exhausted"
     after its one trial, with `judged` False. Raises `InvalidInput` with every mistake in the files before any model is
@@ -65,8 +65,8 @@ async def run(
     found, warnings = load_agent(find_agent(agent, config), config)
     for warning in warnings:
         (notice or log.warning)(str(warning))
-    if bank is None and found.memory is not None:
-        bank = found.memory.bank or found.name
+    if bank == "" or (bank is None and found.memory is not None):
+        bank = (found.memory and found.memory.bank) or found.name
     needy = [tool for tool in tools_of(found) if needs_workspace(tool)]
     if needy and workspace is None:
         raise InvalidInput(f"{found.name} works in a folder ({', '.join(needy)}): name it with --workspace DIR.")

@@ -28,6 +28,22 @@ def limit_options(command: F) -> F:
     return trials(budget_options(command))
 
 
+def memory_options(command: F) -> F:
+    for option in (
+        click.option("--agent-id", metavar="NAME", help="Whose bank, with --memory (default: the unnamed agent's)."),
+        click.option("--memory", is_flag=True, help="Recall lessons from the bank first, and teach it afterwards."),
+    ):
+        command = option(command)
+    return command
+
+
+def bank_of(given: Mapping[str, Any]) -> dict[str, str]:
+    """The bank that was asked for, as `solve` and `run` take it. Raises `click.UsageError` for a name without it."""
+    if given["agent_id"] is not None and not given["memory"]:
+        raise click.UsageError("--agent-id says whose bank; --memory asks for one.")
+    return {"bank": given["agent_id"] or ""} if given["memory"] else {}
+
+
 def progress_options(command: F) -> F:
     events = 'A JSON object for each event on stdout; the last, "result", has the result in it.'
     for option in (

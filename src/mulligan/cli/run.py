@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mulligan.cli.options import budget_options, limits_of, progress_options
+from mulligan.cli.options import bank_of, budget_options, limits_of, memory_options, progress_options
 from mulligan.cli.terminal import standard_input
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ HANDED_ON = ("model", "max_iter", "workspace", "sandbox", "seed")
 @budget_options
 @click.option("--sandbox", metavar="LEVEL", help="auto (default), strict, or a level that `mulligan doctor` names.")
 @click.option("--seed", type=int, metavar="N", help="For models that sample by a seed (default: 0).")
+@memory_options
 @progress_options
 @click.pass_context
 def run(ctx: click.Context, agent: str, task: str | None, file: str | None, **given: Any) -> None:
@@ -44,7 +45,7 @@ def run(ctx: click.Context, agent: str, task: str | None, file: str | None, **gi
 
     what = _task(task, file)
     options = {name: given[name] for name in HANDED_ON if given[name] is not None}
-    options |= {"limits": limits_of(given), "mode": given["mode"]}
+    options |= {"limits": limits_of(given), "mode": given["mode"], **bank_of(given)}
 
     async def work(hooks: Hooks) -> Episode:
         return await library(agent, what, **options, **hooks)

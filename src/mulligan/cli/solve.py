@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mulligan.cli.options import limit_options, limits_of, numbers, progress_options, settings
+from mulligan.cli.options import bank_of, limit_options, limits_of, memory_options, numbers, progress_options, settings
 from mulligan.cli.terminal import standard_input
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ HANDED_ON = (*ROLES, *MODELS, "tests", "check", "workspace", "restarts", "prompt
 @click.option(
     "--set", "settings", multiple=True, callback=settings, metavar="ROLE.KEY=VALUE", help="Any other setting."
 )
+@memory_options
 @progress_options
 @click.pass_context
 def solve(ctx: click.Context, task: str, quiet: bool, as_json: bool, trace: bool, **given: Any) -> None:
@@ -64,7 +65,7 @@ def solve(ctx: click.Context, task: str, quiet: bool, as_json: bool, trace: bool
     if not quiet and not as_json:
         _mention_keys(given["model"])
     options = {name: given[name] for name in HANDED_ON if given[name] is not None}
-    options |= {"settings": _settings(given), "limits": limits_of(given)}
+    options |= {"settings": _settings(given), "limits": limits_of(given), **bank_of(given)}
 
     async def work(hooks: Hooks) -> Episode:
         return await library(given_task, **options, **hooks)
