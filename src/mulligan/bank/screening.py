@@ -37,7 +37,7 @@ def screened(lesson: Lesson) -> tuple[Lesson, tuple[str, ...]]:
     origin = lesson.origin
     clean = replace(
         lesson,
-        title=_kept(" ".join(lesson.title.split()), TITLE),
+        title=_kept(" ".join(visible(lesson.title).split()), TITLE),
         description=_kept(lesson.description, DESCRIPTION),
         content=_kept(lesson.content, CONTENT),
         query=_kept(lesson.query, QUERY),
@@ -46,9 +46,8 @@ def screened(lesson: Lesson) -> tuple[Lesson, tuple[str, ...]]:
         origin=replace(origin, reason=_kept(origin.reason, DESCRIPTION), by=_kept(origin.by, TITLE)),
         context=cast(Mapping[str, Json], _json(dict(lesson.context))),
     )
-    before, after = list(_texts(lesson)), list(_texts(clean))
-    hidden = {"hidden text"} if any(_hides(text) for text in before) else set[str]()
-    return clean, tuple(sorted(hidden.union(*(signs(text) for text in after))))
+    hidden = {"hidden text"} if any(_hides(text) for text in _texts(lesson)) else set[str]()
+    return clean, tuple(sorted(hidden.union(*(signs(text) for text in _texts(clean)))))
 
 
 def _kept(text: str, most: int) -> str:
@@ -60,19 +59,19 @@ def _kept(text: str, most: int) -> str:
 def visible(text: str) -> str:
     """Without control characters, half surrogates and characters that only hide or reorder text. Joiners stay where
     scripts and emoji need them."""
-    flags: list[str] = []
-
-    def aside(found: re.Match[str]) -> str:
-        flags.append(found[0])
-        return "\U0010fffd"
-
-    text = _FLAG_EMOJI.sub(aside, text.replace("\r\n", "\n").replace("\U0010fffd", ""))
-    for pattern in (_SMUGGLED, _TAGS, _BIDI, _WIDTHLESS, _LATIN_JOINED):
-        text = pattern.sub("", text)
-    text = "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cs"))
-    for flag in flags:
-        text = text.replace("\U0010fffd", flag, 1)
+    text = text.replace("\r\n", "\n")
+    while (shorter := _seen(text)) != text:  # what was kept apart may hide something once it stands together
+        text = shorter
     return text
+
+
+def _seen(text: str) -> str:
+    text = "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cs"))
+    pieces = _FLAG_EMOJI.split(text)
+    for pattern in (_SMUGGLED, _TAGS, _BIDI, _WIDTHLESS, _LATIN_JOINED):
+        pieces = [pattern.sub("", piece) for piece in pieces]
+    flags = _FLAG_EMOJI.findall(text)
+    return "".join(piece + flag for piece, flag in zip(pieces, [*flags, ""], strict=True))
 
 
 def _hides(text: str) -> bool:

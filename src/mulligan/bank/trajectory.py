@@ -51,12 +51,17 @@ def told(episodes: Sequence[Episode], tokens: int = TOKENS) -> tuple[str, str]:
     same = len(set(tasks)) == 1
     task = fenced(truncate_text(tasks[0], tokens // 5)) if same else "(each trajectory has its own)"
     left = tokens - estimate(task) if same else tokens
+    each = [truncate_text(one, tokens // 10) for one in tasks] if not same else []
+    pieces = [_pieces(trial) for episode in episodes for trial in episode.trials]
+    text = ""
     for fit in (_as_the_loop, _all_alike, _without_middle):
-        trials = fit([_pieces(trial) for episode in episodes for trial in episode.trials], left)
-        text = _joined(episodes, trials, [] if same else [truncate_text(one, tokens // 10) for one in tasks])
-        if estimate(text) <= left:
-            break
-    return task, text  # pyright: ignore[reportPossiblyUnbound]
+        over = 0
+        for _ in range(3):  # headings and indents take room, too: how much is known when it stands
+            text = _joined(episodes, fit(pieces, left - over), each)
+            if (more := estimate(text) - left) <= 0:
+                return task, text
+            over += more
+    return task, text
 
 
 _LABELS = ("thought", "action", "observation")
@@ -123,8 +128,12 @@ def _all_alike(trials: _Trials, tokens: int) -> _Trials:
 
 
 def _without_middle(trials: _Trials, tokens: int) -> _Trials:
-    """As many lines from both ends of all trials as fit; a trial whose steps are gone keeps its heading."""
-    numbered = [(n, line) for n, trial in enumerate(_all_alike(trials, tokens)) for line in trial]
+    """As many lines from both ends of all trials as fit, none of them longer than a twentieth of the room."""
+    numbered = [
+        (n, replace(line, text=truncate_text(line.text, max(tokens, 0) // 20)))
+        for n, trial in enumerate(trials)
+        for line in trial
+    ]
     sizes = [_HEAD + estimate(line.text) for _, line in numbered]
     left, low, high = tokens - 20 * len(trials), 0, len(numbered)
     while low < high:
