@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
-from mulligan.core.lessons import Entry, LessonStore, Part
+from mulligan.core.lessons import Entry, LessonStore, Part, Selection
 from mulligan.core.queued import Queue
 from mulligan.core.records import Lesson
 from mulligan.store.memory import SqliteMemory
@@ -35,3 +35,10 @@ def entry(id: str, says: str = "", embedder: str | None = E1, **fields: Any) -> 
     fields = {"experience": f"x{id}", "query": f"task of {id}", **fields}
     lesson = Lesson(id, f"Title {says}", f"Content {says}", "success", f"When {says}", embedder=embedder, **fields)
     return Entry(lesson, f"print {says}", f"terms {says}".encode(), vectors(id) if embedder else {})
+
+
+ALL = Selection(states=("active", "retired", "superseded", "quarantined"), limit=None)
+
+
+async def ids(store: LessonStore, agent: str | None = "a", **which: Any) -> list[str]:
+    return [lesson.id for lesson in await store.list(agent, Selection(**which))]

@@ -11,14 +11,13 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from lesson_kit import E1, E2, STORES, Memory, entry, vectors
+from lesson_kit import ALL, E1, E2, STORES, Memory, entry, vectors
 
 from mulligan.core.codec import to_json
 from mulligan.core.errors import NotFound, StoreError
 from mulligan.core.lessons import Link, Receipt, Selection
 from mulligan.core.records import Json, Lesson
 
-ALL = Selection(states=("active", "retired", "superseded", "quarantined"), limit=None)
 AGENTS = ("a", "b", "")
 DOES = ("add", "add", "fold", "edit", "state", "merge", "unmerge", "link", "embed", "recall", "purge", "purge all")
 

@@ -128,7 +128,10 @@ class SqliteLessons:
 
     async def verify(self, *, mend: bool = False) -> Sequence[Finding]:
         do = self._db.write if mend else self._db.read
-        return await do(lambda db: lessons_verify.verify(db, mend))
+        try:
+            return await do(lambda db: lessons_verify.verify(db, mend))
+        except lessons_verify.Damaged as damaged:
+            return damaged.findings
 
     # --- reading ------------------------------------------------------------------------------------------------
 

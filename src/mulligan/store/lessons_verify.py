@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from mulligan.core.codec import from_json
@@ -18,14 +19,23 @@ from mulligan.store.lessons_purge import retire_orphans
 from mulligan.store.lessons_rows import TABLES, columns, drop_vectors, lesson_of
 from mulligan.store.queue import requeue
 
-_MEND_AGAIN = "run: mulligan memory reembed"
+
+class Damaged(Exception):
+    """SQLite cannot read its own file, so nothing in it is acted on, and its transaction does not even commit."""
+
+    def __init__(self, findings: Sequence[Finding]) -> None:
+        super().__init__("the file is damaged")
+        self.findings = findings
 
 
 def verify(db: sqlite3.Connection, mend: bool) -> Sequence[Finding]:
-    """Empty when all is well. A generation ends when lessons were mended: other processes read them anew."""
+    """Empty when all is well. A generation ends when lessons were mended: other processes read them anew.
+
+    Raises `Damaged`.
+    """
     found = list(_file(db, mend))
     if any(not finding.mended for finding in found):
-        return found  # what a damaged file says of lessons is not to be acted on
+        raise Damaged([replace(finding, mended=False) for finding in found])
     lessons = [*_lost_rows(db, mend), *_rows(db, mend), *_vectors(db, mend), *_successors(db, mend)]
     found += [*lessons, *_orphans(db, mend), *_receipts(db), *_work(db, mend)]
     if any(finding.mended for finding in lessons):
@@ -78,7 +88,7 @@ def _lost_rows(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
             if lesson.uses or lesson.last_used is not None:
                 db.execute("INSERT OR IGNORE INTO uses VALUES (?, ?, ?)", (n, lesson.uses, lesson.last_used))
         yield Finding(
-            f"Lesson {lesson.id} was gone but for its history. Its words are not indexed: edit it, or {_MEND_AGAIN}.",
+            f"Lesson {lesson.id} was gone but for its history. Its words are found again when it is edited.",
             mend and not taken,
             lesson.id,
         )

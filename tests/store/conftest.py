@@ -1,0 +1,20 @@
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from lesson_kit import STORES, Memory
+
+from mulligan.core.lessons import LessonStore
+
+
+@pytest.fixture(params=STORES)
+async def memory(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Memory]:
+    opened = STORES[request.param](tmp_path)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+def store(memory: Memory) -> LessonStore:
+    assert isinstance(memory.lessons, LessonStore)
+    return memory.lessons
