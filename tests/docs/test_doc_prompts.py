@@ -8,6 +8,8 @@ import pytest
 import mulligan
 from mulligan.app.plugins import PORTS, ROLES, Spec, build, find, names, settings_of
 from mulligan.app.prompts import FilePrompts
+from mulligan.bank.extraction import Extractor
+from mulligan.bank.judging import Judge
 from mulligan.core.errors import InvalidInput
 from mulligan.core.prompts import Prompt
 
@@ -39,6 +41,9 @@ def built_with(folder: Path, prompt: str, text: str) -> None:
     (folder / f"{prompt}.md").write_text(text, encoding="utf-8")
     name, _, part = prompt.partition(".")
     given = {"output": part, "command": "true"}
+    if name in ("judging", "extraction"):
+        built_thinker(FilePrompts([folder]), name, set(part.split(".")))
+        return
     for role in ROLES:
         if name in names(role) and (Path(mulligan.__file__).parent / role / f"{prompt}.md").exists():
             wanted = settings_of(find(role, name))
@@ -46,6 +51,14 @@ def built_with(folder: Path, prompt: str, text: str) -> None:
             build(role, Spec(name, settings), {**dict.fromkeys(PORTS, object()), "prompts": FilePrompts([folder])})
             return
     raise LookupError(prompt)
+
+
+def built_thinker(prompts: FilePrompts, name: str, parts: set[str]) -> None:
+    """The bank's judge or extractor that asks this prompt."""
+    if name == "judging":
+        Judge(prompts, paper="paper" in parts)
+    else:
+        Extractor(prompts, success="success" in parts, contrast="contrast" in parts, paper="paper" in parts)
 
 
 @pytest.mark.parametrize("prompt", sorted(table()))
