@@ -67,7 +67,7 @@ _NO_SERVER = "the server of Mulligan has its own name and version; `mulligan --h
 _STORED = "lessons are kept in mulligan.db; take the old ones over with `mulligan memory import memories.json`"
 
 RULES: Mapping[str, Rule] = {
-    "mode.preset": Rule("preset", turn=lambda value: "paper" if value == "paper_faithful" else value),
+    "mode.preset": Rule("preset", turn=lambda _: "paper"),
     "llm.provider": Rule("role.provider"),
     "llm.*.chat_model": Rule("role.model"),
     "llm.*.api_key": Rule("role.key"),
@@ -166,6 +166,8 @@ def _turned(key: str, value: Json) -> tuple[str, Json, str]:
             None,
             f"not a key of ReasoningBank-MCP; left out{f'. Did you mean {near[0]}?' if near else ''}".rstrip("?"),
         )
+    if key == "mode.preset" and value != "paper_faithful":
+        return "", None, "only paper_faithful is known; nothing is taken from it"
     if key.endswith(".api_key"):
         return _secret(rule, value)
     value = _filled(value)
