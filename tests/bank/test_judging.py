@@ -67,8 +67,9 @@ Trial 1:
 s1 output: Paris
 ```
 
-Answer with a JSON object: "reasoning", two to five sentences on what was asked, what the record shows and what is
-missing or wrong, naming steps such as s3; then "verdict": "success", "failure" or "uncertain".\
+Judge what the last trial came to; what earlier trials got wrong counts no more. Answer with a JSON object:
+"reasoning", two to five sentences on what was asked, what the last steps show, and what is missing or wrong, naming
+steps such as s3; then "verdict": "success", "failure" or "uncertain".\
 """)
 
 
