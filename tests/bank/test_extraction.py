@@ -168,7 +168,7 @@ def test_steps_of_several_trials_are_all_kept() -> None:
 
 
 def test_by_contrast_a_lesson_of_failures_alone_is_one_of_failure() -> None:
-    said = answer(lesson("A", steps=[4]), lesson("B", steps=[3, 4]), lesson("C"), lesson("D"), lesson("E"))
+    said = answer(*(lesson(content=f"{n}", steps=steps) for n, steps in enumerate([[4], [3, 4], [1], [2], [3]])))
     made = extractor(contrast=True).take([EPISODE, FAILED], said).lessons
     assert [one.outcome for one in made] == ["failure", "success", "success", "success", "success"]
     assert made[0].origin.episode == "e.2"
@@ -189,7 +189,8 @@ def test_nothing_to_learn_is_an_answer_when_it_says_why() -> None:
         ({"memories": []}, 'needs "lessons"'),
         (answer("text"), "Lesson 1 must be a JSON object, and is a text"),
         (answer(lesson("A"), lesson("B"), lesson("C"), lesson("D")), "There are 4 lessons, and at most 3"),
-        (answer(lesson(), lesson("read the  WHOLE list")), "Lessons 1 and 2 say the same"),
+        (answer(lesson(), lesson("Other", content="open ALL,  then sort.")), "Lessons 1 and 2 say the same"),
+        (answer(lesson(description="open all, then sort.")), 'Lesson 1: "description" repeats "content"'),
         (answer(lesson("x" * (TITLE + 1))), f'"title" has 121 characters; at most {TITLE}'),
         (answer(lesson(content="x" * (CONTENT + 1))), '"content" has 2001 characters'),
         (answer(lesson(content=" \n")), 'Lesson 1: "content" is empty'),

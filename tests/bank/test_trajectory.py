@@ -93,13 +93,13 @@ def test_what_was_observed_cannot_pass_for_a_step() -> None:
 
 
 def test_the_longest_observations_are_shortened_first() -> None:
-    steps = tuple(Step("", f"open {n}", "word " * size) for n, size in enumerate((10, 4000, 20)))
+    steps = tuple(Step("", f"open {n}" + " far" * 60, "word " * size) for n, size in enumerate((10, 4000, 50)))
     episode = Episode("e", Task("t"), trials=(Trial(1, Attempt("end", steps)),))
-    text = told([episode], 800)[1]
-    assert estimate(text) <= 800
+    text = told([episode], 400)[1]
+    assert estimate(text) <= 400
     assert ("word " * 10).strip() in text
     assert text.count("tokens cut") == 1
-    assert all(f"open {n}" in text for n in range(3))
+    assert all(f"open {n}" + " far" * 60 in text for n in range(3))
 
 
 def test_where_even_actions_are_too_long_the_middle_goes() -> None:

@@ -40,9 +40,8 @@ class Draft:
 
     @property
     def plain(self) -> str:
-        """Equal for drafts that say the same, but for white space and capitals."""
-        parts = (self.title, self.description, self.content)
-        return "\0".join(" ".join(unicodedata.normalize("NFC", part).casefold().split()) for part in parts)
+        """Equal for drafts whose content says the same, but for white space and capitals."""
+        return _plain(self.content)
 
 
 def draft_of(said: Json, where: str) -> Draft:
@@ -55,13 +54,16 @@ def draft_of(said: Json, where: str) -> Draft:
     tags = tuple(dict.fromkeys(tag.strip() for tag in cast(list[str], labels) if tag.strip()))
     if len(tags) > TAGS or any(len(tag) > TAG for tag in tags):
         raise BadAnswer(f'{where}: "tags" may be at most {TAGS} words of at most {TAG} characters each.')
-    return Draft(
-        title=text_of(table, "title", TITLE, where),
-        description=text_of(table, "description", DESCRIPTION, where),
-        content=text_of(table, "content", CONTENT, where),
-        tags=tags,
-        kind=text_of(table, "kind", KIND, where, needed=False),
-    )
+    title = text_of(table, "title", TITLE, where)
+    description = text_of(table, "description", DESCRIPTION, where)
+    content = text_of(table, "content", CONTENT, where)
+    if _plain(description) == _plain(content):
+        raise BadAnswer(f'{where}: "description" repeats "content"; say in it when to use the lesson, and when not to.')
+    return Draft(title, description, content, tags, text_of(table, "kind", KIND, where, needed=False))
+
+
+def _plain(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFC", text).casefold().split())
 
 
 def object_of(said: Json, where: str) -> Mapping[str, Json]:
