@@ -52,7 +52,7 @@ class World:
             kept = await store.add(
                 agent, [entry(id, f"words {x % 3}" if what == "fold" else "", embedder=[E1, None][y % 2])]
             )
-            self.owners.setdefault(kept[0].id, agent)
+            assert self.owners.setdefault(kept[0].id, agent) == agent, "it was folded into another agent's lesson"
         elif what == "merge":
             await store.merge(agent, entry(id), list(dict.fromkeys([one, other])))
             self.owners[id] = agent

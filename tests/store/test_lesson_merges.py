@@ -123,8 +123,13 @@ async def test_purged_lessons_leave_only_their_number(store: LessonStore) -> Non
     after = await store.delta("a", E1, before.tip)
     assert (list(after.purged), after.rows, after.generation) == ([before.rows[0].n], [], before.generation)
     assert [lesson.id for lesson in await store.as_of("a", time.time())] == ["3", "2"]
+    assert list((await store.delta("b", E1, before.tip)).purged) == []
     await store.add("a", [entry("1")])
-    assert (await store.delta("a", E1, after.tip)).rows[0].n > before.rows[-1].n
+    newest = (await store.delta("a", E1, after.tip)).rows[0].n
+    assert newest > before.rows[-1].n
+    await store.purge("a", ["1"])
+    await store.add("a", [entry("1")])
+    assert (await store.delta("a", E1, after.tip)).rows[0].n > newest
     with pytest.raises(NotFound):
         await store.purge("a", ["2", "gone"])
     assert await ids(store) == ["1", "3", "2"]
