@@ -181,3 +181,14 @@ def test_no_file_brings_it_down(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "any").write_bytes(content)
     with suppress(InvalidInput):
         assert read_bank_file(tmp_path / "any").format
+
+
+def test_a_lesson_that_its_history_does_not_end_with_is_as_the_file_says(tmp_path: Path) -> None:
+    """Somebody has edited the file by hand: the lesson counts, and its history says that there is another step."""
+    version = {"at": 5.0, "change": "added", "lesson": {**LESSON, "title": "Before"}}
+    file = tmp_path / "bank.json"
+    file.write_text(json.dumps(export_of(history={"l1": [version]})), encoding="utf-8")
+    asyncio.run(import_file(file, config=WORDS))
+    (archive,) = archives_from_json(asyncio.run(export(config=WORDS)))
+    assert [lesson.title for lesson in archive.lessons] == ["T"]
+    assert [one.lesson and one.lesson.title for one in archive.history["l1"]] == ["Before", "T"]

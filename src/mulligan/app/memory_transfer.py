@@ -73,13 +73,12 @@ async def import_file(file: Path, agent_id: str | None = None, *, config: Config
 
 
 def prepared(archive: Archive, *, quarantine: bool) -> tuple[Archive, list[Entry]]:
-    """The archive with secrets masked in all of it, and the entries of its lessons.
+    """The archive with its lessons as they are kept, and their entries. Histories were masked when they were read.
 
     A lesson that tries to instruct its reader is held back, unless it has been flagged for the same before: then
     somebody has decided already.
     """
     from mulligan.bank.entries import entry_of
-    from mulligan.bank.screening import screened
 
     entries: list[Entry] = []
     for lesson in archive.lessons:
@@ -87,11 +86,7 @@ def prepared(archive: Archive, *, quarantine: bool) -> tuple[Archive, list[Entry
         if set(entry.lesson.flags) == set(lesson.flags):
             entry = replace(entry, lesson=replace(entry.lesson, state=lesson.state))
         entries.append(entry)
-    history = {
-        id: tuple(replace(one, lesson=one.lesson and screened(one.lesson)[0]) for one in versions)
-        for id, versions in archive.history.items()
-    }
-    return replace(archive, lessons=tuple(entry.lesson for entry in entries), history=history), entries
+    return replace(archive, lessons=tuple(entry.lesson for entry in entries)), entries
 
 
 def _new(archive: Archive, entries: Sequence[Entry], kept: Sequence[Kept]) -> list[Lesson]:

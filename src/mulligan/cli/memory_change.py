@@ -75,11 +75,11 @@ def _drafts(value: Json) -> list[dict[str, Any]]:
 
     keys = ("title", "content", "outcome", "description", "query", "tags", "kind", "context", "confidence")
     drafts: list[dict[str, Any]] = []
-    for n, item in enumerate(cast(list[Json], value) if isinstance(value, list) else [value]):
+    for n, item in enumerate(cast(list[Any], value) if isinstance(value, list) else [value]):
         at = f"lesson {n + 1} on standard input"
         if not isinstance(item, dict):
             raise InvalidInput(f"{at}: a JSON object with title and content is wanted.")
-        draft = cast(dict[str, Json], item)
+        draft = cast(dict[str, Any], item)
         for key, one in draft.items():
             if key not in keys:
                 raise UnknownName(f"key of {at}", key, keys)
@@ -95,7 +95,7 @@ def _check_kind(at: str, key: str, value: Json) -> None:
 
     if key == "tags":
         fits, words = (
-            isinstance(value, list) and all(isinstance(one, str) for one in cast(list[Json], value)),
+            isinstance(value, list) and all(isinstance(one, str) for one in cast(list[Any], value)),
             "a list of texts",
         )
     elif key == "confidence":

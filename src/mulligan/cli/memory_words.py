@@ -146,7 +146,9 @@ def learned_lines(learned: Learned) -> list[str]:
         (learned.quarantined, "held back: mulligan memory list --quarantined"),
     )
     lines = [f"{count(len(ids), 'lesson')} {what}" for ids, what in parts if ids]
-    return [*lines, *([f"Failed: {learned.failed}"] if learned.failed else [])]
+    if learned.nothing_because:
+        lines.append(f"Nothing to learn: {clean(learned.nothing_because)}")
+    return [*lines, *([f"Failed: {clean(learned.failed)}"] if learned.failed else [])]
 
 
 def question_json(work: str | None, question: Question) -> Json:
