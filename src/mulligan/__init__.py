@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mulligan.app.run import run
     from mulligan.app.solve import resume, solve, solve_sync
+    from mulligan.bank.bank import Bank
     from mulligan.core.errors import MulliganError
     from mulligan.core.limits import Limits
     from mulligan.core.loops import LoopDetector
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Attempt": "core.records",
+    "Bank": "bank.bank",
     "Episode": "core.records",
     "Feedback": "core.records",
     "Limits": "core.limits",
@@ -42,6 +44,7 @@ _HOMES = {
 
 __all__ = [
     "Attempt",
+    "Bank",
     "Episode",
     "Feedback",
     "Limits",

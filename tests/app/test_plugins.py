@@ -10,6 +10,9 @@ from mulligan.app.plugins import ROLES, Spec, build, find, names, settings_of
 from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.records import Json
 
+PURE = {"strategies", "retrieval", "deduplication", "merging"}
+"""Roles whose method is no coroutine."""
+
 SHIPPED = [(role, name) for role in ROLES for name in names(role)]
 
 
@@ -35,7 +38,7 @@ def test_every_plugin_is_one_documented_class_of_its_file(role: str, name: str) 
     assert module.__name__ == f"mulligan.{role}.{name}"
     assert module.__doc__, "the file says what it does"
     method = getattr(cls, ROLES[role])
-    assert inspect.iscoroutinefunction(method) == (role != "strategies")
+    assert inspect.iscoroutinefunction(method) == (role not in PURE)
     if role == "evaluators":
         assert "expects" in vars(cls) or "expects" in inspect.getsource(cls)
 

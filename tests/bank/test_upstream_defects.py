@@ -23,7 +23,8 @@ PAGES = ("Read every page", "Go through all pages of a list before you count its
 
 
 async def test_1_and_5_a_bank_opens_without_a_key_a_model_or_management(tmp_path: Path) -> None:
-    for given in ({}, {"preset": "paper"}, {"settings": {"auto_merge": False, "fold": False}}):
+    ways: list[dict[str, Any]] = [{}, {"preset": "paper"}, {"settings": {"auto_merge": False, "fold": False}}]
+    for given in ways:
         async with a_bank(tmp_path / "m.db", **given) as bank:
             await bank.recall("anything")
 

@@ -26,7 +26,7 @@ class Vectors:
     def id(self) -> str | None:
         return self.embedder.id if self.embedder else None
 
-    async def of(self, texts: Sequence[str]) -> Sequence[Any] | None:
+    async def of(self, texts: Sequence[str]) -> Any:
         """A unit vector for each (numpy, float32); None where the embedder is not there or failed."""
         if self.embedder is None:
             return None
@@ -43,7 +43,7 @@ class Vectors:
     async def parts(self, lessons: Sequence[Lesson]) -> list[Mapping[Part, bytes]] | None:
         """The vectors of each lesson and of the task that it was learned from, each text embedded once."""
         texts = list(dict.fromkeys(text for lesson in lessons for text in _texts(lesson).values()))
-        made = await self.of(texts) if texts else []
+        made: Any = await self.of(texts) if texts else ()
         if made is None:
             return None
         by_text = {text: vector.tobytes() for text, vector in zip(texts, made, strict=True)}
