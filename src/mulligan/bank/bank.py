@@ -231,7 +231,7 @@ class Bank:
             raise InvalidInput(f"Lesson {lesson.id} was not merged from others.")
         parents = await self._lessons.unmerge(self._ports.writes, lesson.id)
         if self._ports.vectors.embedder is not None:
-            await self._queue.enqueue("embed", self._ports.writes, {})
+            await self._queue.enqueue("embed", self._ports.writes, {}, key=f"unmerged:{lesson.id}")
             self._awake()
         return parents
 
@@ -276,7 +276,13 @@ class Bank:
 
     async def verify(self, *, mend: bool = False) -> Sequence[Finding]:
         """What is wrong with the store; with `mend`, put right where that can be done."""
-        return await self._lessons.verify(mend=mend)
+        found = await self._lessons.verify(mend=mend)
+        named = [finding.id for finding in found if finding.mended and finding.id]
+        for lesson in await self._tending.there(self._ports.writes, list(dict.fromkeys(named)), ()):
+            if lesson.state != "superseded":  # a row that was made again lacks what it is found by
+                (entry,) = await self._tending.entries([lesson])
+                await self._lessons.change(self._ports.writes, lesson, "edited", entry=entry, detail={"why": "verify"})
+        return found
 
     async def work(self, seconds: float | None = None) -> int:
         """Does queued work, whoever accepted it, until none is due or the time is up; how many pieces."""
