@@ -175,6 +175,11 @@ def test_by_contrast_a_lesson_of_failures_alone_is_one_of_failure() -> None:
     assert extractor(success=False).take([FAILED], answer(lesson(steps=[1]))).lessons[0].outcome == "failure"
 
 
+def test_of_lessons_with_the_same_content_the_first_is_taken() -> None:
+    said = answer(lesson("A"), lesson("B", content="Else."), lesson("C", content="open ALL,  then sort."))
+    assert [one.title for one in extractor().take([EPISODE], said).lessons] == ["A", "B"]
+
+
 def test_nothing_to_learn_is_an_answer_when_it_says_why() -> None:
     assert extractor().take([EPISODE], answer(nothing_because="Trivial.")) == Extracted(nothing_because="Trivial.")
     with pytest.raises(BadAnswer, match='say in "nothing_because"'):
@@ -189,8 +194,6 @@ def test_nothing_to_learn_is_an_answer_when_it_says_why() -> None:
         ({"memories": []}, 'needs "lessons"'),
         (answer("text"), "Lesson 1 must be a JSON object, and is a text"),
         (answer(lesson("A"), lesson("B"), lesson("C"), lesson("D")), "There are 4 lessons, and at most 3"),
-        (answer(lesson(), lesson("Other", content="open ALL,  then sort.")), "Lessons 1 and 2 say the same"),
-        (answer(lesson(description="open all, then sort.")), 'Lesson 1: "description" repeats "content"'),
         (answer(lesson("x" * (TITLE + 1))), f'"title" has 121 characters; at most {TITLE}'),
         (answer(lesson(content="x" * (CONTENT + 1))), '"content" has 2001 characters'),
         (answer(lesson(content=" \n")), 'Lesson 1: "content" is empty'),

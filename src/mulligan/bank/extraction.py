@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, cast
 
 from mulligan.bank.trajectory import TOKENS, Place, places, told
-from mulligan.core.drafts import CONTENT, LABELS, TEXTS, draft_of, object_of, text_of
+from mulligan.core.drafts import CONTENT, LABELS, TEXTS, Draft, draft_of, object_of, text_of
 from mulligan.core.errors import BadAnswer
 from mulligan.core.formatting import labelled
 from mulligan.core.protocols import Prompts
@@ -36,7 +36,8 @@ class Extractor:
 
     A draft has no id, agent or times; its query is the task, its origin names episode, trial and the steps that it
     cites. Where it cites several trials, the origin is the one most cited, and `context["cites"]` holds them all. By
-    contrast, a lesson that cites only trajectories that failed is one of failure.
+    contrast, a lesson that cites only trajectories that failed is one of failure. Of several with the same content, the
+    first is taken.
     """
 
     def __init__(
@@ -77,12 +78,11 @@ class Extractor:
         said = cast(list[Json], given)
         if len(said) > self._most:
             raise BadAnswer(f"There are {len(said)} lessons, and at most {self._most} are kept: give the best of them.")
-        drafts = [draft_of(one, f"Lesson {number}") for number, one in enumerate(said, 1)]
-        for number, draft in enumerate(drafts):
-            if (twin := [one.plain for one in drafts].index(draft.plain)) < number:
-                raise BadAnswer(f"Lessons {twin + 1} and {number + 1} say the same: leave one out.")
         there = places(episodes)
-        cited = [_cited(one, there, f"Lesson {number}") for number, one in enumerate(said, 1)]
+        drafts: dict[str, tuple[Draft, tuple[Place, ...]]] = {}
+        for number, one in enumerate(said, 1):
+            draft = draft_of(one, f"Lesson {number}")
+            drafts.setdefault(draft.plain, (draft, _cited(one, there, f"Lesson {number}")))
         return Extracted(
             tuple(
                 Lesson(
@@ -97,7 +97,7 @@ class Extractor:
                     kind=draft.kind,
                     context=_context(episodes, where),
                 )
-                for draft, where in zip(drafts, cited, strict=True)
+                for draft, where in drafts.values()
             )
         )
 

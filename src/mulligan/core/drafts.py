@@ -41,7 +41,7 @@ class Draft:
     @property
     def plain(self) -> str:
         """Equal for drafts whose content says the same, but for white space and capitals."""
-        return _plain(self.content)
+        return " ".join(unicodedata.normalize("NFC", self.content).casefold().split())
 
 
 def draft_of(said: Json, where: str) -> Draft:
@@ -57,13 +57,7 @@ def draft_of(said: Json, where: str) -> Draft:
     title = text_of(table, "title", TITLE, where)
     description = text_of(table, "description", DESCRIPTION, where)
     content = text_of(table, "content", CONTENT, where)
-    if _plain(description) == _plain(content):
-        raise BadAnswer(f'{where}: "description" repeats "content"; say in it when to use the lesson, and when not to.')
     return Draft(title, description, content, tags, text_of(table, "kind", KIND, where, needed=False))
-
-
-def _plain(text: str) -> str:
-    return " ".join(unicodedata.normalize("NFC", text).casefold().split())
 
 
 def object_of(said: Json, where: str) -> Mapping[str, Json]:
