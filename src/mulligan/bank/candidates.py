@@ -1,0 +1,121 @@
+"""The active lessons of an agent as one query sees them: columns, cosines, BM25, and scores as calibrated relevance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, overload
+
+import numpy as np
+
+from mulligan.bank.calibration import PRESETS, Null
+from mulligan.bank.postings import Held
+from mulligan.core.ranking import Array
+
+DIGITS = 6
+"""Cosines are rounded to so many: equal lessons score alike wherever they stand, so that ties are told by age."""
+
+
+class Texts(Sequence[str]):
+    """Some of a list of texts, by position, without a copy."""
+
+    def __init__(self, texts: list[str], slots: Array) -> None:
+        self._texts, self._slots = texts, slots
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[str]: ...
+    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
+        if isinstance(index, slice):
+            return Texts(self._texts, self._slots[index])
+        return self._texts[int(self._slots[index])]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """All that an index holds, as it is now: arrays of one row per slot; `slots` are the active ones, oldest first.
+
+    whole: whether `slots` are simply all of them. vectors: unit, float32, by part, and where there is one. nulls: how
+    unrelated pairs score in this bank, by part.
+    """
+
+    ids: list[str]
+    experience: list[str]
+    slots: Array
+    whole: bool
+    success: Array
+    uses: Array
+    created: Array
+    confidence: Array
+    vectors: dict[str, tuple[Array, Array]]
+    postings: Held
+    nulls: dict[str, Null]
+
+
+class Ranking:
+    """`core.ranking.Candidates` over an index's columns. Everything is computed once, when it is asked for."""
+
+    def __init__(self, columns: Columns, hashes: Array, counts: Array, vector: Any, now: float) -> None:
+        self._columns, self._hashes, self._counts = columns, hashes, counts
+        self._vector = None if vector is None else np.asarray(vector, np.float32)
+        self.now, self.n = now, len(columns.slots)
+        self.ids: Sequence[str] = Texts(columns.ids, columns.slots)
+        self.experience: Sequence[str] = Texts(columns.experience, columns.slots)
+        self.success, self.uses = self._picked(columns.success), self._picked(columns.uses)
+        self.created, self.confidence = self._picked(columns.created), self._picked(columns.confidence)
+        self._cosines: dict[str, Array | None] = {}
+        self._bm25: tuple[Array, float] | None = None
+
+    def semantic(self, of: Literal["lesson", "query"] = "lesson") -> Array | None:
+        if of not in self._cosines:
+            self._cosines[of] = self._cosine(of)
+        return self._cosines[of]
+
+    def lexical(self) -> Array:
+        return self._lexical()[0]
+
+    def alike(self, rows: Sequence[int]) -> Array | None:
+        if "lesson" not in self._columns.vectors:
+            return None
+        vectors: Array = self._columns.vectors["lesson"][0][self._columns.slots[np.asarray(rows, np.int64)]]
+        return _rounded(vectors @ vectors.T)
+
+    def relevance(self, scores: Array, by: Literal["lesson", "query", "lexical"]) -> Array:
+        scale = self._lexical()[1] if by == "lexical" else 1.0
+        return self._columns.nulls[by].relevance(np.asarray(scores) / scale)
+
+    def threshold(self, wanted: float | str | None) -> float | None:
+        """A preset as the relevance that it stands for; anything else as it is."""
+        return PRESETS[wanted] if isinstance(wanted, str) else wanted
+
+    def _lexical(self) -> tuple[Array, float]:
+        if self._bm25 is None:
+            scores, scale = self._columns.postings.scores(self._hashes, self._counts)
+            self._bm25 = self._picked(scores), scale
+        return self._bm25
+
+    def _picked(self, column: Array) -> Array:
+        return column if self._columns.whole else column[self._columns.slots]
+
+    def _cosine(self, of: str) -> Array | None:
+        if self._vector is None or of not in self._columns.vectors:
+            return None
+        vectors, there = self._columns.vectors[of]
+        if vectors.shape[1] != len(self._vector):
+            return None
+        slots = self._columns.slots
+        most = 2 * self.n > len(vectors)
+        cosines = _rounded(self._picked(vectors @ self._vector) if most else vectors[slots] @ self._vector)
+        missing = ~self._picked(there)
+        if missing.all():
+            return None
+        cosines[missing] = np.nan
+        return cosines
+
+
+def _rounded(cosines: Array) -> Array:
+    return cosines.round(DIGITS)

@@ -1,0 +1,342 @@
+"""The lessons of one agent in memory, ready to be ranked: filled from the store's delta, never reloaded for a change.
+
+Each lesson has a slot in numpy columns that grow by doubling. A change of its words gives it a new slot, anything else
+is written in place; slots of lessons that are no longer active are dead until there are enough of them to be cleared.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, cast
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from mulligan.bank import terms
+from mulligan.bank.calibration import Null, lexical_pairs, semantic_pairs, shipped
+from mulligan.bank.candidates import DIGITS, Columns, Ranking
+from mulligan.bank.entries import searched
+from mulligan.bank.postings import BM25, Held, Postings
+from mulligan.core.lessons import Delta, LessonStore, Row
+from mulligan.core.ranking import Array
+from mulligan.core.records import Lesson
+
+MOST_BYTES = 512 << 20
+LARGE = 2000
+"""Rows from which a delta is taken in on a thread, so that the event loop goes on."""
+
+_PLAIN = {
+    "n": np.int64,
+    "alive": np.bool_,
+    "success": np.bool_,
+    "uses": np.int32,
+    "created": np.float64,
+    "confidence": np.float32,
+    "lengths": np.float32,
+}
+
+
+class Index:
+    """`n`: how many lessons are active. `embedded`: whether one of them has a vector of the embedder."""
+
+    def __init__(self, embedder: str | None = None, *, queries: bool = False, bm25: BM25 = BM25()) -> None:
+        self.embedder, self.queries, self._bm25 = embedder, queries, bm25
+        self.tip, self.generation = 0, -1
+        self._lock = threading.RLock()
+        self._clear()
+
+    def _clear(self) -> None:
+        self._size = 0
+        self._columns: dict[str, Array] = {name: np.zeros(0, kind) for name, kind in _PLAIN.items()}
+        self._vectors: dict[str, tuple[Array, Array]] = {}
+        self._ids: list[str] = []
+        self._experience: list[str] = []
+        self._terms: list[int] = []
+        self._slots: dict[int, int] = {}
+        self._by_id: dict[str, int] = {}
+        self._postings = Postings(self._bm25)
+        self._now: Columns | None = None
+        self._fitted: tuple[int, dict[str, Null]] = -1, {}
+
+    @property
+    def n(self) -> int:
+        return len(self._slots)
+
+    @property
+    def embedded(self) -> bool:
+        with self._lock:
+            alive = self._columns["alive"]
+            return any(bool((there & alive).any()) for _, there in self._vectors.values())
+
+    @property
+    def bytes(self) -> int:
+        """About what it holds in memory: arrays, and 250 bytes a lesson for its names."""
+        arrays = [*self._columns.values(), *(part for pair in self._vectors.values() for part in pair)]
+        return sum(array.nbytes for array in arrays) + self._postings.bytes + 250 * len(self._ids)
+
+    # --- taking in ----------------------------------------------------------------------------------------------
+
+    async def refresh(self, store: LessonStore, agent_id: str | None) -> None:
+        """Takes in what changed in the store since the last time."""
+        while True:
+            since = self.tip
+            delta = await store.delta(agent_id, self.embedder, since, queries=self.queries)
+            if since and delta.generation != self.generation:
+                since, delta = 0, await store.delta(agent_id, self.embedder, 0, queries=self.queries)
+            if len(delta.rows) < LARGE:
+                taken = self.apply(delta, since)
+            else:
+                taken = await asyncio.to_thread(self.apply, delta, since)
+            if taken:
+                return
+
+    def apply(self, delta: Delta, since: int = 0) -> bool:
+        """Takes the delta in; False when something newer was taken in meanwhile, so that it has to be asked for again.
+
+        A delta of another generation starts anew.
+        """
+        with self._lock:
+            if delta.generation != self.generation:
+                if since:
+                    return False
+                self._clear()
+            elif since != self.tip and (delta.tip < self.tip or since > self.tip):
+                return False
+            self.tip, self.generation = delta.tip, delta.generation
+            gone = [*delta.purged, *(row.n for row in delta.rows if row.state != "active")]
+            for n in gone:
+                self._kill(n)
+            self._take([row for row in delta.rows if row.state == "active"])
+            if delta.rows or gone:
+                self._now = None
+                self._tidy()
+            return True
+
+    def _take(self, rows: Sequence[Row]) -> None:
+        added: list[Row] = []
+        for row in rows:
+            slot = self._slots.get(row.n)
+            if slot is not None and self._terms[slot] == hash(row.terms):
+                self._place([row], slot)
+                self._experience[slot] = row.experience
+            else:
+                self._kill(row.n)
+                added.append(row)
+        if not added:
+            return
+        first, self._size = self._size, self._size + len(added)
+        self._grow(self._size)
+        self._ids += [row.id for row in added]
+        self._experience += [row.experience for row in added]
+        self._terms += [hash(row.terms) for row in added]
+        slots = range(first, self._size)
+        self._slots.update(zip((row.n for row in added), slots, strict=True))
+        self._by_id.update(zip((row.id for row in added), slots, strict=True))
+        self._columns["alive"][first : self._size] = True
+        hashes, counts, sizes = terms.read([row.terms for row in added])
+        owner = np.repeat(np.arange(len(added)), sizes)
+        self._columns["lengths"][first : self._size] = np.bincount(owner, counts, len(added))
+        self._postings.add(hashes, owner + first, counts)
+        self._place(added, first)
+
+    def _place(self, rows: Sequence[Row], first: int) -> None:
+        """Writes what stands beside the words of these rows into the slots from `first` on."""
+        put, last = self._columns, first + len(rows)
+        put["n"][first:last] = [row.n for row in rows]
+        put["success"][first:last] = [row.success for row in rows]
+        put["uses"][first:last] = [row.uses for row in rows]
+        put["created"][first:last] = [row.created for row in rows]
+        put["confidence"][first:last] = [row.confidence for row in rows]
+        self._place_vectors("lesson", [row.vector for row in rows], first)
+        if self.queries:
+            self._place_vectors("query", [row.query_vector for row in rows], first)
+
+    def _place_vectors(self, part: str, blobs: list[bytes | None], first: int) -> None:
+        """float32 vectors as bytes; None, or bytes of another length than the others have, is no vector."""
+        if part not in self._vectors:
+            wide = next((len(blob) // 4 for blob in blobs if blob), 0)
+            if not wide:
+                return
+            room = len(self._columns["n"])
+            self._vectors[part] = np.zeros((room, wide), np.float32), np.zeros(room, bool)
+        vectors, there = self._vectors[part]
+        size = vectors.shape[1] * 4
+        none = bytes(size)
+        good = [blob is not None and len(blob) == size for blob in blobs]
+        joined = b"".join([cast(bytes, blob) if ok else none for blob, ok in zip(blobs, good, strict=True)])
+        last = first + len(blobs)
+        vectors[first:last] = np.frombuffer(joined, "<f4").reshape(len(blobs), -1)
+        there[first:last] = good
+
+    def _kill(self, n: int) -> None:
+        slot = self._slots.pop(n, None)
+        if slot is not None:
+            self._columns["alive"][slot] = False
+            self._by_id.pop(self._ids[slot], None)
+
+    def _grow(self, size: int) -> None:
+        room = len(self._columns["n"])
+        if size <= room:
+            return
+        room = max(size, 64) if not room else max(size, room + room // 2)
+        self._columns = {name: _longer(column, room) for name, column in self._columns.items()}
+        self._vectors = {part: (_longer(v, room), _longer(t, room)) for part, (v, t) in self._vectors.items()}
+
+    def _tidy(self) -> None:
+        """Clears dead slots when a quarter is dead."""
+        dead = self._size - self.n
+        if dead < 64 or dead * 4 < self._size:
+            return
+        keep = self._taken().slots
+        moved = np.full(self._size, -1, np.int64)
+        moved[keep] = np.arange(len(keep))
+        self._postings.compact(moved)
+        kept: list[int] = keep.tolist()
+        self._columns = {name: column[keep] for name, column in self._columns.items()}
+        self._vectors = {part: (v[keep], t[keep]) for part, (v, t) in self._vectors.items()}
+        self._ids = [self._ids[slot] for slot in kept]
+        self._experience = [self._experience[slot] for slot in kept]
+        self._terms = [self._terms[slot] for slot in kept]
+        self._size = len(keep)
+        self._slots = {n: slot for slot, n in enumerate(self._columns["n"].tolist())}
+        self._by_id = {id: slot for slot, id in enumerate(self._ids)}
+        self._now = None
+
+    # --- handing out --------------------------------------------------------------------------------------------
+
+    def candidates(self, query: str, vector: Any = None, now: float = 0.0) -> Ranking:
+        """The active lessons as this query sees them. vector: the query's, unit; None: by words alone."""
+        hashes, counts, _ = terms.read([terms.terms_of(query)])
+        with self._lock:
+            return Ranking(self._taken(), hashes, counts.astype(np.float64), vector, now)
+
+    def nearest(self, id: str, most: int) -> tuple[Ranking, Array] | None:
+        """The active lessons nearest to this one, itself left out, and their cosines (-1 where there is no vector).
+
+        None when it is not there or has no vector.
+        """
+        with self._lock:
+            columns, slot = self._taken(), self._by_id.get(id)
+            if slot is None or "lesson" not in columns.vectors or not columns.vectors["lesson"][1][slot]:
+                return None
+            vectors, there = columns.vectors["lesson"]
+            cosines = (vectors @ vectors[slot]).round(DIGITS)
+            cosines[~there] = -1.0
+            cosines = cosines[columns.slots]
+            cosines[columns.slots == slot] = -2.0
+            best = np.argsort(-cosines, kind="stable")[: min(most, len(cosines) - 1)]
+            only = replace(columns, slots=columns.slots[best], whole=False)
+            return Ranking(only, *_NO_TERMS, vectors[slot], 0.0), cosines[best]
+
+    def _taken(self) -> Columns:
+        """The columns as they are now; made anew after a change."""
+        if self._now is not None:
+            return self._now
+        size, put = self._size, self._columns
+        slots = np.flatnonzero(put["alive"][:size])
+        numbers = put["n"][slots]
+        ordered = bool((numbers[1:] > numbers[:-1]).all())
+        if not ordered:
+            slots = slots[np.argsort(numbers)]
+        alive = None if len(slots) == size else put["alive"][:size].copy()
+        vectors = {part: (v[:size], t[:size]) for part, (v, t) in self._vectors.items()}
+        postings = self._postings.held(put["lengths"][:size], alive)
+        self._now = Columns(
+            ids=self._ids,
+            experience=self._experience,
+            slots=slots,
+            whole=ordered and len(slots) == size,
+            success=put["success"][:size],
+            uses=put["uses"][:size],
+            created=put["created"][:size],
+            confidence=put["confidence"][:size],
+            vectors=vectors,
+            postings=postings,
+            nulls=self._nulls(slots, vectors, postings),
+        )
+        return self._now
+
+    def _nulls(self, slots: Array, vectors: dict[str, tuple[Array, Array]], postings: Held) -> dict[str, Null]:
+        """How unrelated pairs score here; estimated anew when the bank has doubled, from the older half and more of it,
+        so that every process comes to the same."""
+        known = 1 << (len(slots).bit_length() - 1) if len(slots) else 0
+        if self._fitted[0] != known:
+            first = slots[:known]
+            wanted: list[int] = first.tolist()
+            names = [self._experience[slot] or self._ids[slot] for slot in wanted]
+            labels = np.asarray([hash(name) for name in names], np.int64)
+            nulls = {"lexical": shipped("lexical", None).fitted(lexical_pairs(postings, first, labels), known)}
+            for part in ("lesson", "query"):
+                scores = semantic_pairs(*vectors[part], first, labels) if part in vectors else np.zeros(0)
+                nulls[part] = shipped(part, self.embedder).fitted(scores, known)
+            self._fitted = known, nulls
+        return self._fitted[1]
+
+
+_NO_TERMS = (np.zeros(0, np.uint32), np.zeros(0))
+
+
+def _longer(column: Array, room: int) -> Array:
+    longer = np.zeros((room, *column.shape[1:]), column.dtype)
+    longer[: len(column)] = column
+    return longer
+
+
+class Indexes:
+    """The indexes of the agents asked for last, `most_bytes` of them; the newest stays however large it is."""
+
+    def __init__(
+        self,
+        store: LessonStore,
+        embedder: str | None = None,
+        *,
+        queries: bool = False,
+        most_bytes: int = MOST_BYTES,
+        bm25: BM25 = BM25(),
+    ) -> None:
+        self._store, self._embedder, self._queries, self._bm25 = store, embedder, queries, bm25
+        self._most = most_bytes
+        self._by_agent: OrderedDict[str | None, Index] = OrderedDict()
+        self._locks: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str | None, asyncio.Lock]] = WeakKeyDictionary()
+
+    async def of(self, agent_id: str | None) -> Index:
+        """The index of this agent, of all agents for None, with all that is in the store now."""
+        index = self._by_agent.setdefault(agent_id, Index(self._embedder, queries=self._queries, bm25=self._bm25))
+        self._by_agent.move_to_end(agent_id)
+        locks = self._locks.setdefault(asyncio.get_running_loop(), {})
+        async with locks.setdefault(agent_id, asyncio.Lock()):
+            await index.refresh(self._store, agent_id)
+        held = sum(one.bytes for one in self._by_agent.values())
+        while held > self._most and len(self._by_agent) > 1:
+            oldest, dropped = self._by_agent.popitem(last=False)
+            held -= dropped.bytes
+            if locks.get(oldest) and not locks[oldest].locked():
+                del locks[oldest]
+        return index
+
+    def once(self, lessons: Sequence[Lesson]) -> Index:
+        """An index of these lessons as they are given, without vectors, such as those of a moment in the past."""
+        rows = [
+            Row(
+                n,
+                lesson.id,
+                lesson.agent_id,
+                lesson.experience,
+                "active",
+                lesson.outcome == "success",
+                lesson.confidence,
+                lesson.created,
+                lesson.uses,
+                lesson.last_used,
+                terms.terms_of(searched(lesson)),
+                None,
+            )
+            for n, lesson in enumerate(lessons, 1)
+        ]
+        index = Index(None, bm25=self._bm25)
+        index.apply(Delta(len(rows), 0, rows))
+        return index

@@ -1,0 +1,175 @@
+"""BM25 over the lessons of one agent, held in memory. It knows numbered slots and hashed terms, no lessons.
+
+Postings are kept as a few sorted segments, each at least twice as long as the next, so that adding a lesson costs
+the logarithm of what is there; what was added last is sorted when somebody asks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mulligan.core.ranking import Array
+
+TAIL = 1 << 15
+"""Postings that are sorted anew at each question after a change, before they become a segment."""
+
+
+@dataclass(frozen=True)
+class BM25:
+    """k1: how soon repetitions in a lesson stop counting. b: how far long lessons are held back, 0 to 1. k3: the same
+    as k1 for repetitions in the query. common: terms of more than this share of the lessons, and of more than `FEW`,
+    are skipped, unless the query holds no other. Chosen in studies/retrieval (design/010-lexical-retrieval.md).
+    """
+
+    k1: float = 2.0
+    b: float = 0.9
+    k3: float = 8.0
+    common: float = 0.5
+
+
+FEW = 10
+
+
+class Segment:
+    """Postings sorted by term: `slots[starts[i]:starts[i + 1]]` are those of `hashes[i]`, with their counts."""
+
+    def __init__(self, keys: Array) -> None:
+        """keys: uint64 each, hash << 32 | slot << 8 | count. Sorted in place."""
+        keys.sort()
+        terms = (keys >> np.uint64(32)).astype(np.uint32)
+        news: Array = np.ones(len(keys), np.bool_)
+        news[1:] = terms[1:] != terms[:-1]
+        first: Array = np.flatnonzero(news)
+        self.hashes: Array = terms[first]
+        self.starts: Array = np.append(first, len(keys))
+        low = keys.astype(np.uint32)
+        self.slots = (low >> np.uint32(8)).astype(np.int32)
+        self.counts = low.astype(np.uint8)
+
+    def keys(self) -> Array:
+        high = np.repeat(self.hashes, np.diff(self.starts)).astype(np.uint64) << np.uint64(32)
+        return high | (self.slots.astype(np.uint64) << np.uint64(8)) | self.counts
+
+    def __len__(self) -> int:
+        return len(self.slots)
+
+    @property
+    def bytes(self) -> int:
+        return self.hashes.nbytes + self.starts.nbytes + self.slots.nbytes + self.counts.nbytes
+
+    def spans(self, hashes: Array) -> tuple[Array, Array]:
+        """For each hash, from where to where its postings go; from = to where there are none."""
+        if not len(self.hashes):
+            return np.zeros(len(hashes), np.int64), np.zeros(len(hashes), np.int64)
+        at = np.minimum(np.searchsorted(self.hashes, hashes), len(self.hashes) - 1)
+        starts, ends = self.starts[at], self.starts[at + 1]
+        return starts, np.where(self.hashes[at] == hashes, ends, starts)
+
+
+def packed(hashes: Array, slots: Array, counts: Array) -> Array:
+    """Postings as the keys of a segment. Slots go up to 16,777,215."""
+    return (hashes.astype(np.uint64) << np.uint64(32)) | (slots.astype(np.uint64) << np.uint64(8)) | counts
+
+
+class Postings:
+    """All postings of an index. Slots are given by the caller and never twice."""
+
+    def __init__(self, bm25: BM25 = BM25()) -> None:
+        self._bm25 = bm25
+        self._segments: list[Segment] = []
+        self._tail: list[Any] = []
+
+    @property
+    def bytes(self) -> int:
+        return sum(segment.bytes for segment in self._segments) + 8 * sum(len(part) for part in self._tail)
+
+    def add(self, hashes: Array, slots: Array, counts: Array) -> None:
+        self._tail.append(packed(hashes, slots, counts))
+        if sum(len(part) for part in self._tail) < TAIL:
+            return
+        keys = np.concatenate(self._tail)
+        self._tail = []
+        while self._segments and len(self._segments[-1]) < 2 * len(keys):
+            keys = np.concatenate((self._segments.pop().keys(), keys))
+        self._segments.append(Segment(keys))
+
+    def compact(self, moved: Array) -> None:
+        """Slots get new numbers (`moved[old]`, -1: dead), and what belongs to dead ones goes."""
+        keys = np.concatenate([np.zeros(0, np.uint64), *(one.keys() for one in self._segments), *self._tail])
+        slots = moved[((keys >> np.uint64(8)) & np.uint64(0xFFFFFF)).astype(np.int64)]
+        keep = slots >= 0
+        kept = keys[keep] & np.uint64(0xFFFFFFFF000000FF) | (slots[keep].astype(np.uint64) << np.uint64(8))
+        self._segments, self._tail = [Segment(kept)], []
+
+    def held(self, lengths: Array, alive: Array | None) -> Held:
+        """As they are now, whatever is added later. lengths: of the lessons, in terms; alive: which slots count, in
+        scores and statistics, None for all."""
+        if self._tail:
+            self._tail = [np.concatenate(self._tail)]
+            return Held(self._bm25, (*self._segments, Segment(self._tail[0].copy())), lengths, alive)
+        return Held(self._bm25, tuple(self._segments), lengths, alive)
+
+
+class Held:
+    """Postings at one moment: they answer queries and never change."""
+
+    def __init__(self, bm25: BM25, segments: tuple[Segment, ...], lengths: Array, alive: Array | None) -> None:
+        self._bm25, self._segments, self._lengths, self._alive = bm25, segments, lengths, alive
+        self._n = len(lengths) if alive is None else int(np.count_nonzero(alive))
+        total = float(lengths.sum() if alive is None else lengths[alive].sum())
+        mean = total / self._n if total else 1.0
+        self._held = (bm25.k1 * (1 - bm25.b + bm25.b * lengths / mean)).astype(np.float32)
+
+    def scores(self, hashes: Array, counts: Array) -> tuple[Array, float]:
+        """BM25 for each slot (float64), and its scale: the length of the vector of the query's term weights, so that
+        scores of short and of long queries can be compared. hashes: those of the query, each once, with its counts.
+        """
+        none = np.zeros(len(self._lengths))
+        if not self._n or not len(hashes):
+            return none, 1.0
+        found = self._found(hashes)
+        df = np.zeros(len(hashes), np.int64)
+        for term, slots, _ in found:
+            df[term] += len(slots)
+        rare = df <= max(self._bm25.common * self._n, FEW)
+        wanted = rare if (rare & (df > 0)).any() else df > 0
+        weights = np.log1p((self._n - df + 0.5) / (df + 0.5))
+        weights *= counts * (self._bm25.k3 + 1) / (counts + self._bm25.k3)
+        scale = float(np.sqrt((weights[wanted] ** 2).sum())) or 1.0
+        used = [part for part in found if wanted[part[0]]]
+        if not used:
+            return none, scale
+        slots = np.concatenate([part[1] for part in used])
+        times = np.concatenate([part[2] for part in used]).astype(np.float32)
+        weight = np.repeat([weights[part[0]] for part in used], [len(part[1]) for part in used])
+        weight *= times * np.float32(self._bm25.k1 + 1) / (times + self._held[slots])
+        return np.bincount(slots, weights=weight, minlength=len(none)), scale
+
+    def terms(self, slots: Array) -> list[tuple[Array, Array]]:
+        """The terms of these slots, as hashes and counts: a lesson as a query. It reads all postings."""
+        place = np.full(len(self._lengths), -1, np.int32)
+        place[slots] = np.arange(len(slots))
+        found: list[tuple[Array, Array, Array]] = []
+        for segment in self._segments:
+            at = np.flatnonzero(place[segment.slots] >= 0)
+            hashes = segment.hashes[np.searchsorted(segment.starts, at, side="right") - 1]
+            found.append((place[segment.slots[at]], hashes, segment.counts[at]))
+        owners, hashes, counts = (np.concatenate([part[i] for part in found]) for i in range(3))
+        return [(hashes[owners == i], counts[owners == i].astype(np.float64)) for i in range(len(slots))]
+
+    def _found(self, hashes: Array) -> list[tuple[int, Array, Array]]:
+        """The postings of each term of the query, as (index of the term, slots, counts)."""
+        parts: list[tuple[int, Array, Array]] = []
+        for segment in self._segments:
+            starts, ends = segment.spans(hashes)
+            for term in np.flatnonzero(ends > starts).tolist():
+                slots, counts = segment.slots[starts[term] : ends[term]], segment.counts[starts[term] : ends[term]]
+                if self._alive is not None:
+                    live = self._alive[slots]
+                    slots, counts = slots[live], counts[live]
+                if len(slots):
+                    parts.append((term, slots, counts))
+        return parts

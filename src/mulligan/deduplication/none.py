@@ -1,0 +1,13 @@
+"""No near-duplicates: each lesson stands for itself. Exact ones fold all the same, unless `fold` is off."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mulligan.core.ranking import Array, Candidates
+from mulligan.core.records import Lesson
+
+
+class NoDuplicates:
+    def near(self, new: Lesson, among: Candidates, similarities: Array) -> Sequence[int]:
+        return ()

@@ -1,0 +1,56 @@
+"""The weighted sum of seed 002: 0.6 meaning, 0.2 confidence, 0.15 success, 0.05 recency, each of them settable.
+
+Two things are otherwise than in the server it comes from, whose default threshold lets nothing pass: the threshold acts
+on relevance to the task alone, so that a failure can be recalled, and it acts before the `top_k` are taken.
+"""
+
+from __future__ import annotations
+
+from mulligan.core.errors import InvalidInput
+from mulligan.core.ranking import Candidates, Ranked
+
+DAY = 86400.0
+
+
+class Hybrid:
+    """threshold: relevance of the meaning, 0 to 1, where the caller names none. The weights count from 0 up.
+
+    failure: what a failure counts for where a success counts 1. halflife: days after which recency counts half.
+    """
+
+    queries = False
+
+    def __init__(
+        self,
+        threshold: float | None = 0.97,
+        semantic: float = 0.6,
+        confidence: float = 0.2,
+        success: float = 0.15,
+        recency: float = 0.05,
+        failure: float = -0.5,
+        halflife: float = 30.0,
+    ) -> None:
+        if min(semantic, confidence, success, recency) < 0 or halflife <= 0:
+            raise InvalidInput("hybrid: weights are 0 or more, and halflife is more than 0 days.")
+        self._threshold, self._failure, self._halflife = threshold, failure, halflife
+        self._semantic, self._confidence, self._success, self._recency = semantic, confidence, success, recency
+
+    def rank(self, among: Candidates, top_k: int, threshold: float | None = None) -> Ranked:
+        import numpy as np
+
+        least = self._threshold if threshold is None else threshold
+        meaning = among.semantic()
+        if meaning is None:
+            relevance = meaning = among.relevance(among.lexical(), "lexical")
+        else:
+            relevance = np.nan_to_num(among.relevance(meaning, "lesson"))
+            meaning = np.nan_to_num(meaning)
+        kept = np.flatnonzero(relevance >= (least or 0.0))
+        confidence = among.confidence[kept]
+        age = np.maximum(among.now - among.created[kept], 0.0) / DAY
+        scores = self._semantic * meaning[kept]
+        scores += self._confidence * (confidence + (1 - confidence) * np.tanh(among.uses[kept] / 10))
+        scores += self._success * np.where(among.success[kept], 1.0, self._failure)
+        scores += self._recency * np.exp2(-age / self._halflife)
+        rows = kept[np.argsort(-scores, kind="stable")[:top_k]].tolist()
+        return Ranked(rows, [float(relevance[row]) for row in rows], among.n - len(kept), least)
