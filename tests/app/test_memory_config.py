@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from mulligan.app.config import Config, load
-from mulligan.app.memory_config import KEYS, OF_BANK, MemorySettings
+from mulligan.app.memory_config import KEYS, OF_BANK, STRATEGIES, MemorySettings
 from mulligan.app.memory_upstream import RULES, import_config
-from mulligan.app.plugins import Spec
+from mulligan.app.plugins import Spec, find, names, settings_of
 from mulligan.app.project_file import check_project
 from mulligan.app.project_schema import MemoryTable
 from mulligan.bank.settings import Settings
@@ -32,6 +32,29 @@ def test_every_key_is_described_and_has_the_bank_s_default() -> None:
     for key in OF_BANK:
         assert f"`{key}`" in DOCS.read_text("utf-8")
         assert getattr(of().bank, key) == getattr(Settings(), key)
+
+
+def test_every_setting_of_a_strategy_stands_in_the_docs_with_its_default() -> None:
+    table = DOCS.read_text("utf-8").partition("| strategy | setting |")[2].partition("\n\n")[0]
+    said: dict[tuple[str, str], str] = {}
+    strategy = ""
+    for row in table.splitlines()[2:]:
+        named, keys, defaults, _ = (cell.strip() for cell in row.strip("|").split("|"))
+        strategy = named or strategy
+        for name in re.findall(r"`(\w+)`", strategy):
+            said |= {
+                (name, key): said for key, said in zip(re.findall(r"`(\w+)`", keys), defaults.split(", "), strict=True)
+            }
+    for role in STRATEGIES:
+        for name in names(role):
+            for key, parameter in settings_of(find(role, name)).items():
+                assert said[name, key] == in_words(parameter.default), f"{name}.{key}"
+
+
+def in_words(default: Any) -> str:
+    if isinstance(default, bool) or default is None:
+        return "–" if default is None else str(default).lower()
+    return f"{default:g}"
 
 
 def test_a_strategy_is_a_name_or_a_table() -> None:

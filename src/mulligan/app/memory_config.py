@@ -34,7 +34,7 @@ class MemorySettings:
     where it is none, or local and not installed.
     retrieval: how lessons are found: fused, hybrid, cosine, or a file of your own, `./mine.py`; or a table with its
     name and its settings.
-    deduplication: which lessons nearly say the same: semantic, a file of your own, or a table with its name and
+    deduplication: which lessons nearly say the same: semantic, none, a file of your own, or a table with its name and
     its settings.
     merging: how lessons that are alike become one: llm, voting, a file of your own, or a table with its name and its
     settings.

@@ -86,7 +86,7 @@ RULES: Mapping[str, Rule] = {
     "retrieval.hybrid.weights.confidence": Rule("retrieval.confidence"),
     "retrieval.hybrid.weights.success": Rule("retrieval.success"),
     "retrieval.hybrid.weights.recency": Rule("retrieval.recency"),
-    "retrieval.hybrid.time_decay_halflife": Rule("retrieval.half_life"),
+    "retrieval.hybrid.time_decay_halflife": Rule("retrieval.halflife"),
     "storage.backend": Rule(why=_STORED),
     "storage.*.memories_path": Rule(why=_STORED),
     "storage.*.embeddings_path": Rule(why="it is read when it lies beside memories.json and the embedder is the same"),
@@ -103,7 +103,7 @@ RULES: Mapping[str, Rule] = {
     "memory_manager.deduplication.strategy": Rule("deduplication.name"),
     "memory_manager.deduplication.on_extraction": Rule("near_duplicates", turn=_skips),
     "memory_manager.deduplication.semantic.threshold": Rule("deduplication.threshold"),
-    "memory_manager.deduplication.semantic.top_k_check": Rule(why="a new lesson is compared with all lessons"),
+    "memory_manager.deduplication.semantic.top_k_check": Rule("deduplication.top_k_check"),
     "memory_manager.merge.strategy": Rule("merging.name"),
     "memory_manager.merge.auto_execute": Rule("auto_merge"),
     "memory_manager.merge.trigger.min_similar_count": Rule("merging.min_similar_count"),
@@ -121,10 +121,12 @@ CHOICES: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
     "embedding": ("provider", "dashscope", {"dashscope": "alibaba", "openai": "openai"}),
     "retrieval": ("strategy", "hybrid", {"cosine": "cosine", "hybrid": "hybrid", "llm_assisted": ""}),
     "storage": ("backend", "json", {"json": "", "sqlite": "", "chroma": ""}),
-    "memory_manager.deduplication": ("strategy", "semantic", {"semantic": "semantic", "hash": ""}),
+    "memory_manager.deduplication": ("strategy", "semantic", {"semantic": "semantic", "hash": "none"}),
     "memory_manager.merge": ("strategy", "llm", {"llm": "llm", "voting": "voting", "template": ""}),
 }
 """Tables of which one counts: the key that says which, its default, and what is called so here ("": nothing is)."""
+
+_THEIR_DEFAULTS = {"retrieval": "hybrid", "deduplication": "semantic", "merging": "llm"}
 
 _VARIABLE = re.compile(r"\$\{(?P<name>[^:?}]+)(?:(?P<optional>\?)|:(?P<default>[^}]*))?\}")
 
@@ -250,6 +252,7 @@ def _toml(file: Path, found: dict[str, Json], notes: list[str]) -> str:
         notes += [f"mode.preset: paper decides by itself: {', '.join(decided)}."] if decided else []
     for name, table in tables.items():
         if table:
+            table.setdefault("name", _THEIR_DEFAULTS[name])
             with blamed(f"{file}: {name}"):
                 check_key(name, table)
     named = {"memory": memory, **{f"memory.{name}": table for name, table in tables.items()}, f"models.{ROLE}": role}
