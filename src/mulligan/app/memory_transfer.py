@@ -17,6 +17,7 @@ from mulligan.core.lessons import Entry, Kept, Version
 from mulligan.core.records import Json, Lesson
 
 if TYPE_CHECKING:
+    from mulligan.bank.bank import Bank
     from mulligan.store.database import Database
     from mulligan.store.memory import SqliteMemory
 
@@ -63,13 +64,16 @@ async def import_file(file: Path, agent_id: str | None = None, *, config: Config
     async with _opened(config) as db:
         kept = await SqliteArchives(db).restore(ready)
         new = [_new(archive, entries, where) for (archive, entries), where in zip(ready, kept, strict=True)]
+        why_not = ""
         for archive, lessons in zip(archives, new, strict=True):
-            if archive.agent_id is not None and settings.embedder != "none":
-                await _embedded(config, archive.agent_id, lessons, SqliteMemory(db), link=not settings.bank.paper)
+            if archive.agent_id is not None and settings.embedder != "none" and not why_not:
+                link = not settings.bank.paper
+                why_not = await _embedded(config, archive.agent_id, lessons, SqliteMemory(db), link=link)
     everyone = [lesson for lessons in new for lesson in lessons]
     held = sum(lesson.state == "quarantined" for lesson in everyone)
     known = sum(len(where) for where in kept) - len(everyone)
-    return Taken(found.format, tuple(lesson.id for lesson in everyone), known, held, found.notes)
+    notes = (*found.notes, *([f"Found by their words alone until there are vectors: {why_not}"] if why_not else []))
+    return Taken(found.format, tuple(lesson.id for lesson in everyone), known, held, notes)
 
 
 def prepared(archive: Archive, *, quarantine: bool) -> tuple[Archive, list[Entry]]:
@@ -117,19 +121,28 @@ def _given_to(agent_id: str, archives: Sequence[Archive], file: Path) -> Archive
 
 async def _embedded(
     config: Config, agent_id: str, lessons: Sequence[Lesson], memory: SqliteMemory, *, link: bool
-) -> None:
-    """Vectors for what is new, if there is an embedder; then its near-duplicates are left to be looked for."""
+) -> str:
+    """Vectors for what is new, and its near-duplicates left to be looked for; why not, where there can be none."""
     from mulligan.app.memory import open_bank
 
     ids = [lesson.id for lesson in lessons if lesson.state == "active"]
     if not ids:
-        return
+        return ""
     try:
-        await open_bank(agent_id, store=memory, config=config).reembed()
-    except InvalidInput:  # there is none: they are found by their words
-        return
-    for n in range(0, len(ids) if link else 0, LINKED):
+        why_not = await reembed(open_bank(agent_id, store=memory, config=config))
+    except InvalidInput as error:
+        return str(error)
+    for n in range(0, len(ids) if link and not why_not else 0, LINKED):
         await memory.queue.enqueue("link", agent_id, {"lessons": ids[n : n + LINKED]})
+    return why_not
+
+
+async def reembed(bank: Bank) -> str:
+    """Makes the vectors that are missing; why they could not be made, else "". Raises `InvalidInput` where the bank has
+    no embedder."""
+    before = {work.id for work in await bank.pending()}
+    await bank.reembed()
+    return next((work.error for work in await bank.pending() if work.kind == "embed" and work.id not in before), "")
 
 
 @asynccontextmanager

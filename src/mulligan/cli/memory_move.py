@@ -90,12 +90,13 @@ def import_config(file: str) -> None:
 @agent_options
 def reembed() -> None:
     """Make vectors for all lessons that have none of the embedder in force."""
+    from mulligan.app.memory_transfer import reembed as library
+    from mulligan.core.errors import ModelError
 
-    async def work(bank: Bank) -> None:
-        await bank.reembed()
-        say("Every lesson has its vector.")
-
-    with_bank(writing(), work)
+    why_not = with_bank(writing(), library)
+    if why_not:
+        raise ModelError(f"No vectors could be made: {why_not}")
+    say("Every lesson has its vector.")
 
 
 @click.command()
