@@ -43,8 +43,8 @@ class Segment:
         news: Array = np.ones(len(keys), np.bool_)
         news[1:] = terms[1:] != terms[:-1]
         first: Array = np.flatnonzero(news)
-        self.hashes: Array = terms[first]
-        self.starts: Array = np.append(first, len(keys))
+        self.hashes: Any = terms[first]
+        self.starts: Any = np.append(first, len(keys))
         low = keys.astype(np.uint32)
         self.slots = (low >> np.uint32(8)).astype(np.int32)
         self.counts = low.astype(np.uint8)
@@ -64,9 +64,12 @@ class Segment:
         """For each hash, from where to where its postings go; from = to where there are none."""
         if not len(self.hashes):
             return np.zeros(len(hashes), np.int64), np.zeros(len(hashes), np.int64)
-        at = np.minimum(np.searchsorted(self.hashes, hashes), len(self.hashes) - 1)
+        at = np.searchsorted(self.hashes, hashes)
+        at[at == len(self.hashes)] = 0
         starts, ends = self.starts[at], self.starts[at + 1]
-        return starts, np.where(self.hashes[at] == hashes, ends, starts)
+        missing = self.hashes[at] != hashes
+        ends[missing] = starts[missing]
+        return starts, ends
 
 
 def packed(hashes: Array, slots: Array, counts: Array) -> Array:
@@ -157,6 +160,8 @@ class Held:
             at = np.flatnonzero(place[segment.slots] >= 0)
             hashes = segment.hashes[np.searchsorted(segment.starts, at, side="right") - 1]
             found.append((place[segment.slots[at]], hashes, segment.counts[at]))
+        if not found:
+            return []
         owners, hashes, counts = (np.concatenate([part[i] for part in found]) for i in range(3))
         return [(hashes[owners == i], counts[owners == i].astype(np.float64)) for i in range(len(slots))]
 
