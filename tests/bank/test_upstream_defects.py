@@ -134,7 +134,7 @@ async def test_10_agents_are_walls(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("strategy", ["hybrid", "fused", "cosine"])
 async def test_11_a_unique_marker_is_found_at_the_first_rank(tmp_path: Path, strategy: str) -> None:
-    sharp = HashEmbedder(16_384)  # so many places that no two words of this test share one
+    sharp = HashEmbedder(30_011)  # so many places that no two words of this test share one
     async with a_bank(tmp_path / "m.db", settings={"retrieval": strategy}, embedder=sharp) as bank:
         for n in range(100):
             outcome = "failure" if n % 4 == 0 else "success"

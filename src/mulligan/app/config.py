@@ -141,3 +141,9 @@ def choose_model(named: str | None, config: Config) -> str | None:
     if named is not None and not named.strip():  # a shell's variable that is not set, as likely as not
         raise InvalidInput("The model's name is empty: leave --model out, or name one.")
     return named or os.environ.get("MULLIGAN_MODEL") or config.text("model")
+
+
+def prompts_folder(config: Config) -> str | None:
+    """The folder of the user's own prompts, by its whole path."""
+    folder = config.text("prompts")
+    return str((config.root or Path.cwd()) / folder) if folder else None

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from mulligan.app.config import Config, choose_model, load
+from mulligan.app.config import Config, choose_model, load, prompts_folder
 from mulligan.app.memory_config import MemorySettings
 from mulligan.app.models_by_name import Models
 from mulligan.app.plugins import Spec, build
@@ -39,17 +40,19 @@ def open_bank(
     config = config or load()
     memory = MemorySettings.of(config, settings or {}, preset)
     models = models or Models(config)
+    own = prompts_folder(config)
+    prompts = FilePrompts([Path(own)] if own else [])
     named = models.name(model) or memory.model or choose_model(None, config)
     return Bank(
         Ports(
             memory=store or _store(config),
             agent_id=agent_id,
             vectors=Vectors(_embedder(embedder or memory.embedder, config)),
-            retrieval=_strategy("retrieval", memory.retrieval),
-            deduplication=_strategy("deduplication", memory.deduplication),
-            merging=_strategy("merging", memory.merging),
+            retrieval=_strategy("retrieval", memory.retrieval, prompts),
+            deduplication=_strategy("deduplication", memory.deduplication, prompts),
+            merging=_strategy("merging", memory.merging, prompts),
             model=models.open(named) if named else None,
-            prompts=FilePrompts(),
+            prompts=prompts,
             settings=memory.bank,
             owner=_owner(),
         )
@@ -68,8 +71,7 @@ def _owner() -> str:
     return owner()
 
 
-def _strategy(role: str, spec: Spec) -> Any:
-    prompts = FilePrompts()
+def _strategy(role: str, spec: Spec, prompts: FilePrompts) -> Any:
     return build(role, spec, {"prompts": prompts})
 
 

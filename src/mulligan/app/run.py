@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from mulligan.app.agents import Wish, find_agent, load_agent, recipe_of, tools_of
-from mulligan.app.config import load
+from mulligan.app.config import load, prompts_folder
 from mulligan.app.models_by_name import Models
 from mulligan.app.places import Notice
 from mulligan.app.runner import OnStart, log
@@ -18,7 +18,6 @@ from mulligan.app.session import (
     given_bank,
     located,
     of_bank,
-    prompts_folder,
     with_limits,
 )
 from mulligan.app.toolbox import needs_workspace

@@ -119,11 +119,6 @@ def absolute(folder: str | os.PathLike[str] | None) -> str | None:
     return None if folder is None else str(Path(folder).expanduser().resolve())
 
 
-def prompts_folder(config: Config) -> str | None:
-    folder = config.text("prompts")
-    return str((config.root or Path.cwd()) / folder) if folder else None
-
-
 async def with_store(store: Store | None, config: Config, work: Callable[[Store], Awaitable[T]]) -> T:
     """`work` on the store that was given, or on our own, closed afterwards."""
     if store is not None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mulligan.app.config import Config, choose_model, load
+from mulligan.app.config import Config, choose_model, load, prompts_folder
 from mulligan.app.models_by_name import Models
 from mulligan.app.places import Notice
 from mulligan.app.plugins import Spec
@@ -22,7 +22,6 @@ from mulligan.app.session import (
     given_bank,
     located,
     of_bank,
-    prompts_folder,
     with_limits,
     with_store,
 )

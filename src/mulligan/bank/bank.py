@@ -23,6 +23,7 @@ from mulligan.core.errors import BadAnswer, InvalidInput
 from mulligan.core.formatting import task_text
 from mulligan.core.lessons import Finding, Link, Receipt, Selection, Version
 from mulligan.core.protocols import Learned
+from mulligan.core.questions import Question
 from mulligan.core.queued import Queued
 from mulligan.core.records import Episode, Json, Lesson, Recall, Task
 
@@ -136,6 +137,19 @@ class Bank:
         except BadAnswer as error:
             await self._queue.waits(claim, str(error))
             raise
+
+    async def question(self, work: str) -> Question:
+        """The question that this work waits with. Raises `InvalidInput` for work that waits for nobody."""
+        queued = await self._queue.look(self._ports.writes, work)
+        if queued.status != "waiting":
+            raise InvalidInput(f"Work {work} waits for no answer: it is {queued.status}.")
+        if queued.kind != "merge":
+            return self._learning.question(queued.payload)
+        lessons = await self._lessons.get(self._ports.writes, queued.payload["lessons"])
+        question = self._ports.merging.ask(lessons)
+        if question is None:
+            raise InvalidInput(f"Work {work} needs no thinking: commit it with null.")
+        return question
 
     # --- by hand ------------------------------------------------------------------------------------------------
 

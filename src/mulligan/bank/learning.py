@@ -60,7 +60,7 @@ class Learning:
         if known.status == "done":
             return await self.came_of(known)
         if not hosted:
-            return Learned(success=known.payload["success"], work=id, question=self._question(known.payload))
+            return Learned(success=known.payload["success"], work=id, question=self.question(known.payload))
         if background or known.status != "waiting":
             return Learned(success=success, work=id)
         work, claim = await self._queue.take(self._ports.writes, id, self._ports.owner, LEASE)
@@ -96,7 +96,7 @@ class Learning:
         payload |= {"success": verdict.success, "reason": verdict.reason}
         then = await self._queue.enqueue("extract", work.agent_id, payload, key=f"{work.id}:judged", waiting=True)
         await self._queue.finish(claim, {"next": then, "success": verdict.success, "reason": verdict.reason})
-        question = self._question(payload)
+        question = self.question(payload)
         return Learned(success=verdict.success, reason=verdict.reason, work=then, question=question)
 
     async def _keep(
@@ -139,7 +139,10 @@ class Learning:
         folded = tuple(dict.fromkeys(one.id for one in kept if one.folded))
         quarantined = tuple(id for id in new if id in result["quarantined"])
         said = {key: str(result.get(key, "")) for key in ("reason", "nothing_because")}
-        return Learned(new, folded, quarantined, result.get("success"), **said, work=claim.id if claim else None)
+        work = claim.id if claim else None
+        return Learned(
+            new, folded, quarantined, result.get("success"), said["reason"], said["nothing_because"], work=work
+        )
 
     async def came_of(self, work: Queued) -> Learned:
         """What settled or failed work came to."""
@@ -149,9 +152,11 @@ class Learning:
         kept = [lesson.id for lesson in await self._tending.there(work.agent_id, result.get("lessons", ()), ())]
         said = {key: str(result.get(key, "")) for key in ("reason", "nothing_because")}
         quarantined = tuple(result.get("quarantined", ()))
-        return Learned(tuple(kept), (), quarantined, result.get("success"), **said, work=work.id)
+        success = result.get("success")
+        return Learned(tuple(kept), (), quarantined, success, said["reason"], said["nothing_because"], work=work.id)
 
-    def _question(self, payload: Mapping[str, Any]) -> Question:
+    def question(self, payload: Mapping[str, Any]) -> Question:
+        """What a mind is asked for this work: to judge, where nobody has, else to extract."""
         episodes = [from_json(Episode, episode) for episode in payload["episodes"]]
         thinker: Any = self._judge() if payload["success"] is None else self._extractor(payload)
         return thinker.ask(episodes)

@@ -15,6 +15,8 @@ from mulligan.core.queued import Claim, Queued
 RETRY = 30.0
 """Seconds until the second attempt; doubled for each further one."""
 
+STOPPED = "the process was stopped"
+
 log = logging.getLogger("mulligan")
 
 
@@ -51,10 +53,10 @@ class Worker:
         except LeaseLost:
             log.warning("work %s was taken over by another process", work.id)
         except asyncio.CancelledError:
-            await self._ports.memory.queue.fail(claim, "the process was stopped", retry_in=0.0)
+            await self._ports.memory.queue.fail(claim, STOPPED, retry_in=0.0)
             raise
         except Exception as error:
-            last = work.attempts >= self._ports.settings.attempts
+            last = work.attempts >= self._ports.settings.attempts and work.error != STOPPED
             said = str(error) if isinstance(error, MulliganError) else f"{type(error).__name__}: {error}"
             log.warning("work %s (%s) failed: %s", work.id, work.kind, said)
             await self._ports.memory.queue.fail(
