@@ -1,0 +1,2 @@
+def nearest_ten(number):
+    return (number + 5) // 10 * 10
