@@ -82,7 +82,7 @@ def semantic_pairs(vectors: Array, there: Array, slots: Array, labels: Array, mo
     """Cosines of lessons with each other, those of one experience (label) left out; of at most so many lessons."""
     has = there[slots]
     slots, labels = _spread(slots[has], most), _spread(labels[has], most)
-    cosines = vectors[slots] @ vectors[slots].T
+    cosines = np.vecdot(vectors[slots][:, None], vectors[slots][None])
     return cosines[labels[:, None] != labels]
 
 

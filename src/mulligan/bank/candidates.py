@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -53,7 +53,7 @@ class Columns:
     confidence: Array
     vectors: dict[str, tuple[Array, Array]]
     postings: Held
-    nulls: dict[str, Null]
+    nulls: dict[str, Null] = field(default_factory=dict[str, Null])
 
 
 class Ranking:
@@ -82,10 +82,15 @@ class Ranking:
         if "lesson" not in self._columns.vectors:
             return None
         vectors: Array = self._columns.vectors["lesson"][0][self._columns.slots[np.asarray(rows, np.int64)]]
-        return _rounded(vectors @ vectors.T)
+        return _rounded(np.vecdot(vectors[:, None], vectors[None]))
+
+    @property
+    def scale(self) -> float:
+        """What BM25 is divided by, so that scores of short and of long queries can be compared."""
+        return self._lexical()[1]
 
     def relevance(self, scores: Array, by: Literal["lesson", "query", "lexical"]) -> Array:
-        scale = self._lexical()[1] if by == "lexical" else 1.0
+        scale = self.scale if by == "lexical" else 1.0
         return self._columns.nulls[by].relevance(np.asarray(scores) / scale)
 
     def threshold(self, wanted: float | str | None) -> float | None:
@@ -109,12 +114,18 @@ class Ranking:
             return None
         slots = self._columns.slots
         most = 2 * self.n > len(vectors)
-        cosines = _rounded(self._picked(vectors @ self._vector) if most else vectors[slots] @ self._vector)
+        cosines = self._picked(cosines_of(vectors, self._vector)) if most else cosines_of(vectors[slots], self._vector)
         missing = ~self._picked(there)
         if missing.all():
             return None
         cosines[missing] = np.nan
         return cosines
+
+
+def cosines_of(vectors: Array, vector: Array) -> Array:
+    """Of each row with the vector, all unit. Row by row: a matrix product would keep other cores spinning for as long,
+    and give equal rows unequal last digits."""
+    return _rounded(np.vecdot(vectors, vector))
 
 
 def _rounded(cosines: Array) -> Array:

@@ -18,9 +18,9 @@ import numpy as np
 
 from mulligan.bank import terms
 from mulligan.bank.calibration import Null, lexical_pairs, semantic_pairs, shipped
-from mulligan.bank.candidates import DIGITS, Columns, Ranking
+from mulligan.bank.candidates import Columns, Ranking, cosines_of
 from mulligan.bank.entries import searched
-from mulligan.bank.postings import BM25, Held, Postings
+from mulligan.bank.postings import BM25, Postings
 from mulligan.core.lessons import Delta, LessonStore, Row
 from mulligan.core.ranking import Array
 from mulligan.core.records import Lesson
@@ -107,12 +107,10 @@ class Index:
             elif since != self.tip and (delta.tip < self.tip or since > self.tip):
                 return False
             self.tip, self.generation = delta.tip, delta.generation
-            gone = [*delta.purged, *(row.n for row in delta.rows if row.state != "active")]
-            for n in gone:
+            for n in (*delta.purged, *(row.n for row in delta.rows if row.state != "active")):
                 self._kill(n)
             self._take([row for row in delta.rows if row.state == "active"])
-            if delta.rows or gone:
-                self._now = None
+            if self._now is None:
                 self._tidy()
             return True
 
@@ -128,6 +126,7 @@ class Index:
                 added.append(row)
         if not added:
             return
+        self._now = None
         first, self._size = self._size, self._size + len(added)
         self._grow(self._size)
         self._ids += [row.id for row in added]
@@ -161,7 +160,7 @@ class Index:
             wide = next((len(blob) // 4 for blob in blobs if blob), 0)
             if not wide:
                 return
-            room = len(self._columns["n"])
+            self._now, room = None, len(self._columns["n"])
             self._vectors[part] = np.zeros((room, wide), np.float32), np.zeros(room, bool)
         vectors, there = self._vectors[part]
         size = vectors.shape[1] * 4
@@ -175,6 +174,7 @@ class Index:
     def _kill(self, n: int) -> None:
         slot = self._slots.pop(n, None)
         if slot is not None:
+            self._now = None
             self._columns["alive"][slot] = False
             self._by_id.pop(self._ids[slot], None)
 
@@ -182,7 +182,7 @@ class Index:
         room = len(self._columns["n"])
         if size <= room:
             return
-        room = max(size, 64) if not room else max(size, room + room // 2)
+        room = max(size, room + room // 4 if room > 10_000 else 2 * room, 64)
         self._columns = {name: _longer(column, room) for name, column in self._columns.items()}
         self._vectors = {part: (_longer(v, room), _longer(t, room)) for part, (v, t) in self._vectors.items()}
 
@@ -224,7 +224,7 @@ class Index:
             if slot is None or "lesson" not in columns.vectors or not columns.vectors["lesson"][1][slot]:
                 return None
             vectors, there = columns.vectors["lesson"]
-            cosines = (vectors @ vectors[slot]).round(DIGITS)
+            cosines = cosines_of(vectors, vectors[slot])
             cosines[~there] = -1.0
             cosines = cosines[columns.slots]
             cosines[columns.slots == slot] = -2.0
@@ -243,9 +243,7 @@ class Index:
         if not ordered:
             slots = slots[np.argsort(numbers)]
         alive = None if len(slots) == size else put["alive"][:size].copy()
-        vectors = {part: (v[:size], t[:size]) for part, (v, t) in self._vectors.items()}
-        postings = self._postings.held(put["lengths"][:size], alive)
-        self._now = Columns(
+        columns = Columns(
             ids=self._ids,
             experience=self._experience,
             slots=slots,
@@ -254,27 +252,44 @@ class Index:
             uses=put["uses"][:size],
             created=put["created"][:size],
             confidence=put["confidence"][:size],
-            vectors=vectors,
-            postings=postings,
-            nulls=self._nulls(slots, vectors, postings),
+            vectors={part: (v[:size], t[:size]) for part, (v, t) in self._vectors.items()},
+            postings=self._postings.held(put["lengths"][:size], alive),
         )
+        self._now = replace(columns, nulls=self._nulls(columns))
         return self._now
 
-    def _nulls(self, slots: Array, vectors: dict[str, tuple[Array, Array]], postings: Held) -> dict[str, Null]:
-        """How unrelated pairs score here; estimated anew when the bank has doubled, from the older half and more of it,
-        so that every process comes to the same."""
-        known = 1 << (len(slots).bit_length() - 1) if len(slots) else 0
+    def own_pairs(self, part: str) -> Array:
+        """Scores of lessons here with each other, by which `part` is calibrated; none where there are no vectors."""
+        with self._lock:
+            columns = self._now or self._taken()
+            return _pairs(columns, part, self._labels(columns.slots), columns.slots)
+
+    def _labels(self, slots: Array) -> Array:
+        """A number for each of these lessons, the same for those of one experience."""
+        wanted: list[int] = slots.tolist()
+        names = [self._experience[slot] or self._ids[slot] for slot in wanted]
+        return np.asarray([hash(name) for name in names], np.int64)
+
+    def _nulls(self, columns: Columns) -> dict[str, Null]:
+        """How unrelated pairs score here: estimated anew when the bank has doubled, from its older lessons, so that
+        every process comes to the same."""
+        known = 1 << (len(columns.slots).bit_length() - 1) if len(columns.slots) else 0
         if self._fitted[0] != known:
-            first = slots[:known]
-            wanted: list[int] = first.tolist()
-            names = [self._experience[slot] or self._ids[slot] for slot in wanted]
-            labels = np.asarray([hash(name) for name in names], np.int64)
-            nulls = {"lexical": shipped("lexical", None).fitted(lexical_pairs(postings, first, labels), known)}
-            for part in ("lesson", "query"):
-                scores = semantic_pairs(*vectors[part], first, labels) if part in vectors else np.zeros(0)
-                nulls[part] = shipped(part, self.embedder).fitted(scores, known)
+            first = columns.slots[:known]
+            labels = self._labels(first)
+            nulls = {
+                part: shipped(part, self.embedder).fitted(_pairs(columns, part, labels, first), known)
+                for part in ("lesson", "query", "lexical")
+            }
             self._fitted = known, nulls
         return self._fitted[1]
+
+
+def _pairs(columns: Columns, part: str, labels: Array, slots: Array) -> Array:
+    if part == "lexical":
+        return lexical_pairs(columns.postings, slots, labels)
+    vectors = columns.vectors.get(part)
+    return np.zeros(0) if vectors is None else semantic_pairs(*vectors, slots, labels)
 
 
 _NO_TERMS = (np.zeros(0, np.uint32), np.zeros(0))

@@ -24,7 +24,7 @@ class BM25:
     are skipped, unless the query holds no other. Chosen in studies/retrieval (design/010-lexical-retrieval.md).
     """
 
-    k1: float = 2.0
+    k1: float = 6.0
     b: float = 0.9
     k3: float = 8.0
     common: float = 0.5
@@ -36,6 +36,9 @@ FEW = 10
 class Segment:
     """Postings sorted by term: `slots[starts[i]:starts[i + 1]]` are those of `hashes[i]`, with their counts."""
 
+    hashes: Array
+    starts: Array
+
     def __init__(self, keys: Array) -> None:
         """keys: uint64 each, hash << 32 | slot << 8 | count. Sorted in place."""
         keys.sort()
@@ -43,8 +46,8 @@ class Segment:
         news: Array = np.ones(len(keys), np.bool_)
         news[1:] = terms[1:] != terms[:-1]
         first: Array = np.flatnonzero(news)
-        self.hashes: Any = terms[first]
-        self.starts: Any = np.append(first, len(keys))
+        self.hashes = terms[first]
+        self.starts = np.append(first, len(keys))
         low = keys.astype(np.uint32)
         self.slots = (low >> np.uint32(8)).astype(np.int32)
         self.counts = low.astype(np.uint8)
@@ -64,7 +67,7 @@ class Segment:
         """For each hash, from where to where its postings go; from = to where there are none."""
         if not len(self.hashes):
             return np.zeros(len(hashes), np.int64), np.zeros(len(hashes), np.int64)
-        at = np.searchsorted(self.hashes, hashes)
+        at: Any = np.searchsorted(self.hashes, hashes)
         at[at == len(self.hashes)] = 0
         starts, ends = self.starts[at], self.starts[at + 1]
         missing = self.hashes[at] != hashes

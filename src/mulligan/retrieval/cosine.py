@@ -6,6 +6,8 @@ set. A lesson that no task is known of is compared by its own text.
 
 from __future__ import annotations
 
+from typing import Literal
+
 from mulligan.core.ranking import Array, Candidates, Ranked
 
 
@@ -22,14 +24,19 @@ class Cosine:
 
         least = self._threshold if threshold is None else threshold
         scores, relevance = self._scored(among)
-        kept: list[int] = np.flatnonzero(relevance >= (least or 0.0)).tolist()
-        best: list[int] = sorted(kept, key=lambda row: -scores[row])
+        kept = np.flatnonzero(relevance >= (least or 0.0))
         taken: dict[str, list[int]] = {}
-        for row in best:
+        last = 0.0
+        for best in kept[np.argsort(-scores[kept], kind="stable")]:
+            row = int(best)
             name = among.experience[row] or among.ids[row]
-            if name not in taken and len(taken) < top_k:
-                taken[name] = []
-            if name in taken and len(taken[name]) < self._most:
+            if name not in taken:
+                if len(taken) == top_k:  # lessons of one experience share their query, and so their score
+                    if scores[row] < last:
+                        break
+                    continue
+                taken[name], last = [], scores[row]
+            if len(taken[name]) < self._most:
                 taken[name].append(row)
         rows = [row for several in taken.values() for row in several]
         return Ranked(rows, [float(relevance[row]) for row in rows], among.n - len(kept), least)
@@ -43,7 +50,8 @@ class Cosine:
             scores = among.lexical()
             return scores, among.relevance(scores, "lexical")
         scores, relevance = np.full(among.n, -1.0), np.zeros(among.n)
-        for cosines, part in ((lesson, "lesson"), (query, "query")):
+        parts: tuple[tuple[Literal["lesson", "query"], Array], ...] = (("lesson", lesson), ("query", query))
+        for part, cosines in parts:
             if cosines is not None:
                 there = ~np.isnan(cosines)
                 scores[there] = cosines[there]

@@ -10,6 +10,9 @@ from typing import Any
 from mulligan.core.errors import InvalidInput
 from mulligan.core.ranking import Candidates, Ranked
 
+POOL = 20
+"""Lessons among which diversity is looked for, at least; three times as many as are asked for, where that is more."""
+
 
 class Fused:
     """threshold: relevance below which a lesson is not given, where the caller names none.
@@ -27,7 +30,7 @@ class Fused:
         k: float = 60,
         words: float = 1.0,
         meaning: float = 1.0,
-        diversity: float = 0.1,
+        diversity: float = 0.05,
         depth: int = 100,
     ) -> None:
         if k < 0 or words < 0 or meaning < 0 or words + meaning == 0 or not 0 <= diversity <= 1 or depth < 1:
@@ -46,7 +49,7 @@ class Fused:
         for scores, weight in zip((lexical, semantic), self._weights, strict=True):
             if scores is not None:
                 fused += weight * self._reciprocal(scores[kept], scores is lexical)
-        best = np.argsort(-fused, kind="stable")[: max(self._depth, top_k)]
+        best = np.argsort(-fused, kind="stable")[: max(POOL, 3 * top_k)]
         rows = self._spread(among, kept[best].tolist(), fused[best].tolist(), top_k)
         return Ranked(rows, [float(relevance[row]) for row in rows], among.n - len(kept), least)
 

@@ -1,0 +1,149 @@
+"""What finding costs in a recall, by the size of the bank: CPU and wall per call, memory, and the first call of all.
+
+The store is SQLite, the embedder a stub (384 dimensions), the texts made of words drawn as words are in English. A
+recall here is: take in what is new, compare, rank with `fused`, top 3; the receipt is left out (perf/lesson_store.py).
+Aims, CPU: 2 ms at 10,000 lessons of one agent, 20 ms at 100,000.
+
+    python perf/bank_recall.py [--sizes 100,1000,10000,100000] [--agents 100000 --of 1000] [--rounds 100]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import os
+import resource
+import statistics
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mulligan.bank.index import Index, Indexes
+from mulligan.bank.terms import terms_of
+from mulligan.core.lessons import Entry, Part
+from mulligan.core.records import Lesson
+from mulligan.retrieval.fused import Fused
+from mulligan.store.memory import SqliteMemory
+
+EMBEDDER, DIM, VOCABULARY = "stub-384", 384, 30_000
+_chance = np.random.default_rng(1)
+_odds = 1 / (np.arange(VOCABULARY) + 5.0)
+_odds /= _odds.sum()
+_numbers = itertools.count(1)
+
+
+def words(count: int) -> str:
+    return " ".join(f"w{n}" for n in _chance.choice(VOCABULARY, count, p=_odds))
+
+
+def vectors(count: int) -> Any:
+    made = _chance.standard_normal((count, DIM), np.float32)
+    return made / np.linalg.norm(made, axis=1, keepdims=True)
+
+
+def entries(agent: str, count: int) -> list[Entry]:
+    found: list[Entry] = []
+    for vector in vectors(count):
+        number = next(_numbers)
+        title, text, query = words(7), words(60), words(12)
+        lesson = Lesson(
+            f"{number:012x}",
+            title,
+            text,
+            "success" if number % 3 else "failure",
+            agent_id=agent,
+            query=query,
+            experience=f"x{number // 3}",
+            created=1.7e9 + number,
+            embedder=EMBEDDER,
+        )
+        parts: dict[Part, bytes] = {"lesson": vector.tobytes(), "query": vector.tobytes()}
+        found.append(Entry(lesson, f"f{number}", terms_of(f"{title} {text} {query}"), parts))
+    return found
+
+
+async def grow(memory: SqliteMemory, agent: str, count: int) -> None:
+    for first in range(0, count, 1000):
+        await memory.lessons.add(agent, entries(agent, min(1000, count - first)), fold=False)
+
+
+async def measured(what: str, calls: list[Callable[[], Awaitable[object]]]) -> None:
+    cpus, walls = list[float](), list[float]()
+    for call in calls:
+        cpu, wall = time.process_time(), time.perf_counter()
+        await call()
+        cpus.append((time.process_time() - cpu) * 1e3)
+        walls.append((time.perf_counter() - wall) * 1e3)
+    print(
+        f"  {what:42} CPU median {statistics.median(cpus):8.2f} ms  best {min(cpus):8.2f}"
+        f"  wall median {statistics.median(walls):8.2f} ms"
+    )
+
+
+def recall(indexes: Indexes, agent: str, length: int) -> Callable[[], Awaitable[object]]:
+    query, (vector,), fused = words(length), vectors(1), Fused(threshold=0.9)
+
+    async def call() -> object:
+        index = await indexes.of(agent)
+        return fused.rank(index.candidates(query, vector, 1.8e9), 3)
+
+    return call
+
+
+async def one_agent(memory: SqliteMemory, agent: str, rounds: int) -> None:
+    indexes = Indexes(memory.lessons, EMBEDDER)
+    await measured("first recall (reads the bank)", [recall(indexes, agent, 20)])
+    index: Index = await indexes.of(agent)
+    for length in (20, 100, 500):
+        await measured(f"recall, query of {length} words", [recall(indexes, agent, length) for _ in range(rounds)])
+    again: list[float] = []
+    for _ in range(min(rounds, 30)):
+        await memory.lessons.add(agent, entries(agent, 3), fold=False)
+        call = recall(indexes, agent, 20)
+        cpu = time.process_time()
+        await call()
+        again.append((time.process_time() - cpu) * 1e3)
+    what = "recall right after a learn of 3"
+    print(f"  {what:42} CPU median {statistics.median(again):8.2f} ms  best {min(again):8.2f}")
+    print(f"  the index holds {index.bytes / 1e6:,.1f} MB for {index.n:,} lessons")
+
+
+async def many_agents(memory: SqliteMemory, agents: list[str], rounds: int) -> None:
+    indexes = Indexes(memory.lessons, EMBEDDER)
+    drawn = [agents[int(n)] for n in _chance.integers(0, len(agents), rounds)]
+    await measured("first recall of an agent", [recall(indexes, agent, 20) for agent in dict.fromkeys(drawn)])
+    await measured("recall of an agent seen before", [recall(indexes, agent, 20) for agent in drawn])
+
+
+async def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", default="100,1000,10000,100000")
+    parser.add_argument("--agents", type=int, default=100_000, help="lessons of many agents; 0 leaves this out")
+    parser.add_argument("--of", type=int, default=1000, help="how many agents")
+    parser.add_argument("--rounds", type=int, default=100)
+    asked = parser.parse_args()
+    print(f"load of the machine: {os.getloadavg()[0]:.1f}")
+    with tempfile.TemporaryDirectory() as folder:
+        for size in (int(text) for text in asked.sizes.split(",") if text):
+            memory = SqliteMemory(Path(folder) / f"{size}.db")
+            await grow(memory, "agent", size)
+            print(f"{size:,} lessons of one agent")
+            await one_agent(memory, "agent", asked.rounds)
+            await memory.close()
+        if asked.agents:
+            memory, agents = SqliteMemory(Path(folder) / "many.db"), [f"agent-{n}" for n in range(asked.of)]
+            for agent in agents:
+                await grow(memory, agent, asked.agents // asked.of)
+            print(f"{asked.agents:,} lessons of {asked.of:,} agents")
+            await many_agents(memory, agents, asked.rounds)
+            await memory.close()
+    print(f"most memory of the process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MB")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

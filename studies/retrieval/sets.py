@@ -1,0 +1,92 @@
+"""The two public sets as banks of lessons, with their queries and which lessons each needs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mulligan.bank.entries import embedded, searched
+from mulligan.bank.index import Index
+from mulligan.bank.passages import embed
+from mulligan.bank.postings import BM25
+from mulligan.bank.terms import terms_of
+from mulligan.core.lessons import Delta, Row
+from mulligan.core.protocols import Embedder
+from mulligan.core.records import Lesson
+
+DATA = Path(__file__).parents[3] / "shared" / "data" / "retrieval"
+CACHE = Path("/tmp/mulligan-retrieval-vectors")
+
+
+@dataclass
+class Set:
+    """`needed[i]`: the ids of the lessons that query i needs. `own[i]`: the lesson that it is itself, left out."""
+
+    name: str
+    lessons: list[Lesson]
+    queries: list[str]
+    needed: list[set[str]]
+    own: list[str]
+    lesson_vectors: Any = None
+    query_vectors: Any = None
+
+    async def embed(self, embedder: Embedder) -> Set:
+        self.lesson_vectors = await vectors(embedder, [embedded(lesson) for lesson in self.lessons])
+        self.query_vectors = await vectors(embedder, self.queries)
+        return self
+
+    def index(self, embedder: str | None, only: Sequence[int] | None = None, bm25: BM25 = BM25()) -> Index:
+        """A bank of these lessons (of all for None). A lesson that has a task is compared by that, too."""
+        rows: list[Row] = []
+        for n in range(len(self.lessons)) if only is None else only:
+            lesson, vector = self.lessons[n], self.lesson_vectors[n].tobytes()
+            terms = terms_of(searched(lesson))
+            query = vector if lesson.query else None
+            rows.append(Row(n + 1, lesson.id, "", "", "active", True, 0.5, 0.0, 0, None, terms, vector, query))
+        index = Index(embedder, queries=True, bm25=bm25)
+        index.apply(Delta(1, 1, rows))
+        return index
+
+
+def tau() -> Set:
+    """Documents of a bank's knowledge base; queries are role-play texts of 570 words on average."""
+    folder = DATA / "tau2-banking"
+    lessons = [Lesson(d["_id"], d["title"], d["text"], "success") for d in _lines(folder / "corpus.jsonl")]
+    queries = _lines(folder / "queries.jsonl")
+    needed: dict[str, set[str]] = {}
+    for line in (folder / "qrels.tsv").read_text().splitlines()[1:]:
+        query, document, _ = line.split("\t")
+        needed.setdefault(query, set()).add(document)
+    texts = [query["text"] for query in queries]
+    return Set("tau2-banking", lessons, texts, [needed[query["_id"]] for query in queries], [""] * len(queries))
+
+
+def webarena() -> Set:
+    """Tasks of WebArena: those made from the same template are what a task needs; the task itself is left out."""
+    tasks = _lines(DATA / "webarena-intents" / "tasks.jsonl")
+    lessons = [Lesson(str(t["task_id"]), "", t["intent"], "success", query=t["intent"]) for t in tasks]
+    same: dict[int, set[str]] = {}
+    for task in tasks:
+        same.setdefault(task["template"], set()).add(str(task["task_id"]))
+    needed = [same[task["template"]] - {str(task["task_id"])} for task in tasks]
+    return Set("webarena-intents", lessons, [t["intent"] for t in tasks], needed, [lesson.id for lesson in lessons])
+
+
+async def vectors(embedder: Embedder, texts: Sequence[str]) -> Any:
+    """By passages, as the bank does it; kept in a folder of /tmp, since embedding takes a minute or two."""
+    key = hashlib.sha256(json.dumps([embedder.id, list(texts)]).encode()).hexdigest()[:16]
+    file = CACHE / f"{key}.npy"
+    if not file.is_file():
+        CACHE.mkdir(exist_ok=True)  # noqa: ASYNC240
+        np.save(file, await embed(embedder, texts))
+    return np.load(file)
+
+
+def _lines(path: Path) -> list[Any]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
