@@ -25,8 +25,8 @@ def said(learned: Learned) -> str:
         return f"nothing was learned: {learned.failed}"
     if learned.question is not None:
         return (
-            f"no model was named for the bank, so a question waits for somebody's thinking: mulligan memory pending "
-            f"(work {learned.work})"
+            "no model was named for the bank, so a question waits for somebody's thinking: mulligan memory question "
+            f"{learned.work}"
         )
     parts = [
         _count(learned.lessons, "learned"),

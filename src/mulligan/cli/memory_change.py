@@ -194,6 +194,20 @@ def merge(ctx: click.Context, ids: Sequence[str], answer: str | None, model: str
 
 @click.command()
 @click.argument("work")
+@agent_options
+def question(work: str) -> None:
+    """Print the question that WORK waits with, and the JSON schema of its answer: think, then `commit`."""
+    from mulligan.cli.memory_words import question_json
+
+    async def look(bank: Bank) -> None:
+        emit(dumped(question_json(work, await bank.question(work))))
+        say(f"Think about this, and then: mulligan memory commit {work} FILE")
+
+    with_bank(writing(), look)
+
+
+@click.command()
+@click.argument("work")
 @click.argument("answer", metavar="FILE")
 @agent_options
 @click.pass_context
@@ -258,4 +272,4 @@ def purge(ids: Sequence[str], everything: bool, yes: bool) -> None:
     with_bank(agent, work)
 
 
-COMMANDS = (add, edit, retire, restore, release, merge, commit, unmerge, purge)
+COMMANDS = (add, edit, retire, restore, release, merge, question, commit, unmerge, purge)
