@@ -67,7 +67,7 @@ class Segment:
         """For each hash, from where to where its postings go; from = to where there are none."""
         if not len(self.hashes):
             return np.zeros(len(hashes), np.int64), np.zeros(len(hashes), np.int64)
-        at: Any = np.searchsorted(self.hashes, hashes)
+        at = np.asarray(np.searchsorted(self.hashes, hashes), np.int64)
         at[at == len(self.hashes)] = 0
         starts, ends = self.starts[at], self.starts[at + 1]
         missing = self.hashes[at] != hashes
