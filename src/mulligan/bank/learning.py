@@ -129,6 +129,7 @@ class Learning:
         self, agent_id: str, entries: Sequence[Entry], claim: Claim | None, result: dict[str, Json]
     ) -> Learned:
         """Keeps the entries, folds exact duplicates, queues what new ones need."""
+        entries, skipped = await self._tending.unlike(agent_id, entries)
         result |= {
             "lessons": [entry.lesson.id for entry in entries],
             "quarantined": [entry.lesson.id for entry in entries if entry.lesson.state == "quarantined"],
@@ -136,7 +137,7 @@ class Learning:
         kept = await self._lessons.add(agent_id, entries, fold=self._ports.settings.fold, claim=claim, result=result)
         new = tuple(one.id for one in kept if not one.folded)
         await self._tending.after(agent_id, [id for id in new if id not in result["quarantined"]])
-        folded = tuple(dict.fromkeys(one.id for one in kept if one.folded))
+        folded = tuple(dict.fromkeys((*(one.id for one in kept if one.folded), *skipped)))
         quarantined = tuple(id for id in new if id in result["quarantined"])
         said = {key: str(result.get(key, "")) for key in ("reason", "nothing_because")}
         work = claim.id if claim else None

@@ -138,6 +138,26 @@ class Tending:
             for entry, vectors in zip(entries, parts, strict=True)
         ]
 
+    async def unlike(self, agent_id: str, entries: Sequence[Entry]) -> tuple[Sequence[Entry], list[str]]:
+        """With near_duplicates = "skip", those that no active lesson nearly says, and the ids of those that do."""
+        if self._ports.settings.near_duplicates != "skip":
+            return entries, []
+        import numpy as np
+
+        index = await self._indexes.of(agent_id)
+        kept: list[Entry] = []
+        skipped: list[str] = []
+        for entry in entries:
+            vector = entry.vectors.get("lesson")
+            among = index.candidates("", None if vector is None else np.frombuffer(vector, np.float32))
+            cosines = among.semantic()
+            near = () if cosines is None else self._ports.deduplication.near(entry.lesson, among, cosines)
+            if near:
+                skipped.append(among.ids[near[0]])
+            else:
+                kept.append(entry)
+        return kept, skipped
+
     async def there(
         self, agent_id: str, ids: Sequence[str], states: Sequence[LessonState] = ("active",)
     ) -> list[Lesson]:
