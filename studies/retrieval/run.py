@@ -73,43 +73,48 @@ def quality(sets: list[Set], embedder: str) -> None:
 # --- presets ------------------------------------------------------------------------------------------------------
 
 
-def kept(of: Set, bank: Index, asks: Set, numbers: Sequence[int], threshold: float, words: bool) -> tuple[int, int]:
-    """Over these queries of `asks`: how often something needed is given (top 3), how often nothing is."""
-    right = silent = 0
-    for n in numbers:
-        among = bank.candidates(asks.queries[n], None if words else asks.query_vectors[n])
-        rows = Fused(threshold).rank(among, 4).rows
-        itself = of.own[n] if asks is of else ""
-        given = [among.ids[row] for row in rows if among.ids[row] != itself]
-        silent += not given
-        right += asks is of and any(id in of.needed[n] for id in given[:3])
-    return right, silent
+def given(bank: Index, of: Set, n: int, threshold: float, words: bool, itself: str) -> list[str]:
+    """What the bank answers to this query, at most three lessons, by their ids."""
+    among = bank.candidates(of.queries[n], None if words else of.query_vectors[n])
+    ids = [among.ids[row] for row in Fused(threshold).rank(among, 4).rows]
+    return [id for id in ids if id != itself][:3]
+
+
+def drawn(of: Set, size: int, embedder: str, chance: random.Random) -> list[tuple[Index, int]]:
+    """60 banks of so many lessons, each with a query that one of them helps with; the largest bank is made once."""
+    asking = [n for n, needed in enumerate(of.needed) if needed]
+    if size >= 500:
+        bank = of.index(embedder)
+        return [(bank, n) for n in chance.sample(asking, min(60, len(asking)))]
+    number = {lesson.id: i for i, lesson in enumerate(of.lessons)}
+    found: list[tuple[Index, int]] = []
+    for n in chance.choices(asking, k=60):
+        helps = number[chance.choice(sorted(of.needed[n]))]
+        others = [
+            i for i in chance.sample(range(len(of.lessons)), size) if i != helps and of.lessons[i].id != of.own[n]
+        ]
+        found.append((of.index(embedder, sorted([helps, *others[: size - 1]])), n))
+    return found
 
 
 def presets(banking: Set, tasks: Set, embedder: str) -> None:
-    """For banks of several sizes: of what is needed, and of queries from the other set, which need nothing here."""
+    """Of banks of several sizes: how often something needed is among the three given, and how often nothing is given
+    to a query of the other set, which needs nothing here."""
     chance = random.Random(1)
-    print("| bank | query | threshold | gives something needed | gives nothing |\n|---|---|--:|--:|--:|")
-    for words in (False, True):
-        for size in (1, 10, 100, 698):
-            for of, other in ((banking, tasks), (tasks, banking)):
-                for threshold in (0.8, 0.9, 0.95, 0.97, 0.98, 0.99, 0.995):
-                    right = silent = foreign = asked = 0
-                    for _ in range(max(1, 60 // size)):
-                        n = chance.choice([n for n, needed in enumerate(of.needed) if needed])
-                        number = {lesson.id: i for i, lesson in enumerate(of.lessons)}
-                        only = {number[chance.choice(sorted(of.needed[n]))]}
-                        only |= set(chance.sample(range(len(of.lessons)), size - 1))
-                        bank = of.index(embedder, sorted(only))
-                        mine = [n] if size < 100 else chance.sample([m for m, need in enumerate(of.needed) if need], 40)
-                        right += kept(of, bank, of, mine, threshold, words)[0]
-                        theirs = chance.sample(range(len(other.queries)), len(mine))
-                        silent += kept(of, bank, of, mine, threshold, words)[1]
-                        foreign += kept(of, bank, other, theirs, threshold, words)[1]
-                        asked += len(mine)
-                    name = f"{size} of {of.name}{', words alone' if words else ''}"
-                    print(f"| {name} | own | {threshold} | {right / asked:.2f} | {silent / asked:.2f} |")
-                    print(f"| {name} | of the other set | {threshold} | – | {foreign / asked:.2f} |")
+    levels = (0.9, 0.95, 0.97, 0.98, 0.99)
+    print("| bank | by | " + " | ".join(f"≥ {level}" for level in levels) + " |\n|---|---|" + "--:|" * len(levels))
+    for of, other in ((banking, tasks), (tasks, banking)):
+        for size in (1, 10, 100, len(of.lessons)):
+            draws = drawn(of, size, embedder, chance)
+            foreign = [chance.randrange(len(other.queries)) for _ in draws]
+            for words in (False, True):
+                cells: list[str] = []
+                for level in levels:
+                    right = [set(given(b, of, n, level, words, of.own[n])) & of.needed[n] for b, n in draws]
+                    silent = [given(b, other, n, level, words, "") for (b, _), n in zip(draws, foreign, strict=True)]
+                    share = [sum(map(bool, found)) / len(draws) for found in (right, silent)]
+                    cells.append(f"{share[0]:.2f}, {1 - share[1]:.2f}")
+                print(f"| {size} of {of.name} | {'words' if words else 'both'} | {' | '.join(cells)} |")
 
 
 # --- tuning -------------------------------------------------------------------------------------------------------

@@ -258,11 +258,23 @@ class Index:
         self._now = replace(columns, nulls=self._nulls(columns))
         return self._now
 
-    def own_pairs(self, part: str) -> Array:
-        """Scores of lessons here with each other, by which `part` is calibrated; none where there are no vectors."""
+    def own_pairs(self, part: str, known: int | None = None) -> Array:
+        """Scores of lessons here with each other, by which `part` is calibrated; none where there are no vectors.
+
+        known: of the oldest so many lessons, as if there were no others; None: of all.
+        """
         with self._lock:
-            columns = self._now or self._taken()
-            return _pairs(columns, part, self._labels(columns.slots), columns.slots)
+            return self._pairs(self._taken(), part, known)
+
+    def _pairs(self, columns: Columns, part: str, known: int | None) -> Array:
+        slots = columns.slots[:known]
+        if part == "lexical":
+            only = np.zeros(self._size, np.bool_)
+            only[slots] = True
+            postings = self._postings.held(self._columns["lengths"][: self._size], only)
+            return lexical_pairs(postings, slots, self._labels(slots))
+        vectors = columns.vectors.get(part)
+        return np.zeros(0) if vectors is None else semantic_pairs(*vectors, slots, self._labels(slots))
 
     def _labels(self, slots: Array) -> Array:
         """A number for each of these lessons, the same for those of one experience."""
@@ -275,21 +287,12 @@ class Index:
         every process comes to the same."""
         known = 1 << (len(columns.slots).bit_length() - 1) if len(columns.slots) else 0
         if self._fitted[0] != known:
-            first = columns.slots[:known]
-            labels = self._labels(first)
             nulls = {
-                part: shipped(part, self.embedder).fitted(_pairs(columns, part, labels, first), known)
+                part: shipped(part, self.embedder).fitted(self._pairs(columns, part, known), known)
                 for part in ("lesson", "query", "lexical")
             }
             self._fitted = known, nulls
         return self._fitted[1]
-
-
-def _pairs(columns: Columns, part: str, labels: Array, slots: Array) -> Array:
-    if part == "lexical":
-        return lexical_pairs(columns.postings, slots, labels)
-    vectors = columns.vectors.get(part)
-    return np.zeros(0) if vectors is None else semantic_pairs(*vectors, slots, labels)
 
 
 _NO_TERMS = (np.zeros(0, np.uint32), np.zeros(0))

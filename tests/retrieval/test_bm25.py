@@ -1,0 +1,92 @@
+"""BM25 in memory against BM25 written down plainly, through additions, changes and removals."""
+
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from bank_rows import index_of, row
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mulligan.bank import postings
+from mulligan.bank.index import Index
+from mulligan.bank.postings import BM25, FEW
+from mulligan.bank.terms import terms
+from mulligan.core.lessons import Delta
+
+LETTERS = st.lists(st.sampled_from("abcdefgh"), max_size=12).map(" ".join)
+
+
+def plain(query: str, texts: list[str], by: BM25) -> list[float]:
+    """The formula, with Lucene's idf."""
+    docs = [Counter(terms(text)) for text in texts]
+    n, mean = len(docs), sum(doc.total() for doc in docs) / max(len(docs), 1)
+    df = {term: sum(term in doc for doc in docs) for term in set(terms(query))}
+    rare = {term for term, count in df.items() if 0 < count <= max(by.common * n, FEW)}
+    wanted = rare or {term for term, count in df.items() if count}
+    scores: list[float] = []
+    for doc in docs:
+        score = 0.0
+        for term, times in Counter(terms(query)).items():
+            if term in wanted and doc[term]:
+                idf = math.log(1 + (n - df[term] + 0.5) / (df[term] + 0.5))
+                tf = doc[term] * (by.k1 + 1) / (doc[term] + by.k1 * (1 - by.b + by.b * doc.total() / mean))
+                score += idf * tf * times * (by.k3 + 1) / (times + by.k3)
+        scores.append(score)
+    return scores
+
+
+@given(LETTERS, st.lists(LETTERS, min_size=1, max_size=40), st.sampled_from([BM25(), BM25(1.2, 0.75, 2.0, 0.25)]))
+def test_scores_are_those_of_the_formula(query: str, texts: list[str], by: BM25) -> None:
+    index = Index(bm25=by)
+    index.apply(Delta(1, 1, [row(n, text) for n, text in enumerate(texts, 1)]))
+    assert index.candidates(query).lexical() == pytest.approx(plain(query, texts, by), rel=1e-5, abs=1e-9)
+
+
+@settings(max_examples=60)
+@given(st.data(), st.sampled_from([1, 7, 1 << 15]))
+def test_scores_follow_every_change(data: st.DataObject, tail: int) -> None:
+    """Whatever was added, edited, retired, restored and purged: the scores are those of what is active now."""
+    usual, postings.TAIL = postings.TAIL, tail
+    try:
+        index, shelf = Index(), dict[int, str]()
+        changes = data.draw(st.lists(st.tuples(st.integers(1, 12), st.one_of(st.none(), LETTERS)), max_size=60))
+        for at, (n, text) in enumerate(changes, 1):
+            if text is None and n % 2:
+                index.apply(Delta(at, 1, [], [n]), at - 1)
+            else:
+                state = "retired" if text is None else "active"
+                index.apply(Delta(at, 1, [row(n, text or "", state=state)]), at - 1)
+            shelf.pop(n, None)
+            if text is not None:
+                shelf[n] = text
+        query, now = data.draw(LETTERS), index.candidates("")
+        assert list(now.ids) == [f"l{n}" for n in sorted(shelf)]
+        texts = [shelf[n] for n in sorted(shelf)]
+        assert index.candidates(query).lexical() == pytest.approx(plain(query, texts, BM25()), rel=1e-5, abs=1e-9)
+    finally:
+        postings.TAIL = usual
+
+
+def test_common_words_are_skipped_unless_there_are_no_others() -> None:
+    index = index_of(*(row(n, "the order" if n < 15 else "the parcel") for n in range(1, 21)))
+    assert index.candidates("the").lexical().min() > 0
+    assert np.flatnonzero(index.candidates("the parcel").lexical()).tolist() == [14, 15, 16, 17, 18, 19]
+
+
+def test_many_dead_slots_are_cleared_and_nothing_else_changes() -> None:
+    rows = [row(n, f"word{n} order", [1, n, 0, 0]) for n in range(1, 401)]
+    index = index_of(*rows)
+    before, held = index.bytes, index.candidates("word400")
+    index.apply(Delta(500, 1, [], list(range(1, 301))), index.tip)
+    assert index.bytes < before * 0.6
+    assert held.n == 400
+    assert held.ids[int(held.lexical().argmax())] == "l400"
+    assert index.candidates("word350").lexical().argmax() == 49
+    fresh = index_of(*rows[300:])
+    for query in ("word333 order", "order"):
+        one, other = (some.candidates(query, [0, 1, 0, 0]) for some in (index, fresh))
+        assert one.lexical() == pytest.approx(other.lexical())
+        assert one.semantic() == pytest.approx(other.semantic())
+        assert list(one.ids) == list(other.ids)

@@ -1,0 +1,56 @@
+"""Long texts by their pieces: all of it is read, in order, and short texts are as the embedder gives them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mulligan.bank.passages import LONGEST, embed, pieces
+from mulligan.core.truncate import estimate
+from mulligan.models.embedder_hash import HashEmbedder
+
+
+class Counting(HashEmbedder):
+    def __init__(self) -> None:
+        super().__init__(64)
+        self.seen: list[str] = []
+
+    async def embed(self, texts: Sequence[str]) -> Any:
+        self.seen += texts
+        return await super().embed(texts)
+
+
+@given(st.text(max_size=30) | st.lists(st.text("ab1. ", max_size=9), max_size=400).map(" ".join))
+def test_pieces_hold_all_words_in_order_and_none_is_too_long(text: str) -> None:
+    cut = pieces(text)
+    assert " ".join(cut).split() == text.split()
+    assert all(estimate(piece) <= 1.1 * LONGEST + 10 for piece in cut)
+
+
+def test_chinese_is_cut_without_spaces() -> None:
+    cut = pieces("订单" * 500)
+    assert "".join(cut) == "订单" * 500
+    assert len(cut) == 5
+
+
+async def test_a_short_text_is_as_the_embedder_gives_it() -> None:
+    embedder = Counting()
+    made = await embed(embedder, ["order price", "weather"])
+    assert made == pytest.approx(await HashEmbedder(64).embed(["order price", "weather"]))
+    assert embedder.seen == ["order price", "weather"]
+
+
+async def test_a_long_text_is_the_mean_of_its_pieces() -> None:
+    text, embedder = " ".join(f"w{n}" for n in range(500)), Counting()
+    made = await embed(embedder, ["one", text, "two"])
+    assert made.shape == (3, 64)
+    assert made.dtype == np.float32
+    assert np.linalg.norm(made, axis=1) == pytest.approx(1)
+    parts = await HashEmbedder(64).embed(pieces(text))
+    assert len(parts) > 3
+    assert made[1] == pytest.approx(parts.sum(0) / np.linalg.norm(parts.sum(0)), abs=1e-6)
+    assert made[2] == pytest.approx((await HashEmbedder(64).embed(["two"]))[0])
+    assert " ".join(embedder.seen) == f"one {text} two"

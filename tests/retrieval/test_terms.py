@@ -1,0 +1,81 @@
+"""What a text is found by: words, identifiers, numbers, and scripts without spaces; and the blob that is stored."""
+
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mulligan.bank.terms import VERSION, current, read, terms, terms_of
+
+CHINESE = st.text(st.characters(min_codepoint=0x4E00, max_codepoint=0x9FA5), min_size=1, max_size=20)
+WORDS = st.lists(st.text(st.characters(categories=["Ll"]), min_size=1, max_size=12), max_size=20)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Orders ORDER orders' class", ["order", "order", "order", "class"]),
+        ("openBankAccount", ["openbankaccount", "open", "bank", "account"]),
+        ("HTTPServer2", ["httpserver2", "http", "server2"]),
+        ("open_bank_account_4821", ["open_bank_account_4821", "open", "bank", "account", "4821"]),
+        ("os.path.join().", ["os.path.join", "os", "path", "join"]),
+        ("1,000 3.14", ["1000", "1", "000", "3.14", "3", "14"]),
+        ("ＡＢＣ Straße", ["abc", "strasse"]),
+        ("查询", ["查", "询", "查询"]),
+        ("用numpy库", ["用", "numpy", "库"]),
+        ("हिन्दी", ["हिन्दी"]),
+        ("… — !?", []),
+    ],
+)
+def test_terms_of_a_text(text: str, found: list[str]) -> None:
+    assert sorted(terms(text)) == sorted(found)
+
+
+@given(CHINESE, CHINESE, CHINESE)
+def test_every_chinese_substring_is_found(before: str, wanted: str, behind: str) -> None:
+    assert set(terms(wanted)) <= set(terms(f"in{before}{wanted}{behind}text"))
+
+
+@given(WORDS, WORDS)
+def test_terms_of_two_texts_are_those_of_both(first: list[str], second: list[str]) -> None:
+    one, other = " ".join(first), " ".join(second)
+    assert Counter(terms(f"{one}\n{other}")) == Counter(terms(one)) + Counter(terms(other))
+
+
+@given(WORDS)
+def test_capitals_make_no_difference_to_plain_words(words: list[str]) -> None:
+    text = " ".join(word for word in words if word.isascii())
+    assert terms_of(text) == terms_of(text.upper()) == terms_of(text.title())
+
+
+@given(st.lists(st.text(max_size=60), max_size=8))
+def test_blobs_are_read_as_they_were_written(texts: list[str]) -> None:
+    hashes, counts, sizes = read([terms_of(text) for text in texts])
+    assert sizes.tolist() == [len(set(terms(text))) for text in texts]
+    assert counts.sum() == sum(min(n, 255) for text in texts for n in Counter(terms(text)).values())
+    assert len(hashes) == sizes.sum()
+
+
+def test_what_is_no_blob_of_this_version_has_no_terms() -> None:
+    good, newer = terms_of("one two"), (VERSION + 1).to_bytes(4, "little") + terms_of("one")[4:]
+    assert read([b"", good, newer, good[:-1], b"rubbish"])[2].tolist() == [0, 2, 0, 0, 0]
+    assert [current(blob) for blob in (good, newer, good[:-1], b"")] == [True, False, False, False]
+
+
+def test_equal_texts_give_equal_bytes_in_every_process() -> None:
+    code = "from mulligan.bank.terms import terms_of; print(terms_of('Prüfe numpy库 half \\udc80').hex())"
+    ran = [
+        subprocess.run(
+            [sys.executable, "-c", code], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, timeout=60
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert ran[0] == ran[1] == terms_of("Prüfe numpy库 half \udc80").hex() + "\n"
+    assert terms_of("a").hex() == "0100000000" + "43beb7e801"
+
+
+def test_a_term_counts_255_times_at_most() -> None:
+    assert read([terms_of("again " * 300)])[1].tolist() == [255]
