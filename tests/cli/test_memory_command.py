@@ -370,3 +370,12 @@ def test_without_the_embedder_s_weights_it_is_said_and_nothing_is_fetched(mullig
     assert "mulligan models pull" in ended.err
     assert "link" not in mulligan("memory", "pending").out
     assert "Ada" in mulligan("memory", "search", "Ada maths").out
+
+
+def test_a_lesson_that_is_left_out_for_a_near_one_is_said(mulligan: Run, here: Path) -> None:
+    (here / "mulligan.toml").write_text('[memory]\nembedder = "hash"\nnear_duplicates = "skip"\n')
+    text = "Go through all the pages of the list before you count"
+    first = added(mulligan, "--title", "Read every page", "--content", f"{text} its entries.")
+    ended = mulligan("memory", "add", "--title", "Read every page", "--content", f"{text} the entries.")
+    assert ended.out.strip() == first
+    assert "nearly says the same, so this one was not kept" in ended.err

@@ -9,17 +9,19 @@ import asyncio
 import secrets
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Literal, cast
 
 from mulligan.bank.index import Indexes
 from mulligan.bank.learning import Learning, fresh
 from mulligan.bank.ports import LEASE, Ports
-from mulligan.bank.settings import checked_threshold, whole_number
+from mulligan.bank.settings import checked_threshold, moment, whole_number
+from mulligan.bank.sound import sound
 from mulligan.bank.tending import Tending
 from mulligan.bank.wording import formatted_prompt
 from mulligan.bank.worker import Worker
-from mulligan.core.errors import BadAnswer, InvalidInput
+from mulligan.core.errors import BadAnswer, InvalidInput, StoreError
 from mulligan.core.formatting import task_text
 from mulligan.core.lessons import Finding, Link, Receipt, Selection, Version
 from mulligan.core.protocols import Learned
@@ -80,6 +82,7 @@ class Bank:
             raise InvalidInput("The query is empty: say what the task is.")
         most = self._ports.settings.top_k if top_k is None else whole_number("top_k", top_k)
         checked_threshold(threshold)
+        as_of = None if as_of is None else moment(as_of)
         wanted = self._ports.settings.threshold if threshold is None else threshold
         if self._background is None:  # what another process accepted and left
             self._awake()
@@ -169,12 +172,12 @@ class Bank:
         """A lesson written by hand; the one that says the same, where there is one, with its support raised."""
         draft = Lesson(
             "",
-            title.strip(),
-            content.strip(),
+            title,
+            content,
             outcome,
-            description=description.strip(),
-            query=query.strip(),
-            tags=tuple(tags),
+            description=description,
+            query=query,
+            tags=tags,  # pyright: ignore[reportArgumentType]
             kind=kind,
             context=context or {},
             confidence=confidence,
@@ -230,13 +233,22 @@ class Bank:
                 raise InvalidInput(f"Lesson {lesson.id} is {lesson.state}: only active lessons are merged.")
         writes, names = self._ports.writes, [lesson.id for lesson in lessons]
         question = self._ports.merging.ask(lessons)
-        work = await self._queue.enqueue("merge", writes, {"lessons": names, "by_hand": True}, waiting=True)
+        payload: Json = {"lessons": names, "by_hand": True}
+        asked = [
+            one.id for one in await self._queue.pending(writes) if (one.status, one.payload) == ("waiting", payload)
+        ]
+        work = asked[0] if asked else await self._queue.enqueue("merge", writes, payload, waiting=True)
         if question is not None and answer is None and self._ports.model is None:
             return Learned(work=work, question=question)
         if question is None or answer is not None:
             return await self.commit(work, answer)
         taken, claim = await self._queue.take(writes, work, self._ports.owner, LEASE)
-        return await self._ports.held(claim, lambda: self._tending.merge(taken, claim))
+        try:
+            return await self._ports.held(claim, lambda: self._tending.merge(taken, claim))
+        except (Exception, asyncio.CancelledError) as error:
+            with suppress(StoreError):  # the claim was lost or settled, or the store is what failed
+                await self._queue.fail(claim, str(error) or "it was stopped", retry_in=None)
+            raise
 
     async def unmerge(self, id: str) -> Sequence[str]:
         """The ids of the lessons that it was merged from, which are as they were before; it is retired itself."""
@@ -266,7 +278,7 @@ class Bank:
         return await self._lessons.links(self.agent_id, (await self.get(id)).id)
 
     async def as_of(self, at: float) -> Sequence[Lesson]:
-        return await self._lessons.as_of(self.agent_id, at)
+        return await self._lessons.as_of(self.agent_id, moment(at))
 
     async def receipt(self, id: str) -> Receipt:
         return await self._lessons.receipt(self.agent_id, id)
@@ -326,17 +338,6 @@ class Bank:
     async def _changed(self, lesson: Lesson, change: Any, why: str = "") -> Lesson:
         await self._lessons.change(self._ports.writes, lesson, change, detail={"why": why} if why else None)
         return lesson
-
-
-def sound(lesson: Lesson) -> Lesson:
-    """The lesson itself. Raises `InvalidInput` for one that says nothing, or whose numbers cannot be."""
-    if not lesson.title.strip() or not lesson.content.strip():
-        raise InvalidInput("A lesson needs a title and a content.")
-    if lesson.outcome not in ("success", "failure"):
-        raise InvalidInput(f"The outcome of a lesson is success or failure, not {lesson.outcome!r}.")
-    if not 0 <= lesson.confidence <= 1:
-        raise InvalidInput(f"The confidence of a lesson is from 0 to 1, not {lesson.confidence!r}.")
-    return lesson
 
 
 def _instead(lesson: Lesson) -> str:

@@ -5,9 +5,11 @@ Hosted, a model of the bank thinks; borrowed, the question is handed out and the
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any, cast
 
@@ -16,7 +18,7 @@ from mulligan.bank.judging import Judge, Verdict
 from mulligan.bank.ports import LEASE, Counting, Ports
 from mulligan.bank.tending import Tending
 from mulligan.core.codec import from_json, to_json
-from mulligan.core.errors import BadAnswer, InvalidInput
+from mulligan.core.errors import BadAnswer, InvalidInput, LeaseLost, StoreError
 from mulligan.core.journal import digest
 from mulligan.core.lessons import Entry
 from mulligan.core.protocols import Learned
@@ -61,10 +63,18 @@ class Learning:
             return await self.came_of(known)
         if not hosted:
             return Learned(success=known.payload["success"], work=id, question=self.question(known.payload))
-        if background or known.status != "waiting":
+        if background or known.status == "queued":
             return Learned(success=success, work=id)
-        work, claim = await self._queue.take(self._ports.writes, id, self._ports.owner, LEASE)
-        return await self._ports.held(claim, lambda: self.extract(work, claim))
+        try:
+            work, claim = await self._queue.take(self._ports.writes, id, self._ports.owner, LEASE)
+        except LeaseLost:  # somebody is at it
+            return Learned(success=success, work=id)
+        try:
+            return await self._ports.held(claim, lambda: self.extract(work, claim))
+        except (Exception, asyncio.CancelledError) as error:
+            with suppress(StoreError):  # the claim was lost or settled, or the store is what failed
+                await self._queue.waits(claim, str(error) or "it was stopped")
+            raise
 
     async def extract(self, work: Queued, claim: Claim) -> Learned:
         """Does one piece of accepted work with the bank's model, and settles it."""

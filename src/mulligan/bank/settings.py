@@ -64,3 +64,10 @@ def checked_threshold(value: object) -> None:
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
         return
     raise InvalidInput(f"A threshold is a relevance from 0 to 1, or {', '.join(PRESETS)}, not {value!r}.")
+
+
+def moment(value: object) -> float:
+    """The value. Raises `InvalidInput` unless it can be a time: a number of seconds since the epoch."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < float("inf"):
+        return float(value)
+    raise InvalidInput(f"A time is in seconds since the epoch, not {value!r}.")

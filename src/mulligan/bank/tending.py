@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 
-from mulligan.bank.entries import entry_of
+from mulligan.bank.entries import entry_of, fingerprint
 from mulligan.bank.index import Index, Indexes
 from mulligan.bank.ports import Counting, Ports
 from mulligan.core.errors import BadAnswer, NotFound
@@ -152,11 +152,16 @@ class Tending:
             among = index.candidates("", None if vector is None else np.frombuffer(vector, np.float32))
             cosines = among.semantic()
             near = () if cosines is None else self._ports.deduplication.near(entry.lesson, among, cosines)
-            if near:
+            if near and not await self._folds(entry, agent_id, [among.ids[row] for row in near]):
                 skipped.append(among.ids[near[0]])
             else:
                 kept.append(entry)
         return kept, skipped
+
+    async def _folds(self, entry: Entry, agent_id: str, near: Sequence[str]) -> bool:
+        """Whether one of these is its equal, letter by letter, and so will count it when it is kept."""
+        folds = self._ports.settings.fold
+        return folds and any(fingerprint(one) == entry.fingerprint for one in await self.there(agent_id, near))
 
     async def there(
         self, agent_id: str, ids: Sequence[str], states: Sequence[LessonState] = ("active",)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -59,8 +60,11 @@ def add(source: str | None, failure: bool, **given: Any) -> None:
 
     async def work(bank: Bank) -> None:
         for draft in drafts:
+            begun = time.time()
             lesson = await bank.add(**draft)
             emit(lesson.id)
+            if lesson.support == 1 and lesson.created < begun - 0.001:
+                say(f"{lesson.id} nearly says the same, so this one was not kept (near_duplicates = skip).")
             if lesson.support > 1:
                 say(f"{lesson.id} says the same already; it stands for {lesson.support} now.")
             if lesson.flags:
