@@ -84,3 +84,15 @@ async def test_a_time_that_is_none_is_said(tmp_path: Path, at: Any) -> None:
         for call in (lambda: bank.recall("a thing", as_of=at), lambda: bank.as_of(at)):
             with pytest.raises(InvalidInput, match="seconds since the epoch"):
                 await call()
+
+
+async def test_what_was_known_then_is_given_as_it_was_said_then(tmp_path: Path) -> None:
+    async with a_bank(tmp_path / "m.db", embedder="none") as bank:
+        lesson = await bank.add("Whole history", "Open the full history.")
+        then = (await bank.history(lesson.id))[0].at
+        await bank.edit(lesson.id, title="Zebras", content="Look for stripes.")
+        await bank.retire(lesson.id)
+        recall = await bank.recall("the full history", threshold=0, as_of=then)
+        assert [one.content for one in recall.lessons] == ["Open the full history."]
+        assert "> Open the full history." in recall.formatted_prompt
+        assert (await bank.recall("the full history", threshold=0)).lessons == ()

@@ -86,18 +86,23 @@ class Bank:
         wanted = self._ports.settings.threshold if threshold is None else threshold
         if self._background is None:  # what another process accepted and left
             self._awake()
+        then: Mapping[str, Lesson] | None = None
         if as_of is None:
             index = await self._indexes.of(self.agent_id)
             made = await self._ports.vectors.of([query]) if index.embedded else None
             note = "" if made is not None or not index.n else f"by words alone: {self._why_lexical(index.embedded)}"
             vector = None if made is None else made[0]
         else:
-            index = self._indexes.once(await self._lessons.as_of(self.agent_id, as_of))
+            then = {lesson.id: lesson for lesson in await self._lessons.as_of(self.agent_id, as_of)}
+            index = self._indexes.once(tuple(then.values()))
             vector, note = None, "as of then, by words alone"
         among = index.candidates(query, vector, time.time() if as_of is None else as_of)
         ranked = self._ports.retrieval.rank(among, most, among.threshold(wanted))
         scores = {among.ids[row]: round(score, 4) for row, score in zip(ranked.rows, ranked.scores, strict=True)}
-        lessons = await self._lessons.get(self.agent_id, list(scores)) if scores else ()
+        if then is None:
+            lessons = await self._lessons.get(self.agent_id, list(scores)) if scores else ()
+        else:
+            lessons = [then[id] for id in scores]
         receipt = Receipt(
             f"r{secrets.token_hex(6)}", self.agent_id, round(time.time(), 3), query, scores, ranked.filtered
         )
