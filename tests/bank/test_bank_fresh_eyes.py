@@ -96,3 +96,11 @@ async def test_what_was_known_then_is_given_as_it_was_said_then(tmp_path: Path) 
         assert [one.content for one in recall.lessons] == ["Open the full history."]
         assert "> Open the full history." in recall.formatted_prompt
         assert (await bank.recall("the full history", threshold=0)).lessons == ()
+
+
+async def test_a_success_that_is_no_answer_is_said(tmp_path: Path) -> None:
+    said: Any = "no"
+    async with a_bank(tmp_path / "m.db", embedder="none") as bank:
+        with pytest.raises(InvalidInput, match="success is true, false or None"):
+            await bank.learn(an_episode("e1", "Find it", "done"), success=said)
+        assert await bank.pending() == ()

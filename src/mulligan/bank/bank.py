@@ -129,6 +129,8 @@ class Bank:
         accepted on disk, done by the next process that comes to it. Without a model `Learned.question` is what to think
         about, and `commit(learned.work, answer)` takes the answer.
         """
+        if success not in (True, False, None):
+            raise InvalidInput(f"success is true, false or None, not {success!r}.")
         several = [episodes] if isinstance(episodes, Episode) else list(episodes)
         learned = await self._learning.learn(several, success, background=background)
         self._awake()
