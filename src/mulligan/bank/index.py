@@ -11,7 +11,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -165,11 +165,11 @@ class Index:
         vectors, there = self._vectors[part]
         size = vectors.shape[1] * 4
         none = bytes(size)
-        good = [blob is not None and len(blob) == size for blob in blobs]
-        joined = b"".join([cast(bytes, blob) if ok else none for blob, ok in zip(blobs, good, strict=True)])
-        last = first + len(blobs)
-        vectors[first:last] = np.frombuffer(joined, "<f4").reshape(len(blobs), -1)
-        there[first:last] = good
+        for start in range(0, len(blobs), LARGE):  # in parts, so that no second copy of the bank is made
+            good = [blob if blob is not None and len(blob) == size else none for blob in blobs[start : start + LARGE]]
+            at = slice(first + start, first + start + len(good))
+            vectors[at] = np.frombuffer(b"".join(good), "<f4").reshape(len(good), -1)
+            there[at] = [blob is not none for blob in good]
 
     def _kill(self, n: int) -> None:
         slot = self._slots.pop(n, None)
