@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mulligan.bank.screening import CONTENT, TAGS, screened, visible
@@ -134,6 +134,7 @@ PIECES = st.sampled_from(
 
 
 @given(st.text(max_size=60) | st.lists(PIECES, max_size=12).map("".join))
+@example("x" * 97 + "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f")
 def test_screening_again_changes_nothing(text: str) -> None:
     once, why = screened(Lesson("", text, text, "success", text, tags=(text,), context={"x": [text]}))
     again, still = screened(once)

@@ -98,7 +98,7 @@ class Bank:
             vector, note = None, "as of then, by words alone"
         among = index.candidates(query, vector, time.time() if as_of is None else as_of)
         ranked = self._ports.retrieval.rank(among, most, among.threshold(wanted))
-        scores = {among.ids[row]: round(score, 4) for row, score in zip(ranked.rows, ranked.scores, strict=True)}
+        scores = {among.ids[row]: round(score, 6) for row, score in zip(ranked.rows, ranked.scores, strict=True)}
         if then is None:
             lessons = await self._lessons.get(self.agent_id, list(scores)) if scores else ()
         else:

@@ -53,7 +53,8 @@ def screened(lesson: Lesson) -> tuple[Lesson, tuple[str, ...]]:
 def _kept(text: str, most: int) -> str:
     """Without what cannot be seen, secrets masked, no longer than `most` characters."""
     text = mask(visible(text))
-    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
+    # visible again: the cut may go through an emoji of several characters
+    return text if len(text) <= most else visible(text[: most - 1]).rstrip() + "…"
 
 
 def visible(text: str) -> str:

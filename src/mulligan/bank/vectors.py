@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mulligan.bank import passages
 from mulligan.bank.entries import embedded
 from mulligan.core.errors import InvalidInput, ModelError
 from mulligan.core.lessons import Part
@@ -33,7 +34,7 @@ class Vectors:
         import numpy as np
 
         try:
-            made = await self.embedder.embed(list(texts))
+            made = await passages.embed(self.embedder, list(texts))
         except (ModelError, InvalidInput) as error:
             self.why_not = str(error)
             log.info("no vectors: %s", error)
