@@ -3,65 +3,14 @@
 from pathlib import Path
 
 import pytest
+import seed_agents
 from agent_folders import ACT, AGENT, ALONE, HEAD, REFLECT, SOUND, agent_with, sound, write
 
 from mulligan.agentfile.agent import Memory, ModelChoice
 from mulligan.agentfile.reading import read_agent
 from mulligan.core.perform import Skill
 
-# --- the agent of the seed, as printed there --------------------------------------------------------------------
-
-SEED_AGENT = """---
-name: code-improver
-description: Writes and iteratively improves code through reflection.
-version: "1.0.0"
-pattern: reflexion
-max_iter: 4
----
-"""
-
-SEED_ACT = """---
-pattern: react
-model:
-  role: thinker
----
-
-You are an expert programmer. Write code that solves the given task.
-
-On retry iterations you will also receive your previous attempt and the reflector's feedback —
-incorporate it and produce an improved solution.
-
-Call finish(key="done", value=<final code>) when your solution is complete.
-"""
-
-SEED_REFLECT = """---
-pattern: react
-model:
-  role: thinker
-  temperature: 0.1
----
-
-You are a code reviewer. You have just seen an attempted solution.
-
-Evaluate it on:
-1. Correctness — does it handle edge cases?
-2. Efficiency — is the algorithm optimal?
-3. Readability — is it clean and well-commented?
-
-If the solution is already excellent, call finish(key="done", value=<verdict>).
-Otherwise, call finish(key="retry", value=<specific actionable feedback>).
-"""
-
-SEED_ONESHOT = """You are a code reviewer. Evaluate the attempt.
-
-If the solution is correct and clean, respond with exactly:
-DONE
-
-Otherwise respond with:
-RETRY: <specific feedback — point to what went wrong and why>
-"""
-
-SEED = {"AGENT.md": SEED_AGENT, "act.md": SEED_ACT, "reflect.md": SEED_REFLECT}
+SEED = {"AGENT.md": seed_agents.AGENT, "act.md": seed_agents.ACT, "reflect.md": seed_agents.REACT_REFLECTOR}
 
 
 @pytest.mark.parametrize(("newline", "mark"), [("\n", ""), ("\r\n", ""), ("\n", "\ufeff")])
@@ -70,10 +19,10 @@ def test_the_seeds_agent_reads_as_printed(tmp_path: Path, newline: str, mark: st
     assert (agent.name, agent.version, agent.pattern, agent.max_iter) == ("code-improver", "1.0.0", "reflexion", 4)
     assert agent.description == "Writes and iteratively improves code through reflection."
     assert (agent.act.pattern, agent.act.model) == ("react", ModelChoice(role="thinker"))
-    assert agent.act.body == SEED_ACT.split("---\n")[2].strip()
+    assert agent.act.body == seed_agents.ACT.split("---\n")[2].strip()
     assert agent.reflect is not None
     assert (agent.reflect.pattern, agent.reflect.model) == ("react", ModelChoice(role="thinker", temperature=0.1))
-    assert agent.reflect.body == SEED_REFLECT.split("---\n")[2].strip()
+    assert agent.reflect.body == seed_agents.REACT_REFLECTOR.split("---\n")[2].strip()
     assert (agent.judge_last, agent.evaluate, agent.strategy, agent.memory, dict(agent.limits)) == (
         True,
         None,
@@ -86,12 +35,12 @@ def test_the_seeds_agent_reads_as_printed(tmp_path: Path, newline: str, mark: st
 
 
 def test_the_seeds_oneshot_reflector_needs_no_front_matter(tmp_path: Path) -> None:
-    agent = sound(tmp_path, {**SEED, "reflect.md": SEED_ONESHOT})
+    agent = sound(tmp_path, {**SEED, "reflect.md": seed_agents.ONESHOT_REFLECTOR})
     assert agent.reflect is not None
     assert (agent.reflect.pattern, agent.reflect.model, agent.reflect.body) == (
         "oneshot",
         ModelChoice(),
-        SEED_ONESHOT.strip(),
+        seed_agents.ONESHOT_REFLECTOR.strip(),
     )
 
 
