@@ -30,7 +30,7 @@ async def listed(folder: Path, path: str = ".", most: int = 400) -> list[str]:
 
 def world(top: Path) -> tuple[Path, Path]:
     """A workspace with links that lead out of it, and what is outside."""
-    inside, outside = top / "work", top / "outside"
+    inside, outside = top / "inside", top / "outside"
     for folder in (inside / "src", inside / ".git", outside):
         folder.mkdir(parents=True)
     (outside / "secret.txt").write_text("the secret")
@@ -73,7 +73,7 @@ async def test_what_is_written_is_read_and_listed(tmp_path: Path) -> None:
         ("to_come", "leads out of the workspace"),
         (".git/config", r"\.git is not part of the task"),
         ("src/../.GIT/config", r"\.GIT is not part of the task"),
-        ("up/work/.git/config", r"\.git is not part of the task"),
+        ("up/inside/.git/config", r"\.git is not part of the task"),
         (".mulligan/mulligan.db", r"\.mulligan is not part of the task"),
         ("a\0b", "cannot be a path"),
         ("a\ud800b", "cannot be a path"),
@@ -101,7 +101,7 @@ async def test_a_path_that_changes_while_it_is_looked_at(tmp_path: Path, monkeyp
         await read(inside, "src/main.py")
 
 
-PART = st.sampled_from(["..", ".", "", "src", "far", "farther", "up", "near", "round", "work", "outside", "secret.txt"])
+PART = st.sampled_from(["..", ".", "", "src", "far", "farther", "up", "near", "round", "inside", "outside", "secret.txt"])
 
 
 @given(st.lists(PART | st.text(max_size=4), min_size=1, max_size=6).map("/".join))
@@ -116,7 +116,7 @@ async def test_no_path_at_all_leads_out(path: str) -> None:
             assert "secret" not in said.replace(path, "")
         assert everything(outside) == {"secret.txt": "the secret"}
         assert (inside / ".git" / "config").read_text() == "[core]\n"
-        assert set(os.listdir(folder)) == {"work", "outside"}
+        assert set(os.listdir(folder)) == {"inside", "outside"}
 
 
 async def test_links_inside_the_workspace_are_followed(tmp_path: Path) -> None:
