@@ -101,7 +101,9 @@ async def test_a_path_that_changes_while_it_is_looked_at(tmp_path: Path, monkeyp
         await read(inside, "src/main.py")
 
 
-PART = st.sampled_from(["..", ".", "", "src", "far", "farther", "up", "near", "round", "inside", "outside", "secret.txt"])
+PART = st.sampled_from(
+    ["..", ".", "", "src", "far", "farther", "up", "near", "round", "inside", "outside", "secret.txt"]
+)
 
 
 @given(st.lists(PART | st.text(max_size=4), min_size=1, max_size=6).map("/".join))

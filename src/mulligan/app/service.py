@@ -1,0 +1,121 @@
+"""What a server shares among those that it serves: one store, a bank for each agent, a model if one was named."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from mulligan.app.config import Config, choose_model, load
+from mulligan.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from mulligan.app.models_by_name import Models
+    from mulligan.bank.bank import Bank
+    from mulligan.store.sqlite import SqliteStore
+
+OPEN_BANKS = 64
+"""Banks kept open, the least used closed first: each holds an index of its agent's lessons once it has recalled."""
+
+
+@dataclass(frozen=True)
+class Served:
+    """What a server was started with. agent_id: the one that it serves, alone; None: whichever is named.
+
+    model: who judges, extracts and solves; None: what MULLIGAN_MODEL or mulligan.toml names, else nobody.
+    embedder: over that of [memory]. preset: "paper". depth: reflections that a client's episode is shown, at least 1.
+    """
+
+    agent_id: str | None = None
+    model: str | None = None
+    embedder: str | None = None
+    preset: str | None = None
+    depth: int = 3
+
+    def __post_init__(self) -> None:
+        if self.depth < 1:
+            raise InvalidInput(f"The memory depth must be at least 1, not {self.depth}.")
+        if self.agent_id is not None and not self.agent_id.strip():
+            raise InvalidInput("The agent_id is empty: name one, or leave --agent-id out.")
+
+
+@dataclass
+class Service:
+    """Opens nothing until it is used: a server must be quick to start. `close` it in the end.
+
+    Raises `InvalidInput` at once for a preset, model or setting that cannot be.
+    """
+
+    served: Served = Served()
+    config: Config = field(default_factory=load)
+    _store: SqliteStore | None = None
+    _models: Models | None = None
+    _banks: OrderedDict[str | None, Bank] = field(default_factory=OrderedDict[str | None, "Bank"])
+    _closing: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
+
+    @property
+    def model(self) -> str | None:
+        """The model that was named; None: whoever calls has to think."""
+        return choose_model(self.served.model, self.config)
+
+    @property
+    def thinks(self) -> bool:
+        """Whether the banks have a model: the one that was named, or that of [memory]."""
+        return self.model is not None or bool(self.config.table("memory").get("model"))
+
+    @property
+    def store(self) -> SqliteStore:
+        if self._store is None:
+            from mulligan.store.sqlite import SqliteStore
+
+            self._store = SqliteStore(self.config.database)
+        return self._store
+
+    @property
+    def models(self) -> Models:
+        if self._models is None:
+            from mulligan.app.models_by_name import Models
+
+            self._models = Models(self.config)
+        return self._models
+
+    def bank(self, agent_id: str | None) -> Bank:
+        """The bank of this agent ("": the unnamed one; None: reads those of all), the same one each time."""
+        if agent_id in self._banks:
+            self._banks.move_to_end(agent_id)
+            return self._banks[agent_id]
+        from mulligan.app.memory import open_bank
+
+        bank = open_bank(
+            agent_id,
+            store=Lent(self.store.memory),
+            model=self.served.model,
+            embedder=self.served.embedder,
+            preset=self.served.preset,
+            config=self.config,
+            models=self.models,
+        )
+        self._banks[agent_id] = bank
+        while len(self._banks) > OPEN_BANKS:
+            _, old = self._banks.popitem(last=False)
+            closing = asyncio.create_task(old.close())
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
+        return bank
+
+    async def close(self, seconds: float = 5.0) -> None:
+        """Queued work goes on for that long at most; the rest is on disk for the next process."""
+        await asyncio.gather(*self._closing, *(bank.close(seconds) for bank in self._banks.values()))
+        if self._store is not None:
+            await self._store.close()
+
+
+class Lent:
+    """A memory that several banks share: closing one of them leaves it open."""
+
+    def __init__(self, memory: Any) -> None:
+        self.lessons, self.queue = memory.lessons, memory.queue
+
+    async def close(self) -> None:
+        return None

@@ -1,0 +1,160 @@
+"""The server itself, over any transport: lists what there is, and hands each call to its tool."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from importlib import import_module
+from importlib.metadata import version
+from importlib.util import find_spec
+from typing import Any, Protocol
+
+import mcp_types as types
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+
+from mulligan.app.service import Service
+from mulligan.core.errors import InvalidInput, MulliganError
+from mulligan.core.records import Json
+from mulligan.mcp_server.tool import Call, Link, Reply, Tool
+
+log = logging.getLogger("mulligan.serve")
+
+TOOLS: Mapping[str, tuple[str, ...]] = {
+    "reflexion": ("reflexion_thinking", "solve"),
+    "memory": ("retrieve_memory", "extract_memory", "memory_task"),
+}
+"""The files of `tools/` by the set that they belong to; "all" is both."""
+
+DEEPEST = 64
+"""Levels of lists and objects that arguments may have."""
+
+
+class Connections(Protocol):
+    """What a transport knows of a request: which connection it came over, and whose token it bore."""
+
+    def link(self, context: ServerRequestContext[Any, Any]) -> Link | None: ...
+    def bound(self, context: ServerRequestContext[Any, Any]) -> str | None: ...
+
+
+class OneConnection:
+    """A transport with one connection: stdio, or one stream of SSE."""
+
+    def __init__(self, bound: str | None = None) -> None:
+        self._link, self._bound = Link(), bound
+
+    def link(self, context: ServerRequestContext[Any, Any]) -> Link | None:
+        return self._link
+
+    def bound(self, context: ServerRequestContext[Any, Any]) -> str | None:
+        return self._bound
+
+
+def tools_of(service: Service, which: str) -> Sequence[Tool]:
+    """The tools of this set that this service offers."""
+    files = [file for name, files in TOOLS.items() if which in (name, "all") for file in files]
+    files = [file for file in files if find_spec(f"mulligan.mcp_server.tools.{file}")]  # until all are there
+    tools: list[Tool] = [import_module(f"mulligan.mcp_server.tools.{file}").TOOL for file in files]
+    return tuple(tool for tool in tools if tool.offered(service))
+
+
+def make_server(
+    service: Service, which: str, lifespan: Callable[[Server[Any]], AbstractAsyncContextManager[Connections]]
+) -> Server[Connections]:
+    """The server of these tools. `lifespan` yields what the transport knows of its connections."""
+    tools = {tool.name: tool for tool in tools_of(service, which)}
+    listed = types.ListToolsResult(tools=[_listed(tool) for tool in tools.values()])
+
+    async def on_list_tools(context: Any, params: Any) -> types.ListToolsResult:
+        return listed
+
+    async def on_call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+        tool, arguments = tools.get(params.name), params.arguments or {}
+        if tool is None:
+            return _result(_unknown(params.name, which))
+        connections: Connections = context.lifespan_context
+        call = Call(service, connections.bound(context), connections.link(context), _teller(context))
+        return _result(await answered(tool, arguments, call))
+
+    return Server(
+        "mulligan",
+        version=version("mulligan"),
+        title="Mulligan",
+        lifespan=lifespan,
+        get_tool_input_schema=lambda name: dict(tools[name].input_schema) if name in tools else None,
+        on_list_tools=on_list_tools,
+        on_call_tool=on_call_tool,
+    )
+
+
+@asynccontextmanager
+async def one_connection(bound: str | None) -> AsyncIterator[OneConnection]:
+    yield OneConnection(bound)
+
+
+async def answered(tool: Tool, arguments: Mapping[str, Json], call: Call) -> Reply:
+    """The tool's answer; what was wrong with the call, or went wrong in it, as an answer too."""
+    try:
+        if not shallow(arguments):
+            raise InvalidInput(f"The arguments are nested more than {DEEPEST} levels deep: flatten them.")
+        return await tool.call(arguments, call)
+    except MulliganError as error:
+        return tool.failed(str(error), arguments)
+    except Exception:
+        log.exception("the tool %s failed", tool.name)
+        return tool.failed("Something in the server failed; its log says what.", arguments)
+
+
+def shallow(value: Json, most: int = DEEPEST) -> bool:
+    """Whether lists and objects are nested at most so deep; level by level, so that no depth can break it."""
+    level: list[Json] = [value]
+    for _ in range(most + 1):
+        level = [
+            child
+            for one in level
+            if isinstance(one, dict | list)
+            for child in (one.values() if isinstance(one, dict) else one)
+        ]
+        if not level:
+            return True
+    return False
+
+
+def _listed(tool: Tool) -> types.Tool:
+    return types.Tool(
+        name=tool.name,
+        title=tool.title,
+        description=tool.description,
+        input_schema=dict(tool.input_schema),
+        output_schema=dict(tool.output_schema),
+        annotations=types.ToolAnnotations(
+            title=tool.title,
+            read_only_hint=tool.read_only,
+            destructive_hint=tool.destructive,
+            idempotent_hint=tool.idempotent,
+            open_world_hint=tool.open_world,
+        ),
+    )
+
+
+def _result(reply: Reply) -> types.CallToolResult:
+    content: list[Any] = [types.TextContent(type="text", text=reply.text)]
+    if reply.error:
+        return types.CallToolResult(content=content, is_error=True)
+    return types.CallToolResult(content=content, structured_content=dict(reply.data))
+
+
+def _unknown(name: str, which: str) -> Reply:
+    """As the seeds' servers say it: the one in "error", the other in "status" and "message"."""
+    said = f"Unknown tool: {name}"
+    ours = {"error": said} if which != "memory" else {}
+    theirs = {"status": "error", "message": said} if which != "reflexion" else {}
+    return Reply({**ours, **theirs}, error=True, indent=None if which == "reflexion" else 2)
+
+
+def _teller(context: ServerRequestContext[Any, Any]) -> Callable[[float, float | None, str], Any]:
+    async def tell(done: float, total: float | None, message: str) -> None:
+        await context.session.report_progress(done, total, message)
+
+    return tell

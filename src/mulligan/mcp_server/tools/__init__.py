@@ -1,0 +1,1 @@
+"""The tools that a server offers: one file, one tool, under the name `TOOL`."""
