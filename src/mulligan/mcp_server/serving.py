@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib import import_module
 from importlib.metadata import version
@@ -89,7 +89,7 @@ def make_server(
 
 
 @asynccontextmanager
-async def one_connection(bound: str | None) -> AsyncIterator[OneConnection]:
+async def one_connection(bound: str | None) -> AsyncGenerator[OneConnection]:
     yield OneConnection(bound)
 
 
@@ -110,15 +110,14 @@ def shallow(value: Json, most: int = DEEPEST) -> bool:
     """Whether lists and objects are nested at most so deep; level by level, so that no depth can break it."""
     level: list[Json] = [value]
     for _ in range(most + 1):
-        level = [
-            child
-            for one in level
-            if isinstance(one, dict | list)
-            for child in (one.values() if isinstance(one, dict) else one)
-        ]
+        level = [child for one in level for child in _within(one)]
         if not level:
             return True
     return False
+
+
+def _within(value: Json) -> Iterable[Json]:
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()  # pyright: ignore
 
 
 def _listed(tool: Tool) -> types.Tool:

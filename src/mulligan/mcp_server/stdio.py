@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mcp.server.stdio import stdio_server
 
 from mulligan.app.service import Service
