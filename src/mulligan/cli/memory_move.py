@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mulligan.cli.memory_bank import EVERY, agent_options, dumped, named_agent, reading, with_bank, writing
-from mulligan.cli.terminal import clean, emit, say
+from mulligan.cli.terminal import clean, emit, put, say
 
 if TYPE_CHECKING:
     from mulligan.bank.bank import Bank
@@ -59,18 +59,10 @@ def export(form: str, output: str | None) -> None:
 
     from mulligan.app.memory_files import archives_from_json, markdown
     from mulligan.app.memory_transfer import export as library
-    from mulligan.core.errors import InvalidInput
 
     everything = asyncio.run(library(reading()))
     text = clean(markdown(archives_from_json(everything))) if form == "md" else dumped(everything)
-    if output is None:
-        emit(text)
-        return
-    try:
-        Path(output).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InvalidInput(f"The export cannot be written to {output}: {error.strerror}.") from error
-    say(f"{output} written")
+    put(text, output)
 
 
 @click.command("import-config")

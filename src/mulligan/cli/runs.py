@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from mulligan.cli.options import limit_options, limits_of, progress_options
-from mulligan.cli.terminal import emit, say
+from mulligan.cli.terminal import emit, put, say
 
 if TYPE_CHECKING:
     from mulligan.core.protocols import Store
@@ -101,16 +100,7 @@ def export(run: str, form: str, output: str | None) -> None:
         return json.dumps(await as_json(store, ids), ensure_ascii=False, indent=2)
 
     text = _with_store(write)
-    if output is None:
-        emit(text)
-        return
-    from mulligan.core.errors import InvalidInput
-
-    try:
-        Path(output).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InvalidInput(f"The export cannot be written to {output}: {error.strerror}.") from error
-    say(f"{output} written")
+    put(text, output)
 
 
 def _with_store(work: Callable[[Store], Awaitable[T]]) -> T:

@@ -60,3 +60,19 @@ def _write(stream: TextIO | None, text: str) -> None:
         stream.flush()
     except BrokenPipeError:  # the reader, such as `head`, has seen enough: the rest goes nowhere, quietly
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def put(text: str, output: str | None) -> None:
+    """What a command exports: into this file, or to stdout. Raises `InvalidInput` when it cannot be written."""
+    if output is None:
+        emit(text)
+        return
+    from pathlib import Path
+
+    from mulligan.core.errors import InvalidInput
+
+    try:
+        Path(output).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput(f"The export cannot be written to {output}: {error.strerror}.") from error
+    say(f"{output} written")
