@@ -10,6 +10,8 @@ MulliganError
 ├── GaveUp              a role sees no way on: the episode ends as given up
 ├── SandboxError        the sandbox could not run the job at all
 ├── WorkspaceError      git or the disk failed where an agent works
+├── GraphError          a graph database could not be reached, or died
+│   └── QueryError      a query that its writer can mend: wrong, refused, too slow, too much
 ├── StoreError          the store could not be read or written
 │   ├── NotFound        no such run or episode
 │   └── LeaseLost       somebody else drives this episode
@@ -22,6 +24,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Literal
 
 
 class MulliganError(Exception):
@@ -78,6 +81,26 @@ class SandboxError(MulliganError):
 
 class WorkspaceError(MulliganError):
     """git or the disk failed where an agent works. The message holds what they said."""
+
+
+class GraphError(MulliganError):
+    """A graph database could not be reached, or died. The message says which, and what to do."""
+
+
+class QueryError(GraphError):
+    """A query that its writer can mend. `kind` says how it went wrong; line and column count from 1, where known."""
+
+    def __init__(
+        self,
+        message: str,
+        kind: Literal["syntax", "unknown", "refused", "slow", "large", "failed"],
+        line: int | None = None,
+        column: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.line = line
+        self.column = column
 
 
 class StoreError(MulliganError):
