@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -69,6 +69,28 @@ async def test_a_new_file_is_ours_at_the_newest_version(tmp_path: Path) -> None:
         APPLICATION,
         "wal",
     ]
+
+
+@pytest.mark.parametrize("statement", ["user_version", "application_id", "sqlite_master"])
+def test_a_file_that_another_makes_meanwhile_is_not_taken_for_another_programs(tmp_path: Path, statement: str) -> None:
+    path, met = tmp_path / "m.db", list[str]()
+
+    def meanwhile(about_to: str) -> None:
+        if statement not in about_to or met:
+            return
+        met.append(about_to)
+        with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as other:
+            with suppress(sqlite3.OperationalError):  # held off
+                migrate(other, path)
+
+    with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as db:
+        db.set_trace_callback(meanwhile)
+        with suppress(sqlite3.OperationalError):  # busy: tried again by who opens
+            migrate(db, path)
+        db.set_trace_callback(None)
+        migrate(db, path)
+    assert met
+    assert pragmas(path, "user_version", "application_id") == [len(MIGRATIONS), APPLICATION]
 
 
 async def test_an_idle_store_folds_its_log_into_the_file(tmp_path: Path) -> None:

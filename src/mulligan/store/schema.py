@@ -183,9 +183,8 @@ def migrate(db: sqlite3.Connection, path: Path, migrations: tuple[Migration, ...
 
 
 def _version(db: sqlite3.Connection, path: Path, migrations: tuple[Migration, ...]) -> int:
-    version = int(db.execute("PRAGMA user_version").fetchone()[0])
-    ours = db.execute("PRAGMA application_id").fetchone()[0] == APPLICATION
-    if not ours and (version or db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()):
+    version, ours, empty = _stamps(db)
+    if not ours and (version or not empty):
         raise StoreError(f"{path} is the database of another program. Name another file for Mulligan's store.")
     if version > len(migrations):
         raise StoreError(
@@ -193,3 +192,18 @@ def _version(db: sqlite3.Connection, path: Path, migrations: tuple[Migration, ..
             f"{len(migrations)}). Upgrade Mulligan, or name another file."
         )
     return version
+
+
+def _stamps(db: sqlite3.Connection) -> tuple[int, bool, bool]:
+    """The version, whether the file is ours, and whether there is nothing in it: all as of one moment, as another
+    connection may be making the file just now."""
+    within = db.in_transaction
+    if not within:
+        db.execute("BEGIN")
+    try:
+        version = int(db.execute("PRAGMA user_version").fetchone()[0])
+        ours = db.execute("PRAGMA application_id").fetchone()[0] == APPLICATION
+        return version, ours, db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
+    finally:
+        if not within and db.in_transaction:
+            db.execute("ROLLBACK")
