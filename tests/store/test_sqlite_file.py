@@ -79,9 +79,9 @@ def test_a_file_that_another_makes_meanwhile_is_not_taken_for_another_programs(t
         if statement not in about_to or met:
             return
         met.append(about_to)
-        with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as other:
-            with suppress(sqlite3.OperationalError):  # held off
-                migrate(other, path)
+        other = sqlite3.connect(path, timeout=0, isolation_level=None)
+        with closing(other), suppress(sqlite3.OperationalError):  # held off
+            migrate(other, path)
 
     with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as db:
         db.set_trace_callback(meanwhile)
