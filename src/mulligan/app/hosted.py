@@ -1,0 +1,90 @@
+"""`solve` on behalf of whoever asks a server: task and judge are theirs, everything else is the server's.
+
+Nothing here takes a command, a file or a folder: who asks may sit on another machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from mulligan.app.config import prompts_folder
+from mulligan.app.places import Notice
+from mulligan.app.plugins import Spec
+from mulligan.app.recipe import Recipe
+from mulligan.app.runner import OnStart
+from mulligan.app.service import Service
+from mulligan.app.session import Session, configured_limits, located, of_bank
+from mulligan.core.errors import InvalidInput
+from mulligan.core.protocols import Observer
+from mulligan.core.records import Episode, Task
+
+MOST_TRIALS = 20
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is asked for. tests: the text of a Python tests file. expected: the exact answer. With neither, the model
+    judges itself. trials: None takes mulligan.toml's, else 4. agent_id: whose record it is, and whose bank, if
+    `remember`: recalled from before the first trial, taught by the episode.
+
+    Raises `InvalidInput` for both judges at once, and for less than 1 or more than `MOST_TRIALS` trials.
+    """
+
+    task: str
+    tests: str | None = None
+    expected: str | None = None
+    trials: int | None = None
+    agent_id: str = ""
+    remember: bool = False
+
+    def __post_init__(self) -> None:
+        if self.tests is not None and self.expected is not None:
+            raise InvalidInput("tests and expected were both given: one of them judges, so keep that one.")
+        if self.trials is not None and not 1 <= self.trials <= MOST_TRIALS:
+            raise InvalidInput(f"trials must be from 1 to {MOST_TRIALS}, not {self.trials}.")
+
+    @property
+    def judge(self) -> Spec:
+        if self.tests is not None:
+            return Spec("unit_tests", {"tests": self.tests, "name": "tests"})
+        return Spec("model_judge") if self.expected is None else Spec("exact_match", {"answer": self.expected})
+
+
+async def solve_hosted(
+    service: Service,
+    wanted: Wanted,
+    *,
+    on_start: OnStart | None = None,
+    observers: Sequence[Observer] = (),
+    notice: Notice | None = None,
+) -> Episode:
+    """The episode with all its trials, recorded in the service's store as the agent's, and resumable.
+
+    Tests run in the strict sandbox unless mulligan.toml names another: they too come from who asks. A model that
+    failed ends the episode with the stop reason "error". Raises `InvalidInput` before any model is called,
+    `SandboxError`, `StoreError`, `asyncio.CancelledError` (resumable).
+    """
+    config = service.config
+    if service.model is None:
+        raise InvalidInput("This server has no model to solve with: start it with --model.")
+    limits = configured_limits(config)
+    bank = wanted.agent_id if wanted.remember else None
+    recipe = Recipe(
+        actor=Spec("complete"),
+        evaluator=wanted.judge,
+        reflector=Spec("verbal"),
+        strategy=Spec("reflexion"),
+        limits=limits if wanted.trials is None else replace(limits, trials=wanted.trials),
+        model=service.model,
+        reflect_model=config.text("reflect_model"),
+        judge_model=config.text("judge_model"),
+        sandbox=config.text("sandbox") or ("auto" if wanted.tests is None else "strict"),
+        prompts=prompts_folder(config),
+        **of_bank(bank),
+    )
+    opened = None if bank is None else service.bank(bank)
+    session = Session(config, service.models, {}, opened, observers, on_start, None, notice)
+    return await session.drive(
+        service.store, located(recipe), wanted.agent_id, lambda runner: runner.run(Task(wanted.task))
+    )
