@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from lesson_kit import ALL, E1, E2, STORES, Memory, entry, vectors
+from lesson_kit import ALL, E1, E2, STORES, Memory, entry, ids, vectors
 
 from mulligan.core.codec import to_json
 from mulligan.core.errors import NotFound, StoreError
-from mulligan.core.lessons import Link, Receipt, Selection
+from mulligan.core.lessons import LessonStore, Link, Receipt, Selection
 from mulligan.core.records import Json, Lesson
 
 AGENTS = ("a", "b", "")
@@ -191,3 +191,29 @@ def test_merge_then_unmerge_restores_the_parents(
         assert [lesson for lesson in await told(memory, "a") if lesson["id"] not in ids] == rest
 
     in_a_store(open, merges)
+
+
+async def test_pages_of_an_agent_s_lessons_pass_over_those_of_others(store: LessonStore) -> None:
+    for n in range(1, 4):
+        for agent in "ab":
+            await store.add(agent, [entry(f"{agent}{n}")])
+    assert await ids(store, "a", limit=2) == ["a3", "a2"]
+    assert await ids(store, "a", before="a2") == ["a1"]
+    assert await ids(store, None, before="b2") == ["a2", "b1", "a1"]
+    assert await ids(store, None, prefix="b", before="b3") == ["b2", "b1"]
+    assert await ids(store, "a", prefix="b") == []
+    said: list[str] = []
+    for id in ("b1", "none"):
+        with pytest.raises(NotFound) as refused:
+            await ids(store, "a", before=id)
+        said.append(str(refused.value).replace(id, "ID"))
+    assert said[0] == said[1]
+
+
+async def test_agents_with_lessons_are_found_by_how_they_begin(store: LessonStore) -> None:
+    for agent in ("", "a", "ab", "b"):
+        await store.add(agent, [entry(f"of {agent}")])
+    assert await store.agents() == ("a", "ab", "b")
+    assert (await store.agents("ab"), await store.agents(limit=1)) == (("ab",), ("a",))
+    await store.purge("ab", None)
+    assert await store.agents("ab") == ()

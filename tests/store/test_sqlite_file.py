@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from mulligan.core.codec import record_text
 from mulligan.core.errors import StoreError
 from mulligan.core.records import Episode, Task
 from mulligan.store.database import explained
@@ -131,13 +132,33 @@ async def test_a_migration_that_fails_leaves_the_file_as_it_was(tmp_path: Path) 
     await again.close()
 
 
+async def test_a_file_of_version_2_knows_whose_its_episodes_are(tmp_path: Path) -> None:
+    path = tmp_path / "m.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        migrate(db, path, MIGRATIONS[:2])
+        rows = [
+            (f"e{n}", record_text(Episode(f"e{n}", Task("p"), agent=agent))) for n, agent in enumerate(("a", "", "b"))
+        ]
+        rows.append(("broken", "{"))
+        for id, record in rows:
+            db.execute("INSERT INTO episodes (id, run, schema, record) VALUES (?, '', 1, ?)", (id, record))
+    store = SqliteStore(path)
+    assert [brief.id for brief in await store.briefs(agent="a")] == ["e0"]
+    assert await store.agents() == ("a", "b")
+    assert await store.ids("") == ("broken", "e2", "e1", "e0")
+    await store.close()
+
+
 async def test_a_newer_file_is_refused(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "m.db")
     await store.list()
     await store.close()
     with closing(sqlite3.connect(tmp_path / "m.db")) as db:
         db.execute("PRAGMA user_version = 99")
-    await refused(tmp_path / "m.db", r"newer Mulligan \(version 99 of the store; this one reads up to 2\).*Upgrade")
+    await refused(
+        tmp_path / "m.db",
+        rf"newer Mulligan \(version 99 of the store; this one reads up to {len(MIGRATIONS)}\).*Upgrade",
+    )
 
 
 async def test_another_programs_database_is_refused_and_untouched(tmp_path: Path) -> None:

@@ -120,7 +120,10 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Selection:
-    """Which lessons are listed. None leaves a question open."""
+    """Which lessons are listed. None leaves a question open.
+
+    prefix: how their ids begin. before: the id of a lesson; those that are older.
+    """
 
     states: tuple[LessonState, ...] = ("active",)
     outcome: Literal["success", "failure"] | None = None
@@ -128,6 +131,8 @@ class Selection:
     text: str | None = None
     limit: int | None = 50
     offset: int = 0
+    prefix: str = ""
+    before: str | None = None
 
 
 @dataclass(frozen=True)
@@ -220,7 +225,11 @@ class LessonStore(Protocol):
         ...
 
     async def list(self, agent_id: str | None, which: Selection = ...) -> Sequence[Lesson]:
-        """Newest first."""
+        """Newest first. Raises `NotFound` where `which.before` is not there."""
+        ...
+
+    async def agents(self, prefix: str = "", *, limit: int = 50) -> Sequence[str]:
+        """The agents that have lessons, of those that begin so, in order; not the unnamed one."""
         ...
 
     async def history(self, agent_id: str | None, id: str) -> Sequence[Version]:

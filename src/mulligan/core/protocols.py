@@ -17,6 +17,7 @@ from mulligan.core.prompts import Prompt
 from mulligan.core.questions import Answer, Question, Sampling
 from mulligan.core.records import (
     Attempt,
+    Brief,
     Case,
     Episode,
     Feedback,
@@ -341,11 +342,26 @@ class Store(Protocol):
         """The event number `seq` (from 0) of the episode. Raises `StoreError` if that number is taken."""
         ...
 
-    async def load(self, episode: str) -> Episode: ...
+    async def load(self, episode: str, *, agent: str | None = None) -> Episode:
+        """agent: whose it has to be; another's looks like one that is not there."""
+        ...
+
     async def events(self, episode: str) -> Sequence[Event]: ...
     async def files(self, episode: str) -> Mapping[str, str]: ...
-    async def list(self, *, run: str | None = None, limit: int = 50) -> Sequence[Episode]:
+    async def list(self, *, run: str | None = None, agent: str | None = None, limit: int = 50) -> Sequence[Episode]:
         """Newest first."""
+        ...
+
+    async def briefs(self, *, agent: str | None = None, before: str | None = None, limit: int = 50) -> Sequence[Brief]:
+        """Newest first, of this agent alone if one is named, and older than `before`: raises `NotFound` without it."""
+        ...
+
+    async def ids(self, prefix: str, *, agent: str | None = None, limit: int = 50) -> Sequence[str]:
+        """Those that begin so, newest first."""
+        ...
+
+    async def agents(self, prefix: str = "", *, limit: int = 50) -> Sequence[str]:
+        """The agents that episodes name, of those that begin so, in order; not the unnamed one."""
         ...
 
     async def resolve(self, prefix: str) -> Sequence[str]:

@@ -333,3 +333,16 @@ class Episode:
             return (passed, float("-inf") if score is None else score, trial.number)
 
         return max(self.trials, key=worth, default=None)
+
+
+@dataclass(frozen=True)
+class Brief:
+    """What a list says of an episode. `prompt`: the beginning of its task. `stop`: why it ended; None: not yet."""
+
+    id: str
+    run: str
+    agent: str
+    started: float
+    prompt: str
+    trials: int
+    stop: StopReason | None = None

@@ -157,6 +157,9 @@ class SqliteLessons:
     async def list(self, agent_id: str | None, which: Selection = Selection()) -> Sequence[Lesson]:
         return await self._db.read(lambda db: lessons_reading.listed(db, lessons_rows.reader(db, agent_id), which))
 
+    async def agents(self, prefix: str = "", *, limit: int = 50) -> Sequence[str]:
+        return await self._db.read(lambda db: lessons_reading.agents(db, prefix, limit))
+
     async def history(self, agent_id: str | None, id: str) -> Sequence[Version]:
         return await self._db.read(lambda db: lessons_reading.history(db, lessons_rows.reader(db, agent_id), id))
 

@@ -68,6 +68,12 @@ def listed(db: sqlite3.Connection, agent: int | None, which: Selection) -> Seque
     if which.outcome:
         chosen.append("l.success = :success")
         values["success"] = int(which.outcome == "success")
+    if which.prefix:
+        chosen.append("l.id >= :first AND l.id < :last")
+        values |= {"first": which.prefix, "last": which.prefix + _LAST}
+    if which.before is not None:
+        chosen.append("l.n < :before")
+        values["before"] = number(db, agent, which.before)
     query = f"SELECT l.n FROM lessons l WHERE {' AND '.join(chosen)} ORDER BY l.n DESC"
     fits = _fits(which)
     if fits is None:
@@ -82,6 +88,15 @@ def listed(db: sqlite3.Connection, agent: int | None, which: Selection) -> Seque
         if fits(lesson):
             found.append(lesson)
     return tuple(found[which.offset :])
+
+
+def agents(db: sqlite3.Connection, prefix: str, limit: int) -> Sequence[str]:
+    rows = db.execute(
+        "SELECT a.id FROM agents a WHERE a.id <> '' AND a.id >= :first AND a.id < :last"
+        " AND EXISTS (SELECT 1 FROM lessons l WHERE l.agent = a.n) ORDER BY a.id LIMIT :limit",
+        {"first": prefix, "last": prefix + _LAST, "limit": limit},
+    )
+    return tuple(id for (id,) in rows)
 
 
 def _fits(which: Selection) -> Callable[[Lesson], bool] | None:

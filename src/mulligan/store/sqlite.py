@@ -20,8 +20,8 @@ from mulligan.core.codec import SCHEMA, event_from_json, from_json, json_text, r
 from mulligan.core.episode import Event, advance
 from mulligan.core.errors import InvalidInput, NotFound, OutOfOrder, StoreError
 from mulligan.core.protocols import Lease, StepRow
-from mulligan.core.records import Episode, Head, Json
-from mulligan.store import leases
+from mulligan.core.records import Brief, Episode, Head, Json
+from mulligan.store import briefs, leases
 from mulligan.store.database import Database, Synchronous
 from mulligan.store.memory import SqliteMemory
 
@@ -74,15 +74,25 @@ class SqliteStore:
 
         await self._db.write(work)
 
-    async def load(self, episode: str) -> Episode:
-        found = await self._db.read(lambda db: _episodes(db, "id = ?", (episode,), 1))
+    async def load(self, episode: str, *, agent: str | None = None) -> Episode:
+        where, values = _where(id=episode, agent=agent)
+        found = await self._db.read(lambda db: _episodes(db, where, values, 1))
         if not found:
-            raise _missing(episode)
+            raise briefs.missing(episode)
         return found[0]
 
-    async def list(self, *, run: str | None = None, limit: int = 50) -> Sequence[Episode]:
-        where, values = ("1", ()) if run is None else ("run = ?", (run,))
+    async def list(self, *, run: str | None = None, agent: str | None = None, limit: int = 50) -> Sequence[Episode]:
+        where, values = _where(run=run, agent=agent)
         return await self._db.read(lambda db: _episodes(db, where, values, limit))
+
+    async def briefs(self, *, agent: str | None = None, before: str | None = None, limit: int = 50) -> Sequence[Brief]:
+        return await self._db.read(lambda db: briefs.listed(db, agent, before, limit))
+
+    async def ids(self, prefix: str, *, agent: str | None = None, limit: int = 50) -> Sequence[str]:
+        return await self._db.read(lambda db: briefs.ids(db, prefix, agent, limit))
+
+    async def agents(self, prefix: str = "", *, limit: int = 50) -> Sequence[str]:
+        return await self._db.read(lambda db: briefs.agents(db, prefix, limit))
 
     async def events(self, episode: str) -> Sequence[Event]:
         def work(db: sqlite3.Connection) -> Sequence[Event]:
@@ -181,8 +191,8 @@ _COPY = (
 def _insert(db: sqlite3.Connection, episode: Episode, record: str, files: Mapping[str, str]) -> int:
     """The new row's number. `record` is the text of the episode."""
     added = db.execute(
-        "INSERT OR IGNORE INTO episodes (id, run, schema, record) VALUES (?, ?, ?, ?)",
-        (episode.id, episode.run, SCHEMA, record),
+        "INSERT OR IGNORE INTO episodes (id, run, schema, record, agent) VALUES (?, ?, ?, ?, ?)",
+        (episode.id, episode.run, SCHEMA, record, episode.agent.encode("utf-8", "replace").decode()),
     )
     if not added.rowcount:
         raise StoreError(f"There is an episode {episode.id!r} already: ids are given once.")
@@ -210,14 +220,16 @@ def _kept(record: Episode | Event, what: str) -> str:
         raise StoreError(f"{what} cannot be kept: {error}") from error
 
 
-def _missing(episode: str) -> NotFound:
-    return NotFound(f"There is no episode {episode!r} in this store.")
+def _where(**columns: str | None) -> tuple[str, tuple[str, ...]]:
+    """The condition that holds for rows with these values, None being any; and the values."""
+    asked = {name: value for name, value in columns.items() if value is not None}
+    return " AND ".join(f"{name} = ?" for name in asked) or "1", tuple(asked.values())
 
 
 def _row(db: sqlite3.Connection, episode: str) -> int:
     found = db.execute("SELECT n FROM episodes WHERE id = ?", (episode,)).fetchone()
     if found is None:
-        raise _missing(episode)
+        raise briefs.missing(episode)
     return found[0]
 
 
