@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-SERVER = Path(__file__).parent.parent / "support" / "provider_server.py"
+SERVER = Path(__file__).parent / "provider_server.py"
 KEY = "sk-test-0123456789abcdefSECRET"
 
 
