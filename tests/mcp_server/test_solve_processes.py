@@ -2,13 +2,12 @@
 
 import asyncio
 import os
-import sys
 from collections.abc import Generator
 from pathlib import Path
 
 import pytest
-from mcp import Client, StdioServerParameters
-from raw_stdio import RawStdio, raw_stdio
+from mcp import Client
+from serving import Piped, by_stdio, piped
 from wire_client import KEY, Wire, running
 
 from mulligan.app.solve import resume
@@ -16,7 +15,7 @@ from mulligan.core.records import Episode
 from mulligan.store.sqlite import SqliteStore
 
 ASK = {"task": "What is six times seven?", "expected": "42", "agentId": "me"}
-COMMAND = (sys.executable, "-m", "mulligan", "serve", "--model", "openai:gpt-4o")
+MODEL = ("--model", "openai:gpt-4o")
 HANGS = ("41", "Count again.", {"hang": True})
 
 
@@ -30,13 +29,13 @@ def wire(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Wire]:
         yield wire
 
 
-async def asked(client: RawStdio) -> int:
-    """Begins to solve, and comes back once the first trial is behind; the id of the request."""
-    await client.hello("2025-06-18")
-    id = await client.begin("tools/call", name="solve", arguments=ASK, _meta={"progressToken": "p"})
-    while (told := await client.receive())["params"]["progress"] < 1:
+def asked(server: Piped) -> None:
+    """Begins to solve as request 1, and comes back once the first trial is behind."""
+    server.handshake()
+    params = {"name": "solve", "arguments": ASK, "_meta": {"progressToken": "p"}}
+    server.send({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+    while (told := server.receive())["params"]["progress"] < 1:
         assert told["params"]["progressToken"] == "p"
-    return id
 
 
 async def stopped() -> Episode:
@@ -69,8 +68,7 @@ async def test_a_client_that_cancels(wire: Wire, mode: str) -> None:
         if progress >= 1:
             behind.set()
 
-    server = StdioServerParameters(command=COMMAND[0], args=list(COMMAND[1:]), env=dict(os.environ))
-    async with asyncio.timeout(60), Client(server, mode=mode) as client:
+    async with asyncio.timeout(60), Client(by_stdio(*MODEL), mode=mode) as client:
         calling = asyncio.create_task(client.call_tool("solve", ASK, progress_callback=tell))
         await behind.wait()
         calling.cancel()
@@ -84,34 +82,30 @@ async def test_a_client_that_cancels(wire: Wire, mode: str) -> None:
 
 
 async def test_a_cancelled_request_is_not_answered(wire: Wire) -> None:
-    async with raw_stdio(COMMAND, os.environ) as client:
-        id = await asked(client)
-        await client.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}})
-        assert (await client.ask("ping"))["result"] == {}
-        assert not any(message.get("id") == id for message in client.told)
-        episode = await stopped()
-        assert episode.stop is not None
-        assert episode.stop.reason == "interrupted"
-        assert await client.goodbye() == 0
-    await goes_on(wire, episode)
-
-
-async def test_a_client_that_goes_away(wire: Wire) -> None:
-    async with raw_stdio(COMMAND, os.environ) as client:
-        await asked(client)
-        assert await client.goodbye() == 0
+    with piped(*MODEL) as server:
+        asked(server)
+        server.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})
+        server.send({"jsonrpc": "2.0", "id": 2, "method": "ping"})
+        assert server.receive() == {"jsonrpc": "2.0", "id": 2, "result": {}}
         episode = await stopped()
     assert episode.stop is not None
     assert episode.stop.reason == "interrupted"
     await goes_on(wire, episode)
 
 
-async def test_a_server_that_is_killed(wire: Wire) -> None:
-    async with raw_stdio(COMMAND, os.environ) as client:
-        await asked(client)
-        client.process.kill()
-        await client.process.wait()
-    store = SqliteStore(Path(os.environ["MULLIGAN_HOME"]) / "mulligan.db")
-    (episode,) = await store.list()
-    await store.close()
+async def test_a_client_that_goes_away(wire: Wire) -> None:
+    with piped(*MODEL) as server:
+        asked(server)
+        server.close_input()
+        assert server.ended() == 0
+    episode = await stopped()
+    assert episode.stop is not None
+    assert episode.stop.reason == "interrupted"
     await goes_on(wire, episode)
+
+
+async def test_a_server_that_is_killed(wire: Wire) -> None:
+    with piped(*MODEL) as server:
+        asked(server)
+        server.process.kill()
+    await goes_on(wire, await stopped())
