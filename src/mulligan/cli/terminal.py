@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 import os
-import re
 import sys
 from contextlib import suppress
 from typing import TextIO
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+from mulligan.core.plain import clean as clean
+from mulligan.core.plain import one_line as one_line
 
 
 def prepare() -> None:
@@ -28,18 +28,6 @@ def say(line: str) -> None:
     """To stderr, with a line end. What cannot be told there (a full disk, a closed descriptor) stops no work."""
     with suppress(OSError):
         _write(sys.stderr, line)
-
-
-def clean(text: str) -> str:
-    """Without the control characters by which foreign text could move the cursor, change colours or turn the order of
-    what is read around; tabs stay."""
-    return _CONTROL.sub("", text.replace("\r\n", "\n"))
-
-
-def one_line(text: str, width: int) -> str:
-    """Foreign text folded into one line of at most `width` characters."""
-    folded = " ".join(clean(text).split())
-    return folded if len(folded) <= width else f"{folded[: max(width - 3, 0)]}..."
 
 
 def standard_input(what: str) -> str:

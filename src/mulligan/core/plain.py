@@ -1,0 +1,19 @@
+"""Foreign text made harmless to look at: in a terminal, or in a list that a client shows."""
+
+from __future__ import annotations
+
+import re
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def clean(text: str) -> str:
+    """Without the control characters by which foreign text could move the cursor, change colours or turn the order of
+    what is read around; tabs stay."""
+    return _CONTROL.sub("", text.replace("\r\n", "\n"))
+
+
+def one_line(text: str, width: int) -> str:
+    """Foreign text folded into one line of at most `width` characters."""
+    folded = " ".join(clean(text).split())
+    return folded if len(folded) <= width else f"{folded[: max(width - 3, 0)]}..."
