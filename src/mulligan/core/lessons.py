@@ -107,8 +107,20 @@ class Link:
 
 
 @dataclass(frozen=True)
+class TaskOutcome:
+    """What came of a task that lessons were recalled for: the work that learns from it, and whether the task succeeded
+    (None: nobody has said so, or not yet)."""
+
+    work: str
+    success: bool | None = None
+
+
+@dataclass(frozen=True)
 class Receipt:
-    """A recall as it was handed out: the lessons' ids with their scores. `n` of them were above the threshold."""
+    """A recall as it was handed out: the lessons' ids with their scores. filtered: how many fell below the threshold.
+
+    outcomes: of the tasks that named this recall when they were learned from, oldest first; the store knows them.
+    """
 
     id: str
     agent_id: str | None
@@ -116,6 +128,7 @@ class Receipt:
     query: str
     lessons: Mapping[str, float] = field(default_factory=dict[str, float])
     filtered: int = 0
+    outcomes: tuple[TaskOutcome, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -162,7 +175,8 @@ class LessonStore(Protocol):
         result: Json = None,
     ) -> Sequence[Kept]:
         """All of them or none, in order. fold: exact duplicates, within the batch and against the agent's lessons of
-        any state, raise the support of the one that is there instead.
+        any state, raise the support of the one that is there instead. A result that is an object gets `folded`, if any
+        were: the ids of those that were there.
         """
         ...
 

@@ -45,10 +45,34 @@ class Queue(Protocol):
     """Raises `StoreError`, `NotFound`, `LeaseLost` for a claim that was lost."""
 
     async def enqueue(
-        self, kind: str, agent_id: str, payload: Json, *, key: str | None = None, waiting: bool = False
+        self,
+        kind: str,
+        agent_id: str,
+        payload: Json,
+        *,
+        key: str | None = None,
+        waiting: bool = False,
+        follows: Sequence[str] = (),
     ) -> str:
         """The id of the work, on disk when this returns. key: work of this agent and kind with the same key that is
-        not failed is not queued again; its id comes back. Raises `StoreError` when this agent's queue is full.
+        not failed is not queued again; its id comes back. follows: recalls of this agent (or over all) whose outcome
+        this work will tell; one that is not there is passed over. Raises `StoreError` when this agent's queue is full.
+        """
+        ...
+
+    async def find(self, agent_id: str, kind: str, key: str) -> str | None:
+        """The id of the work that was queued with this key, and has not failed."""
+        ...
+
+    async def turn(self, agent_id: str, id: str, *, waiting: bool) -> None:
+        """From now on it waits for an answer, or else is queued for whoever thinks by himself. Raises `LeaseLost` while
+        somebody has it, `StoreError` when it is done or has failed.
+        """
+        ...
+
+    async def due(self, kinds: Sequence[str]) -> float | None:
+        """When the next work of these kinds can be claimed, in seconds since the epoch, at the latest: what somebody
+        has may be free before its lease runs out. None: there is none, but for what waits for an answer.
         """
         ...
 

@@ -11,6 +11,7 @@ import sqlite3
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import cast
 
 from mulligan.core.codec import SCHEMA, record_text, to_json
 from mulligan.core.errors import InvalidInput, StoreError
@@ -53,8 +54,9 @@ class SqliteLessons:
 
         def work(db: sqlite3.Connection) -> Sequence[Kept]:
             agent = lessons_rows.writer(db, agent_id)
-            queue.settle(db, agent, claim, result)
-            return tuple(_add(db, agent, entry, text, fold) for entry, text in ready)
+            kept = tuple(_add(db, agent, entry, text, fold) for entry, text in ready)
+            queue.settle(db, agent, claim, _with_folded(result, kept))
+            return kept
 
         return await self._db.write(work) if ready or claim else ()
 
@@ -179,6 +181,11 @@ class SqliteLessons:
 
     async def counts(self, agent_id: str | None) -> Mapping[str, Json]:
         return await self._db.read(lambda db: lessons_reading.counts(db, agent_id))
+
+
+def _with_folded(result: Json, kept: Sequence[Kept]) -> Json:
+    folded = list(dict.fromkeys(one.id for one in kept if one.folded))
+    return {**cast(dict[str, Json], result), "folded": folded} if folded and isinstance(result, dict) else result
 
 
 def _add(db: sqlite3.Connection, agent: int, entry: Entry, text: str, fold: bool) -> Kept:

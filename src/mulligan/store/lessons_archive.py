@@ -59,8 +59,11 @@ def _archive(db: sqlite3.Connection, agent_id: str) -> Archive:
 
 
 def _receipts(db: sqlite3.Connection, agent: int | None) -> tuple[Receipt, ...]:
-    rows = db.execute("SELECT schema, record FROM receipts WHERE agent = ? ORDER BY n", (agent,))
-    return tuple(from_json(Receipt, json.loads(record), schema) for schema, record in rows)
+    rows = db.execute("SELECT n, schema, record FROM receipts WHERE agent = ? ORDER BY n", (agent,)).fetchall()
+    return tuple(
+        lessons_reading.with_outcomes(db, n, from_json(Receipt, json.loads(record), schema))
+        for n, schema, record in rows
+    )
 
 
 def _restore(db: sqlite3.Connection, archive: Archive, entries: Sequence[Entry]) -> Sequence[Kept]:

@@ -18,6 +18,8 @@ _ALL = (
     *(f"DELETE FROM {table} WHERE n {_OF_AGENT}" for table in TABLES.values()),
     "DELETE FROM log WHERE agent = :agent",
     "DELETE FROM lessons WHERE agent = :agent",
+    "DELETE FROM outcomes WHERE receipt IN (SELECT n FROM receipts WHERE agent = :agent)",
+    "DELETE FROM outcomes WHERE work IN (SELECT n FROM work WHERE agent = :agent)",
     "DELETE FROM receipts WHERE agent = :agent",
     "DELETE FROM payloads WHERE n IN (SELECT n FROM work WHERE agent = :agent)",
     "DELETE FROM work WHERE agent = :agent",

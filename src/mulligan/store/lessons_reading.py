@@ -6,11 +6,11 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from mulligan.core.codec import from_json
 from mulligan.core.errors import InvalidInput, NotFound, StoreError
-from mulligan.core.lessons import Delta, Link, Receipt, Row, Selection, Version
+from mulligan.core.lessons import Delta, Link, Receipt, Row, Selection, TaskOutcome, Version
 from mulligan.core.records import Json, Lesson
 from mulligan.store.lessons_rows import lesson_of, missing, number, read, reader, tip, wall
 
@@ -185,14 +185,31 @@ def links(db: sqlite3.Connection, agent: int | None, id: str) -> Sequence[Link]:
 
 def receipt(db: sqlite3.Connection, agent: int | None, id: str) -> Receipt:
     found = db.execute(
-        f"SELECT schema, record FROM receipts r WHERE id = :id AND {wall(agent, 'r.agent')}", {"id": id, "agent": agent}
+        f"SELECT schema, record, n FROM receipts r WHERE id = :id AND {wall(agent, 'r.agent')}",
+        {"id": id, "agent": agent},
     ).fetchone()
     if found is None:
         raise NotFound(f"There is no recall {id!r} in this bank.")
     try:
-        return from_json(Receipt, json.loads(found[1]), found[0])
+        return with_outcomes(db, found[2], from_json(Receipt, json.loads(found[1]), found[0]))
     except (InvalidInput, ValueError) as error:
         raise StoreError(f"The receipt {id} cannot be read: {error}") from error
+
+
+def with_outcomes(db: sqlite3.Connection, n: int, receipt: Receipt) -> Receipt:
+    """The receipt number `n` with what came of its tasks by now, behind what it was imported with."""
+    known = {outcome.work: outcome for outcome in receipt.outcomes}
+    for id, status, payload, result in db.execute(_OUTCOMES, (n,)):
+        told: Any = json.loads(result if status == "done" else payload or "null")
+        success = cast(dict[str, Json], told).get("success") if isinstance(told, dict) else None
+        known[id] = TaskOutcome(id, success if isinstance(success, bool) else None)
+    return replace(receipt, outcomes=tuple(known.values()))
+
+
+_OUTCOMES = (
+    "SELECT w.id, w.status, p.payload, w.result FROM outcomes o JOIN work w ON w.n = o.work"
+    " LEFT JOIN payloads p ON p.n = w.n WHERE o.receipt = ? ORDER BY w.n"
+)
 
 
 _SUMS = {

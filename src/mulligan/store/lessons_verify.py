@@ -168,7 +168,7 @@ def _successors(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
 
 def _orphans(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
     """Rows that hang on a row that is not there. Those of episodes are only told."""
-    ours = {"uses", "links", "payloads", *TABLES.values()}
+    ours = {"uses", "links", "payloads", "outcomes", *TABLES.values()}
     found = {(table, row) for table, row, _, _ in db.execute("PRAGMA foreign_key_check").fetchall()}
     for table, row in sorted(found):
         mended = mend and table in ours

@@ -37,10 +37,41 @@ class SqliteQueue:
         self._most = most
 
     async def enqueue(
-        self, kind: str, agent_id: str, payload: Json, *, key: str | None = None, waiting: bool = False
+        self,
+        kind: str,
+        agent_id: str,
+        payload: Json,
+        *,
+        key: str | None = None,
+        waiting: bool = False,
+        follows: Sequence[str] = (),
     ) -> str:
         text = _text(payload, f"Work of kind {kind}")
-        return await self._db.write(lambda db: _enqueue(db, kind, agent_id, text, key, waiting, self._most))
+
+        def work(db: sqlite3.Connection) -> str:
+            id = _enqueue(db, kind, agent_id, text, key, waiting, self._most)
+            for receipt in follows:
+                db.execute(_FOLLOWS, {"work": id, "receipt": receipt})
+            return id
+
+        return await self._db.write(work)
+
+    async def find(self, agent_id: str, kind: str, key: str) -> str | None:
+        return await self._db.read(lambda db: _keyed(db, reader(db, agent_id), kind, key))
+
+    async def turn(self, agent_id: str, id: str, *, waiting: bool) -> None:
+        def work(db: sqlite3.Connection) -> None:
+            n, status, _, holder, until = _found(db, reader(db, agent_id), id)
+            _nobodys(id, status, holder, until)
+            if status in ("done", "failed"):
+                raise StoreError(f"Work {id} is {status}: nothing is left of it to do.")
+            db.execute("UPDATE work SET borrowed = ?, due = 0 WHERE n = ?", (waiting, n))
+            requeue(db, n, "")
+
+        await self._db.write(work)
+
+    async def due(self, kinds: Sequence[str]) -> float | None:
+        return await self._db.read(lambda db: _next(db, kinds))
 
     async def claim(self, owner: str, seconds: float, kinds: Sequence[str]) -> tuple[Queued, Claim] | None:
         if await self._db.read(lambda db: _due(db, kinds)) is None:  # looking does not hold up those who write
@@ -55,8 +86,7 @@ class SqliteQueue:
     async def take(self, agent_id: str, id: str, owner: str, seconds: float) -> tuple[Queued, Claim]:
         def work(db: sqlite3.Connection) -> tuple[Queued, Claim]:
             n, status, borrowed, holder, until = _found(db, reader(db, agent_id), id)
-            if status == "running" and not _gone(holder, until):
-                raise LeaseLost(f"Work {id} is being done by {holder}. Let it finish, or end that process first.")
+            _nobodys(id, status, holder, until)
             if not borrowed or status not in ("waiting", "running"):
                 raise StoreError(f"Work {id} is not waiting for an answer: it is {status}.")
             return _claimed(db, n, owner, seconds)
@@ -140,11 +170,8 @@ def _enqueue(
     db: sqlite3.Connection, kind: str, agent_id: str, payload: str, key: str | None, waiting: bool, most: int
 ) -> str:
     agent = writer(db, agent_id)
-    if key is not None:
-        query = "SELECT id FROM work WHERE agent = ? AND kind = ? AND key = ? AND status <> 'failed'"
-        there = db.execute(query, (agent, kind, key)).fetchone()
-        if there:
-            return there[0]
+    if key is not None and (there := _keyed(db, agent, kind, key)):
+        return there
     pending = "SELECT count(*) FROM work WHERE agent = ? AND status <> 'done' AND status <> 'failed'"
     if db.execute(pending, (agent,)).fetchone()[0] >= most:
         raise StoreError(
@@ -160,6 +187,28 @@ def _enqueue(
     return id
 
 
+_FOLLOWS = (
+    "INSERT OR IGNORE INTO outcomes (receipt, work) SELECT r.n, w.n FROM work w JOIN receipts r"
+    " ON r.agent IN (w.agent, 0) WHERE w.id = :work AND r.id = :receipt"
+)
+
+
+def _keyed(db: sqlite3.Connection, agent: int | None, kind: str, key: str) -> str | None:
+    query = "SELECT id FROM work WHERE agent = ? AND kind = ? AND key = ? AND status <> 'failed'"
+    found = db.execute(query, (agent, kind, key)).fetchone()
+    return found[0] if found else None
+
+
+def _next(db: sqlite3.Connection, kinds: Sequence[str]) -> float | None:
+    queued = "SELECT min(due) FROM work WHERE status = 'queued' AND kind = ?"
+    running = "SELECT owner, until FROM work WHERE status = 'running' AND kind = ? AND NOT borrowed"
+    times = list[float]()
+    for kind in dict.fromkeys(kinds):
+        times += [due for (due,) in db.execute(queued, (kind,)) if due is not None]
+        times += [0.0 if died(owner) else until for owner, until in db.execute(running, (kind,)).fetchall()]
+    return min(times, default=None)
+
+
 def _due(db: sqlite3.Connection, kinds: Sequence[str]) -> int | None:
     """The number of the oldest work that can be claimed."""
     queued = "SELECT n FROM work WHERE status = 'queued' AND kind = ? AND due <= ? ORDER BY n LIMIT 1"
@@ -169,6 +218,11 @@ def _due(db: sqlite3.Connection, kinds: Sequence[str]) -> int | None:
         due += [n for (n,) in db.execute(queued, (kind, now))]
         due += [n for n, owner, until in db.execute(running, (kind,)).fetchall() if _gone(owner, until)][:1]
     return min(due, default=None)
+
+
+def _nobodys(id: str, status: str, holder: str, until: float) -> None:
+    if status == "running" and not _gone(holder, until):
+        raise LeaseLost(f"Work {id} is being done by {holder}. Let it finish, or end that process first.")
 
 
 def _gone(owner: str, until: float) -> bool:

@@ -165,7 +165,17 @@ _OWNERS: Migration = (
     "CREATE INDEX episodes_of_agent_by_id ON episodes (agent, id)",
 )
 
-MIGRATIONS: tuple[Migration, ...] = (_CREATE, _BANK, _OWNERS)
+_OUTCOMES: Migration = (
+    # which work learns from a task that lessons were recalled for; what came of it stands in the work
+    """CREATE TABLE outcomes (
+        receipt INTEGER NOT NULL REFERENCES receipts,
+        work INTEGER NOT NULL REFERENCES work,
+        UNIQUE (receipt, work)
+    )""",
+    "CREATE INDEX outcomes_of_work ON outcomes (work)",
+)
+
+MIGRATIONS: tuple[Migration, ...] = (_CREATE, _BANK, _OWNERS, _OUTCOMES)
 
 
 def migrate(db: sqlite3.Connection, path: Path, migrations: tuple[Migration, ...] = MIGRATIONS) -> None:
