@@ -136,18 +136,18 @@ def markdown(archives: Sequence[Archive]) -> str:
     """The lessons for a person to read, agent by agent, newest first; their texts stand in quotes."""
     blocks: list[str] = []
     for archive in archives:
-        blocks += [f"# Lessons of {_inline(archive.agent_id)}" if archive.agent_id else "# Lessons"]
+        blocks += [f"# Lessons of {inline(archive.agent_id)}" if archive.agent_id else "# Lessons"]
         for lesson in sorted(archive.lessons, key=lambda lesson: -lesson.created):
             blocks += _story(lesson)
     return "\n\n".join(blocks) + "\n"
 
 
 def _story(lesson: Lesson) -> Iterator[str]:
-    yield f"## {_inline(lesson.title)}"
-    yield "\n".join(f"- **{name}:** {_inline(said)}" for name, said in facts(lesson).items())
+    yield f"## {inline(lesson.title)}"
+    yield "\n".join(f"- **{name}:** {inline(said)}" for name, said in facts(lesson).items())
     if lesson.description:
-        yield _quoted(lesson.description)
-    yield _quoted(lesson.content)
+        yield quoted(lesson.description)
+    yield quoted(lesson.content)
 
 
 def facts(lesson: Lesson) -> dict[str, str]:
@@ -186,11 +186,13 @@ def moment(seconds: float) -> str:
         return f"{seconds:g} s"
 
 
-def _inline(text: str) -> str:
+def inline(text: str) -> str:
+    """Foreign text in one line, with what Markdown would act on escaped."""
     return re.sub(r"([\\`*_\[\]<>#|])", r"\\\1", " ".join(text.split()))
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """Foreign text as a quotation, so that no line of it passes for ours."""
     return "\n".join(f"> {line}".rstrip() for line in text.strip().splitlines())
 
 

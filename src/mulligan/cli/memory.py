@@ -12,8 +12,6 @@ from mulligan.cli.terminal import emit, say
 
 if TYPE_CHECKING:
     from mulligan.bank.bank import Bank
-    from mulligan.core.lessons import Link
-    from mulligan.core.records import Lesson
 
 STATES = ("active", "quarantined", "retired", "superseded")
 _json = click.option("--json", "as_json", is_flag=True, help="JSON for a program.")
@@ -88,41 +86,21 @@ def list_lessons(limit: int, as_json: bool, **given: Any) -> None:
 @agent_options
 def show(id: str, as_json: bool) -> None:
     """All of the lesson ID (the beginning of its id is enough): where it comes from, what it is linked with."""
+    from mulligan.app.lesson_page import around
     from mulligan.cli import memory_words
     from mulligan.core.codec import to_json
 
     async def work(bank: Bank) -> None:
         lesson = await bank.get(id)
-        lineage, near = await _around(bank, lesson)
+        its = await around(bank, lesson)
         if as_json:
-            links = [to_json(link) for link, _ in near]
-            ids = {name: [one.id for one in lessons] for name, lessons in lineage.items()}
+            links = [to_json(link) for link, _ in its.near]
+            ids = {name: [one.id for one in lessons] for name, lessons in its.lineage.items()}
             emit(dumped({"lesson": to_json(lesson), "links": links, "lineage": ids}))
         else:
-            emit(memory_words.story(lesson, lineage, near))
+            emit(memory_words.story(lesson, its.lineage, its.near))
 
     with_bank(reading(), work)
-
-
-async def _around(bank: Bank, lesson: Lesson) -> tuple[dict[str, list[Lesson]], list[tuple[Link, Lesson]]]:
-    """What it was merged from and into, as far as that is still there, and its near-duplicates."""
-    from mulligan.core.errors import NotFound
-
-    async def there(ids: tuple[str, ...]) -> list[Lesson]:
-        found: list[Lesson] = []
-        for one in ids:
-            try:
-                found.append(await bank.get(one))
-            except NotFound:  # purged, or of another agent
-                continue
-        return found
-
-    into = (lesson.superseded_by,) if lesson.superseded_by else ()
-    lineage = {"Merged from": await there(lesson.origin.parents), "Merged into": await there(into)}
-    near: list[tuple[Link, Lesson]] = []
-    for link in await bank.links(lesson.id):
-        near += [(link, other) for other in await there((link.b if link.a == lesson.id else link.a,))]
-    return lineage, near
 
 
 @memory.command()

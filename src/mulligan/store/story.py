@@ -7,19 +7,44 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from mulligan.core.protocols import Store
 from mulligan.core.records import Attempt, Episode, Feedback, Outcome, Trial, Usage
 from mulligan.core.secrets import mask
 
+_MARGIN = 20_000
+"""Characters behind a cut that are looked through for secrets, so that none is shown by its first half."""
+
+
+@dataclass(frozen=True)
+class _Fence:
+    """Foreign text, to be shown in a fence."""
+
+    text: str
+
 
 async def markdown(store: Store, episodes: Sequence[str]) -> str:
     """The story of these episodes. Raises `NotFound`."""
-    blocks = [block for id in episodes for block in _episode(await store.load(id))]
+    blocks = [_shown(block) for id in episodes for block in _episode(await store.load(id))]
     return "\n\n".join(blocks) + "\n"
 
 
-def _episode(episode: Episode) -> Iterator[str]:
+def beginning(episode: Episode, most: int) -> str:
+    """The story of about `most` characters, for one who may not be handed any length; a note says what was cut."""
+    blocks: list[str] = []
+    total = 0
+    for block in _episode(episode):
+        if total < most:
+            blocks.append(_shown(block, most - total))
+        total += len(block.text if isinstance(block, _Fence) else block)
+    if total > most:
+        all_of_it = f"mulligan runs export {_inline(episode.id)} --format md"
+        blocks.append(f"*Cut after {most:,} of {total:,} characters. All of it: {all_of_it}*")
+    return "\n\n".join(blocks) + "\n"
+
+
+def _episode(episode: Episode) -> Iterator[str | _Fence]:
     yield f"# Episode {_inline(episode.id)}"
     facts = {
         "Run": episode.run,
@@ -31,17 +56,17 @@ def _episode(episode: Episode) -> Iterator[str]:
     }
     yield "\n".join(f"- **{name}:** {_inline(said)}" for name, said in facts.items() if said)
     yield "## Task"
-    yield _fenced(episode.task.prompt)
+    yield _Fence(episode.task.prompt)
     if episode.recall:
         yield "## Recalled from the bank"
         for lesson in episode.recall.lessons:
             yield f"**{_inline(lesson.title)}** (from a {lesson.outcome})"
-            yield _fenced(lesson.content)
+            yield _Fence(lesson.content)
     for trial in episode.trials:
         yield from _trial(trial)
 
 
-def _trial(trial: Trial) -> Iterator[str]:
+def _trial(trial: Trial) -> Iterator[str | _Fence]:
     grown = "" if trial.parent in (None, trial.number - 1) else f", grown from trial {trial.parent}"
     yield f"## Trial {trial.number}{grown}"
     yield f"Used: {_used(trial.usage)}"
@@ -50,33 +75,33 @@ def _trial(trial: Trial) -> Iterator[str]:
         yield from _feedback(trial.feedback)
     if trial.reflection:
         yield "### Reflection"
-        yield _fenced(trial.reflection.text)
+        yield _Fence(trial.reflection.text)
 
 
-def _attempt(attempt: Attempt) -> Iterator[str]:
+def _attempt(attempt: Attempt) -> Iterator[str | _Fence]:
     yield "### Attempt"
     for number, step in enumerate(attempt.steps, 1):
         yield f"Step {number}{_outcome(step.outcome)}"
         for name in ("thought", "action", "observation"):
             if text := getattr(step, name):
                 yield f"{name.capitalize()}:"
-                yield _fenced(text)
+                yield _Fence(text)
     if attempt.steps:
         yield "Output:"
-    yield _fenced(attempt.output)
+    yield _Fence(attempt.output)
     if attempt.outcome:
         yield f"The environment says{_outcome(attempt.outcome)}"
     for artifact in attempt.artifacts:
         yield f"Made: {_inline(artifact.kind)} {_inline(artifact.ref)}"
 
 
-def _feedback(feedback: Feedback) -> Iterator[str]:
+def _feedback(feedback: Feedback) -> Iterator[str | _Fence]:
     verdict = {True: "passed", False: "failed", None: "could not be judged"}[feedback.passed]
     score = "" if feedback.score is None else f", score {feedback.score:g}"
     source = f" by {_inline(feedback.source)}" if feedback.source else ""
     yield f"### Feedback: {verdict}{score}{source}"
     if feedback.text:
-        yield _fenced(feedback.text)
+        yield _Fence(feedback.text)
     for note in feedback.notes:
         yield f"Note: {_inline(note)}"
 
@@ -106,9 +131,12 @@ def _outcome(outcome: Outcome | None) -> str:
     return f": {said}" if said else ""
 
 
-def _fenced(text: str) -> str:
-    """A fence longer than any run of backticks in the text, so that nothing in it can end it."""
-    text = mask(text)
+def _shown(block: str | _Fence, room: int | None = None) -> str:
+    """A fence longer than any run of backticks in the text, so that nothing in it can end it; `room` characters of it
+    at most."""
+    if isinstance(block, str):
+        return block
+    text = mask(block.text if room is None else block.text[: room + _MARGIN])[:room]
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}text\n{text.rstrip(chr(10))}\n{fence}"
