@@ -23,6 +23,9 @@ def serve(**given: Any) -> None:
 
     Standard output belongs to the protocol; what is logged goes to standard error.
     """
+    from mulligan.mcp_server.sdk import import_server
+
+    import_server()  # before anything that imports the SDK
     from mulligan.app.service import Served, Service
     from mulligan.mcp_server.stdio import serve_stdio
 
