@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from mulligan.app.memory_files import facts, inline, quoted
+from mulligan.core.errors import NotFound
 from mulligan.core.lessons import LessonStore, Link
 from mulligan.core.records import Lesson
 from mulligan.core.secrets import mask
