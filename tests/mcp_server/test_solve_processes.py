@@ -45,7 +45,8 @@ async def stopped() -> Episode:
         async with asyncio.timeout(20):
             while True:
                 (episode,) = await store.list()
-                if episode.stop or not await store.holder(episode.id):
+                driven = await store.holder(episode.id)
+                if (episode := await store.load(episode.id)).stop or not driven:
                     return episode
                 await asyncio.sleep(0.02)
     finally:

