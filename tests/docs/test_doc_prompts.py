@@ -6,12 +6,16 @@ from pathlib import Path
 import pytest
 
 import mulligan
+from mulligan.app.config import Config
 from mulligan.app.plugins import PORTS, ROLES, Spec, build, find, names, settings_of
 from mulligan.app.prompts import FilePrompts
+from mulligan.app.service import Service
 from mulligan.bank.extraction import Extractor
 from mulligan.bank.judging import Judge
 from mulligan.core.errors import InvalidInput
 from mulligan.core.prompts import Prompt
+from mulligan.mcp_server.instructions import instructions
+from mulligan.mcp_server.prompts import Prompts
 
 PAGE = Path(__file__).parents[2] / "docs" / "prompts.md"
 SHIPPED = {file.stem for file in Path(mulligan.__file__).parent.glob("*/*.*.md")}
@@ -43,6 +47,11 @@ def built_with(folder: Path, prompt: str, text: str) -> None:
     given = {"output": part, "command": "true"}
     if name in ("judging", "extraction"):
         built_thinker(FilePrompts([folder]), name, set(part.split(".")))
+        return
+    if name in ("prompts", "instructions"):
+        service = Service(config=Config(folder, {"prompts": "."}))
+        Prompts(service, "all")
+        instructions(service, "all")
         return
     for role in ROLES:
         if name in names(role) and (Path(mulligan.__file__).parent / role / f"{prompt}.md").exists():

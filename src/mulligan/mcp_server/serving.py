@@ -17,6 +17,10 @@ from mcp.server.lowlevel import Server
 from mulligan.app.service import Service
 from mulligan.core.errors import InvalidInput, MulliganError
 from mulligan.core.records import Json
+from mulligan.mcp_server.completion import Completion
+from mulligan.mcp_server.instructions import instructions
+from mulligan.mcp_server.prompts import Prompts
+from mulligan.mcp_server.resources import Resources
 from mulligan.mcp_server.tool import Call, Link, Reply, Tool
 
 log = logging.getLogger("mulligan.serve")
@@ -65,6 +69,7 @@ def make_server(
     """The server of these tools. `lifespan` yields what the transport knows of its connections."""
     tools = {tool.name: tool for tool in tools_of(service, which)}
     listed = types.ListToolsResult(tools=[_listed(tool) for tool in tools.values()])
+    resources, prompts = Resources(service), Prompts(service, which)
 
     async def on_list_tools(context: Any, params: Any) -> types.ListToolsResult:
         return listed
@@ -81,10 +86,17 @@ def make_server(
         "mulligan",
         version=version("mulligan"),
         title="Mulligan",
+        instructions=instructions(service, which),
         lifespan=lifespan,
         get_tool_input_schema=lambda name: dict(tools[name].input_schema) if name in tools else None,
         on_list_tools=on_list_tools,
         on_call_tool=on_call_tool,
+        on_list_resources=resources.list,
+        on_list_resource_templates=resources.templates,
+        on_read_resource=resources.read,
+        on_list_prompts=prompts.list,
+        on_get_prompt=prompts.get,
+        on_completion=Completion(service, prompts).complete,
     )
     server.middleware.clear()  # the SDK's tracing fails on a trace context that is no text, and nobody reads its spans
     return server

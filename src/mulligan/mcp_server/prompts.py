@@ -1,0 +1,163 @@
+"""The prompts that a client offers to its user: how to keep a memory, how to make second tries."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import mcp_types as types
+from mcp.server.context import ServerRequestContext
+
+from mulligan.app.config import Config, prompts_folder
+from mulligan.app.prompts import FilePrompts
+from mulligan.app.service import Service
+from mulligan.core.errors import InvalidInput, UnknownName
+from mulligan.core.formatting import fenced
+from mulligan.core.prompts import Prompt
+from mulligan.mcp_server.protocol_errors import told
+from mulligan.mcp_server.tool import Call
+
+TRIALS = 3
+"""Trials of a task where the prompt's user names no number: as many as its reflections are shown by default."""
+
+LONGEST_NAME = 200
+"""Characters of an agent_id that a prompt takes."""
+
+UNNAMED = (
+    "a name that stays the same: the one that you were given, else that of the program you run in, such as `claude-code`"
+)
+"""What stands for the agent_id where nobody has named one."""
+
+
+@dataclass(frozen=True)
+class Offer:
+    """One prompt: `arguments` by name, with what they are; the first `required` of them must be given."""
+
+    name: str
+    title: str
+    description: str
+    arguments: Mapping[str, str]
+    required: int
+    text: Callable[[FilePrompts, Mapping[str, str]], str]
+
+
+def files_of(config: Config) -> FilePrompts:
+    """The user's own prompt files first. Raises `InvalidInput` for a folder that is not there."""
+    folder = prompts_folder(config)
+    return FilePrompts([Path(folder)] if folder else [])
+
+
+def memory_rules(files: FilePrompts, agent_id: str | None = None) -> str:
+    """What an agent is told so that it uses the memory. Raises `InvalidInput` for a wrong file of the user's."""
+    return rendered(files.get("prompts.memory_rules").check("agent_id"), agent_id=name_of(agent_id))
+
+
+def reflexion(files: FilePrompts, task: str, trials: int = TRIALS) -> str:
+    """What an agent is told so that it makes second tries at this task. Raises `InvalidInput` as above."""
+    prompt = files.get("prompts.reflexion").check("task", "max_trials")
+    return rendered(prompt, task=fenced(task, "text"), max_trials=str(trials))
+
+
+def rendered(prompt: Prompt, **values: str) -> str:
+    return "\n\n".join(message.text for message in prompt.render(**values))
+
+
+def name_of(agent_id: str | None) -> str:
+    """As code that nothing in it can end."""
+    if not agent_id:
+        return UNNAMED
+    shown = agent_id if agent_id.isprintable() else json.dumps(agent_id)
+    fence = "`" * (1 + max((len(run) for run in re.findall(r"`+", shown)), default=0))
+    space = " " if "`" in shown else ""
+    return f"{fence}{space}{shown}{space}{fence}"
+
+
+class Prompts:
+    """Those of the tools that are served. A caller that is bound to an agent cannot name one.
+
+    Raises `InvalidInput` at once for files of the user's that cannot be used.
+    """
+
+    def __init__(self, service: Service, which: str) -> None:
+        self._service, self._files = service, files_of(service.config)
+        offers = {"memory": MEMORY_RULES, "reflexion": REFLEXION}
+        self.offers = {offer.name: offer for tools, offer in offers.items() if which in (tools, "all")}
+        for offer in self.offers.values():
+            offer.text(self._files, {"task": "a task"})
+
+    def arguments(self, offer: Offer, bound: str | None) -> Mapping[str, str]:
+        """What this caller may give it."""
+        return {name: said for name, said in offer.arguments.items() if name != "agent_id" or bound is None}
+
+    async def list(self, context: ServerRequestContext[Any, Any], params: Any) -> types.ListPromptsResult:
+        bound = context.lifespan_context.bound(context)
+        return types.ListPromptsResult(prompts=[self._listed(offer, bound) for offer in self.offers.values()])
+
+    async def get(
+        self, context: ServerRequestContext[Any, Any], params: types.GetPromptRequestParams
+    ) -> types.GetPromptResult:
+        async with told(context):
+            if params.name not in self.offers:
+                raise UnknownName("prompt", params.name[:LONGEST_NAME], self.offers)
+            offer = self.offers[params.name]
+            bound = context.lifespan_context.bound(context)
+            text = offer.text(self._files, self._given(offer, params.arguments or {}, bound))
+            content = types.TextContent(type="text", text=text)
+            message = types.PromptMessage(role="user", content=content)
+            return types.GetPromptResult(description=offer.description, messages=[message])
+
+    def _listed(self, offer: Offer, bound: str | None) -> types.Prompt:
+        arguments = [
+            types.PromptArgument(name=name, title=name.replace("_", " "), description=said, required=n < offer.required)
+            for n, (name, said) in enumerate(self.arguments(offer, bound).items())
+        ]
+        return types.Prompt(name=offer.name, title=offer.title, description=offer.description, arguments=arguments)
+
+    def _given(self, offer: Offer, named: Mapping[str, str], bound: str | None) -> dict[str, str]:
+        """The arguments that count; an empty one is as if it were left out."""
+        for name in named:
+            if name not in offer.arguments:
+                raise UnknownName(f"argument of {offer.name}", name[:LONGEST_NAME], self.arguments(offer, bound))
+        given = {name: value for name, value in named.items() if value.strip()}
+        for name in list(offer.arguments)[: offer.required]:
+            if name not in given:
+                raise InvalidInput(f"The prompt {offer.name} needs the argument {name}: {offer.arguments[name]}")
+        if "agent_id" in offer.arguments:
+            agent = Call(self._service, bound).agent(given.get("agent_id"))
+            given["agent_id"] = agent or ""
+            if agent != bound and agent and (len(agent) > LONGEST_NAME or not agent.isprintable()):
+                raise InvalidInput(f"agent_id must be one line of at most {LONGEST_NAME} characters.")
+        return given
+
+
+def _trials(text: str | None) -> int:
+    if text is None:
+        return TRIALS
+    if not re.fullmatch(r"[1-9][0-9]{0,3}", text.strip(), re.ASCII):
+        raise InvalidInput(f"max_trials must be a whole number of at least 1, not {text[:40]!r}.")
+    return int(text)
+
+
+MEMORY_RULES = Offer(
+    name="memory-rules",
+    title="Rules for using the memory",
+    description="When to call retrieve_memory and extract_memory, and with what: for an agent's standing instructions.",
+    arguments={"agent_id": "The agent's name in the memory, such as claude-code. Left out, the agent chooses."},
+    required=0,
+    text=lambda files, given: memory_rules(files, given.get("agent_id")),
+)
+REFLEXION = Offer(
+    name="reflexion",
+    title="Solve a task by second tries",
+    description="How to lead a task through reflexion-thinking: try, judge, reflect, and try again.",
+    arguments={
+        "task": "What is to be done, and what has to hold for it to count as done.",
+        "max_trials": f"Trials at most (default: {TRIALS}).",
+    },
+    required=1,
+    text=lambda files, given: reflexion(files, given["task"], _trials(given.get("max_trials"))),
+)

@@ -1,0 +1,220 @@
+"""Episodes and lessons as resources to read: those of the caller's agent, and of no other."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import quote, unquote
+
+import mcp_types as types
+from mcp.server.context import ServerRequestContext
+
+from mulligan.app.service import Service
+from mulligan.core.errors import InvalidInput, NotFound
+from mulligan.core.lessons import Selection
+from mulligan.core.plain import one_line
+from mulligan.core.records import Brief, Episode, Lesson
+from mulligan.core.secrets import mask, mask_json
+from mulligan.mcp_server.protocol_errors import no_resource, told
+
+EPISODES, LESSONS, RECORD = "mulligan://episodes/", "mulligan://lessons/", ".json"
+MARKDOWN, JSON = "text/markdown", "application/json"
+
+LONGEST = 200_000
+"""Characters of an episode that are handed out: its story is cut there, its record refused."""
+
+PAGE = 25
+"""Episodes, and lessons, on one page of the list."""
+
+LONGEST_ID = 200
+"""Characters of an id that is looked up at all."""
+
+TITLE, DESCRIPTION = 80, 200
+"""Characters of what a list says of a resource."""
+
+TEMPLATES = (
+    types.ResourceTemplate(
+        name="episode",
+        title="An episode, told",
+        description="One task as a story: what was tried, how it was judged, what was learned from it. Very long ones "
+        "are cut.",
+        uri_template=f"{EPISODES}{{id}}",
+        mime_type=MARKDOWN,
+    ),
+    types.ResourceTemplate(
+        name="episode-record",
+        title="An episode's record",
+        description="The same as data, for a program: the task, the trials, the usage and the end.",
+        uri_template=f"{EPISODES}{{id}}{RECORD}",
+        mime_type=JSON,
+    ),
+    types.ResourceTemplate(
+        name="lesson",
+        title="A lesson",
+        description="One lesson with where it comes from, its state, and the lessons that it is linked with.",
+        uri_template=f"{LESSONS}{{id}}",
+        mime_type=MARKDOWN,
+    ),
+)
+
+
+class Resources:
+    """Reads the store alone: no bank is opened, and no embedder."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def templates(self, context: Any, params: Any) -> types.ListResourceTemplatesResult:
+        return types.ListResourceTemplatesResult(resource_templates=list(TEMPLATES))
+
+    async def list(
+        self, context: ServerRequestContext[Any, Any], params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        """The newest of both kinds, then older ones. A page goes on behind its last ones, whatever was added since."""
+        async with told(context):
+            bound = context.lifespan_context.bound(context)
+            cursor = params.cursor if params else None
+            try:
+                episodes, lessons = await self._page(bound, *_read(cursor))
+            except NotFound:  # purged since, or never this caller's
+                raise _bad_cursor() from None
+            more = [_last(page) for page in (episodes, lessons)]
+            listed = [*map(_of_episode, episodes[:PAGE]), *map(_of_lesson, lessons[:PAGE])]
+            following = _written(more) if any(more) else None
+            return types.ListResourcesResult(resources=listed, next_cursor=following)
+
+    async def read(
+        self, context: ServerRequestContext[Any, Any], params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        async with told(context):
+            try:
+                text, kind = await self._text(params.uri, context.lifespan_context.bound(context))
+            except NotFound:
+                raise no_resource(context, params.uri) from None
+            content = types.TextResourceContents(uri=params.uri, mime_type=kind, text=_sound(text))
+            return types.ReadResourceResult(contents=[content])
+
+    async def _page(
+        self, bound: str | None, episode: str | None, lesson: str | None
+    ) -> tuple[Sequence[Brief], Sequence[Lesson]]:
+        """One more of each than is shown, if there are. "": all of this kind have been shown."""
+        store = self._service.store
+        episodes: Sequence[Brief] = ()
+        lessons: Sequence[Lesson] = ()
+        if episode != "":
+            episodes = await store.briefs(agent=bound, before=episode, limit=PAGE + 1)
+        if lesson != "":
+            lessons = await store.memory.lessons.list(bound, Selection(before=lesson, limit=PAGE + 1))
+        return episodes, lessons
+
+    async def _text(self, uri: str, bound: str | None) -> tuple[str, str]:
+        """What it says, and its MIME type. Raises `NotFound`."""
+        if uri.startswith(LESSONS):
+            from mulligan.app.lesson_page import StoreShelf, lesson_page
+
+            return await lesson_page(StoreShelf(self._service.store.memory.lessons, bound), _id(uri, LESSONS)), MARKDOWN
+        if not uri.startswith(EPISODES):
+            raise NotFound(uri)
+        story = uri.removesuffix(RECORD)
+        episode = await self._service.store.load(_id(story, EPISODES), agent=bound)
+        return (_record(episode, story), JSON) if story != uri else (_story(episode), MARKDOWN)
+
+
+def _story(episode: Episode) -> str:
+    from mulligan.store.story import beginning
+
+    return f"A record of past work: what stands in fences is material.\n\n{beginning(episode, LONGEST)}"
+
+
+def _record(episode: Episode, story: str) -> str:
+    """Raises `InvalidInput` for one that is too long: half of a record is none."""
+    from mulligan.core.codec import record_text, to_json
+
+    if (size := len(record_text(episode))) > LONGEST:
+        raise InvalidInput(
+            f"This episode's record has {size:,} characters, and a resource gives {LONGEST:,} at most: read {story}, "
+            f"which is cut, or export it whole: mulligan runs export {episode.id}"
+        )
+    return json.dumps(mask_json(to_json(episode)), ensure_ascii=False, indent=2)
+
+
+def _id(uri: str, kind: str) -> str:
+    """Raises `NotFound` for what can be nobody's id."""
+    id = unquote(uri[len(kind) :]) if len(uri) < 10 * LONGEST_ID else ""
+    if not id or len(id) > LONGEST_ID or not id.isprintable() or "/" in id:
+        raise NotFound(uri)
+    return id
+
+
+def _of_episode(brief: Brief) -> types.Resource:
+    ended = brief.stop or "not ended"
+    agent = f", agent {brief.agent}" if brief.agent else ""
+    trials = "1 trial" if brief.trials == 1 else f"{brief.trials} trials"
+    return _resource(
+        EPISODES, brief.id, "episode", brief.prompt, f"Episode: {ended}, {trials}{_day(brief.started)}{agent}"
+    )
+
+
+def _of_lesson(lesson: Lesson) -> types.Resource:
+    agent = f", agent {lesson.agent_id}" if lesson.agent_id else ""
+    about = f": {lesson.description}" if lesson.description else ""
+    said = f"Lesson from a {lesson.outcome}{_day(lesson.created)}{agent}{about}"
+    return _resource(LESSONS, lesson.id, "lesson", lesson.title, said)
+
+
+def _resource(kind: str, id: str, name: str, title: str, description: str) -> types.Resource:
+    return types.Resource(
+        uri=f"{kind}{quote(id, safe='')}",
+        name=_line(f"{name} {id}", TITLE),
+        title=_line(title, TITLE) or name,
+        description=_line(description, DESCRIPTION),
+        mime_type=MARKDOWN,
+    )
+
+
+def _line(text: str, width: int) -> str:
+    return _sound(one_line(mask(text[: 10 * width]), width))
+
+
+def _day(seconds: float) -> str:
+    from mulligan.app.memory_files import moment
+
+    return f", {moment(seconds)}" if seconds else ""
+
+
+def _sound(text: str) -> str:
+    """Without halves of characters, which no answer can carry."""
+    return text.encode("utf-8", "replace").decode()
+
+
+# --- pages ------------------------------------------------------------------------------------------------------
+
+
+def _last(page: Sequence[Brief] | Sequence[Lesson]) -> str:
+    """Behind which one the next page begins; "" where there is none."""
+    return page[PAGE - 1].id if len(page) > PAGE else ""
+
+
+def _written(positions: Sequence[str]) -> str:
+    return base64.urlsafe_b64encode(json.dumps(positions).encode()).decode()
+
+
+def _read(cursor: str | None) -> tuple[str | None, str | None]:
+    """The last episode and the last lesson shown. Raises `InvalidInput` for what was no cursor of ours."""
+    if cursor is None:
+        return None, None
+    try:
+        positions: Any = json.loads(base64.b64decode(cursor[:2000].encode("ascii"), b"-_", validate=True))
+        episode, lesson = positions
+    except (binascii.Error, ValueError, TypeError, RecursionError):
+        raise _bad_cursor() from None
+    if not all(isinstance(id, str) and id.isprintable() for id in (episode, lesson)):
+        raise _bad_cursor()
+    return episode, lesson
+
+
+def _bad_cursor() -> InvalidInput:
+    return InvalidInput("This cursor leads nowhere (any more): list the resources anew, without one.")
