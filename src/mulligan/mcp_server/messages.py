@@ -95,7 +95,7 @@ def _marks(raw: bytes) -> int:
 def _unreadable(raw: bytes, error: ValueError) -> Refused:
     """Said to the id that it has, if a reader that is less strict finds one: somebody may wait for it."""
     try:
-        found = json.loads(raw.decode("utf-8", "replace"), parse_int=_number)
+        found = json.loads(raw.decode("utf-8", "surrogateescape"), parse_int=_number)
     except (ValueError, RecursionError):
         found = None
     fields = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
