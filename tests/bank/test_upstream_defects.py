@@ -89,7 +89,7 @@ from banks import a_bank, an_episode, lessons_of, mind
 
 async def main():
     bank = a_bank(Path(sys.argv[2]), model=mind(lambda text: lessons_of()))
-    bank._awake = lambda: None  # nothing is done before the process is gone
+    bank.wake = lambda: None  # nothing is done before the process is gone
     for n in range(10):
         learned = await bank.learn(an_episode(f"e{n}", f"Task {n}.", "x"), background=True)
         print(learned.work, flush=True)

@@ -55,6 +55,7 @@ def open_bank(
             prompts=prompts,
             settings=memory.bank,
             owner=_owner(),
+            strategy=Path(memory.retrieval.name).stem,
         )
     )
 

@@ -8,20 +8,20 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Literal, cast
 
 from mulligan.bank.index import Indexes
-from mulligan.bank.learning import Learning, fresh
+from mulligan.bank.learning import Learning, fresh, key_of
 from mulligan.bank.ports import LEASE, Ports
 from mulligan.bank.settings import checked_threshold, moment, whole_number
 from mulligan.bank.sound import sound
 from mulligan.bank.tending import Tending
 from mulligan.bank.wording import formatted_prompt
 from mulligan.bank.worker import Worker
-from mulligan.core.errors import BadAnswer, InvalidInput, StoreError
+from mulligan.core.errors import BadAnswer, InvalidInput, NotFound, StoreError
 from mulligan.core.formatting import task_text
 from mulligan.core.lessons import Finding, Link, Receipt, Selection, Version
 from mulligan.core.protocols import Learned
@@ -43,7 +43,6 @@ class Bank:
         self._tending = Tending(ports, self._indexes)
         self._learning = Learning(ports, self._tending)
         self._worker = Worker(ports, self._learning, self._tending)
-        self._background: asyncio.Task[int] | None = None
 
     @classmethod
     def open(cls, agent_id: str | None = "", **given: Any) -> Bank:
@@ -55,6 +54,16 @@ class Bank:
     @property
     def agent_id(self) -> str | None:
         return self._ports.agent_id
+
+    @property
+    def strategy(self) -> str:
+        """What the strategy of retrieval is called, such as "fused"."""
+        return self._ports.strategy
+
+    @property
+    def paper(self) -> bool:
+        """Whether it does as the ReasoningBank paper."""
+        return self._ports.settings.paper
 
     async def __aenter__(self) -> Bank:
         return self
@@ -84,8 +93,7 @@ class Bank:
         checked_threshold(threshold)
         as_of = None if as_of is None else moment(as_of)
         wanted = self._ports.settings.threshold if threshold is None else threshold
-        if self._background is None:  # what another process accepted and left
-            self._awake()
+        self._worker.wake(once=True)  # what another process accepted and left
         then: Mapping[str, Lesson] | None = None
         if as_of is None:
             index = await self._indexes.of(self.agent_id)
@@ -121,20 +129,53 @@ class Bank:
     # --- learning -----------------------------------------------------------------------------------------------
 
     async def learn(
-        self, episodes: Sequence[Episode] | Episode, *, success: bool | None = None, background: bool = False
+        self,
+        episodes: Sequence[Episode] | Episode,
+        *,
+        success: bool | None = None,
+        background: bool = False,
+        borrow: bool = False,
     ) -> Learned:
         """Lessons from an episode, or from the contrast of several of one task. The same are learned from once.
 
         success: whether the task succeeded, over what evaluators said; where nobody did, a judge decides. background:
-        accepted on disk, done by the next process that comes to it. Without a model `Learned.question` is what to think
-        about, and `commit(learned.work, answer)` takes the answer.
+        accepted on disk, done by the next process that comes to it. Without a model, or where thinking is borrowed,
+        `Learned.question` is what to think about, and `commit(learned.work, answer)` takes the answer. The receipt of a
+        recall that an episode names tells what came of it.
         """
         if success not in (True, False, None):
             raise InvalidInput(f"success is true, false or None, not {success!r}.")
         several = [episodes] if isinstance(episodes, Episode) else list(episodes)
-        learned = await self._learning.learn(several, success, background=background)
-        self._awake()
+        return await self._woken(self._learning.learn(several, success, background=background, borrow=borrow))
+
+    async def resume(self, work: str, *, background: bool = False, borrow: bool = False) -> Learned:
+        """Goes on with what `learn` accepted: what it has come to, or what `learn` would give for the same episodes."""
+        return await self._woken(self._learning.resume(await self._extraction(work), background, borrow))
+
+    async def outcome(self, work: str) -> Learned:
+        """What that which `learn` accepted has come to. With a question, `failed` says what was wrong with the last
+        answer, if there was one."""
+        learned = await self._learning.outcome(await self._extraction(work))
+        if learned.pending:
+            self.wake()
         return learned
+
+    async def accepted(self, episodes: Sequence[Episode] | Episode) -> str | None:
+        """The work that learns from these, if it was accepted and has not failed."""
+        several = [episodes] if isinstance(episodes, Episode) else list(episodes)
+        return await self._queue.find(self._ports.writes, "extract", key_of(several))
+
+    async def recalled(self, id: str) -> Recall:
+        """The recall of this receipt, for an episode that is learned from; lessons that are gone are left out.
+
+        Raises `NotFound` for another agent's, as for none.
+        """
+        receipt = await self._lessons.receipt(self.agent_id, id)
+        if (receipt.agent_id or "") != self._ports.writes:
+            raise NotFound(f"There is no recall {id!r} in this bank.")
+        lessons = await self._tending.there(self._ports.writes, list(receipt.lessons), ())
+        scored = tuple(replace(lesson, score=receipt.lessons[lesson.id]) for lesson in lessons)
+        return Recall(receipt.id, scored, receipt.filtered)
 
     async def commit(self, work: str, answer: Json) -> Learned:
         """The answer to a question that was handed out. Raises `BadAnswer`; the question then waits on."""
@@ -265,7 +306,7 @@ class Bank:
         parents = await self._lessons.unmerge(self._ports.writes, lesson.id)
         if self._ports.vectors.embedder is not None:
             await self._queue.enqueue("embed", self._ports.writes, {}, key=f"unmerged:{lesson.id}")
-            self._awake()
+            self.wake()
         return parents
 
     # --- looking ------------------------------------------------------------------------------------------------
@@ -324,18 +365,25 @@ class Bank:
     async def pending(self) -> Sequence[Queued]:
         return await self._queue.pending(self.agent_id)
 
+    def wake(self) -> None:
+        """Queued work is done behind the caller's back, in this process, while there is some."""
+        self._worker.wake()
+
     async def close(self, seconds: float = 5.0) -> None:
         """Queued work goes on for that long at most; what is left is on disk for the next process."""
-        if self._background is not None:
-            await asyncio.wait([self._background], timeout=seconds)
-            self._background.cancel()
-            await asyncio.gather(self._background, return_exceptions=True)
+        await self._worker.leave(seconds)
         await self._ports.memory.close()
 
-    def _awake(self) -> None:
-        """Queued work is done behind the caller's back, in this process, while there is some."""
-        if self._background is None or self._background.done():
-            self._background = asyncio.create_task(self._worker.work())
+    async def _woken(self, learning: Awaitable[Learned]) -> Learned:
+        learned = await learning
+        self.wake()
+        return learned
+
+    async def _extraction(self, work: str) -> Queued:
+        queued = await self._queue.look(self._ports.writes, work)
+        if queued.kind != "extract":
+            raise NotFound(f"There is no queued work {work!r} in this bank that learns from an episode.")
+        return queued
 
     async def _own(self, id: str) -> Lesson:
         """A lesson of the agent that is written."""

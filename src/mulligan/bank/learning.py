@@ -41,12 +41,24 @@ def signal(episodes: Sequence[Episode]) -> bool | None:
     return any(episode.solved for episode in judged) if judged else None
 
 
+def key_of(episodes: Sequence[Episode]) -> str:
+    """The same for the same episodes."""
+    return digest([[episode.id, len(episode.trials)] for episode in episodes])
+
+
+def _behind(work: str) -> str:
+    """The key of the extraction that follows a verdict."""
+    return f"{work}:judged"
+
+
 class Learning:
     def __init__(self, ports: Ports, tending: Tending) -> None:
         self._ports, self._tending = ports, tending
         self._lessons, self._queue = ports.memory.lessons, ports.memory.queue
 
-    async def learn(self, episodes: Sequence[Episode], success: bool | None, *, background: bool) -> Learned:
+    async def learn(
+        self, episodes: Sequence[Episode], success: bool | None, *, background: bool, borrow: bool = False
+    ) -> Learned:
         """Lessons from these trajectories of one task. The same episodes are learned from once."""
         if not episodes or not any(trial.attempt for episode in episodes for trial in episode.trials):
             raise InvalidInput("There is nothing to learn from: no attempt was made.")
@@ -54,21 +66,63 @@ class Learning:
             raise InvalidInput("Several episodes are learned from at once when they are of one task: learn them apart.")
         success = signal(episodes) if success is None else success
         payload = {"episodes": [to_json(episode) for episode in episodes], "success": success, "reason": ""}
-        hosted = self._ports.model is not None
-        waiting = not (background and hosted)
-        key = digest([[episode.id, len(episode.trials)] for episode in episodes])
-        id = await self._queue.enqueue("extract", self._ports.writes, payload, key=key, waiting=waiting)
-        known = await self._queue.look(self._ports.writes, id)
-        if known.status == "done":
-            return await self.came_of(known)
-        if not hosted:
-            return Learned(success=known.payload["success"], work=id, question=self.question(known.payload))
-        if background or known.status == "queued":
-            return Learned(success=success, work=id)
+        waiting = borrow or self._ports.model is None or not background
+        follows = [episode.recall.id for episode in episodes if episode.recall]
+        id = await self._queue.enqueue(
+            "extract", self._ports.writes, payload, key=key_of(episodes), waiting=waiting, follows=follows
+        )
+        work = await self._queue.look(self._ports.writes, id)
+        last = await self._latest(work)
+        if last.status == "failed":  # behind a verdict: the extraction is tried anew
+            again = await self._queue.enqueue("extract", last.agent_id, last.payload, key=_behind(id), waiting=waiting)
+            last = await self._queue.look(last.agent_id, again)
+        return await self.resume(last, background, borrow)
+
+    async def resume(self, work: Queued, background: bool, borrow: bool) -> Learned:
+        """What accepted work has come to; else it is done now, or in the background, or its question is handed out."""
+        work = await self._latest(work)
+        if work.status in ("done", "failed"):
+            return await self.came_of(work)
+        pending = Learned(success=work.payload["success"], work=work.id, pending=True)
+        if work.status == "running":
+            return pending
         try:
-            work, claim = await self._queue.take(self._ports.writes, id, self._ports.owner, LEASE)
+            if borrow or self._ports.model is None:
+                if work.status == "queued":
+                    await self._queue.turn(work.agent_id, work.id, waiting=True)
+                return self._asked(work)
+            if background and work.status == "waiting":
+                await self._queue.turn(work.agent_id, work.id, waiting=False)
+            if background or work.status == "queued":
+                return pending
+            taken, claim = await self._queue.take(work.agent_id, work.id, self._ports.owner, LEASE)
         except LeaseLost:  # somebody is at it
-            return Learned(success=success, work=id)
+            return pending
+        return await self._done_now(taken, claim)
+
+    async def outcome(self, work: Queued) -> Learned:
+        """What accepted work has come to."""
+        work = await self._latest(work)
+        if work.status == "waiting":
+            return replace(self._asked(work), failed=work.error)
+        if work.status in ("queued", "running"):
+            return Learned(success=work.payload["success"], work=work.id, pending=True)
+        return await self.came_of(work)
+
+    async def _latest(self, work: Queued) -> Queued:
+        """Behind a verdict comes the extraction."""
+        while work.status == "done" and work.result and (then := work.result.get("next")):
+            newer = await self._queue.find(work.agent_id, "extract", _behind(work.id))
+            work = await self._queue.look(work.agent_id, newer or then)
+        return work
+
+    def _asked(self, work: Queued) -> Learned:
+        payload = work.payload
+        return Learned(
+            success=payload["success"], reason=payload["reason"], work=work.id, question=self.question(payload)
+        )
+
+    async def _done_now(self, work: Queued, claim: Claim) -> Learned:
         try:
             return await self._ports.held(claim, lambda: self.extract(work, claim))
         except (Exception, asyncio.CancelledError) as error:
@@ -104,7 +158,7 @@ class Learning:
             await self._queue.waits(claim, str(error))
             raise
         payload |= {"success": verdict.success, "reason": verdict.reason}
-        then = await self._queue.enqueue("extract", work.agent_id, payload, key=f"{work.id}:judged", waiting=True)
+        then = await self._queue.enqueue("extract", work.agent_id, payload, key=_behind(work.id), waiting=True)
         await self._queue.finish(claim, {"next": then, "success": verdict.success, "reason": verdict.reason})
         question = self.question(payload)
         return Learned(success=verdict.success, reason=verdict.reason, work=then, question=question)
@@ -142,12 +196,14 @@ class Learning:
         entries, skipped = await self._tending.unlike(agent_id, entries)
         result |= {
             "lessons": [entry.lesson.id for entry in entries],
+            "skipped": skipped,
             "quarantined": [entry.lesson.id for entry in entries if entry.lesson.state == "quarantined"],
         }
         kept = await self._lessons.add(agent_id, entries, fold=self._ports.settings.fold, claim=claim, result=result)
         new = tuple(one.id for one in kept if not one.folded)
         await self._tending.after(agent_id, [id for id in new if id not in result["quarantined"]])
-        folded = tuple(dict.fromkeys((*(one.id for one in kept if one.folded), *skipped)))
+        known = dict.fromkeys((*(one.id for one in kept if one.folded), *skipped))
+        folded = tuple(id for id in known if id not in new)
         quarantined = tuple(id for id in new if id in result["quarantined"])
         said = {key: str(result.get(key, "")) for key in ("reason", "nothing_because")}
         work = claim.id if claim else None
@@ -156,15 +212,20 @@ class Learning:
         )
 
     async def came_of(self, work: Queued) -> Learned:
-        """What settled or failed work came to."""
+        """What settled or failed work came to, as far as it is still there."""
         if work.status != "done":
-            return Learned(work=work.id, failed=work.error)
+            return Learned(success=work.payload["success"], work=work.id, failed=work.error or "nobody said why")
         result: dict[str, Any] = work.result or {}
-        kept = [lesson.id for lesson in await self._tending.there(work.agent_id, result.get("lessons", ()), ())]
+        new = await self._there(work, result.get("lessons", ()))
+        folded = await self._there(work, (*result.get("folded", ()), *result.get("skipped", ())))
+        known = tuple(id for id in dict.fromkeys(folded) if id not in new)
+        held = tuple(id for id in result.get("quarantined", ()) if id in new)
         said = {key: str(result.get(key, "")) for key in ("reason", "nothing_because")}
-        quarantined = tuple(result.get("quarantined", ()))
         success = result.get("success")
-        return Learned(tuple(kept), (), quarantined, success, said["reason"], said["nothing_because"], work=work.id)
+        return Learned(new, known, held, success, said["reason"], said["nothing_because"], work=work.id)
+
+    async def _there(self, work: Queued, ids: Sequence[str]) -> tuple[str, ...]:
+        return tuple(lesson.id for lesson in await self._tending.there(work.agent_id, ids, ()))
 
     def question(self, payload: Mapping[str, Any]) -> Question:
         """What a mind is asked for this work: to judge, where nobody has, else to extract."""

@@ -36,7 +36,7 @@ class Memory(Protocol):
 @dataclass(frozen=True)
 class Ports:
     """`agent_id` None: all agents are read, and the unnamed one is written. owner: who claims work, as a store's lease
-    names it."""
+    names it. strategy: what that of retrieval is called."""
 
     memory: Memory
     agent_id: str | None
@@ -48,6 +48,7 @@ class Ports:
     prompts: Prompts
     settings: Settings
     owner: str
+    strategy: str = ""
 
     @property
     def writes(self) -> str:

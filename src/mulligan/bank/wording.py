@@ -29,8 +29,9 @@ def formatted_prompt(lessons: Sequence[Lesson], tokens: int) -> str:
             kept.append(text)
             left -= size
     omitted = [_left_out(len(lessons) - len(kept))] if len(kept) < len(lessons) else []
-    text = "\n\n".join([PREAMBLE, *kept, *omitted] if kept else omitted)
-    return text if estimate(text) <= tokens else ""
+    if kept:
+        return "\n\n".join([PREAMBLE, *kept, *omitted])
+    return omitted[0] if estimate(omitted[0]) <= tokens else ""
 
 
 def _worded(number: int, lesson: Lesson) -> str:

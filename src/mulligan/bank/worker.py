@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from contextlib import suppress
 
 from mulligan.bank.learning import Learning
 from mulligan.bank.ports import LEASE, Ports
@@ -15,6 +16,9 @@ from mulligan.core.queued import Claim, Queued
 RETRY = 30.0
 """Seconds until the second attempt; doubled for each further one."""
 
+SHORTEST, LONGEST = 0.05, 20.0
+"""Seconds between two looks at work that is not due yet."""
+
 STOPPED = "the process was stopped"
 
 log = logging.getLogger("mulligan")
@@ -23,6 +27,9 @@ log = logging.getLogger("mulligan")
 class Worker:
     def __init__(self, ports: Ports, learning: Learning, tending: Tending) -> None:
         self._ports, self._learning, self._tending = ports, learning, tending
+        self._background: asyncio.Task[None] | None = None
+        self._bell = asyncio.Event()
+        self._leaving = False
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -40,6 +47,36 @@ class Worker:
             await self._one(*claimed)
             done += 1
         return done
+
+    def wake(self, *, once: bool = False) -> None:
+        """Work is done behind the caller's back, in this process, while there is some. once: unless it was before."""
+        if once and self._background is not None:
+            return
+        self._bell.set()
+        if self._background is None or self._background.done():
+            self._bell, self._leaving = asyncio.Event(), False
+            self._background = asyncio.create_task(self._attend())
+
+    async def leave(self, seconds: float) -> None:
+        """What can be done now is, for that long at most; nothing is waited for."""
+        if self._background is None:
+            return
+        self._leaving = True
+        self._bell.set()
+        await asyncio.wait([self._background], timeout=seconds)
+        self._background.cancel()
+        await asyncio.gather(self._background, return_exceptions=True)
+
+    async def _attend(self) -> None:
+        """What failed is tried again when its time has come, and what another process had is taken over if it ended."""
+        while True:
+            self._bell.clear()
+            await self.work()
+            due = await self._ports.memory.queue.due(self.kinds)
+            if due is None or self._leaving:
+                return
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._bell.wait(), min(max(due - time.time(), SHORTEST), LONGEST))
 
     async def _one(self, work: Queued, claim: Claim) -> None:
         do = {

@@ -87,7 +87,7 @@ class Learned:
     back. success: what the extraction went by, given or judged (`reason`). nothing_because: why there was nothing
     to learn. failed: why nothing could be made of it; "" where something was, or there was nothing to learn. work:
     the id of queued work, where it is done in the background or waits for an answer. question: what the caller has
-    to think about, and commit with `work`; None: nothing.
+    to think about, and commit with `work`; None: nothing. pending: it was accepted, and is not done yet.
     """
 
     lessons: tuple[str, ...] = ()
@@ -99,6 +99,7 @@ class Learned:
     failed: str = ""
     work: str | None = None
     question: Question | None = None
+    pending: bool = False
 
 
 @runtime_checkable

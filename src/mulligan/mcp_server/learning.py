@@ -1,0 +1,127 @@
+"""What became of something that was to be learned from, as a tool answers it: one wording for all tools.
+
+A task is the queued work of one extraction; its id is `extract_` and the id of the work.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mulligan.core.errors import NotFound
+from mulligan.core.records import Json, Lesson
+from mulligan.mcp_server.tool import Call
+
+if TYPE_CHECKING:
+    from mulligan.bank.bank import Bank
+    from mulligan.core.protocols import Learned
+
+PREFIX = "extract_"
+ACCEPTED = "Memory extraction task has been submitted and is being processed in the background"
+LEARNED = "Memory extraction successful"
+FAILED = "Extraction failed: "
+
+
+async def learning(bank: Bank, learned: Learned) -> dict[str, Json]:
+    """The answer: its `status` is success, processing, needs_thinking (with the question), or error.
+
+    bank: of the agent that learned.
+    """
+    head: dict[str, Json] = {"task_id": task_id(learned.work), "agent_id": bank.agent_id or None}
+    if learned.question is not None:
+        return {"status": "needs_thinking", "message": _to_think(learned), **head, **asked(learned)}
+    if learned.pending:
+        return {"status": "processing", "message": ACCEPTED, **head}
+    if learned.failed:
+        return {"status": "error", "message": FAILED + learned.failed, **head, **NOTHING}
+    kept = [await bank.get(id) for id in learned.lessons if id not in learned.quarantined]
+    first = [*(lesson.id for lesson in kept), *learned.folded][:1]
+    return {
+        "status": "success",
+        "message": _said(learned, kept),
+        "memory_id": first[0] if first else None,
+        **head,
+        "success": learned.success,
+        "extracted_count": len(kept),
+        "memories": [
+            {"memory_id": lesson.id, "title": lesson.title, "description": lesson.description} for lesson in kept
+        ],
+        "management": await _management(bank, learned, kept),
+    }
+
+
+NOTHING: dict[str, Json] = {"success": None, "extracted_count": 0, "memories": []}
+"""What stands in the answer of an extraction that came to nothing."""
+
+
+def asked(learned: Learned) -> dict[str, Json]:
+    """What somebody has to think about: as text, with the JSON schema of the answer."""
+    assert learned.question is not None
+    return {
+        "wanted": "success" if learned.success is None else "lessons",
+        "prompt": "\n\n".join(message.text for message in learned.question.messages),
+        "schema": learned.question.schema,
+    }
+
+
+def task_id(work: str | None) -> str | None:
+    return None if work is None else PREFIX + work
+
+
+async def task_of(call: Call, task: str, agent: str | None) -> tuple[Bank, str]:
+    """The bank of the agent whose task it is, and the id of the work. agent: whose it has to be; None: anybody's.
+
+    Raises `NotFound` for another agent's as for none.
+    """
+    try:
+        if not task.startswith(PREFIX):
+            raise NotFound("It has no such id.")
+        queued = await call.service.store.memory.queue.look(agent, task.removeprefix(PREFIX))
+        if queued.kind != "extract":
+            raise NotFound("It learns from nothing.")
+    except NotFound:
+        raise NotFound(
+            f"There is no task {task[:80]!r} here: pass the task_id that extract_memory gave, with the same agent_id."
+        ) from None
+    return call.service.bank(queued.agent_id), queued.id
+
+
+def _to_think(learned: Learned) -> str:
+    why = f"The last attempt did not do: {learned.failed} " if learned.failed else ""
+    if learned.success is None:
+        return (
+            f"{why}Whether the task succeeded is not known. Judge it by `prompt`, then call extract_memory with this "
+            "task_id and success_signal true or false."
+        )
+    return (
+        f"{why}No model was named on this server, so the lessons are yours to draw. Think about `prompt`, then call "
+        "extract_memory with this task_id and your answer, JSON that fits `schema`, as lessons."
+    )
+
+
+def _said(learned: Learned, kept: list[Lesson]) -> str:
+    if kept:
+        return LEARNED
+    if learned.quarantined:
+        return f"{LEARNED}, but nothing that can be recalled yet: see management."
+    if learned.folded:
+        return f"{LEARNED}; all of it was known already."
+    return f"Nothing was learned: {learned.nothing_because or 'what was is not there any more'}"
+
+
+async def _management(bank: Bank, learned: Learned, kept: list[Lesson]) -> dict[str, Json]:
+    """merges_triggered: merges of these lessons that were made or are queued by now."""
+    new = {lesson.id for lesson in kept}
+    merged = {lesson.superseded_by for lesson in kept if lesson.superseded_by}
+    queued = [work for work in await bank.pending() if work.kind == "merge" and new & set(work.payload["lessons"])]
+    parts = [
+        f"{len(learned.folded)} known already, and counted there." if learned.folded else "",
+        f"{len(learned.quarantined)} held back until somebody has read it (mulligan memory list --quarantined)."
+        if learned.quarantined
+        else "",
+        "Near-duplicates are linked, and alike lessons merged, in the background." if new and not bank.paper else "",
+    ]
+    return {
+        "duplicates_skipped": len(learned.folded),
+        "merges_triggered": len(merged) + len(queued),
+        "message": " ".join(part for part in parts if part) or "Nothing was a duplicate.",
+    }
