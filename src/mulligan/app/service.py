@@ -11,6 +11,7 @@ from mulligan.app.config import Config, choose_model, load
 from mulligan.core.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from mulligan.app.client_led import ClientLed
     from mulligan.app.models_by_name import Models
     from mulligan.bank.bank import Bank
     from mulligan.store.sqlite import SqliteStore
@@ -51,6 +52,7 @@ class Service:
     config: Config = field(default_factory=load)
     _store: SqliteStore | None = None
     _models: Models | None = None
+    _client_led: ClientLed | None = None
     _banks: OrderedDict[str | None, Bank] = field(default_factory=OrderedDict[str | None, "Bank"])
     _closing: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
 
@@ -79,6 +81,15 @@ class Service:
 
             self._models = Models(self.config)
         return self._models
+
+    @property
+    def client_led(self) -> ClientLed:
+        """The episodes that clients drive."""
+        if self._client_led is None:
+            from mulligan.app.client_led import ClientLed
+
+            self._client_led = ClientLed(self.store, self.served.depth)
+        return self._client_led
 
     def bank(self, agent_id: str | None) -> Bank:
         """The bank of this agent ("": the unnamed one; None: reads those of all), the same one each time."""

@@ -79,7 +79,8 @@ def make_server(
         if tool is None:
             return _result(_unknown(params.name, which))
         connections: Connections = context.lifespan_context
-        call = Call(service, connections.bound(context), connections.link(context), _teller(context))
+        bare = params.arguments is None
+        call = Call(service, connections.bound(context), connections.link(context), _teller(context), bare)
         return _result(await answered(tool, arguments, call))
 
     server: Server[Connections] = Server(

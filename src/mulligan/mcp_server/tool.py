@@ -32,13 +32,15 @@ class Call:
     """Who calls, and what there is to answer with.
 
     bound: the only agent_id that this caller may see or name; None: any. link: None where nothing can be kept between
-    calls (the protocol's stateless revision over HTTP). progress: tells how far it is (done, total, in words).
+    calls (the protocol's stateless revision over HTTP). progress: tells how far it is (done, total, in words). bare:
+    no arguments were sent at all, which a tool is handed as none of them.
     """
 
     service: Service
     bound: str | None = None
     link: Link | None = None
     progress: Callable[[float, float | None, str], Awaitable[None]] = _untold
+    bare: bool = False
 
     def agent(self, named: Json) -> str | None:
         """The agent_id that counts: the bound one, else the one that was named; None: none was. Raises `InvalidInput`

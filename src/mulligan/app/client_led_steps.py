@@ -1,0 +1,76 @@
+"""What a client says in one call, and what is known once that is recorded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from mulligan.core.errors import InvalidInput
+from mulligan.core.records import Episode, Feedback
+
+MOST_TRIALS = 1000
+"""Trials of one episode at most."""
+
+SAID = {"act": "actor", "evaluate": "evaluator", "reflect": "self-reflection"}
+"""What the steps are called towards a client."""
+
+Part: TypeAlias = Literal["act", "evaluate", "reflect"]
+
+
+@dataclass(frozen=True)
+class ClientStep:
+    """What a client says in one call. Raises `InvalidInput` for what can never be.
+
+    kind: "act" asks for the prompt of a trial, "evaluate" brings its output and asks for a verdict, "reflect" brings
+    the score and asks for a reflection, or brings that, too. trial: from 1 to `trials`, the number that is planned.
+    prompt: the task, for "act". output: for the other two. score: words, or a number (higher is better). passed: true
+    ends the episode as solved; a trial that was reflected on without it has failed. memory: reflections that take the
+    place of those that are remembered, newest first; None: as they are.
+    """
+
+    kind: Part
+    trial: int
+    trials: int
+    prompt: str = ""
+    output: str = ""
+    score: str | float | None = None
+    reflection: str | None = None
+    passed: bool | None = None
+    memory: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in SAID:
+            raise InvalidInput(f"A step is one of {', '.join(SAID)}, not {self.kind!r}.")
+        if not 1 <= self.trial <= self.trials <= MOST_TRIALS:
+            raise InvalidInput(
+                f"Trial {self.trial} of {self.trials} cannot be: trials are numbered from 1, and there are at most "
+                f"{MOST_TRIALS}."
+            )
+
+    def __str__(self) -> str:
+        return f"the {SAID[self.kind]} step of trial {self.trial}"
+
+    @property
+    def feedback(self) -> Feedback:
+        """The verdict; one that did not pass has failed."""
+        number = None if self.score is None or isinstance(self.score, str) else float(self.score)
+        text = "" if self.score is None else str(self.score)
+        return Feedback(bool(self.passed), text, number, "client")
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A step that is recorded. memory: reflections to be shown, newest first; of a step that was repeated, as then.
+
+    completed: trials up to this one that were reflected on or passed. over: whether the episode ended with this trial.
+    """
+
+    episode: Episode
+    trial: int
+    memory: tuple[str, ...]
+    completed: int
+    over: bool
+
+    @property
+    def solved(self) -> bool:
+        return self.over and self.episode.solved
