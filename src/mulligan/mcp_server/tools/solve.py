@@ -11,6 +11,7 @@ import anyio
 
 from mulligan.core.episode import Acted, Evaluated, Event, Recalled, Reflected
 from mulligan.core.errors import InvalidInput, MulliganError, UnknownName
+from mulligan.core.plain import one_line
 from mulligan.core.records import Episode, Feedback, Json, Trial
 from mulligan.core.truncate import truncate_text
 from mulligan.mcp_server.tool import Call, Reply, Tool
@@ -267,8 +268,7 @@ def _verdict(feedback: Feedback) -> str:
 
 
 def _line(start: str, text: str) -> str:
-    folded = " ".join(text.split())
-    shown = folded if len(folded) <= WIDTH else f"{folded[: WIDTH - 1]}…"
+    shown = one_line(text, WIDTH)
     return f"{start}: {shown}" if shown else start
 
 
