@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+CLIENTS = ("claude", "cursor", "vscode", "qoder", "cherry-studio", "json")
+
 
 @click.command()
 @click.option("--transport", type=click.Choice(["stdio", "sse", "http"]), default="stdio", help="How clients connect.")
@@ -18,11 +20,18 @@ import click
 @click.option("--embedder", metavar="NAME", help="What finds lessons: local, PROVIDER:MODEL, none.")
 @click.option("--preset", type=click.Choice(["paper"]), help="Remember as the ReasoningBank paper does.")
 @click.option("--memory-depth", type=int, default=3, metavar="N", help="Reflections that reflexion-thinking shows.")
+@click.option("--print-config", type=click.Choice(CLIENTS), help="Print what to paste into this client, and end.")
+@click.option("--print-prompt", is_flag=True, help="Print the rules of the memory for an agent, and end.")
 def serve(**given: Any) -> None:
     """Serve reflexion-thinking and the memory tools to MCP clients.
 
     Standard output belongs to the protocol; what is logged goes to standard error.
     """
+    if given["print_config"] or given["print_prompt"]:
+        from mulligan.cli.serve_paste import printed
+
+        printed(click.get_current_context())
+        return
     from mulligan.mcp_server.sdk import import_server
 
     import_server()  # before anything that imports the SDK

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mulligan.app.service import Service
-from mulligan.mcp_server.prompts import files_of, name_of, rendered
+from mulligan.mcp_server.prompts_text import files_of, name_of, rendered
 
 
 def instructions(service: Service, which: str) -> str:

@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 
-from mulligan.app.config import Config, prompts_folder
 from mulligan.app.prompts import FilePrompts
 from mulligan.app.service import Service
 from mulligan.core.errors import InvalidInput, UnknownName
-from mulligan.core.formatting import fenced
-from mulligan.core.prompts import Prompt
+from mulligan.mcp_server.prompts_text import TRIALS, files_of, memory_rules, reflexion
 from mulligan.mcp_server.protocol_errors import told
 from mulligan.mcp_server.tool import Call
 
-TRIALS = 3
-"""Trials of a task where the prompt's user names no number: as many as its reflections are shown by default."""
-
 LONGEST_NAME = 200
 """Characters of an agent_id that a prompt takes."""
-
-UNNAMED = (
-    "a name that stays the same: the one that you were given, else that of the program you run in, such as `claude-code`"
-)
-"""What stands for the agent_id where nobody has named one."""
 
 
 @dataclass(frozen=True)
@@ -43,37 +31,6 @@ class Offer:
     arguments: Mapping[str, str]
     required: int
     text: Callable[[FilePrompts, Mapping[str, str]], str]
-
-
-def files_of(config: Config) -> FilePrompts:
-    """The user's own prompt files first. Raises `InvalidInput` for a folder that is not there."""
-    folder = prompts_folder(config)
-    return FilePrompts([Path(folder)] if folder else [])
-
-
-def memory_rules(files: FilePrompts, agent_id: str | None = None) -> str:
-    """What an agent is told so that it uses the memory. Raises `InvalidInput` for a wrong file of the user's."""
-    return rendered(files.get("prompts.memory_rules").check("agent_id"), agent_id=name_of(agent_id))
-
-
-def reflexion(files: FilePrompts, task: str, trials: int = TRIALS) -> str:
-    """What an agent is told so that it makes second tries at this task. Raises `InvalidInput` as above."""
-    prompt = files.get("prompts.reflexion").check("task", "max_trials")
-    return rendered(prompt, task=fenced(task, "text"), max_trials=str(trials))
-
-
-def rendered(prompt: Prompt, **values: str) -> str:
-    return "\n\n".join(message.text for message in prompt.render(**values))
-
-
-def name_of(agent_id: str | None) -> str:
-    """As code that nothing in it can end."""
-    if not agent_id:
-        return UNNAMED
-    shown = agent_id if agent_id.isprintable() else json.dumps(agent_id)
-    fence = "`" * (1 + max((len(run) for run in re.findall(r"`+", shown)), default=0))
-    space = " " if "`" in shown else ""
-    return f"{fence}{space}{shown}{space}{fence}"
 
 
 class Prompts:

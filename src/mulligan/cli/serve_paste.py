@@ -1,0 +1,88 @@
+"""What `mulligan serve` prints instead of serving: what to paste into a client, and into an agent's instructions."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from mulligan.cli.terminal import emit, say
+
+_ELSEWHERE = ("transport", "host", "port", "print_config", "print_prompt")
+"""Options that the configuration says in another way, or that are not about serving."""
+
+
+def printed(context: click.Context) -> None:
+    """What was asked for. Raises `InvalidInput` for options that no server could be started with."""
+    from mulligan.app.service import Served
+    from mulligan.core.errors import InvalidInput
+
+    given = context.params
+    Served(given["agent_id"], given["model"], given["embedder"], given["preset"], given["memory_depth"])
+    if given["print_config"] and given["print_prompt"]:
+        raise InvalidInput("--print-config and --print-prompt are two things to paste: ask for one at a time.")
+    if given["print_prompt"]:
+        print_prompt(given["agent_id"], given["which"])
+    else:
+        print_config(given["print_config"], context)
+
+
+def print_config(client: str, context: click.Context) -> None:
+    """The JSON on stdout, and where it goes on stderr."""
+    import json
+
+    from mulligan.core.errors import InvalidInput
+    from mulligan.mcp_server.hosts import is_loopback
+    from mulligan.mcp_server.paste import TOKEN, Serving, environment, paste, program
+
+    given = context.params
+    if given["transport"] != "stdio" and not given["port"]:
+        raise InvalidInput("A client has to be told the port: name one with --port.")
+    serving = Serving(
+        given["transport"],
+        given["host"],
+        given["port"],
+        _typed(context),
+        program(),
+        environment(),
+        token=bool(os.environ.get(TOKEN)) or not is_loopback(given["host"]),
+    )
+    pasted = paste(client, serving)
+    emit(json.dumps(pasted.config, ensure_ascii=False, indent=2))
+    for note in pasted.notes:
+        say(note)
+
+
+def print_prompt(agent_id: str | None, which: str) -> None:
+    """The rules of the memory, for an agent's standing instructions."""
+    from mulligan.app.config import load
+    from mulligan.core.errors import InvalidInput
+    from mulligan.mcp_server.prompts_text import files_of, memory_rules
+
+    if which == "reflexion":
+        raise InvalidInput("--print-prompt is about the memory: leave --tools reflexion out.")
+    emit(memory_rules(files_of(load()), agent_id))
+
+
+def _typed(context: click.Context) -> tuple[str, ...]:
+    """The other options that were typed, for whoever starts the server from another folder."""
+    words: list[str] = []
+    for option in context.command.params:
+        name = option.name or ""
+        if name in _ELSEWHERE or context.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
+            continue
+        words += _words(max(option.opts, key=len), context.params[name])
+    return tuple(words)
+
+
+def _words(option: str, value: Any) -> list[str]:
+    from mulligan.app.config import located_model
+
+    if value is True:
+        return [option]
+    values = value if isinstance(value, tuple) else (value,)  # pyright: ignore[reportUnknownVariableType]
+    said = [located_model(str(one), Path.cwd()) if option == "--model" else str(one) for one in values]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    return [word for one in said for word in (option, one)]
