@@ -181,7 +181,7 @@ class Bank:
         """The answer to a question that was handed out. Raises `BadAnswer`; the question then waits on."""
         taken, claim = await self._queue.take(self._ports.writes, work, self._ports.owner, LEASE)
         if taken.kind != "merge":
-            return await self._learning.commit(taken, claim, answer)
+            return await self._woken(self._learning.commit(taken, claim, answer))
         try:
             lessons = await self._lessons.get(self._ports.writes, taken.payload["lessons"])
             return await self._tending.merged(lessons, answer, claim, taken.agent_id)

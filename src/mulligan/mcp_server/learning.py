@@ -125,3 +125,42 @@ async def _management(bank: Bank, learned: Learned, kept: list[Lesson]) -> dict[
         "merges_triggered": len(merged) + len(queued),
         "message": " ".join(part for part in parts if part) or "Nothing was a duplicate.",
     }
+
+
+_TEXT, _WHOLE = {"type": "string"}, {"type": "integer", "minimum": 0}
+_ID = {"type": ["string", "null"]}
+OUTPUT: dict[str, Json] = {
+    "type": "object",
+    "properties": {
+        "status": {"type": "string", "enum": ["success", "processing", "needs_thinking", "error"]},
+        "message": {**_TEXT, "description": "What came of it, or what to do next."},
+        "task_id": {**_ID, "description": "To look it up with memory_task, or to answer its question."},
+        "agent_id": {**_ID, "description": "Whose lessons they are; null: the unnamed agent's."},
+        "async_mode": {"type": "boolean"},
+        "memory_id": {**_ID, "description": "The first lesson; null where nothing was learned."},
+        "success": {"type": ["boolean", "null"], "description": "Whether the task succeeded, as was said or judged."},
+        "extracted_count": {**_WHOLE, "description": "How many lessons are new."},
+        "memories": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {"memory_id": _TEXT, "title": _TEXT, "description": _TEXT},
+                "required": ["memory_id", "title", "description"],
+            },
+        },
+        "management": {
+            "type": "object",
+            "properties": {"duplicates_skipped": _WHOLE, "merges_triggered": _WHOLE, "message": _TEXT},
+            "required": ["duplicates_skipped", "merges_triggered", "message"],
+        },
+        "wanted": {
+            "type": "string",
+            "enum": ["lessons", "success"],
+            "description": "With needs_thinking: what of you.",
+        },
+        "prompt": {**_TEXT, "description": "With needs_thinking: what to think about."},
+        "schema": {"type": "object", "description": "With needs_thinking: the JSON schema of the answer."},
+    },
+    "required": ["status", "message", "task_id", "agent_id", "async_mode"],
+}
+"""The schema of the answers of extract_memory and memory_task."""

@@ -1,28 +1,144 @@
-"""`retrieve_memory`: lessons that help with a task."""
+"""`retrieve_memory`: lessons that help with a task, as the seed's server gives them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from mulligan.core.records import Json
+from mulligan.core.errors import InvalidInput
+from mulligan.core.records import Json, Lesson
 from mulligan.mcp_server.tool import Call, Reply, Tool
+
+if TYPE_CHECKING:
+    from mulligan.core.records import Recall
+
+MOST, LONGEST = 100, 100_000
+"""Lessons in one answer, and characters of a query."""
 
 
 async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
-    recall = await call.service.bank(call.agent(arguments.get("agent_id"))).recall(str(arguments.get("query", "")))
-    return Reply({"status": "success", "retrieval_id": recall.id})
+    query, top_k = _query(arguments.get("query")), _top_k(arguments.get("top_k"))
+    bank = call.service.bank(call.agent(arguments.get("agent_id")))
+    recall = await bank.recall(query, top_k=top_k)
+    about: dict[str, Json] = {
+        "min_score_threshold": recall.threshold or 0.0,
+        "filtered_count": recall.filtered,
+        "memories": [_memory(lesson) for lesson in recall.lessons],
+        "formatted_prompt": recall.formatted_prompt,
+        "retrieval_id": recall.id,
+        **({"note": f"Found {recall.note}."} if recall.note else {}),
+    }
+    if not recall.lessons:
+        return Reply({"status": "no_memories", "message": _why_none(recall), "query": query, **about})
+    how: dict[str, Json] = {"query": query, "retrieval_strategy": bank.strategy, "top_k": top_k}
+    return Reply({"status": "success", **how, **about})
 
 
 def failed(message: str, arguments: Mapping[str, Json]) -> Reply:
-    return Reply({"status": "error", "message": message}, error=True)
+    query = arguments.get("query")
+    said = query if isinstance(query, str) and len(query) <= LONGEST else None
+    about: dict[str, Json] = {"query": said, "memories": [], "formatted_prompt": ""}
+    return Reply({"status": "error", "message": f"Retrieval failed: {message}", **about}, error=True)
 
+
+def _query(given: Json) -> str:
+    if not isinstance(given, str) or not given.strip():
+        raise InvalidInput("query must be a text that says what the task is.")
+    if len(given) > LONGEST:
+        raise InvalidInput(f"query has {len(given):,} characters; at most {LONGEST:,} are taken. Shorten it.")
+    return given
+
+
+def _top_k(given: Json) -> int:
+    """1 where it is left out. 2.0 is 2."""
+    value = 1 if given is None else int(given) if isinstance(given, float) and given.is_integer() else given
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MOST:
+        raise InvalidInput(f"top_k must be a whole number from 1 to {MOST}, not {given!r:.80}.")
+    return value
+
+
+def _memory(lesson: Lesson) -> dict[str, Json]:
+    return {
+        "memory_id": lesson.id,
+        "score": lesson.score,
+        "title": lesson.title,
+        "content": lesson.content,
+        "success": lesson.outcome == "success",
+        "tags": list(lesson.tags),
+        "description": lesson.description,
+        "agent_id": lesson.agent_id or None,
+    }
+
+
+def _why_none(recall: Recall) -> str:
+    if not recall.filtered:
+        return "No lesson was found: nothing like this has been learned yet."
+    return f"No lesson is relevant enough: {recall.filtered} scored below {recall.threshold or 0.0:.2f}."
+
+
+_TEXT, _NUMBER, _WHOLE = {"type": "string"}, {"type": "number"}, {"type": "integer", "minimum": 0}
+_OUTPUT = {
+    "type": "object",
+    "properties": {
+        "status": {"type": "string", "enum": ["success", "no_memories"]},
+        "message": {**_TEXT, "description": "With no_memories: why there are none."},
+        "query": _TEXT,
+        "retrieval_strategy": {**_TEXT, "description": "How lessons were found."},
+        "top_k": {"type": "integer", "minimum": 1},
+        "min_score_threshold": {**_NUMBER, "description": "The relevance below which lessons were left out; 0: none."},
+        "filtered_count": {**_WHOLE, "description": "How many were left out."},
+        "memories": {
+            "type": "array",
+            "description": "The lessons, best first.",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "memory_id": _TEXT,
+                    "score": {**_NUMBER, "description": "Relevance, 0 to 1."},
+                    "title": _TEXT,
+                    "content": _TEXT,
+                    "success": {"type": "boolean", "description": "False: learned from a failure, so what to avoid."},
+                    "tags": {"type": "array", "items": _TEXT},
+                    "description": {**_TEXT, "description": "When it is of use."},
+                    "agent_id": {"type": ["string", "null"], "description": "Whose it is; null: the unnamed agent's."},
+                },
+                "required": ["memory_id", "score", "title", "content", "success", "tags", "description", "agent_id"],
+            },
+        },
+        "formatted_prompt": {**_TEXT, "description": "The lessons as text to read before the task; empty for none."},
+        "retrieval_id": {**_TEXT, "description": "To be given to extract_memory when the task is over."},
+        "note": {**_TEXT, "description": "What qualifies the answer, such as that words alone were compared."},
+    },
+    "required": [
+        *("status", "query", "min_score_threshold", "filtered_count", "memories", "formatted_prompt", "retrieval_id")
+    ],
+}
+_INPUT = {
+    "type": "object",
+    "properties": {
+        "query": {**_TEXT, "description": "What the task is: its goal, and what it is about."},
+        "top_k": {
+            **_NUMBER,
+            "default": 1,
+            "minimum": 1,
+            "maximum": MOST,
+            "description": "How many lessons at most; in the paper preset, experiences of up to three lessons each.",
+        },
+        "agent_id": {**_TEXT, "description": "Whose lessons: your own name. Left out, those of all agents."},
+    },
+    "required": ["query"],
+}
 
 TOOL = Tool(
     "retrieve_memory",
     "Recall lessons",
-    "Lessons that earlier tasks taught.",
-    {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]},
-    {"type": "object"},
+    "Recalls lessons that earlier tasks taught, good and bad. Call it before you start a task, and again when its goal "
+    "changes. Read `formatted_prompt` before you work, and keep `retrieval_id` for extract_memory. top_k counts "
+    "lessons, in the paper preset experiences. `no_memories` is no error: go on without.",
+    _INPUT,
+    _OUTPUT,
     call,
     failed,
+    read_only=True,  # no lesson changes; that it was asked and what was given is noted
+    idempotent=True,
 )

@@ -1,0 +1,211 @@
+"""`extract_memory`: lessons from what was done, by the server's model or by the calling agent's own thinking."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, cast
+
+from mulligan.core.errors import BadAnswer, InvalidInput, ModelError, MulliganError
+from mulligan.core.records import Json
+from mulligan.mcp_server.learning import FAILED, NOTHING, OUTPUT, asked, learning, task_id, task_of
+from mulligan.mcp_server.tool import Call, Reply, Tool
+
+if TYPE_CHECKING:
+    from mulligan.bank.bank import Bank
+    from mulligan.core.protocols import Learned
+    from mulligan.core.records import Episode
+
+
+@dataclass(frozen=True)
+class _Given:
+    """The arguments, of the right kinds. None: left out. lessons: an answer, as an object."""
+
+    task: str | None
+    recall: str | None
+    signal: bool | None
+    background: bool
+    lessons: Json
+
+
+async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
+    agent, given = call.agent(arguments.get("agent_id")), _given(arguments)
+    episode: Episode | None = None
+    if given.task is None:
+        episode = await _episode(arguments, given, call, agent)
+        bank = call.service.bank(agent or "")
+        work = await _asked_before(bank, arguments, given)
+    else:
+        bank, work = await task_of(call, given.task, agent)
+    given = replace(given, background=given.background and not bank.paper)
+    try:
+        if work is None:
+            assert episode is not None
+            learned = await bank.learn(episode, background=given.background, borrow=given.lessons is not None)
+        else:
+            learned = await _resumed(bank, work, given)
+        learned = await _thought(bank, learned, given)
+    except MulliganError as error:
+        work = work or await bank.accepted(episode or [])
+        return await _went_wrong(bank, error, work, given)
+    answer = {**await learning(bank, learned), "async_mode": given.background}
+    return Reply(answer, error=answer["status"] == "error")
+
+
+def failed(message: str, arguments: Mapping[str, Json]) -> Reply:
+    task, background = arguments.get("task_id"), arguments.get("async_mode")
+    return _failure(message, task[:80] if isinstance(task, str) else None, background is not False)
+
+
+async def _episode(arguments: Mapping[str, Json], given: _Given, call: Call, agent: str | None) -> Episode:
+    """What is to be learned from, with the recall that was used for it."""
+    from mulligan.bank.trajectory import episode_of
+
+    for name, words in (("trajectory", "the list of the steps that were taken"), ("query", "what the task was")):
+        if arguments.get(name) is None:
+            raise InvalidInput(f"{name} is missing: {words}. Only a call with a task_id needs none.")
+    episode = episode_of(arguments["trajectory"], arguments["query"], given.signal)
+    if given.recall is None:
+        return episode
+    return replace(episode, recall=await call.service.bank(agent).recalled(given.recall))
+
+
+async def _asked_before(bank: Bank, arguments: Mapping[str, Json], given: _Given) -> str | None:
+    """The work of the same trajectory that came without a signal, and that this signal decides, or decided."""
+    from mulligan.bank.trajectory import episode_of
+
+    if given.signal is None:
+        return None
+    work = await bank.accepted(episode_of(arguments["trajectory"], arguments["query"]))
+    return work if work and (await bank.outcome(work)).success in (None, given.signal) else None
+
+
+async def _resumed(bank: Bank, work: str, given: _Given) -> Learned:
+    known = await bank.outcome(work)
+    if given.signal is not None and known.success not in (None, given.signal):
+        raise InvalidInput(
+            f"This task is held for a {'success' if known.success else 'failure'} already. To learn from it as the "
+            "other, pass its trajectory and query with this success_signal, and no task_id."
+        )
+    if known.question is None and not known.pending:
+        return known
+    judges = given.signal is not None and known.success is None
+    return await bank.resume(work, background=given.background, borrow=judges or given.lessons is not None)
+
+
+async def _thought(bank: Bank, learned: Learned, given: _Given) -> Learned:
+    """Takes the caller's verdict and lessons, where they are waited for. Raises `BadAnswer`."""
+    if learned.question is not None and learned.success is None and given.signal is not None:
+        verdict = {"reasoning": "The calling agent said so.", "verdict": "success" if given.signal else "failure"}
+        learned = await bank.commit(str(learned.work), verdict)
+        if given.lessons is None:
+            learned = await bank.resume(str(learned.work), background=given.background)
+    if learned.question is None or given.lessons is None:
+        return learned
+    if learned.success is None and "verdict" not in given.lessons:
+        raise BadAnswer("Whether the task succeeded has to be said first: give success_signal, true or false.")
+    return await bank.commit(str(learned.work), given.lessons)
+
+
+async def _went_wrong(bank: Bank, error: MulliganError, work: str | None, given: _Given) -> Reply:
+    """The error; where a question waits for a better answer, with that question."""
+    message, about = str(error), dict[str, Json]()
+    if work is not None and isinstance(error, BadAnswer | ModelError):
+        left = await bank.outcome(work)
+        work = left.work
+        if left.question is not None and isinstance(error, BadAnswer):
+            about = asked(left)
+            message += " The task waits on: answer it again with this task_id, so that it fits `schema`."
+        elif left.question is not None:
+            message += " The task waits: try again, or ask memory_task for the question and draw the lessons yourself."
+    return _failure(message, task_id(work), given.background, about)
+
+
+def _failure(message: str, task: str | None, background: bool, about: Mapping[str, Json] = {}) -> Reply:
+    answer: dict[str, Json] = {"status": "error", "message": FAILED + message, **NOTHING}
+    return Reply({**answer, "task_id": task, "async_mode": background, **about}, error=True)
+
+
+def _given(arguments: Mapping[str, Json]) -> _Given:
+    for name, kind, words in (
+        ("task_id", str, "the text that extract_memory gave"),
+        ("retrieval_id", str, "the text that retrieve_memory gave"),
+        ("success_signal", bool, "true, false, or left out where nobody knows"),
+        ("async_mode", bool, "true or false"),
+    ):
+        value = arguments.get(name)
+        if value is not None and not isinstance(value, kind):
+            raise InvalidInput(f"{name} must be {words}, not {value!r:.80}.")
+    task, recall = arguments.get("task_id") or None, arguments.get("retrieval_id") or None
+    background = arguments.get("async_mode") is not False
+    return _Given(task, recall, arguments.get("success_signal"), background, _answer(arguments.get("lessons")))
+
+
+def _answer(lessons: Json) -> Json:
+    """The answer to a question as an object: a bare list of lessons is one, and so is the JSON text of either."""
+    if isinstance(lessons, str) and lessons.strip():
+        try:
+            lessons = json.loads(lessons)
+        except (ValueError, RecursionError) as error:
+            raise InvalidInput(f"lessons is a text that is no JSON: {error}. Give the list itself.") from None
+    if isinstance(lessons, list):
+        return {"lessons": cast(list[Json], lessons), "nothing_because": ""}
+    if lessons is not None and not isinstance(lessons, dict):
+        raise InvalidInput('lessons must be a list of lessons, or an object with "lessons", as `schema` says.')
+    return cast(Json, lessons)
+
+
+_TEXT = {"type": "string"}
+_STEP = {
+    "type": "object",
+    "properties": {
+        "step": {"type": "number", "description": "Its number."},
+        "role": {"type": "string", "enum": ["user", "assistant", "tool"], "description": "Who spoke or acted."},
+        "content": {**_TEXT, "description": "What was said, done or seen, with the reasoning that mattered."},
+        "metadata": {"type": "object", "description": "Free; tool_name and action_type are shown."},
+    },
+    "required": ["step", "role", "content"],
+}
+_LESSONS = {
+    "anyOf": [{"type": "array", "items": {"type": "object"}}, {"type": "object"}],
+    "description": "Your answer to a question that waits (needs_thinking): the lessons, as its `schema` says; or the "
+    "whole object, such as with nothing_because where there is nothing to learn.",
+}
+_INPUT = {
+    "type": "object",
+    "properties": {
+        "trajectory": {
+            "type": "array",
+            "items": _STEP,
+            "description": "The steps that mattered, in order. Needed unless there is a task_id.",
+        },
+        "query": {**_TEXT, "description": "What the task was. Needed unless there is a task_id."},
+        "success_signal": {
+            "type": "boolean",
+            "description": "Whether the task succeeded, where something has shown it; left out, it is judged.",
+        },
+        "async_mode": {
+            "type": "boolean",
+            "default": True,
+            "description": "True: accepted and done in the background. False: waits for the lessons.",
+        },
+        "agent_id": {**_TEXT, "description": "Whose lessons they become: your own name."},
+        "retrieval_id": {**_TEXT, "description": "Of the lessons that you were given for this task."},
+        "task_id": {**_TEXT, "description": "Of a task that waits for your thinking."},
+        "lessons": _LESSONS,
+    },
+}
+
+TOOL = Tool(
+    "extract_memory",
+    "Learn from a task",
+    "Draws lessons from what you did and keeps them for later tasks. Call it when a task is done, before your final "
+    "answer, and when it has failed. `processing`: accepted, nothing more to do. `needs_thinking`: the thinking is "
+    "yours; follow `prompt`, and call it again with the task_id and what is wanted: lessons, or success_signal.",
+    _INPUT,
+    OUTPUT,
+    call,
+    failed,
+    idempotent=True,
+)
