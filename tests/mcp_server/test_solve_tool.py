@@ -185,6 +185,15 @@ async def test_long_feedback_is_shortened_and_the_output_is_not(wire: Wire) -> N
     assert len(data["trials"][0]["reflection"]) < 4000
 
 
+async def test_half_a_character_of_the_models_spoils_no_answer(tmp_path: Path) -> None:
+    told = Told()
+    async with served(scripted(tmp_path, "41 \ud800", "Count \udfff again.", "42")) as (client, _):
+        asked = client.call_tool("solve", {"task": TASK, "expected": "42"}, progress_callback=told)
+        data = data_of(await asyncio.wait_for(asked, 20))
+    assert data["trials"][0]["reflection"] == "Count ? again."
+    assert "trial 1 of 4: reflected: Count ? again." in told.words
+
+
 async def test_an_error_of_the_model_names_the_episode_that_goes_on_later(wire: Wire) -> None:
     wire.plays("41", {"status": 500})
     async with served() as (client, service):

@@ -17,3 +17,8 @@ def one_line(text: str, width: int) -> str:
     """Foreign text folded into one line of at most `width` characters."""
     folded = " ".join(clean(text).split())
     return folded if len(folded) <= width else f"{folded[: max(width - 3, 0)]}..."
+
+
+def sound(text: str) -> str:
+    """Text that UTF-8 can hold: half a character, as a model can write one, becomes a question mark."""
+    return text.encode(errors="replace").decode()

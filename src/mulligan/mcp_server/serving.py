@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -16,6 +17,7 @@ from mcp.server.lowlevel import Server
 
 from mulligan.app.service import Service
 from mulligan.core.errors import InvalidInput, MulliganError
+from mulligan.core.plain import sound
 from mulligan.core.records import Json
 from mulligan.mcp_server.completion import Completion
 from mulligan.mcp_server.instructions import instructions
@@ -153,10 +155,13 @@ def _listed(tool: Tool) -> types.Tool:
 
 
 def _result(reply: Reply) -> types.CallToolResult:
-    content: list[Any] = [types.TextContent(type="text", text=reply.text)]
+    text, data = reply.text, reply.data
+    if (whole := sound(text)) != text:
+        text, data = whole, json.loads(whole)
+    content: list[Any] = [types.TextContent(type="text", text=text)]
     if reply.error:
         return types.CallToolResult(content=content, is_error=True)
-    return types.CallToolResult(content=content, structured_content=dict(reply.data))
+    return types.CallToolResult(content=content, structured_content=dict(data))
 
 
 def _unknown(name: str, which: str) -> Reply:
@@ -169,6 +174,6 @@ def _unknown(name: str, which: str) -> Reply:
 
 def _teller(context: ServerRequestContext[Any, Any]) -> Callable[[float, float | None, str], Any]:
     async def tell(done: float, total: float | None, message: str) -> None:
-        await context.session.report_progress(done, total, message)
+        await context.session.report_progress(done, total, sound(message))
 
     return tell

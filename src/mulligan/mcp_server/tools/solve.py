@@ -76,7 +76,7 @@ OUTPUT: dict[str, Json] = {
         },
         "solved": {"type": "boolean"},
         "output": {"type": ["string", "null"], "description": "The best attempt, solved or not."},
-        "episodeId": {"type": "string", "description": "For `mulligan runs show` and `mulligan runs resume`."},
+        "episodeId": {"type": "string", "description": "To be read as mulligan://episodes/ID, or by `mulligan runs show`."},
         "trials": {
             "type": "array",
             "items": {
