@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from mcp import Client
@@ -21,9 +21,9 @@ def settled(expected: Any, answer: Any) -> Any:
     if expected == "<text>" and isinstance(answer, str) and answer:
         return answer
     if isinstance(expected, dict) and isinstance(answer, dict):
-        given: Any = answer
-        return {key: settled(value, given.get(key)) for key, value in expected.items()}  # pyright: ignore
-    return expected
+        wanted, given = cast(dict[str, Any], expected), cast(dict[str, Any], answer)
+        return {key: settled(value, given.get(key)) for key, value in wanted.items()}
+    return cast(Any, expected)
 
 
 async def check(client: Client, golden: dict[str, Any], at: str) -> None:

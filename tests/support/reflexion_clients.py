@@ -57,7 +57,7 @@ async def good(client: Client, arguments: dict[str, Any]) -> dict[str, Any]:
     """The answer, which is the same as structured content and as compact text."""
     result = await client.call_tool(NAME, arguments)
     assert not result.is_error, text_of(result)
-    answer = result.structured_content or {}
+    answer: dict[str, Any] = result.structured_content
     assert text_of(result) == json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
     return answer
 

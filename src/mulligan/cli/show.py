@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mulligan.app.client_led import led_by_client
 from mulligan.cli.table import state
 from mulligan.cli.terminal import clean, one_line
 from mulligan.cli.words import role, used, verdict
@@ -25,7 +26,10 @@ def _lines(episode: Episode, running: bool, tokens: int | None) -> Iterator[str]
     if models := dict.fromkeys(episode.head.models.values()):
         yield f"model: {one_line(', '.join(models), 300)}"
     roles = ((name, role(episode, name)) for name in ("actor", "evaluator", "strategy", "reflector"))
-    yield ", ".join(f"{name} {one_line(plugin, 80)}" for name, plugin in roles if plugin)
+    if led_by_client(episode):
+        yield f"led by a client, {episode.head.settings['trials']} trials planned"
+    else:
+        yield ", ".join(f"{name} {one_line(plugin, 80)}" for name, plugin in roles if plugin)
     if episode.forked_from:
         yield f"forked from {episode.forked_from}"
     yield "\nTask"

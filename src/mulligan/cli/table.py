@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Container, Sequence
 
+from mulligan.app.client_led import led_by_client
 from mulligan.app.places import unjudged
 from mulligan.cli.terminal import one_line
 from mulligan.core.codec import to_json
@@ -35,9 +36,10 @@ def facts(episode: Episode, running: bool) -> dict[str, Json]:
 
 def state(episode: Episode, running: bool) -> str:
     """The stop reason, "done" where nobody was to judge; "paused: …" when it can be resumed, as can what is "cut off"
-    (its process was killed)."""
+    (its process was killed). One that a client leads and has not ended is "open"."""
     if episode.stop is None:
-        return "running" if running else "cut off"
+        waits = "open" if led_by_client(episode) else "cut off"
+        return "running" if running else waits
     reason = episode.stop.reason
     if unjudged(episode):
         return "done"

@@ -49,6 +49,7 @@ def _episode(episode: Episode) -> Iterator[str | _Fence]:
     facts = {
         "Run": episode.run,
         "Agent": episode.agent,
+        "Led by": "a client" if episode.head.settings.get("led_by") == "client" else "",
         "Forked from": episode.forked_from or "",
         **{f"Model ({role})": model for role, model in episode.head.models.items()},
         "Ended": _ended(episode),
