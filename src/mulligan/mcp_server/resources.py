@@ -15,7 +15,7 @@ from mcp.server.context import ServerRequestContext
 from mulligan.app.service import Service
 from mulligan.core.errors import InvalidInput, NotFound
 from mulligan.core.lessons import Selection
-from mulligan.core.plain import one_line
+from mulligan.core.plain import one_line, sound
 from mulligan.core.records import Brief, Episode, Lesson
 from mulligan.core.secrets import mask, mask_json
 from mulligan.mcp_server.protocol_errors import no_resource, told
@@ -94,7 +94,7 @@ class Resources:
                 text, kind = await self._text(params.uri, context.lifespan_context.bound(context))
             except NotFound:
                 raise no_resource(context, params.uri) from None
-            content = types.TextResourceContents(uri=params.uri, mime_type=kind, text=_sound(text))
+            content = types.TextResourceContents(uri=params.uri, mime_type=kind, text=sound(text))
             return types.ReadResourceResult(contents=[content])
 
     async def _page(
@@ -176,18 +176,13 @@ def _resource(kind: str, id: str, name: str, title: str, description: str) -> ty
 
 
 def _line(text: str, width: int) -> str:
-    return _sound(one_line(mask(text[: 10 * width]), width))
+    return sound(one_line(mask(text[: 10 * width]), width))
 
 
 def _day(seconds: float) -> str:
     from mulligan.app.memory_files import moment
 
     return f", {moment(seconds)}" if seconds else ""
-
-
-def _sound(text: str) -> str:
-    """Without halves of characters, which no answer can carry."""
-    return text.encode("utf-8", "replace").decode()
 
 
 # --- pages ------------------------------------------------------------------------------------------------------
