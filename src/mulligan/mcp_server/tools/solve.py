@@ -76,7 +76,10 @@ OUTPUT: dict[str, Json] = {
         },
         "solved": {"type": "boolean"},
         "output": {"type": ["string", "null"], "description": "The best attempt, solved or not."},
-        "episodeId": {"type": "string", "description": "To be read as mulligan://episodes/ID, or by `mulligan runs show`."},
+        "episodeId": {
+            "type": "string",
+            "description": "To be read as mulligan://episodes/ID, or by `mulligan runs show`.",
+        },
         "trials": {
             "type": "array",
             "items": {
