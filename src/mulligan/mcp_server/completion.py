@@ -12,7 +12,6 @@ from mcp.server.context import ServerRequestContext
 
 from mulligan.app.service import Service
 from mulligan.core.errors import InvalidInput, UnknownName
-from mulligan.core.lessons import Selection
 from mulligan.mcp_server.prompts import Prompts
 from mulligan.mcp_server.protocol_errors import told
 from mulligan.mcp_server.resources import EPISODES, LONGEST_ID, TEMPLATES
@@ -73,6 +72,8 @@ class Completion:
         store = self._service.store
         if uri.startswith(EPISODES):
             return await store.ids(begun, agent=bound, limit=MOST + 1)
+        from mulligan.core.lessons import Selection
+
         lessons = await store.memory.lessons.list(bound, Selection(prefix=begun, limit=MOST + 1))
         return [lesson.id for lesson in lessons]
 

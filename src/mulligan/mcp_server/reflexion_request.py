@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from mulligan.app.client_led import MOST_TRIALS, ClientStep
+from mulligan.app.client_led_steps import MOST_TRIALS, ClientStep
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Json
 

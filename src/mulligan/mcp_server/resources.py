@@ -14,7 +14,6 @@ from mcp.server.context import ServerRequestContext
 
 from mulligan.app.service import Service
 from mulligan.core.errors import InvalidInput, NotFound
-from mulligan.core.lessons import Selection
 from mulligan.core.plain import one_line, sound
 from mulligan.core.records import Brief, Episode, Lesson
 from mulligan.core.secrets import mask, mask_json
@@ -107,6 +106,8 @@ class Resources:
         if episode != "":
             episodes = await store.briefs(agent=bound, before=episode, limit=PAGE + 1)
         if lesson != "":
+            from mulligan.core.lessons import Selection
+
             lessons = await store.memory.lessons.list(bound, Selection(before=lesson, limit=PAGE + 1))
         return episodes, lessons
 

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from mulligan.app.client_led import ClientStep, Taken
+from mulligan.app.client_led_steps import ClientStep, Taken
 from mulligan.core.errors import InvalidInput, MulliganError, NotFound
 from mulligan.core.records import Episode, Json
 from mulligan.mcp_server.reflexion_request import Asked, asked
