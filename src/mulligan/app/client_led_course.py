@@ -153,9 +153,10 @@ class Course:
 
     async def _remember(self, step: ClientStep, reflection: str, memory: list[str]) -> tuple[str, ...]:
         if self.episode.trials[step.trial - 1].reflection is None:
-            await self.reflect(step.trial, reflection, memory)
-        after = self._same_memory(step, self._result(step, "reflect"))
-        if step.trial == len(self.episode.trials) and step.trial >= step.trials:
+            await self.reflect(step.trial, reflection, memory, last=step.trial >= step.trials)
+        told = self._result(step, "reflect")
+        after = self._same_memory(step, told)
+        if told["last"]:
             await self.stop()
         return after
 
@@ -196,9 +197,11 @@ class Course:
         await self.settle(number, "evaluate", memory, {"passed": None, "score": None})
         await self._add(Evaluated(number, Feedback(None, why, source="client")))
 
-    async def reflect(self, trial: int, reflection: str, memory: list[str]) -> None:
-        """The reflection on the newest trial, which failed. `memory` is what was remembered before it."""
-        said = {"reflection": reflection, "memory": self._with(reflection, memory)}
+    async def reflect(self, trial: int, reflection: str, memory: list[str], *, last: bool) -> None:
+        """The reflection on the newest trial, which failed. memory: what was remembered before it. last: whether the
+        episode is to be stopped then.
+        """
+        said = {"reflection": reflection, "memory": self._with(reflection, memory), "last": last}
         await self.settle(trial, "reflect", memory, said)
         await self._add(Reflected(trial, Reflection(reflection, Usage(cost=None))))
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from mulligan.app.client_led_course import Course
 from mulligan.app.client_led_steps import MOST_TRIALS, ClientStep
-from mulligan.core.records import Episode
+from mulligan.core.episode import Move
+from mulligan.core.records import Episode, Trial
 
 WENT_ON = "The client went on without a verdict."
 
@@ -17,7 +18,7 @@ WENT_ON = "The client went on without a verdict."
 def begins_anew(episode: Episode, step: ClientStep, task: str) -> bool:
     """Whether this step belongs to an episode of its own, and not to this one."""
     if step.kind != "act":
-        return episode.stop is not None and not _said_of_newest(episode, step)
+        return episode.stop is not None and not _afterthought(episode, step)
     reflected = any(trial.reflection is not None for trial in episode.trials)
     full = len(episode.trials) >= MOST_TRIALS
     return episode.stop is not None or task != episode.task.prompt or (step.trial == 1 and reflected) or full
@@ -25,7 +26,7 @@ def begins_anew(episode: Episode, step: ClientStep, task: str) -> bool:
 
 async def follow(course: Course, step: ClientStep) -> None:
     """Takes the step down. `step.memory` is what the client was shown in it, without the reflection that it brings."""
-    if course.episode.stop is not None:  # an afterthought
+    if course.episode.stop is not None:
         return
     memory = list(step.memory or ())
     if step.kind == "act":
@@ -45,16 +46,16 @@ async def follow(course: Course, step: ClientStep) -> None:
     if course.row(number, "reflect") is None:
         await course.begin(number, "reflect", {"memory": memory})
     if step.reflection is not None:
-        await course.reflect(number, step.reflection, memory)
-        if step.trial == step.trials or number == MOST_TRIALS:
+        last = step.trial == step.trials or number == MOST_TRIALS
+        await course.reflect(number, step.reflection, memory, last=last)
+        if last:
             await course.stop()
 
 
 async def _prompted(course: Course, step: ClientStep, memory: list[str]) -> None:
     """An actor step that comes while something else is due is only asked early: its attempt will tell."""
     trial = len(course.episode.trials) + 1
-    move = course.due
-    if getattr(move, "kind", "") != "act":
+    if course.due != Move("act", trial):
         return
     request = {"prompt": step.prompt, "memory": memory}
     row = course.row(trial, "act")
@@ -68,7 +69,7 @@ async def _attempted(course: Course, step: ClientStep, memory: list[str]) -> Non
     if newest is not None and newest.feedback is None:
         await course.unjudged(memory, WENT_ON)
     elif newest is not None and newest.reflection is None and newest.feedback and newest.feedback.passed is False:
-        await course.reflect(newest.number, "", memory)
+        await course.reflect(newest.number, "", memory, last=False)
     trial = len(course.episode.trials) + 1
     if course.row(trial, "act") is None:
         await course.begin(trial, "act", {"prompt": course.episode.task.prompt, "memory": memory})
@@ -79,7 +80,7 @@ async def _attempted(course: Course, step: ClientStep, memory: list[str]) -> Non
 def _goes_on(course: Course, step: ClientStep) -> bool:
     """Whether it speaks of the newest attempt, and of what is still open of it."""
     newest = course.newest
-    if newest is None or newest.attempt.output != step.output or newest.reflection is not None:
+    if newest is None or not _same(newest, step) or newest.reflection is not None:
         return False
     if newest.feedback is None:
         return True
@@ -91,8 +92,16 @@ def _repeats(course: Course, step: ClientStep) -> bool:
     newest = course.newest
     if newest is None or newest.reflection is None or course.row(newest.number + 1, "act") is not None:
         return False
-    return _said_of_newest(course.episode, step) and step.reflection == newest.reflection.text
+    return _same(newest, step) and step.reflection == newest.reflection.text
 
 
-def _said_of_newest(episode: Episode, step: ClientStep) -> bool:
-    return bool(episode.trials) and episode.trials[-1].attempt.output == step.output
+def _afterthought(episode: Episode, step: ClientStep) -> bool:
+    """Whether it says once more what ended the episode; of an attempt that passed, whether it says anything."""
+    newest = episode.trials[-1]
+    if episode.solved or step.passed:
+        return episode.solved and _same(newest, step)
+    return _same(newest, step) and step.reflection in (None, newest.reflection and newest.reflection.text)
+
+
+def _same(trial: Trial, step: ClientStep) -> bool:
+    return trial.attempt.output == step.output
