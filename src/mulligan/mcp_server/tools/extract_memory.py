@@ -49,8 +49,9 @@ async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
     except MulliganError as error:
         work = work or await bank.accepted(episode or [])
         return await _went_wrong(bank, error, work, given)
-    answer = {**await learning(bank, learned), "async_mode": given.background}
-    return Reply(answer, error=answer["status"] == "error")
+    if learned.failed:
+        return _failure(learned.failed, task_id(learned.work), given.background)
+    return Reply({**await learning(bank, learned), "async_mode": given.background})
 
 
 def failed(message: str, arguments: Mapping[str, Json]) -> Reply:
