@@ -25,8 +25,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -112,7 +112,8 @@ def by_stdio(*arguments: str, env: Mapping[str, str] | None = None, cwd: Path | 
     return StdioServerParameters(command=command, args=[*first, *arguments], env={**os.environ, **(env or {})}, cwd=cwd)
 
 
-def over(url: str, token: str | None = None) -> Any:
+@asynccontextmanager
+async def over(url: str, token: str | None = None) -> AsyncGenerator[Any]:
     """The transport that `mcp.Client` takes: Streamable HTTP or, at a URL that ends in /sse, SSE; bearing this token."""
     from mcp.client.sse import sse_client
     from mcp.client.streamable_http import streamable_http_client
@@ -120,8 +121,14 @@ def over(url: str, token: str | None = None) -> Any:
 
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     if url.endswith("/sse"):
-        return sse_client(url, headers=headers)
-    return streamable_http_client(url, http_client=create_mcp_http_client(headers=headers))
+        async with sse_client(url, headers=headers) as streams:
+            yield streams
+    else:
+        async with (
+            create_mcp_http_client(headers=headers) as http,
+            streamable_http_client(url, http_client=http) as streams,
+        ):
+            yield streams
 
 
 class Piped(Running):

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
+if TYPE_CHECKING:
+    from mulligan.app.service import Service
+    from mulligan.mcp_server.tokens import Token
+
+LEVELS = ("debug", "info", "warning", "error")
 CLIENTS = ("claude", "cursor", "vscode", "qoder", "cherry-studio", "json")
 
 
@@ -20,6 +26,12 @@ CLIENTS = ("claude", "cursor", "vscode", "qoder", "cherry-studio", "json")
 @click.option("--embedder", metavar="NAME", help="What finds lessons: local, PROVIDER:MODEL, none.")
 @click.option("--preset", type=click.Choice(["paper"]), help="Remember as the ReasoningBank paper does.")
 @click.option("--memory-depth", type=int, default=3, metavar="N", help="Reflections that reflexion-thinking shows.")
+@click.option("--allow-origin", multiple=True, metavar="URL", help="Pages that may call, over sse and http.")
+@click.option("--rate", type=float, default=200.0, metavar="N", help="Requests a second from each caller; 0: any.")
+@click.option("--concurrency", type=int, default=64, metavar="N", help="Requests served at once, over sse and http.")
+@click.option("--drain", type=float, default=10.0, metavar="S", help="Seconds for calls in flight when told to stop.")
+@click.option("--log-level", type=click.Choice(LEVELS), default="warning", help="What is logged to standard error.")
+@click.option("--log-json", is_flag=True, help="One JSON object for each line of the log.")
 @click.option("--print-config", type=click.Choice(CLIENTS), help="Print what to paste into this client, and end.")
 @click.option("--print-prompt", is_flag=True, help="Print the rules of the memory for an agent, and end.")
 def serve(**given: Any) -> None:
@@ -36,7 +48,32 @@ def serve(**given: Any) -> None:
 
     import_server()  # before anything that imports the SDK
     from mulligan.app.service import Served, Service
-    from mulligan.mcp_server.stdio import serve_stdio
 
     served = Served(given["agent_id"], given["model"], given["embedder"], given["preset"], given["memory_depth"])
-    asyncio.run(serve_stdio(Service(served), given["which"]))
+    asyncio.run(_serving(Service(served), given))
+
+
+def _serving(service: Service, given: Mapping[str, Any]) -> Coroutine[Any, Any, None]:
+    """What serves, once everything that was given has been looked at."""
+    from mulligan.cli.terminal import say
+    from mulligan.mcp_server.keys import unused_keys
+    from mulligan.mcp_server.logs import log_to_stderr
+
+    stdio = given["transport"] == "stdio"
+    tokens: Sequence[Token] = ()
+    if not stdio:
+        from mulligan.mcp_server.tokens import read_tokens
+
+        tokens = read_tokens(given["agent_id"])
+    log_to_stderr(given["log_level"], as_json=given["log_json"], secrets=[token.secret for token in tokens])
+    for line in unused_keys(service):
+        say(line)
+    if stdio:
+        from mulligan.mcp_server.stdio import serve_stdio
+
+        return serve_stdio(service, given["which"])
+    from mulligan.mcp_server.http import Listening, serve_http
+
+    names = ("transport", "host", "port", "rate", "concurrency", "drain")
+    listening = Listening(**{name: given[name] for name in names}, tokens=tokens, origins=given["allow_origin"])
+    return serve_http(service, given["which"], listening, lambda url: say(f"Serving MCP at {url}"))

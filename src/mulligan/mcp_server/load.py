@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 
 from mulligan.mcp_server.messages import MEGABYTE
 
@@ -42,6 +42,7 @@ class Ticket:
 
     def __init__(self, load: Load, weight: int = 0) -> None:
         self._load, self._weight, self._holders = load, weight, 0
+        self._over: list[Callable[[], None]] = []
         self.hold()
 
     def hold(self) -> None:
@@ -61,6 +62,12 @@ class Ticket:
         self._holders -= 1
         if not self._holders:
             self._load.remove(self._weight)
+            while self._over:
+                self._over.pop()()
+
+    def then(self, over: Callable[[], None]) -> None:
+        """Called when the last holder lets go."""
+        self._over.append(over)
 
 
 class Calls:

@@ -16,6 +16,7 @@ from mcp.shared.message import ServerMessageMetadata, SessionMessage
 
 from mulligan.app.service import Service
 from mulligan.mcp_server import messages
+from mulligan.mcp_server.background import in_the_background
 from mulligan.mcp_server.descriptors import kept_apart, read_some, write_all
 from mulligan.mcp_server.lines import Lines
 from mulligan.mcp_server.load import Calls, Load, Ticket, taken
@@ -45,7 +46,7 @@ async def serve_stdio(service: Service, which: str) -> None:
     server = make_server(service, which, lambda _: one_connection(service.served.agent_id))
     try:
         with kept_apart() as (incoming, outgoing):
-            async with Wire(incoming, outgoing).streams() as (heard, said):
+            async with in_the_background(service), Wire(incoming, outgoing).streams() as (heard, said):
                 await server.run(heard, said, server.create_initialization_options())
     finally:
         await service.close()

@@ -1,0 +1,122 @@
+"""Where a server may be bound to, and which Host and Origin a request to it may have."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from mulligan.core.errors import InvalidInput
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A socket that listens, where, and whether only this machine reaches it."""
+
+    listening: socket.socket
+    host: str
+    port: int
+    loopback: bool
+
+    @property
+    def url(self) -> str:
+        return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+
+
+def bind(host: str, port: int, *, guarded: bool) -> Bound:
+    """A listening socket. guarded: tokens are asked for, so that other machines may be let in; without, `InvalidInput`.
+
+    port: 0 takes any that is free. Raises `InvalidInput` for a host that is none and a port that is taken.
+    """
+    if not 0 <= port <= 65535:
+        raise InvalidInput(f"The port must be from 0 to 65535, not {port}.")
+    found = _addresses(host, port)
+    loopback = all(is_loopback(address[0]) for _, address in found)
+    if not loopback and not guarded:
+        raise InvalidInput(
+            f"--host {host} lets other machines in, and no token is set: put one of 16 characters or more into "
+            "MULLIGAN_TOKEN, or leave --host out, which serves this machine alone."
+        )
+    family, address = found[0]
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+        listening.listen(1024)
+    except OSError as error:
+        listening.close()
+        raise InvalidInput(
+            f"Port {port} on {host} cannot be had ({error.strerror}): stop what listens there, or name another --port "
+            "(0: any that is free)."
+        ) from None
+    listening.setblocking(False)
+    return Bound(listening, host, listening.getsockname()[1], loopback)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether this name or address is this machine's own, as it is written. `localhost` is."""
+    try:
+        return ipaddress.ip_address(host.partition("%")[0]).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+class Doors:
+    """Which requests may be meant for us, by their headers: against pages in a browser that call what they may not,
+    and against names that were made to point here (DNS rebinding).
+    """
+
+    def __init__(self, bound: Bound, origins: Iterable[str]) -> None:
+        self._loopback = bound.loopback
+        self.origins = frozenset(map(origin, origins))
+        self._hosts = {bound.host.lower(), *(urlsplit(one).hostname for one in self.origins)}
+
+    def host(self, header: str | None) -> bool:
+        """On loopback, the Host has to be of this machine, or of an allowed origin; elsewhere any does."""
+        if not self._loopback:
+            return True
+        name = _name(f"//{header}") if header else None
+        return name is not None and (is_loopback(name) or name in self._hosts)
+
+    def origin(self, header: str | None) -> bool:
+        """No Origin is no browser. On loopback the pages of this machine may call."""
+        if header is None or header.lower() in self.origins:
+            return True
+        name = _name(header) if header.lower().startswith(("http://", "https://")) else None
+        return self._loopback and name is not None and is_loopback(name)
+
+
+def origin(url: str) -> str:
+    """An origin as browsers write it. Raises `InvalidInput` for what is none."""
+    try:
+        parts = urlsplit(url)
+        whole = parts.scheme in ("http", "https") and parts.hostname and not (parts.path.strip("/") or parts.query)
+        if whole and "@" not in parts.netloc and parts.port != 0:
+            return f"{parts.scheme}://{parts.netloc}".lower()
+    except ValueError:
+        pass
+    raise InvalidInput(
+        f"--allow-origin takes an origin such as https://example.org or http://localhost:3000, not {url!r}."
+    )
+
+
+def _name(url: str) -> str | None:
+    """The host of a URL; None for what is no URL."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # raises where it is no number
+        return parts.hostname if not parts.path and "@" not in parts.netloc else None
+    except ValueError:
+        return None
+
+
+def _addresses(host: str, port: int) -> Sequence[tuple[int, tuple[str, int]]]:
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM) if host.strip() else []
+    except OSError:
+        found = []
+    if not found:
+        raise InvalidInput(f"--host {host!r} is no address or name of this machine: try 127.0.0.1.")
+    return [(family, address) for family, *_, address in sorted(found, key=lambda one: one[0] != socket.AF_INET)]  # pyright: ignore

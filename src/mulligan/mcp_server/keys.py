@@ -1,0 +1,44 @@
+"""Keys of models that are set and used by nobody: somebody may believe that they are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from mulligan.app.service import Service
+from mulligan.models.providers import PROVIDERS
+
+
+def unused_keys(service: Service) -> Iterator[str]:
+    """A sentence for each variable that holds a provider's key while no model that was named is that provider's.
+
+    A key alone makes no model: whoever sets one for another server may expect it.
+    """
+    named = tuple(_named(service))
+    used = {key for name in named if name in PROVIDERS for key in PROVIDERS[name].keys}
+    seen = set(used)
+    for name, provider in PROVIDERS.items():
+        for key in provider.keys:
+            if key in seen or not os.environ.get(key, "").strip():
+                continue
+            seen.add(key)
+            why = "no model was named" if service.model is None else "no model that was named uses it"
+            yield f"{key} is set, and {why}, so it is not used: to use it, --model {name}:{provider.example or 'NAME'}"
+
+
+def _named(service: Service) -> Iterator[str]:
+    """The providers of all models that were named, by flag, variable or mulligan.toml."""
+    variables = [value for name, value in os.environ.items() if name.startswith("MULLIGAN_MODEL")]
+    for model in _texts([service.served.model, service.served.embedder, variables, service.config.values]):
+        yield model.partition(":")[0]
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from _texts(list(cast("Mapping[str, Any]", value).values()))
+    elif isinstance(value, list):
+        for one in cast("list[Any]", value):
+            yield from _texts(one)
