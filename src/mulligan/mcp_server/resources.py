@@ -207,7 +207,7 @@ def _read(cursor: str | None) -> tuple[str | None, str | None]:
         episode, lesson = positions
     except (binascii.Error, ValueError, TypeError, RecursionError):
         raise _bad_cursor() from None
-    if not all(isinstance(id, str) and id.isprintable() for id in (episode, lesson)):
+    if not (all(isinstance(id, str) and id.isprintable() for id in (episode, lesson)) and (episode or lesson)):
         raise _bad_cursor()
     return episode, lesson
 
