@@ -78,7 +78,7 @@ def test_the_inspector_lists_and_calls(clients: NodeClients, transport: str, era
         def ask(method: str, *more: str, status: int = 0) -> dict[str, Any]:
             ran = clients.inspect(*target, "--protocol-era", era, "--method", method, *more)
             assert ran.returncode == status, ran.stdout + ran.stderr
-            assert "error-severity" not in ran.stderr
+            assert "Warning: tool" not in ran.stderr, "a schema that some client cannot take"
             said = json.loads(ran.stdout)
             return said.get("result", said)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mulligan.core.errors import NotFound
 from mulligan.core.records import Json, Lesson
-from mulligan.mcp_server.tool import Call
+from mulligan.mcp_server.tool import Call, either
 
 if TYPE_CHECKING:
     from mulligan.bank.bank import Bank
@@ -128,7 +128,7 @@ async def _management(bank: Bank, learned: Learned, kept: list[Lesson]) -> dict[
 
 
 _TEXT, _WHOLE = {"type": "string"}, {"type": "integer", "minimum": 0}
-_ID = {"type": ["string", "null"]}
+_ID = either("string", "null")
 OUTPUT: dict[str, Json] = {
     "type": "object",
     "properties": {
@@ -138,7 +138,7 @@ OUTPUT: dict[str, Json] = {
         "agent_id": {**_ID, "description": "Whose lessons they are; null: the unnamed agent's."},
         "async_mode": {"type": "boolean"},
         "memory_id": {**_ID, "description": "The first lesson; null where nothing was learned."},
-        "success": {"type": ["boolean", "null"], "description": "Whether the task succeeded, as was said or judged."},
+        "success": either("boolean", "null", description="Whether the task succeeded, as was said or judged."),
         "extracted_count": {**_WHOLE, "description": "How many lessons are new."},
         "memories": {
             "type": "array",

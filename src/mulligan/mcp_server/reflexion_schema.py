@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mulligan.core.records import Json
+from mulligan.mcp_server.tool import either
 
 DESCRIPTION = """\
 Solve a task by second tries that learn from the first. You act, judge and reflect; this tool keeps the order, memory
@@ -45,11 +46,12 @@ INPUT: dict[str, Json] = {
         "maxTrials": {**_WHOLE, "maximum": 1000, "description": "Trials at most; 3 to 5 are usual."},
         "actorInputText": _text("The task, whole. Required for 'actor'."),
         "actorOutputText": _text("The attempt, whole. Required for 'evaluator' and 'self-reflection'."),
-        "evaluatorScore": {
-            "type": ["string", "number"],
-            "description": "What the evaluation says, in words or as a number (higher is better). Required for "
+        "evaluatorScore": either(
+            "string",
+            "number",
+            description="What the evaluation says, in words or as a number (higher is better). Required for "
             "'self-reflection'.",
-        },
+        ),
         "reflectionText": _text("The reflection, for 'self-reflection'. Left out, a prompt for writing it comes back."),
         "memoryOverride": _texts("Reflections that take the place of those that are remembered, newest first."),
         "episodeId": _text(
@@ -91,7 +93,7 @@ OUTPUT: dict[str, Json] = {
             "properties": {
                 "task_description": _text("The task; empty where none was named."),
                 "actor_output": _text("The attempt."),
-                "evaluator_score": {"type": ["string", "number"], "description": "What the evaluation said."},
+                "evaluator_score": either("string", "number", description="What the evaluation said."),
                 "current_memory": _texts("Earlier reflections, newest first."),
             },
             "required": ["task_description", "actor_output", "evaluator_score", "current_memory"],
@@ -110,10 +112,9 @@ OUTPUT: dict[str, Json] = {
             "description": "With learn, at the end: what becomes of the lessons.",
             "properties": {
                 "status": _text("processing; needs_thinking: answer `prompt` through extract_memory; success; error."),
-                "task_id": {
-                    "type": ["string", "null"],
-                    "description": "For memory_task, and for extract_memory where an answer is needed.",
-                },
+                "task_id": either(
+                    "string", "null", description="For memory_task, and for extract_memory where an answer is needed."
+                ),
                 "prompt": _text("What to think about."),
                 "schema": {"type": "object", "description": "The JSON schema of the answer."},
                 "message": _text("What to do, or what went wrong."),

@@ -93,3 +93,10 @@ class Tool:
     idempotent: bool = False
     open_world: bool = False
     offered: Callable[[Service], bool] = lambda service: True
+
+
+def either(*kinds: str, **more: Json) -> dict[str, Json]:
+    """The schema of a value of one of these kinds. A list of kinds under "type" is legal too, and some clients hand
+    tools to models whose schemas know no such list.
+    """
+    return {"anyOf": [{"type": kind} for kind in kinds], **more}

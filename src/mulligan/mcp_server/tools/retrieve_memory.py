@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Json, Lesson
-from mulligan.mcp_server.tool import Call, Reply, Tool
+from mulligan.mcp_server.tool import Call, Reply, Tool, either
 
 if TYPE_CHECKING:
     from mulligan.core.records import Recall
@@ -100,7 +100,7 @@ _OUTPUT = {
                     "success": {"type": "boolean", "description": "False: learned from a failure, so what to avoid."},
                     "tags": {"type": "array", "items": _TEXT},
                     "description": {**_TEXT, "description": "When it is of use."},
-                    "agent_id": {"type": ["string", "null"], "description": "Whose it is; null: the unnamed agent's."},
+                    "agent_id": either("string", "null", description="Whose it is; null: the unnamed agent's."),
                 },
                 "required": ["memory_id", "score", "title", "content", "success", "tags", "description", "agent_id"],
             },

@@ -14,7 +14,7 @@ from mulligan.core.errors import InvalidInput, MulliganError, UnknownName
 from mulligan.core.plain import one_line
 from mulligan.core.records import Episode, Feedback, Json, Trial
 from mulligan.core.truncate import truncate_text
-from mulligan.mcp_server.tool import Call, Reply, Tool
+from mulligan.mcp_server.tool import Call, Reply, Tool, either
 
 if TYPE_CHECKING:
     from mulligan.app.hosted import Wanted
@@ -75,7 +75,7 @@ OUTPUT: dict[str, Json] = {
             "reached; stopped by an error (such an answer is marked as one).",
         },
         "solved": {"type": "boolean"},
-        "output": {"type": ["string", "null"], "description": "The best attempt, solved or not."},
+        "output": either("string", "null", description="The best attempt, solved or not."),
         "episodeId": {
             "type": "string",
             "description": "To be read as mulligan://episodes/ID, or by `mulligan runs show`.",
@@ -86,10 +86,10 @@ OUTPUT: dict[str, Json] = {
                 "type": "object",
                 "properties": {
                     "number": {"type": "integer"},
-                    "passed": {"type": ["boolean", "null"], "description": "null: it could not be judged."},
-                    "score": {"type": ["number", "null"], "description": "Higher is better."},
+                    "passed": either("boolean", "null", description="null: it could not be judged."),
+                    "score": either("number", "null", description="Higher is better."),
                     "feedback": _TEXT,
-                    "reflection": {"type": ["string", "null"], "description": "What the next trial was told."},
+                    "reflection": either("string", "null", description="What the next trial was told."),
                 },
                 "required": ["number", "passed", "score", "feedback", "reflection"],
             },
@@ -99,7 +99,7 @@ OUTPUT: dict[str, Json] = {
             "properties": {
                 "tokens": {"type": "integer"},
                 "calls": {"type": "integer"},
-                "cost": {"type": ["number", "null"], "description": "US dollars; null: the price is not known."},
+                "cost": either("number", "null", description="US dollars; null: the price is not known."),
             },
             "required": ["tokens", "calls", "cost"],
         },
