@@ -52,7 +52,7 @@ class Case:
 
 
 def ours(home: Path, *options: str, http: bool = False) -> Command:
-    transport = ("--transport", "http", "--port", "{port}") if http else ()
+    transport = ("--transport", "http", "--port", "{port}", "--rate", "0") if http else ()
     words = (sys.executable, "-m", "mulligan", "serve", *transport, *options)
     return Command("mulligan serve", words, {"MULLIGAN_HOME": str(home)}, http)
 
