@@ -84,7 +84,7 @@ class Course:
                 memory = await self._reflect(step)
         over = self.episode.stop is not None and step.trial == len(self.episode.trials)
         completed = sum(_complete(trial) for trial in self.episode.trials[: step.trial])
-        return Taken(self.episode, step.trial, memory, completed, over)
+        return Taken(self.episode, step.trial, memory, self.memory, completed, over)
 
     async def _act(self, step: ClientStep) -> tuple[str, ...]:
         row = self.row(step.trial, "act")

@@ -62,12 +62,14 @@ class ClientStep:
 class Taken:
     """A step that is recorded. memory: reflections to be shown, newest first; of a step that was repeated, as then.
 
-    completed: trials up to this one that were reflected on or passed. over: whether the episode ended with this trial.
+    remembered: the reflections that the episode remembers now. completed: trials up to this one that were reflected on
+    or passed. over: whether the episode ended with this trial.
     """
 
     episode: Episode
     trial: int
     memory: tuple[str, ...]
+    remembered: tuple[str, ...]
     completed: int
     over: bool
 

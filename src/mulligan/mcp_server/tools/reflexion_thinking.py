@@ -45,6 +45,14 @@ class Connection:
         """A copy: what a call changes counts once it has succeeded."""
         return replace(self.agents.get(agent, Remembered()))
 
+    def went_on(self, taken: Taken) -> None:
+        """A client that passes the id of this connection's own episode, and forgets it the next time, is shown what
+        that episode remembers.
+        """
+        for state in self.agents.values():
+            if state.episode == taken.episode.id:
+                state.memory = taken.remembered
+
     def keep(self, agent: str, now: Remembered) -> None:
         self.agent = agent
         self.agents.pop(agent, None)
@@ -78,6 +86,9 @@ async def _in_order(ask: Asked, episode: str, agent: str | None, call: Call) -> 
             f"There is no episode {episode!r} here: pass the episodeId that the actor step of trial 1 returned, or "
             "call that step without one."
         ) from None
+    if call.link is not None and NAME in call.link.kept:
+        connection: Connection = call.link.kept[NAME]
+        connection.went_on(taken)
     return await _told(ask, taken, call)
 
 
