@@ -170,8 +170,8 @@ async def _learned(episode: Episode, call: Call) -> Json:
     """The bank of the episode's agent is taught; what goes wrong with it does not undo the step."""
     from mulligan.mcp_server.learning import learning
 
-    bank = call.service.bank(episode.agent)
     try:
+        bank = call.service.bank(episode.agent)
         return await learning(bank, await bank.learn(episode, background=True))
     except MulliganError as error:
         return {"status": "error", "message": f"Nothing was learned: {error}"}
