@@ -59,6 +59,7 @@ class Posts:
         self._port, self._path, self._revision = port, path, revision
         self._session = ""
         self._sockets = dict[int, socket.socket]()
+        self._asked = set[socket.socket]()
         self._ready = list[bytes]()
 
     def send(self, message: dict[str, Any], lane: int) -> None:
@@ -78,20 +79,32 @@ class Posts:
                 lines.append(f"Mcp-Name: {message['params']['name']}")
         if self._session:
             lines.append(f"Mcp-Session-Id: {self._session}")
-        if lane not in self._sockets:
-            self._sockets[lane] = socket.create_connection(("127.0.0.1", self._port), PATIENCE)
-            self._sockets[lane].setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._sockets[lane].sendall("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
-        if "id" not in message:
-            self._response(self._sockets[lane])
+        connection = self._connection(lane)
+        connection.sendall("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
+        if "id" in message:
+            self._asked.add(connection)
+        else:
+            self._response(connection)
+
+    def _connection(self, lane: int) -> socket.socket:
+        """The caller's; a new one where the server has closed it, having heard nothing for a while."""
+        held = self._sockets.get(lane)
+        if held is not None and select.select([held], [], [], 0)[0]:
+            held.close()
+            held = None
+        if held is None:
+            held = self._sockets[lane] = socket.create_connection(("127.0.0.1", self._port), PATIENCE)
+            held.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return held
 
     def receive(self) -> bytes:
         if not self._ready:
-            readable, _, _ = select.select(list(self._sockets.values()), [], [], PATIENCE)
+            readable, _, _ = select.select(self._asked, [], [], PATIENCE)
             if not readable:
                 raise TimeoutError(f"no answer within {PATIENCE} s")
             for one in readable:
                 self._ready += self._response(one)
+                self._asked.discard(one)
         return self._ready.pop()
 
     def _response(self, connection: socket.socket) -> list[bytes]:
