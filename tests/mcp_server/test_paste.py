@@ -1,0 +1,217 @@
+"""`mulligan serve --print-config` and `--print-prompt`: what they print works when it is pasted."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client, StdioServerParameters
+from serving import MULLIGAN, over, served
+
+from mulligan.app.config import load
+from mulligan.cli.serve import CLIENTS as OFFERED
+from mulligan.mcp_server.paste import CLIENTS, Serving, paste, program
+from mulligan.mcp_server.prompts_text import files_of, memory_rules
+
+TOKEN = "0123456789abcdef0123"
+SCRIPTS = str(Path(sys.executable).parent)
+
+
+def printed(*arguments: str, cwd: Path | None = None, **env: str) -> tuple[str, str]:
+    """What is written to stdout and to stderr."""
+    ran = ended(*arguments, cwd=cwd, **env)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout, ran.stderr
+
+
+def ended(*arguments: str, cwd: Path | None = None, **env: str) -> "subprocess.CompletedProcess[str]":
+    command = [*MULLIGAN, *arguments]
+    return subprocess.run(command, env={**os.environ, **env}, cwd=cwd, capture_output=True, text=True, timeout=60)
+
+
+def config(client: str, *arguments: str, cwd: Path | None = None, **env: str) -> Any:
+    return json.loads(printed("--print-config", client, *arguments, cwd=cwd, **env)[0])
+
+
+def entry(said: Any) -> dict[str, Any]:
+    (table,) = [value for key, value in said.items() if key != "inputs"]
+    (name,) = table
+    assert name == "mulligan"
+    return table[name]
+
+
+async def told_by(entry: dict[str, Any], cwd: Path) -> str | None:
+    """What the server says of itself that the entry starts, in an environment as small as clients hand on."""
+    env = {"PATH": SCRIPTS, "HOME": str(cwd), **entry.get("env", {})}
+    started = StdioServerParameters(command=entry["command"], args=entry["args"], env=env, cwd=cwd)
+    async with Client(started) as client:
+        assert (await client.list_tools()).tools
+        return client.instructions
+
+
+def test_every_client_is_offered() -> None:
+    assert OFFERED == CLIENTS
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+async def test_what_is_printed_starts_a_server(client: str, tmp_path: Path) -> None:
+    said = await told_by(entry(config(client, "--agent-id", "my agent", "--tools", "memory")), tmp_path) or ""
+    assert "Your `agent_id` is `my agent`." in said
+    assert "reflexion-thinking" not in said
+
+
+def test_each_client_s_own_words() -> None:
+    here = Serving(options=("--tools", "memory"))
+    line = {"command": "mulligan", "args": ["serve", "--tools", "memory"]}
+    assert paste("json", here).config == {"mcpServers": {"mulligan": line}}
+    for client in ("claude", "cursor", "qoder"):
+        assert paste(client, here).config == paste("json", here).config
+    assert paste("vscode", here).config == {"servers": {"mulligan": {"type": "stdio", **line}}}
+    assert entry(paste("cherry-studio", here).config) == {"type": "stdio", "isActive": True, **line}
+
+
+BEARERS = {
+    "claude": "Bearer ${MULLIGAN_TOKEN}",
+    "cursor": "Bearer ${env:MULLIGAN_TOKEN}",
+    "vscode": "Bearer ${input:mulligan-token}",
+    "qoder": "Bearer MULLIGAN_TOKEN_GOES_HERE",
+    "cherry-studio": "Bearer MULLIGAN_TOKEN_GOES_HERE",
+    "json": "Bearer MULLIGAN_TOKEN_GOES_HERE",
+}
+TYPES = {
+    "claude": ("sse", "http"),
+    "cursor": (None, None),
+    "vscode": ("sse", "http"),
+    "qoder": ("sse", None),
+    "cherry-studio": ("sse", "streamableHttp"),
+    "json": ("sse", "http"),
+}
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_server_elsewhere_is_named_by_its_address(client: str) -> None:
+    address = "baseUrl" if client == "cherry-studio" else "url"
+    for transport, path, kind in zip(("sse", "http"), ("/sse", "/mcp"), TYPES[client], strict=True):
+        pasted = paste(client, Serving(transport, port=8123, token=True))
+        one = entry(pasted.config)
+        assert one[address] == f"http://127.0.0.1:8123{path}"
+        assert one.get("type") == kind
+        assert one["headers"] == {"Authorization": BEARERS[client]}
+        assert ("inputs" in pasted.config) == (client == "vscode")
+        assert "command" not in one
+        assert f"mulligan serve --transport {transport} --host 127.0.0.1 --port 8123" in "\n".join(pasted.notes)
+        assert "headers" not in entry(paste(client, Serving(transport)).config)
+    assert "inputs" not in paste("vscode", Serving(token=True)).config
+
+
+@pytest.mark.parametrize("transport", ["sse", "http"])
+@pytest.mark.parametrize("client", ["claude", "cherry-studio"])
+async def test_the_address_and_the_header_let_a_client_in(client: str, transport: str) -> None:
+    with served(transport=transport, env={"MULLIGAN_TOKEN": f"a:{TOKEN}"}) as server:
+        port = server.url.split(":")[2].split("/")[0]
+        one = entry(config(client, "--transport", transport, "--port", port, MULLIGAN_TOKEN=f"a:{TOKEN}"))
+        url = one.get("url") or one["baseUrl"]
+        assert url == server.url
+        header = one["headers"]["Authorization"].replace("${MULLIGAN_TOKEN}", TOKEN)
+        header = header.replace("MULLIGAN_TOKEN_GOES_HERE", TOKEN)
+        async with Client(over(url, header.removeprefix("Bearer "))) as connected:
+            assert (await connected.list_tools()).tools
+
+
+def test_the_token_itself_is_printed_nowhere() -> None:
+    for client in CLIENTS:
+        said = printed("--print-config", client, "--transport", "http", MULLIGAN_TOKEN=f"a:{TOKEN}")
+        assert TOKEN not in "".join(said)
+        assert "Bearer" in said[0]
+
+
+def test_a_token_is_asked_for_where_other_machines_may_call() -> None:
+    said, notes = printed("--print-config", "json", "--transport", "http", "--host", "0.0.0.0", "--port", "9000")
+    one = entry(json.loads(said))
+    assert one["url"] == "http://127.0.0.1:9000/mcp"
+    assert "headers" in one
+    assert "with MULLIGAN_TOKEN set: " in notes
+    assert "put its name for 127.0.0.1" in notes
+    assert entry(config("json", "--transport", "http", "--host", "::1"))["url"] == "http://[::1]:8000/mcp"
+    assert "headers" not in entry(config("json", "--transport", "http", "--host", "localhost"))
+
+
+def test_the_folder_and_the_model_are_found_from_anywhere(tmp_path: Path) -> None:
+    one = entry(config("json", "--model", "scripted:answers.txt", cwd=tmp_path, MULLIGAN_HOME="kept"))
+    assert one["env"] == {"MULLIGAN_HOME": str(tmp_path / "kept")}
+    assert one["args"] == ["serve", "--model", f"scripted:{tmp_path / 'answers.txt'}"]
+
+
+def test_what_was_typed_is_handed_on_and_nothing_else() -> None:
+    typed = ("--agent-id", '名 "x"', "--preset", "paper", "--memory-depth", "5", "--embedder", "none")
+    more = ("--log-json", "--allow-origin", "http://a", "--allow-origin", "http://b")
+    said = entry(config("json", *typed, *more))["args"]
+    assert sorted(said) == sorted(["serve", *typed, *more])
+    assert said[said.index("--agent-id") + 1] == '名 "x"'
+    said, notes = printed("--print-config", "json", "--transport", "http", *typed)
+    assert entry(json.loads(said)) == {"type": "http", "url": "http://127.0.0.1:8000/mcp"}
+    assert "--memory-depth 5" in notes
+
+
+def test_the_program_is_named_by_its_path_unless_its_name_finds_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", SCRIPTS)
+    assert program() == ("mulligan",)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert program() == (str(Path(SCRIPTS) / "mulligan"),)
+    another = tmp_path / "mulligan"
+    another.write_text("#!/bin/sh\n")
+    another.chmod(0o755)
+    assert program() == (str(Path(SCRIPTS) / "mulligan"),)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "bin" / "python"))
+    assert program() == (str(tmp_path / "bin" / "python"), "-m", "mulligan")
+
+
+def test_claude_is_told_the_command_too() -> None:
+    _, notes = printed("--print-config", "claude", "--agent-id", "it's me", MULLIGAN_HOME="/a b", PATH=SCRIPTS)
+    assert "claude mcp add mulligan --env 'MULLIGAN_HOME=/a b' -- mulligan serve --agent-id 'it'\"'\"'s me'" in notes
+    _, notes = printed("--print-config", "claude", "--transport", "sse", MULLIGAN_TOKEN=TOKEN)
+    line = 'claude mcp add --transport sse mulligan http://127.0.0.1:8000/sse --header "Authorization: Bearer $MULLIGAN_TOKEN"'
+    assert line in notes
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--print-config", "emacs"), "'emacs' is not one of 'claude'"),
+        (("--print-config", "json", "--memory-depth", "0"), "depth must be at least 1"),
+        (("--print-config", "json", "--agent-id", " "), "agent_id is empty"),
+        (("--print-config", "json", "--transport", "http", "--port", "0"), "has to be told the port"),
+        (("--print-config", "json", "--print-prompt"), "ask for one at a time"),
+        (("--print-prompt", "--tools", "reflexion"), "leave --tools reflexion out"),
+    ],
+)
+def test_what_cannot_be_pasted_is_refused(arguments: tuple[str, ...], says: str) -> None:
+    ran = ended(*arguments)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert says in ran.stderr
+
+
+def test_the_rules_are_printed_for_an_agent() -> None:
+    out, notes = printed("--print-prompt", "--agent-id", "Qoder")
+    assert out == memory_rules(files_of(load()), "Qoder") + "\n"
+    assert "Your `agent_id` in it is `Qoder`." in out
+    assert notes == ""
+    assert "a name that stays the same" in printed("--print-prompt")[0]
+
+
+def test_printing_starts_nothing() -> None:
+    """Neither the SDK nor a store: it is quick, and works where nothing can be served."""
+    assert shutil.which("mulligan", path=SCRIPTS)
+    program = (
+        "import sys\nfrom mulligan.cli.main import main\n"
+        "try: main(['serve', '--print-config', 'json'])\nexcept SystemExit: pass\n"
+        "print(sorted({'mcp', 'pydantic', 'sqlite3', 'starlette'} & set(sys.modules)), file=sys.stderr)"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert ran.stderr.splitlines()[-1] == "[]"
