@@ -31,24 +31,22 @@ class _Given:
 
 async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
     agent, given = call.agent(arguments.get("agent_id")), _given(arguments)
-    episode: Episode | None = None
     if given.task is None:
-        episode = await _episode(arguments, given, call, agent)
-        bank = call.service.bank(agent or "")
-        work = await _asked_before(bank, arguments, given)
+        bank, work = call.service.bank(agent or ""), None
+        episode, judges = await _chosen(bank, await _episode(arguments, given, call, agent), arguments, given)
     else:
         bank, work = await task_of(call, given.task, agent)
+        episode, judges = None, False
     given = replace(given, background=given.background and not bank.paper)
     try:
-        if work is None:
-            assert episode is not None
-            learned = await bank.learn(episode, background=given.background, borrow=given.lessons is not None)
+        if episode is None:
+            learned = await _resumed(bank, str(work), given)
         else:
-            learned = await _resumed(bank, work, given)
+            borrow = judges or given.lessons is not None
+            learned = await bank.learn(episode, background=given.background, borrow=borrow)
         learned = await _thought(bank, learned, given)
     except MulliganError as error:
-        work = work or await bank.accepted(episode or [])
-        return await _went_wrong(bank, error, work, given)
+        return await _went_wrong(bank, error, work or await bank.accepted(episode or []), given)
     if learned.failed:
         return _failure(learned.failed, task_id(learned.work), given.background)
     return Reply({**await learning(bank, learned), "async_mode": given.background})
@@ -72,14 +70,20 @@ async def _episode(arguments: Mapping[str, Json], given: _Given, call: Call, age
     return replace(episode, recall=await call.service.bank(agent).recalled(given.recall))
 
 
-async def _asked_before(bank: Bank, arguments: Mapping[str, Json], given: _Given) -> str | None:
-    """The work of the same trajectory that came without a signal, and that this signal decides, or decided."""
+async def _chosen(bank: Bank, episode: Episode, arguments: Mapping[str, Json], given: _Given) -> tuple[Episode, bool]:
+    """The episode to learn from, and whether the signal is to be the verdict on it: where the same trajectory came
+    without a signal before, and was not found otherwise, it is that one.
+    """
     from mulligan.bank.trajectory import episode_of
 
     if given.signal is None:
-        return None
-    work = await bank.accepted(episode_of(arguments["trajectory"], arguments["query"]))
-    return work if work and (await bank.outcome(work)).success in (None, given.signal) else None
+        return episode, False
+    before = replace(episode_of(arguments["trajectory"], arguments["query"]), recall=episode.recall)
+    work = await bank.accepted(before)
+    known = await bank.outcome(work) if work else None
+    if known is None or known.success not in (None, given.signal):
+        return episode, False
+    return before, known.success is None
 
 
 async def _resumed(bank: Bank, work: str, given: _Given) -> Learned:
