@@ -15,13 +15,13 @@ from typing import Any, Literal, cast
 
 from mulligan.bank.index import Indexes
 from mulligan.bank.learning import Learning, fresh, key_of
-from mulligan.bank.ports import LEASE, Ports
+from mulligan.bank.ports import Ports
 from mulligan.bank.settings import checked_threshold, moment, whole_number
 from mulligan.bank.sound import sound
 from mulligan.bank.tending import Tending
 from mulligan.bank.wording import formatted_prompt
 from mulligan.bank.worker import Worker
-from mulligan.core.errors import BadAnswer, InvalidInput, NotFound, StoreError
+from mulligan.core.errors import InvalidInput, NotFound, StoreError
 from mulligan.core.formatting import task_text
 from mulligan.core.lessons import Finding, Link, Receipt, Selection, Version
 from mulligan.core.protocols import Learned
@@ -179,14 +179,14 @@ class Bank:
 
     async def commit(self, work: str, answer: Json) -> Learned:
         """The answer to a question that was handed out. Raises `BadAnswer`; the question then waits on."""
-        taken, claim = await self._queue.take(self._ports.writes, work, self._ports.owner, LEASE)
-        if taken.kind != "merge":
-            return await self._woken(self._learning.commit(taken, claim, answer))
+        taken, claim = await self._ports.taken(self._ports.writes, work)
         try:
+            if taken.kind != "merge":
+                return await self._woken(self._learning.commit(taken, claim, answer))
             lessons = await self._lessons.get(self._ports.writes, taken.payload["lessons"])
             return await self._tending.merged(lessons, answer, claim, taken.agent_id)
-        except BadAnswer as error:
-            await self._queue.waits(claim, str(error))
+        except (Exception, asyncio.CancelledError) as error:
+            await self._ports.given_back(claim, error)
             raise
 
     async def question(self, work: str) -> Question:
@@ -290,7 +290,7 @@ class Bank:
             return Learned(work=work, question=question)
         if question is None or answer is not None:
             return await self.commit(work, answer)
-        taken, claim = await self._queue.take(writes, work, self._ports.owner, LEASE)
+        taken, claim = await self._ports.taken(writes, work)
         try:
             return await self._ports.held(claim, lambda: self._tending.merge(taken, claim))
         except (Exception, asyncio.CancelledError) as error:

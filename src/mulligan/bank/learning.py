@@ -9,16 +9,15 @@ import asyncio
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any, cast
 
 from mulligan.bank.extraction import Extracted, Extractor
 from mulligan.bank.judging import Judge, Verdict
-from mulligan.bank.ports import LEASE, Counting, Ports
+from mulligan.bank.ports import Counting, Ports
 from mulligan.bank.tending import Tending
 from mulligan.core.codec import from_json, to_json
-from mulligan.core.errors import BadAnswer, InvalidInput, LeaseLost, StoreError
+from mulligan.core.errors import BadAnswer, InvalidInput, LeaseLost
 from mulligan.core.journal import digest
 from mulligan.core.lessons import Entry
 from mulligan.core.protocols import Learned
@@ -95,7 +94,7 @@ class Learning:
                 await self._queue.turn(work.agent_id, work.id, waiting=False)
             if background or work.status == "queued":
                 return pending
-            taken, claim = await self._queue.take(work.agent_id, work.id, self._ports.owner, LEASE)
+            taken, claim = await self._ports.taken(work.agent_id, work.id)
         except LeaseLost:  # somebody is at it
             return pending
         return await self._done_now(taken, claim)
@@ -126,8 +125,7 @@ class Learning:
         try:
             return await self._ports.held(claim, lambda: self.extract(work, claim))
         except (Exception, asyncio.CancelledError) as error:
-            with suppress(StoreError):  # the claim was lost or settled, or the store is what failed
-                await self._queue.waits(claim, str(error) or "it was stopped")
+            await self._ports.given_back(claim, error)
             raise
 
     async def extract(self, work: Queued, claim: Claim) -> Learned:
@@ -146,17 +144,13 @@ class Learning:
         return await self._keep(work.agent_id, extracted, payload, claim, by=model.model.id, usage=model.usage)
 
     async def commit(self, work: Queued, claim: Claim, answer: Json) -> Learned:
-        """Takes the answer to the question that this work waits with. Raises `BadAnswer`; the work then waits on."""
+        """Takes the answer to the question that this work waits with. Raises `BadAnswer`; the caller gives it back."""
         payload = dict(work.payload)
         episodes = [from_json(Episode, episode) for episode in payload["episodes"]]
-        try:
-            if payload["success"] is not None:
-                extracted = self._extractor(payload).take(episodes, answer)
-                return await self._keep(work.agent_id, extracted, payload, claim)
-            verdict = self._judge().take(episodes, answer)
-        except BadAnswer as error:
-            await self._queue.waits(claim, str(error))
-            raise
+        if payload["success"] is not None:
+            extracted = self._extractor(payload).take(episodes, answer)
+            return await self._keep(work.agent_id, extracted, payload, claim)
+        verdict = self._judge().take(episodes, answer)
         payload |= {"success": verdict.success, "reason": verdict.reason}
         then = await self._queue.enqueue("extract", work.agent_id, payload, key=_behind(work.id), waiting=True)
         await self._queue.finish(claim, {"next": then, "success": verdict.success, "reason": verdict.reason})

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from mulligan.bank.settings import Settings
 from mulligan.bank.vectors import Vectors
-from mulligan.core.errors import InvalidInput
+from mulligan.core.errors import InvalidInput, MulliganError, StoreError
 from mulligan.core.lessons import LessonStore
 from mulligan.core.protocols import Model, Prompts
 from mulligan.core.questions import Answer, Question, Sampling
-from mulligan.core.queued import Claim, Queue
+from mulligan.core.queued import Claim, Queue, Queued
 from mulligan.core.ranking import Deduplication, Merging, Retrieval
 from mulligan.core.records import Usage
 
@@ -21,6 +22,9 @@ T = TypeVar("T")
 
 LEASE = 60.0
 """Seconds for which work is claimed; renewed while it is done."""
+
+_backs: set[asyncio.Task[None]] = set()
+"""What is just being given back: nothing else holds on to it."""
 
 
 class Memory(Protocol):
@@ -54,6 +58,25 @@ class Ports:
     def writes(self) -> str:
         """The agent whose lessons are written."""
         return self.agent_id or ""
+
+    async def taken(self, agent_id: str, work: str) -> tuple[Queued, Claim]:
+        """Waiting work, to be done or given back. Where the caller is cancelled meanwhile, it waits again."""
+        taking = asyncio.ensure_future(self.memory.queue.take(agent_id, work, self.owner, LEASE))
+        try:
+            return await asyncio.shield(taking)
+        except asyncio.CancelledError as error:
+            _backs.add(back := asyncio.create_task(self._back(taking, error)))
+            back.add_done_callback(_backs.discard)
+            raise
+
+    async def _back(self, taking: asyncio.Future[tuple[Queued, Claim]], error: BaseException) -> None:
+        with suppress(MulliganError):  # it was not taken at all
+            await self.given_back((await taking)[1], error)
+
+    async def given_back(self, claim: Claim, error: BaseException) -> None:
+        """The work waits again, for another answer or another try."""
+        with suppress(StoreError):  # the claim was lost or settled, or the store is what failed
+            await self.memory.queue.waits(claim, str(error) or "it was stopped")
 
     async def held(self, claim: Claim, do: Callable[[], Awaitable[T]]) -> T:
         """`do`, while the claim is renewed. A claim that was lost is noticed by the write that settles the work."""
