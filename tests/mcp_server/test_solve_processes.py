@@ -1,22 +1,19 @@
 """`solve` in a server that is a process of its own: cancelled, left alone, killed. What was done is kept."""
 
 import asyncio
-import os
-from collections.abc import Generator
+import signal
+from collections.abc import Callable, Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mcp import Client
-from serving import Piped, by_stdio, piped
+from raw_http import RawHttp, raw_sse
+from serving import by_stdio, over, piped, served
+from solving import ASK, HANGS, MODEL, REQUEST, goes_on, left, until_hung
 from wire_client import KEY, Wire, running
 
-from mulligan.app.solve import resume
-from mulligan.core.records import Episode
-from mulligan.store.sqlite import SqliteStore
-
-ASK = {"task": "What is six times seven?", "expected": "42", "agentId": "me"}
-MODEL = ("--model", "openai:gpt-4o")
-HANGS = ("41", "Count again.", {"hang": True})
+CANCELLED = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": REQUEST["id"]}}
 
 
 @pytest.fixture
@@ -29,84 +26,115 @@ def wire(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Wire]:
         yield wire
 
 
-def asked(server: Piped) -> None:
-    """Begins to solve as request 1, and comes back once the first trial is behind."""
-    server.handshake()
-    params = {"name": "solve", "arguments": ASK, "_meta": {"progressToken": "p"}}
-    server.send({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
-    while (told := server.receive())["params"]["progress"] < 1:
-        assert told["params"]["progressToken"] == "p"
-
-
-async def stopped() -> Episode:
-    """The only episode of the store once nobody drives it any more."""
-    store = SqliteStore(Path(os.environ["MULLIGAN_HOME"]) / "mulligan.db")
-    try:
-        async with asyncio.timeout(20):
-            while True:
-                (episode,) = await store.list()
-                driven = await store.holder(episode.id)
-                if (episode := await store.load(episode.id)).stop or not driven:
-                    return episode
-                await asyncio.sleep(0.02)
-    finally:
-        await store.close()
-
-
-async def goes_on(wire: Wire, episode: Episode) -> None:
-    assert [trial.attempt.output for trial in episode.trials] == ["41"]
-    assert episode.agent == "me"
-    wire.plays("42")
-    assert (await resume(episode.id)).solved
-    assert len(wire.requests) == 1, "the first trial was not asked for again"
-
-
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_a_client_that_cancels(wire: Wire, mode: str) -> None:
+async def cancelled(server: Any, mode: str) -> None:
+    """A client calls, and takes it back after the first trial; the server goes on serving."""
     behind = asyncio.Event()
 
     async def tell(progress: float, total: float | None, message: str | None) -> None:
         if progress >= 1:
             behind.set()
 
-    async with asyncio.timeout(60), Client(by_stdio(*MODEL), mode=mode) as client:
+    async with asyncio.timeout(60), Client(server, mode=mode) as client:
         calling = asyncio.create_task(client.call_tool("solve", ASK, progress_callback=tell))
         await behind.wait()
         calling.cancel()
         with pytest.raises(asyncio.CancelledError):
             await calling
-        episode = await stopped()
-        assert episode.stop is not None
-        assert episode.stop.reason == "interrupted"
-        assert "solve" in [tool.name for tool in (await client.list_tools()).tools], "the server goes on"
-    await goes_on(wire, episode)
+        await left()
+        assert "solve" in [tool.name for tool in (await client.list_tools()).tools]
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_a_client_that_cancels(wire: Wire, mode: str) -> None:
+    await cancelled(by_stdio(*MODEL), mode)
+    await goes_on(wire, await left())
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+@pytest.mark.parametrize("transport", ["sse", "http"])
+async def test_a_client_that_cancels_over_http(wire: Wire, transport: str, mode: str) -> None:
+    with served(*MODEL, transport=transport) as server:
+        await cancelled(over(server.url), mode)
+        await goes_on(wire, await left())
 
 
 async def test_a_cancelled_request_is_not_answered(wire: Wire) -> None:
     with piped(*MODEL) as server:
-        asked(server)
-        server.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})
+        server.handshake()
+        server.send(REQUEST)
+        until_hung(server.receive)
+        server.send(CANCELLED)
         server.send({"jsonrpc": "2.0", "id": 2, "method": "ping"})
         assert server.receive() == {"jsonrpc": "2.0", "id": 2, "result": {}}
-        episode = await stopped()
-    assert episode.stop is not None
-    assert episode.stop.reason == "interrupted"
+        episode = await left()
     await goes_on(wire, episode)
 
 
 async def test_a_client_that_goes_away(wire: Wire) -> None:
     with piped(*MODEL) as server:
-        asked(server)
+        server.handshake()
+        server.send(REQUEST)
+        until_hung(server.receive)
         server.close_input()
         assert server.ended() == 0
-    episode = await stopped()
-    assert episode.stop is not None
-    assert episode.stop.reason == "interrupted"
-    await goes_on(wire, episode)
+    await goes_on(wire, await left())
+
+
+async def test_a_stream_that_is_dropped(wire: Wire) -> None:
+    with served(*MODEL, transport="sse") as server:
+        with raw_sse(server.url) as client:
+            client.handshake("2025-06-18")
+            client.send(REQUEST)
+            until_hung(client.receive)
+        await goes_on(wire, await left())
+
+
+def session_ended(client: RawHttp) -> None:
+    client.request("DELETE")
+
+
+def taken_back(client: RawHttp) -> None:
+    assert client.post(CANCELLED)[0] == 202
+
+
+@pytest.mark.parametrize("how", [session_ended, taken_back])
+async def test_a_session_that_is_ended_or_takes_it_back(wire: Wire, how: Callable[[RawHttp], None]) -> None:
+    with served(*MODEL) as server:
+        client = RawHttp(server.url)
+        client.handshake("2025-06-18")
+        with client.begun(REQUEST) as told:
+            until_hung(told.__next__)
+            how(client)
+            episode = await left()
+        await goes_on(wire, episode)
+
+
+async def test_a_connection_of_a_session_that_is_dropped_has_cancelled_nothing(wire: Wire) -> None:
+    """As the older revisions have it: the client may come back, and only what it cancels is cancelled."""
+    wire.plays(*HANGS[:2], {"answer": "42", "delay": 1.0})
+    with served(*MODEL) as server:
+        client = RawHttp(server.url)
+        client.handshake("2025-06-18")
+        with client.begun(REQUEST) as told:
+            until_hung(told.__next__)
+        assert (await left()).solved
+
+
+async def test_a_server_that_is_told_to_stop(wire: Wire) -> None:
+    with served(*MODEL, "--drain", "0.2") as server:
+        client = RawHttp(server.url)
+        client.handshake("2025-06-18")
+        with client.begun(REQUEST) as told:
+            until_hung(told.__next__)
+            server.process.send_signal(signal.SIGTERM)
+            server.ended()
+    await goes_on(wire, await left())
 
 
 async def test_a_server_that_is_killed(wire: Wire) -> None:
     with piped(*MODEL) as server:
-        asked(server)
+        server.handshake()
+        server.send(REQUEST)
+        until_hung(server.receive)
         server.process.kill()
-    await goes_on(wire, await stopped())
+    await goes_on(wire, await left(), interrupted=False)

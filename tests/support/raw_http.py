@@ -50,17 +50,28 @@ class RawHttp:
         return self.request("POST", json.dumps(message).encode())
 
     def request(self, method: str, body: bytes | None = None) -> tuple[int, list[Message]]:
-        headers = {"Accept": "application/json, text/event-stream", **self._headers}
-        headers |= {"Content-Type": "application/json"} if body is not None else {}
-        headers |= {"Mcp-Session-Id": self.session} if self.session else {}
-        with _connection(self._url.hostname, self._url.port) as connection:
-            connection.request(method, self._url.path, body, headers)
-            response = connection.getresponse()
+        with self._asked(method, body) as response:
             self.session = response.getheader("Mcp-Session-Id") or self.session
             if (response.getheader("Content-Type") or "").startswith("text/event-stream"):
                 return response.status, [json.loads(data) for _, data in events(response) if data]
             text = response.read()
             return response.status, [json.loads(text)] if text.startswith(b"{") else []
+
+    @contextmanager
+    def begun(self, message: Any) -> Generator[Iterator[Message]]:
+        """The messages of the answer as they come; the connection is dropped when the block ends."""
+        with self._asked("POST", json.dumps(message).encode()) as response:
+            assert response.status == 200, response.status
+            yield (json.loads(data) for _, data in events(response) if data)
+
+    @contextmanager
+    def _asked(self, method: str, body: bytes | None) -> Generator[HTTPResponse]:
+        headers = {"Accept": "application/json, text/event-stream", **self._headers}
+        headers |= {"Content-Type": "application/json"} if body is not None else {}
+        headers |= {"Mcp-Session-Id": self.session} if self.session else {}
+        with _connection(self._url.hostname, self._url.port) as connection:
+            connection.request(method, self._url.path, body, headers)
+            yield connection.getresponse()
 
 
 class RawSse:
