@@ -12,6 +12,10 @@ from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Json
 
 
+LONGEST_NAME = 200
+"""Characters of an agent_id."""
+
+
 async def _untold(done: float, total: float | None, message: str) -> None:
     return None
 
@@ -44,11 +48,13 @@ class Call:
 
     def agent(self, named: Json) -> str | None:
         """The agent_id that counts: the bound one, else the one that was named; None: none was. Raises `InvalidInput`
-        for another than the bound one, in words that tell nothing of it.
+        for what is no name, and for another than the bound one, in words that tell nothing of it.
         """
         if named is not None and not isinstance(named, str):
             raise InvalidInput("The agent id must be a text.")
         name = (named or "").strip()
+        if len(name) > LONGEST_NAME or not name.isprintable():
+            raise InvalidInput(f"The agent id must be a name of at most {LONGEST_NAME} characters, in one line.")
         if self.bound is None:
             return name or None
         if name and name != self.bound:
