@@ -40,7 +40,7 @@ def bind(host: str, port: int, *, guarded: bool) -> Bound:
             "MULLIGAN_TOKEN, or leave --host out, which serves this machine alone."
         )
     family, address = found[0]
-    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # named, so that asyncio sets TCP_NODELAY
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
