@@ -11,7 +11,6 @@ from mulligan.app.service import Service
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Json
 
-
 LONGEST_NAME = 200
 """Characters of an agent_id."""
 
