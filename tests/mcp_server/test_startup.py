@@ -1,11 +1,15 @@
-"""What `mulligan serve` imports until it has listed its tools, and that the rest of the SDK is still to be had."""
+"""What `mulligan serve` imports until it has listed its tools; that the rest of the SDK is still to be had; no needless wait."""
 
+import asyncio
 import os
+import socket
 import subprocess
 import sys
 
 import pytest
 from serving import piped
+
+from mulligan.mcp_server.hosts import bind
 
 NEVER = (
     *("numpy", "pydantic_ai", "xllamacpp", "onnxruntime", "rich", "openai", "anthropic", "yaml", "sqlite3"),
@@ -105,3 +109,19 @@ call = types.CallToolRequestParams.model_validate({"name": "a", "arguments": {"b
 print(call.name, types.CallToolResult(content=[types.TextContent(type="text", text="t")]).model_dump_json())
 """
     assert ran(script).startswith('a {"')
+
+
+async def test_what_is_sent_over_http_does_not_wait_for_an_acknowledgement() -> None:
+    accepted: asyncio.Queue[int] = asyncio.Queue()
+
+    async def meet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        found: socket.socket = writer.get_extra_info("socket")
+        await accepted.put(found.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        writer.close()
+
+    bound = bind("127.0.0.1", 0, guarded=False)
+    async with asyncio.timeout(20), await asyncio.start_server(meet, sock=bound.listening):
+        _, writer = await asyncio.open_connection("127.0.0.1", bound.port)
+        assert await accepted.get()
+        writer.close()
+        await writer.wait_closed()
