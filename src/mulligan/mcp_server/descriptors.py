@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import select
+import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -22,14 +23,13 @@ def kept_apart() -> Generator[tuple[int, int]]:
 
     Raises `InvalidInput` when one of the two is closed.
     """
-    try:
-        os.fstat(0)
-        os.fstat(1)
-    except OSError:
+    if (
+        sys.__stdin__ is None or sys.__stdout__ is None
+    ):  # Python's word for a descriptor that was closed before it began
         raise InvalidInput(
             "Standard input or output is closed, and over stdio the client is spoken to there: let the client start "
             "this command, or serve over --transport http."
-        ) from None
+        )
     _open_standard_error()
     incoming, outgoing = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -58,8 +58,6 @@ def _open_standard_error() -> None:
 
 def _flush() -> None:
     """What was printed and still waits goes to standard error, before 1 is the client's again."""
-    import sys
-
     with suppress(OSError, ValueError):
         if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison]
             sys.stdout.flush()

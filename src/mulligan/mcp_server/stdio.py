@@ -87,6 +87,8 @@ class Wire:
                     tasks.start_soon(_cancel_after, over, tasks)
                 await self._read()
                 tasks.cancel_scope.cancel()
+            if told.is_set():
+                log.info("told to stop: %d requests are in flight", self._load.count)
             with anyio.move_on_after(GRACE):
                 await self._load.idle()
 

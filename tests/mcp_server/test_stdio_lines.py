@@ -1,0 +1,120 @@
+"""Bytes into lines, and lines into messages: whatever comes, what is kept has a bound and what is wrong is said."""
+
+import json
+from itertools import pairwise
+from typing import Any
+
+import mcp_types as types
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mulligan.mcp_server import messages
+from mulligan.mcp_server.lines import Lines
+from mulligan.mcp_server.messages import Refused, read
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda some: st.lists(some) | st.dictionaries(st.text(), some),
+)
+
+
+def cut(data: bytes, at: list[int]) -> list[bytes]:
+    """The data in pieces, cut at these places."""
+    places = [0, *sorted(place % (len(data) + 1) for place in at), len(data)]
+    return [data[one:other] for one, other in pairwise(places)]
+
+
+@given(st.binary(), st.lists(st.integers(0, 100)), st.integers(0, 20))
+def test_lines_are_the_same_however_their_bytes_arrive(data: bytes, at: list[int], longest: int) -> None:
+    lines = Lines(longest)
+    got = [line for chunk in cut(data, at) for line in lines.feed(chunk)] + list(lines.end())
+    parts = data.split(b"\n")
+    whole = parts if parts[-1] else parts[:-1]
+    assert got == [part if len(part) <= longest else None for part in whole]
+
+
+def test_a_line_that_is_too_long_is_not_kept() -> None:
+    lines = Lines(1000)
+    for _ in range(10_000):
+        assert list(lines.feed(b"x" * 900)) == []
+    assert len(lines._kept) <= 1000  # pyright: ignore[reportPrivateUsage]
+    assert list(lines.feed(b"\nnext\n")) == [None, b"next"]
+
+
+def refusal(raw: bytes) -> types.JSONRPCError | None:
+    with pytest.raises(Refused) as caught:
+        read(raw)
+    return caught.value.error
+
+
+def told(raw: bytes) -> tuple[int, Any]:
+    error = refusal(raw)
+    assert error is not None
+    return error.error.code, error.id
+
+
+@pytest.mark.parametrize(
+    ("raw", "code", "id"),
+    [
+        (b"", -32700, None),
+        (b"{", -32700, None),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":"\xff"}}', -32700, 1),
+        (b'{"jsonrpc":"2.0","id":"a","method":"ping","params":{"a":NaN}}', -32700, "a"),
+        (b'{"jsonrpc":"2.0","id":"\\ud800","method":"ping"}', -32700, None),
+        (b"[" * 100_000, -32700, None),
+        (b'{"id":5,"a":' + b"[" * 300 + b"]" * 300 + b"}", -32700, 5),
+        (b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]', -32600, None),
+        (b"null", -32600, None),
+        (b'{"jsonrpc":"1.0","id":7,"method":"ping"}', -32600, 7),
+        (b'{"jsonrpc":"2.0","id":7,"method":"ping","params":[1]}', -32600, 7),
+        (b'{"jsonrpc":"2.0","id":7}', -32600, 7),
+        *(
+            (b'{"jsonrpc":"2.0","id":%s,"method":"ping"}' % id, -32600, None)
+            for id in (b"1.5", b"null", b"true", b"[]")
+        ),
+    ],
+)
+def test_what_is_no_message_is_said_to_its_sender(raw: bytes, code: int, id: Any) -> None:
+    assert told(raw) == (code, id)
+
+
+@pytest.mark.parametrize("raw", [b'{"result":{"a":NaN}}', b'{"jsonrpc":"2.0","id":[],"error":{}}'])
+def test_a_broken_answer_is_not_answered(raw: bytes) -> None:
+    assert refusal(raw) is None
+
+
+@given(st.dictionaries(st.sampled_from(["jsonrpc", "id", "method", "params", "result", "error", "x"]), JSON) | JSON)
+def test_any_json_is_a_message_or_refused(value: Any) -> None:
+    raw = json.dumps(value).encode("utf-8", "surrogatepass")
+    try:
+        content = read(raw).content
+    except Refused as refused:
+        if refused.error is not None:
+            json.loads(messages.written(refused.error))
+        return
+    assert json.loads(messages.written(content))["jsonrpc"] == "2.0"
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_a_message_or_refused(raw: bytes) -> None:
+    with pytest.raises(Refused):
+        read(b"\xfe" + raw)
+
+
+def test_a_message_of_many_small_values_is_refused_and_one_of_many_commas_in_a_text_is_not() -> None:
+    ask = b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":%s}}'
+    assert told(ask % (b"[" + b"[]," * messages.VALUES + b"1]"))[0] == -32600
+    text = json.dumps('[,{"\\' * messages.VALUES).encode()
+    message = read(ask % text)
+    assert len(text) < message.weight < 2 * len(text)
+
+
+def test_a_message_that_is_too_long_is_refused_unread() -> None:
+    assert told(b'{"jsonrpc":"2.0","id":1,"method":"' + b"x" * messages.LONGEST + b'"}') == (-32600, None)
+
+
+def test_an_answer_that_json_cannot_hold_becomes_an_error_of_the_same_id() -> None:
+    answer = types.JSONRPCResponse(jsonrpc="2.0", id=3, result={"a": "\ud800"})
+    said = json.loads(messages.written(answer))
+    assert (said["id"], said["error"]["code"]) == (3, -32603)
