@@ -21,7 +21,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 
 from mulligan.core.episode import Acted, Evaluated, Reflected, Stopped, due
-from mulligan.core.errors import InvalidInput
+from mulligan.core.errors import BadAnswer, InvalidInput
 from mulligan.core.limits import Limits
 from mulligan.core.records import Attempt, Episode, Feedback, Head, Json, Plan, Reflection, Step, Stop, Task
 from mulligan.langgraph.working import Recorder, Work
@@ -36,7 +36,7 @@ STEPS = 30
 class ReflexionState(TypedDict):
     """messages: the question, then draft, tool's answer, revision, tool's answer, … episode: the record as JSON; seq:
     how many of its events were kept. steps: drafts and revisions so far. next: where the graph goes on. result: what
-    came of it: {"answer", "tool_result", "score", "stop"}, the answer being the one whose execution gave the result.
+    came of it: {"answer", "tool_result", "score", "stop", "detail", "run"}; executing the answer gave the tool_result.
     """
 
     messages: Annotated[list[AnyMessage], add_messages]
@@ -61,14 +61,17 @@ class Reading:
 class Parts:
     """What the nodes do. Functions may be async; others run in a thread. Messages are those since the newest question.
 
-    read: what a draft or a revision says. passed: whether a trial is good enough, by the revision's reading and the
-    tool's answer. goes_on: the user's own rule after a revision, "execute_tool" or END; None: `passed` and the limits.
+    read: what a draft or a revision says. answered: the answer that was really executed. passed: whether a trial is
+    good enough, by the revision's reading and the tool's answer. goes_on: the user's own rule after a revision,
+    "execute_tool" or END; None: `passed` and the limits. A draft or a revision may raise `BadAnswer`: the model gave
+    nothing that can be used.
     """
 
     draft: Callable[[list[BaseMessage]], Any]
     execute: Callable[[list[BaseMessage]], Any]
     revise: Callable[[list[BaseMessage]], Any]
     read: Callable[[AIMessage], Reading]
+    answered: Callable[[Reading, ToolMessage], str]
     passed: Callable[[Reading, ToolMessage], bool]
     goes_on: Callable[[list[BaseMessage]], str] | None = None
 
@@ -91,25 +94,34 @@ class Nodes:
     async def draft(self, state: ReflexionState, config: RunnableConfig) -> Mapping[str, Any]:
         messages = since_question(state["messages"])
         record = await self._begun(messages[0], config)
-        async with self.recorder.work(record, 0, "trial.1", "act"):
-            message = await called(self.parts.draft, messages)
-        return {"messages": [message], "episode": record, "seq": 0, "steps": 1, "result": None}
+        async with self.recorder.work(record, 0, "trial.1", "act") as work:
+            try:
+                message = await called(self.parts.draft, messages)
+            except BadAnswer as error:
+                return {"steps": 1, **await self._given_up(work, messages, error)}
+        return {"messages": [message], "episode": record, "seq": 0, "steps": 1, "result": None, "next": EXECUTE_TOOL}
 
     async def execute_tool(self, state: ReflexionState) -> Mapping[str, Any]:
         messages = since_question(state["messages"])
         number = len(state["episode"]["trials"]) + 1
         async with self.recorder.work(state["episode"], state["seq"], f"trial.{number}", "act") as work:
             message: ToolMessage = await called(self.parts.execute, messages)
-            answer = self.parts.read(cast(AIMessage, messages[-1])).answer
+            answer = self.parts.answered(self.parts.read(cast(AIMessage, messages[-1])), message)
             step = Step(action=answer, observation=str(message.content))
             await work.keep(Acted(number, Attempt(answer, (step,), usage=work.spent())))
-            return {"messages": [message], **self._held(work), "next": REVISE if self.steps > 1 else END}
+            update = {"messages": [message], **self._held(work)}
+            if self.steps > 1:
+                return {**update, "next": REVISE}
+            return {**update, "next": END, "result": result_of(work.episode, [*messages, message])}
 
     async def revise(self, state: ReflexionState) -> Mapping[str, Any]:
         messages = since_question(state["messages"])
         number = len(state["episode"]["trials"])
         async with self.recorder.work(state["episode"], state["seq"], f"trial.{number}", "evaluate") as work:
-            message: AIMessage = await called(self.parts.revise, messages)
+            try:
+                message: AIMessage = await called(self.parts.revise, messages)
+            except BadAnswer as error:
+                return {"steps": state["steps"] + 1, **await self._given_up(work, messages, error)}
             reading = self.parts.read(message)
             goes_on = self.parts.goes_on and self.parts.goes_on([*messages, message]) != END
             passed = self.parts.passed(reading, cast(ToolMessage, messages[-1])) and not goes_on
@@ -126,6 +138,10 @@ class Nodes:
             if work.episode.stop is None:
                 return {**update, "next": EXECUTE_TOOL}
             return {**update, "next": END, "result": result_of(work.episode, messages)}
+
+    async def _given_up(self, work: Work, messages: Sequence[BaseMessage], error: BadAnswer) -> dict[str, Any]:
+        await work.keep(Stopped(Stop("gave_up", str(error)), work.spent()))
+        return {**self._held(work), "next": END, "result": result_of(work.episode, messages)}
 
     async def _begun(self, question: BaseMessage, config: RunnableConfig) -> Json:
         """The record that this run of the graph works on: with a checkpointer, the same one each time it is run on the
@@ -159,12 +175,14 @@ def since_question(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
 def result_of(episode: Episode, messages: Sequence[BaseMessage]) -> Json:
     """The answer that was executed last, and what that gave."""
     tool = next((message for message in reversed(messages) if isinstance(message, ToolMessage)), None)
-    newest, stop = episode.trials[-1], episode.stop
+    newest, stop = episode.trials[-1] if episode.trials else None, episode.stop
     return {
-        "answer": newest.attempt.output,
+        "answer": newest.attempt.output if newest else None,
         "tool_result": None if tool is None else tool.content,
-        "score": newest.feedback.score if newest.feedback else None,
+        "score": newest.feedback.score if newest and newest.feedback else None,
         "stop": stop.reason if stop else None,
+        "detail": stop.detail if stop else "",
+        "run": episode.run,
     }
 
 
@@ -183,7 +201,7 @@ def wired(nodes: Nodes) -> Any:
     graph.add_node(EXECUTE_TOOL, nodes.execute_tool)
     graph.add_node(REVISE, nodes.revise)
     graph.add_edge(START, DRAFT)
-    graph.add_edge(DRAFT, EXECUTE_TOOL)
+    graph.add_conditional_edges(DRAFT, _next, [EXECUTE_TOOL, END])
     graph.add_conditional_edges(EXECUTE_TOOL, _next, [REVISE, END])
     graph.add_conditional_edges(REVISE, _next, [EXECUTE_TOOL, END])
     return graph
