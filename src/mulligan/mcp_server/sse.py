@@ -57,7 +57,8 @@ def site(service: Service, which: str, admission: Admission) -> Router:
         [
             Route(ENDPOINT, endpoint=admission.before(events), methods=["GET"]),
             Mount(POSTS, app=admission.before(transport.handle_post_message)),
-        ]
+        ],
+        redirect_slashes=False,
     )
 
 

@@ -50,4 +50,6 @@ def site(service: Service, which: str, admission: Admission) -> Router:
         if ended:
             sessions.forget(header(scope, b"mcp-session-id"))
 
-    return Router([Route(ENDPOINT, endpoint=admission.before(endpoint))], lifespan=lambda _: manager.run())
+    served = admission.before(endpoint)
+    paths = (ENDPOINT, f"{ENDPOINT}/")
+    return Router([Route(path, endpoint=served) for path in paths], False, lifespan=lambda _: manager.run())
