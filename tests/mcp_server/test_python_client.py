@@ -1,11 +1,15 @@
 """The official Python client walks the seeds' examples, over every transport, in the new protocol and the old one."""
 
+import os
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp import Client
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
 from serving import by_stdio, over, served
-from walks import Step, check, memory_walk, reflexion_walk, walked
+from walks import SEEDS, Step, check, memory_walk, reflexion_walk, walked
 
 pytestmark = pytest.mark.slow
 REVISIONS = {"auto": "2026-07-28", "legacy": "2025-11-25"}
@@ -44,3 +48,19 @@ async def test_two_connections_keep_apart(transport: str) -> None:
     with served(transport=transport) as server:
         await walk(over(server.url), "legacy", reflexion_walk())
         await walk(over(server.url), "legacy", reflexion_walk())
+
+
+@pytest.mark.parametrize("name", SEEDS)
+async def test_a_configuration_of_the_seeds_with_another_command(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All calls of the seed's document, from a client that hands on its home and the variables of the file only."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    entry = {**SEEDS[name], "command": "mulligan", "args": ["serve"]}
+    with (tmp_path / "said.txt").open("w") as said:
+        server = stdio_client(StdioServerParameters.model_validate(entry), errlog=said)
+        await walk(server, "legacy", reflexion_walk() if name == "reflexion-thinking" else memory_walk())
+    stores = [file for _, _, files in os.walk(tmp_path) for file in files if file == "mulligan.db"]
+    assert len(stores) == 1, "its store is in the home that it was given"
+    assert ("DASHSCOPE_API_KEY" in (tmp_path / "said.txt").read_text()) == ("env" in SEEDS[name])

@@ -2,7 +2,7 @@
 
 import json
 import os
-import shutil
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from node_clients import NodeClients, installed
 from serving import by_stdio, served
-from walks import TOOLS, check, memory_walk, misfit, reflexion_walk
+from walks import SEEDS, TOOLS, check, memory_walk, misfit, reflexion_walk
 
 pytestmark = pytest.mark.slow
 TRANSPORTS = ["stdio", "sse", "http"]
@@ -112,25 +112,29 @@ def test_solve_tells_these_clients_how_it_goes(clients: NodeClients, walker: str
     assert {told["total"] for told in result["told"]} == {2}
 
 
-SEEDS: dict[str, dict[str, Any]] = {
-    "reflexion-thinking": {"command": "npx", "args": ["-y", "mcp-server-reflexion-thinking"]},
-    "reasoning-bank": {"command": "reasoning-bank-mcp", "env": {"DASHSCOPE_API_KEY": "your Bailian APIKEY"}},
-}
-"""What stands in the configuration of a client of the seeds' servers, word for word."""
-
-
 def test_a_client_of_the_seeds_servers_changes_only_the_command(clients: NodeClients, tmp_path: Path) -> None:
     """One file for both, as the Inspector and most clients read it; the key that they set is neither used nor minded."""
-    command = shutil.which("mulligan")
-    assert command is not None
-    ours = {"command": command, "args": ["serve"]}
+    ours = {"command": str(Path(sys.executable).with_name("mulligan")), "args": ["serve"]}
     config = {"mcpServers": {name: {**theirs, **ours} for name, theirs in SEEDS.items()}}
     (tmp_path / "mcp.json").write_text(json.dumps(config))
+    _asked_by_config(clients, tmp_path / "mcp.json")
+
+
+def test_a_client_of_the_seeds_server_over_sse_changes_nothing(clients: NodeClients, tmp_path: Path) -> None:
+    """But the port, which is a free one here; and the Inspector wants to be told that a URL is one of SSE."""
+    with served(transport="sse") as server:
+        assert server.url.endswith("/sse")
+        config = {"mcpServers": {name: {"type": "sse", "url": server.url} for name in SEEDS}}
+        (tmp_path / "mcp.json").write_text(json.dumps(config))
+        _asked_by_config(clients, tmp_path / "mcp.json")
+
+
+def _asked_by_config(clients: NodeClients, config: Path) -> None:
+    """The first call of each seed's example, by the servers' names in this file."""
     (first, *_), (empty, *_) = reflexion_walk(), memory_walk()
     for name, step in (("reflexion-thinking", first), ("reasoning-bank", empty)):
         arguments = ("--tool-name", step["tool"], "--tool-args-json", json.dumps(step["arguments"]))
-        server = ("--config", str(tmp_path / "mcp.json"), "--server", name)
-        ran = clients.inspect(*server, "--method", "tools/call", *arguments)
+        ran = clients.inspect("--config", str(config), "--server", name, "--method", "tools/call", *arguments)
         assert ran.returncode == 0, ran.stdout + ran.stderr
         said = json.loads(ran.stdout)
         said = said.get("result", said)["structuredContent"]

@@ -44,7 +44,8 @@ class NodeClients:
         return self._run(str(launcher / "build" / "index.js"), "--cli", "--format", "json", *arguments)
 
     def _run(self, *command: str, given: str = "") -> subprocess.CompletedProcess[str]:
-        env = {**os.environ, "HOME": str(self.folder), "PATH": f"{self.node.parent}{os.pathsep}{os.environ['PATH']}"}
+        path = f"{self.node.parent}{os.pathsep}{os.environ['PATH']}"
+        env = {**os.environ, "HOME": str(self.folder), "PATH": path, "MCP_INSPECTOR_SECRET_STORE": "memory"}
         return subprocess.run(
             [str(self.node), *command], input=given, env=env, capture_output=True, text=True, timeout=WALKING
         )

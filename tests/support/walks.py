@@ -22,6 +22,12 @@ GOLDEN = Path(__file__).parent.parent / "mcp_server" / "golden"
 TOOLS = {"reflexion-thinking", "retrieve_memory", "extract_memory", "memory_task"}
 """Those of a server that no model was named for."""
 
+SEEDS: dict[str, dict[str, Any]] = {
+    "reflexion-thinking": {"command": "npx", "args": ["-y", "mcp-server-reflexion-thinking"]},
+    "reasoning-bank": {"command": "reasoning-bank-mcp", "env": {"DASHSCOPE_API_KEY": "your Bailian APIKEY"}},
+}
+"""What stands in the configuration of a client of the seeds' servers, word for word."""
+
 
 def reflexion_walk(*, named: bool = False, file: str = "three_trials") -> list[Step]:
     """Seed 000's example. named: each call names the episode, from the second on, as a client without a session has
