@@ -51,14 +51,14 @@ class Surroundings:
 
 async def around(shelf: Shelf, lesson: Lesson) -> Surroundings:
     into = (lesson.superseded_by,) if lesson.superseded_by else ()
-    lineage = {"Merged from": await _there(shelf, lesson.origin.parents), "Merged into": await _there(shelf, into)}
+    lineage = {"Merged from": await there(shelf, lesson.origin.parents), "Merged into": await there(shelf, into)}
     near: list[tuple[Link, Lesson]] = []
     for link in await shelf.links(lesson.id):
-        near += [(link, other) for other in await _there(shelf, (link.b if link.a == lesson.id else link.a,))]
+        near += [(link, other) for other in await there(shelf, (link.b if link.a == lesson.id else link.a,))]
     return Surroundings(lineage, near)
 
 
-async def _there(shelf: Shelf, ids: Sequence[str]) -> Sequence[Lesson]:
+async def there(shelf: Shelf, ids: Sequence[str]) -> Sequence[Lesson]:
     found: list[Lesson] = []
     for id in ids:
         with suppress(NotFound):  # purged, or of another agent

@@ -120,6 +120,26 @@ def history(id: str, as_json: bool) -> None:
 
 
 @memory.command()
+@click.argument("id")
+@_json
+@agent_options
+def receipt(id: str, as_json: bool) -> None:
+    """What the recall ID gave out, for which task, and what came of it."""
+    from mulligan.app.lesson_page import there
+    from mulligan.cli import memory_words
+    from mulligan.core.codec import to_json
+
+    async def work(bank: Bank) -> None:
+        kept = await bank.receipt(id)
+        if as_json:
+            emit(dumped(to_json(kept)))
+        else:
+            emit(memory_words.receipt_story(kept, await there(bank, tuple(kept.lessons))))
+
+    with_bank(reading(), work)
+
+
+@memory.command()
 @_json
 @agent_options
 def stats(as_json: bool) -> None:

@@ -10,7 +10,7 @@ from mulligan.app.memory_files import facts, moment
 from mulligan.cli.terminal import clean, one_line
 from mulligan.cli.words import count
 from mulligan.core.codec import to_json
-from mulligan.core.lessons import Link, Version
+from mulligan.core.lessons import Link, Receipt, Version
 from mulligan.core.protocols import Learned
 from mulligan.core.questions import Question
 from mulligan.core.queued import Queued
@@ -70,6 +70,27 @@ def about(recall: Recall) -> list[str]:
     elif below:
         lines.append(f"{below[0].upper()}{below[1:]} left out.")
     return [*lines, *([f"Found {recall.note}."] if recall.note else [])]
+
+
+def receipt_story(receipt: Receipt, lessons: Sequence[Lesson]) -> str:
+    """A recall as it was given out; `lessons` are those of it that are still there."""
+    known = {lesson.id: one_line(lesson.title, 80) for lesson in lessons}
+    given = [f"  {score:.2f}  {id[:SHORT]}  {known.get(id, '')}".rstrip() for id, score in receipt.lessons.items()]
+    came = [f"  {outcome.work}  {_SUCCESS[outcome.success]}" for outcome in receipt.outcomes]
+    filtered = f" ({receipt.filtered} below the threshold)" if receipt.filtered else ""
+    return "\n".join(
+        [
+            f"{receipt.id}  {moment(receipt.at)}",
+            f"For:  {one_line(receipt.query, 400)}",
+            f"Gave{filtered}:" if given else f"Gave nothing{filtered}.",
+            *given,
+            "What came of it, by the work that learns from it:" if came else "Nothing has been learned from its task.",
+            *came,
+        ]
+    )
+
+
+_SUCCESS = {True: "the task succeeded", False: "the task failed", None: "not known (yet)"}
 
 
 def recall_json(query: str, recall: Recall) -> Json:
