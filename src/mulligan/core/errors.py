@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from typing import Literal
+from typing import Literal, TypeAlias
 
 
 class MulliganError(Exception):
@@ -87,18 +87,21 @@ class GraphError(MulliganError):
     """A graph database could not be reached, or died. The message says which, and what to do."""
 
 
+QueryTrouble: TypeAlias = Literal["syntax", "unknown", "refused", "slow", "large", "failed"]
+
+
 class QueryError(GraphError):
     """A query that its writer can mend. `kind` says how it went wrong; line and column count from 1, where known."""
 
     def __init__(
         self,
         message: str,
-        kind: Literal["syntax", "unknown", "refused", "slow", "large", "failed"],
+        kind: QueryTrouble,
         line: int | None = None,
         column: int | None = None,
     ) -> None:
         super().__init__(message)
-        self.kind = kind
+        self.kind: QueryTrouble = kind
         self.line = line
         self.column = column
 

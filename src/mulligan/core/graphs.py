@@ -16,7 +16,10 @@ SECONDS, ROWS = 10.0, 1000
 class Rows:
     """The answer to a query: rows by column, as JSON. `truncated`: there were more than were asked for.
 
-    A node is {"label", "properties"}, an edge {"label", "source", "target", "properties"}, a path the list of them.
+    A node is {"id", "label", "properties"}, an edge {"label", "source", "target", "properties"} with the ids of its
+    nodes, a path the list of them in their order. Several labels of a node are joined by colons. Dates and times are
+    ISO 8601 texts, bytes Base64, and floats that are no numbers "NaN", "Infinity", "-Infinity". Ids are the database's
+    own, and may be others after the next load.
     """
 
     columns: tuple[str, ...]

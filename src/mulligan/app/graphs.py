@@ -1,0 +1,68 @@
+"""Which graph database is meant, from what a person or a program says of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mulligan.core.errors import InvalidInput
+from mulligan.core.graphs import Graph
+
+PASSWORD = "MULLIGAN_GRAPH_PASSWORD"
+"""The variable with the password of a graph's server: an option would stand in the list of processes."""
+KEYS = ("path", "uri", "host", "port", "user", "password", "database", "db_name", "memory")
+
+
+def open_graph(
+    where: str | Path | Mapping[str, Any],
+    user: str | None = None,
+    password: str | None = None,
+    database: str | None = None,
+) -> Graph:
+    """The graph at a path (Ladybug's file), an address (`bolt://host:7687`, `neo4j+s://host`), or what a dict says:
+    `path`, or `uri`, or `host` and `port`, with `user`, `password` and `database` (or `db_name`).
+
+    What is given beside it comes before what stands in it; the password may stand in `MULLIGAN_GRAPH_PASSWORD`, and
+    counts only where there is a user. Nothing is connected to before the first question. Raises `InvalidInput`.
+    """
+    if not isinstance(where, Mapping):
+        return _opened(str(where), user, password, database, {})
+    unknown = sorted(set(where) - set(KEYS))
+    if unknown:
+        raise InvalidInput(f"A graph's connection has no {', '.join(unknown)}; it takes {', '.join(KEYS)}.")
+    given = {key: value for key, value in where.items() if value is not None and value != ""}
+    user, password = user or given.get("user"), password or given.get("password")
+    database = database or given.get("database") or given.get("db_name")
+    if sum(key in given for key in ("path", "uri", "host")) > 1:
+        raise InvalidInput("A graph's connection is a path, a uri, or a host with its port: one of them.")
+    more = {"memory": given["memory"]} if "memory" in given else {}
+    if "path" in given or "uri" in given:
+        return _opened(str(given.get("path") or given["uri"]), user, password, database, more)
+    return _opened(_address(where, given), user, password, database, more)
+
+
+def _address(where: Mapping[str, Any], given: Mapping[str, Any]) -> str:
+    """`host` and `port` as BioChatter takes them: an empty host is this machine."""
+    if "host" not in where and "port" not in where:
+        raise InvalidInput("Where is the graph? Give a path, a uri, or a host and port.")
+    host, port = str(given.get("host", "localhost")), str(given.get("port", "7687"))
+    if not port.isdigit() or not 0 < int(port) < 65536:
+        raise InvalidInput(f"The port of a graph's server is a number from 1 to 65535, not {port!r}.")
+    if "://" in host:
+        return f"{host.rstrip('/')}:{port}"
+    return f"bolt://[{host}]:{port}" if ":" in host else f"bolt://{host}:{port}"
+
+
+def _opened(where: str, user: str | None, password: str | None, database: str | None, more: Mapping[str, Any]) -> Graph:
+    if "://" not in where:
+        if user or database:
+            raise InvalidInput(f"{where} is a file: it has no users and no databases.")
+        from mulligan.graphs.ladybug import LadybugGraph
+
+        return LadybugGraph(where, **more)
+    from mulligan.graphs.bolt import BoltGraph
+
+    password = password or os.environ.get(PASSWORD) or None
+    return BoltGraph(where, user=user, password=password, database=database, **more)

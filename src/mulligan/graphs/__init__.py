@@ -1,0 +1,1 @@
+"""Graph databases to ask, and graphs to load into them."""

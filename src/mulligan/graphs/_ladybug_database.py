@@ -1,0 +1,180 @@
+"""A Ladybug database inside the worker: opened read-only, asked, described. Raises `Trouble`."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from mulligan.core.records import Json
+from mulligan.graphs._database import Trouble
+from mulligan.graphs._values import edge, key, node, plain
+
+THREADS = 2
+STATEMENTS = 256
+"""After so many queries a connection is made anew: it keeps every statement with parameters that it has prepared."""
+_WARM = (
+    "RETURN cast('2020-01-01 00:00:00+01' AS TIMESTAMP_TZ), cast('1.5' AS DECIMAL(5, 2)), gen_random_uuid(), "
+    "date('2020-01-01'), interval('1 day'), cast(1 AS INT128), blob('a')"
+)
+"""Loads what turning any type into Python needs, while files can still be opened."""
+_PLACE = re.compile(r"\(line: (\d+), offset: (\d+)\)")
+_KINDS = (
+    (re.compile(r"Interrupted\.", re.I), "slow"),
+    (re.compile(r"bad_alloc|Buffer manager exception|buffer pool is full", re.I), "large"),
+    (re.compile(r"read-only|READ ONLY", re.I), "refused"),
+    (re.compile(r"^(Parser|Lexer) exception"), "syntax"),
+    (re.compile(r"does not exist|not in scope|Cannot find property|^Catalog exception", re.I), "unknown"),
+)
+_LONGEST = 2_000
+
+
+class LadybugDatabase:
+    files = False
+
+    def __init__(self, setup: Mapping[str, Any]) -> None:
+        import ladybug
+
+        self._ladybug = ladybug
+        path, memory = setup["path"], setup["memory"]
+        size = os.path.getsize(path)
+        pool = memory // 4
+        region = 1 << max(30, (2 * (size + pool)).bit_length())  # the address space that the engine reserves
+        try:
+            self._database = ladybug.Database(
+                path, read_only=True, buffer_pool_size=pool, max_num_threads=THREADS, max_db_size=region
+            )
+            self._connection = ladybug.Connection(self._database)
+            self._warm()
+        except Exception as error:
+            raise Trouble(_unopened(path, str(error)), "gone") from None
+        self._asked = 0
+        self._result: Any = None
+        self._names: list[str] | None = None
+
+    def _warm(self) -> None:
+        warm: Any = self._connection.execute(_WARM)
+        warm.get_all()
+
+    def rows(
+        self, query: str, parameters: Mapping[str, Json], seconds: float, rows: int
+    ) -> tuple[Sequence[str], Iterator[Sequence[Json]]]:
+        result = self._run(query, parameters, seconds)
+        return result.get_column_names(), self._values(result)
+
+    def schema(self, seconds: float) -> Json:
+        nodes: list[Json] = []
+        edges: list[Json] = []
+        for name, kind in self._listed("CALL show_tables() RETURN name, type", seconds):
+            quoted = name.replace("\\", "\\\\").replace("'", "\\'")
+            typed = self._listed(f"CALL table_info('{quoted}') RETURN name, type", seconds)
+            table: dict[str, Json] = {"label": name, "properties": dict(typed)}
+            if kind == "NODE":
+                nodes.append(table)
+            elif kind == "REL":
+                ends = self._listed(f"CALL show_connection('{quoted}') RETURN *", seconds)
+                edges.append({**table, "ends": [list(row[:2]) for row in ends]})
+        return {"nodes": sorted(nodes, key=_by_label), "edges": sorted(edges, key=_by_label)}
+
+    def settle(self) -> None:
+        if self._result is not None:
+            self._result.close()
+            self._result = None
+        self._asked += 1
+        if self._asked >= STATEMENTS:
+            self._connection.close()
+            self._connection = self._ladybug.Connection(self._database)
+            self._asked = 0
+
+    def _run(self, query: str, parameters: Mapping[str, Json], seconds: float) -> Any:
+        self._connection.set_query_timeout(max(1, int(seconds * 1000)))
+        try:
+            self._result = self._connection.execute(query, dict(parameters))
+        except Exception as error:
+            raise self._trouble(str(error)) from None
+        if isinstance(self._result, list):
+            raise Trouble("One statement at a time.", "refused")
+        return self._result
+
+    def _values(self, result: Any) -> Iterator[Sequence[Json]]:
+        try:
+            while result.has_next():
+                yield [_json(value) for value in result.get_next()]
+        except RuntimeError as error:
+            raise self._trouble(str(error)) from None
+
+    def _listed(self, query: str, seconds: float) -> list[list[Any]]:
+        return [list(row) for row in self._values(self._run(query, {}, seconds))]
+
+    def _trouble(self, said: str) -> Trouble:
+        """What the engine says, with the place that it names, and the name that was meant where it knows none."""
+        kind = next((kind for pattern, kind in _KINDS if pattern.search(said)), "failed")
+        if kind in ("slow", "large"):
+            return Trouble("", kind)
+        found = _PLACE.search(said)
+        line, column = (int(found[1]), int(found[2]) + 1) if found else (None, None)
+        said = said if len(said) <= _LONGEST else said[:_LONGEST] + " ..."
+        return Trouble(said + (self._meant(said) if kind == "unknown" else ""), kind, line, column)
+
+    def _meant(self, said: str) -> str:
+        wrong = re.search(r"Table (\S+) does not exist|Cannot find property (\S+) for", said)
+        if not wrong:
+            return ""
+        try:
+            tables = self.schema(5)
+        except Trouble:
+            return ""
+        every = [*tables["nodes"], *tables["edges"]]
+        known = {table["label"] for table in every} if wrong[1] else {p for table in every for p in table["properties"]}
+        near = difflib.get_close_matches(wrong[1] or wrong[2], sorted(known), n=1)
+        return f" Did you mean {near[0]}?" if near else ""
+
+
+def _by_label(table: Json) -> str:
+    return table["label"]
+
+
+def _unopened(path: str, said: str) -> str:
+    if "not a valid" in said:
+        return f"{path} is no Ladybug database."
+    if "cannot be a directory" in said:
+        return f"{path} is a folder; a Ladybug database is a file."
+    if "version" in said.lower():
+        return f"{path} was written by another version of Ladybug: {said}"
+    return f"{path} could not be opened as a Ladybug database: {said}"
+
+
+def _json(value: Any) -> Json:
+    """Nodes, edges and paths are dicts to this engine, told by keys that no property can have."""
+    if isinstance(value, list):
+        return [_json(item) for item in value]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    if not isinstance(value, dict):
+        return plain(value)
+    fields: dict[Any, Any] = value  # pyright: ignore[reportUnknownVariableType]
+    if "_NODES" in fields and "_RELS" in fields:
+        return _path(fields)
+    if "_LABEL" in fields and "_ID" in fields:
+        properties = {name: _json(item) for name, item in fields.items() if name not in _MARKS}
+        if "_SRC" in fields:
+            return edge(fields["_LABEL"], _id(fields["_SRC"]), _id(fields["_DST"]), properties)
+        return node(_id(fields["_ID"]), fields["_LABEL"], properties)
+    if fields.keys() == {"offset", "table"}:
+        return _id(fields)
+    return {key(name): _json(item) for name, item in fields.items()}
+
+
+_MARKS = ("_ID", "_LABEL", "_SRC", "_DST")
+
+
+def _id(value: Any) -> str:
+    return f"{value['table']}:{value['offset']}"
+
+
+def _path(fields: Mapping[str, Any]) -> list[Json]:
+    """Node, edge, node, ...; a path whose ends were not asked for begins with an edge."""
+    nodes, edges = [_json(n) for n in fields["_NODES"]], [_json(e) for e in fields["_RELS"]]
+    if len(nodes) < len(edges):
+        return [part for pair in zip(edges, [*nodes, None], strict=False) for part in pair if part is not None]
+    return [part for pair in zip(nodes, [*edges, None], strict=False) for part in pair if part is not None]

@@ -1,0 +1,87 @@
+"""Ladybug, the embedded graph database: a file, opened read-only by a process of its own that can be killed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+
+from mulligan.core.errors import InvalidInput
+from mulligan.core.graphs import ROWS, SECONDS, GraphSchema, Rows
+from mulligan.core.records import Json
+from mulligan.graphs._asking import MEMORY, Asking
+from mulligan.graphs._process import Engine
+
+NOTES = (
+    "Labels, relationship types and properties other than those of the schema are errors.",
+    "label(n) is a node's label and label(r) a relationship's type; there is no type().",
+    "A path of several steps is -[:TYPE*1..3]->; at most 30 steps.",
+    "The shortest path is MATCH p = (a)-[:TYPE* SHORTEST 1..10]->(b); there is no shortestPath().",
+    "A subquery is EXISTS { MATCH ... } or COUNT { MATCH ... }; there is no CALL { ... }.",
+    "There are no list or pattern comprehensions: use collect(), list_transform(list, x -> ...) and list_filter().",
+    "ORDER BY behind WITH needs a SKIP or LIMIT behind it.",
+    "Values are converted by cast(x, 'INT64'); dates are date('2020-01-31'), times timestamp('2020-01-31 12:00:00').",
+    "A regular expression has to match the whole text: n.name =~ '.*kinase.*'.",
+)
+
+
+class LadybugGraph:
+    """A database file. What is read is its state when it was opened; it is opened again when the file has changed.
+
+    memory: MB that one query may take. Raises `InvalidInput` where there is no such file, or no Ladybug installed.
+    """
+
+    language = "Cypher (Ladybug dialect)"
+    notes = NOTES
+
+    def __init__(self, path: str | Path, *, memory: int = MEMORY) -> None:
+        if find_spec("ladybug") is None:
+            raise InvalidInput('Graphs in a file need Ladybug: pip install "mulligan[kg]".')
+        self.name = str(path)
+        self._path = Path(path).expanduser().absolute()
+        if not self._path.exists():
+            raise InvalidInput(f"There is no graph at {path}: mulligan graph load makes one from CSV files.")
+        if self._path.is_dir():
+            raise InvalidInput(f"{path} is a folder, and a graph is a file: mulligan graph load {path} --into FILE.")
+        self._seen = self._state()
+        setup = {"engine": "ladybug", "path": str(self._path)}
+        self._asking = Asking(self.name, Engine(self.name, setup, memory), self._changed)
+
+    @property
+    def pid(self) -> int | None:
+        """The process that asks the database; None before the first question."""
+        return self._asking.pid
+
+    async def run(
+        self,
+        query: str,
+        parameters: Mapping[str, Json] | None = None,
+        *,
+        seconds: float = SECONDS,
+        rows: int = ROWS,
+    ) -> Rows:
+        """Raises `QueryError` for what the query's writer can mend, `GraphError` where the database failed."""
+        return await self._asking.run(query, parameters, seconds, rows)
+
+    async def schema(self) -> GraphSchema:
+        return await self._asking.schema()
+
+    async def close(self) -> None:
+        await self._asking.close()
+
+    def _changed(self) -> bool:
+        before, self._seen = self._seen, self._state()
+        return before != self._seen
+
+    def _state(self) -> tuple[tuple[int, int, int] | None, ...]:
+        """What tells one state of the files from another: the database, and what was written beside it."""
+        return tuple(_stamp(path) for path in (self._path, self._path.with_name(self._path.name + ".wal")))
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
