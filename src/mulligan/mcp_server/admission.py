@@ -81,9 +81,8 @@ class Admission:
             return None
         try:
             message = messages.read(body)
-        except messages.Refused as refusal_:
-            error = refusal_.error
-            return refusal(400, str(refusal_)) if error is None else _as_response(400, error)
+        except messages.Refused as unfit:
+            return refusal(400, unfit.error or str(unfit))
         if not ticket.heavier(message.weight - len(body)):
             return _too_much()
         session = header(scope, b"mcp-session-id")
@@ -91,7 +90,8 @@ class Admission:
             return None
         key = (session, str(message.content.id))  # as the SDK keeps them apart
         if key in self._asked:
-            return refusal(400, taken(message.content.id), message.content.id)
+            id = message.content.id
+            return refusal(400, messages.answered_with(types.INVALID_REQUEST, taken(id), id))
         self._asked.add(key)
         ticket.then(lambda: self._asked.discard(key))
         return None
@@ -190,7 +190,3 @@ def _too_large() -> Response:
 
 def _too_much() -> Response:
     return refusal(503, "Too much is being served already: ask again later.", retry_after="1")
-
-
-def _as_response(status: int, error: types.JSONRPCError) -> Response:
-    return refusal(status, error.error.message, error.id)

@@ -25,15 +25,12 @@ CALLERS = 10_000
 """Callers whose rate is kept in mind, the least recent forgotten first."""
 
 
-def refusal(status: int, text: str, id: types.RequestId | None = None, **headers: str) -> Response:
+def refusal(status: int, why: str | types.JSONRPCError, **headers: str) -> Response:
     """An HTTP answer that refuses, with a JSON-RPC error for clients that look into it."""
-    code = BUSY if status in (429, 503) else types.INVALID_REQUEST
-    return Response(
-        written(answered_with(code, text, id)),
-        status,
-        {name.replace("_", "-"): value for name, value in headers.items()},
-        "application/json",
-    )
+    if isinstance(why, str):
+        why = answered_with(BUSY if status in (429, 503) else types.INVALID_REQUEST, why, None)
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Response(written(why), status, named, "application/json")
 
 
 def header(scope: Scope, name: bytes) -> str | None:

@@ -13,7 +13,7 @@ CONNECTIONS = 1024
 REQUEST_SECONDS = 45.0
 """From the first byte (or the connection) to the last byte of a request, whatever is done with it."""
 
-UNREAD_SECONDS = 60.0
+UNREAD_SECONDS = 30.0
 """For a client that reads nothing of an answer that is too large to be on its way as a whole."""
 
 
