@@ -18,18 +18,18 @@ from mulligan.mcp_server.protocol_errors import told
 from mulligan.mcp_server.tool import Call
 
 LONGEST_NAME = 200
-"""Characters of an agent_id that a prompt takes."""
+"""Characters of a name that an error says back."""
 
 
 @dataclass(frozen=True)
 class Offer:
-    """One prompt: `arguments` by name, with what they are; the first `required` of them must be given."""
+    """One prompt: `arguments` by name, with what they are. None is required: many a client has no field for them, or
+    takes single words."""
 
     name: str
     title: str
     description: str
     arguments: Mapping[str, str]
-    required: int
     text: Callable[[FilePrompts, Mapping[str, str]], str]
 
 
@@ -44,7 +44,7 @@ class Prompts:
         offers = {"memory": MEMORY_RULES, "reflexion": REFLEXION}
         self.offers = {offer.name: offer for tools, offer in offers.items() if which in (tools, "all")}
         for offer in self.offers.values():
-            offer.text(self._files, {"task": "a task"})
+            offer.text(self._files, {})
 
     def arguments(self, offer: Offer, bound: str | None) -> Mapping[str, str]:
         """What this caller may give it."""
@@ -69,8 +69,8 @@ class Prompts:
 
     def _listed(self, offer: Offer, bound: str | None) -> types.Prompt:
         arguments = [
-            types.PromptArgument(name=name, title=name.replace("_", " "), description=said, required=n < offer.required)
-            for n, (name, said) in enumerate(self.arguments(offer, bound).items())
+            types.PromptArgument(name=name, title=name.replace("_", " "), description=said, required=False)
+            for name, said in self.arguments(offer, bound).items()
         ]
         return types.Prompt(name=offer.name, title=offer.title, description=offer.description, arguments=arguments)
 
@@ -80,14 +80,8 @@ class Prompts:
             if name not in offer.arguments:
                 raise UnknownName(f"argument of {offer.name}", name[:LONGEST_NAME], self.arguments(offer, bound))
         given = {name: value for name, value in named.items() if value.strip()}
-        for name in list(offer.arguments)[: offer.required]:
-            if name not in given:
-                raise InvalidInput(f"The prompt {offer.name} needs the argument {name}: {offer.arguments[name]}")
         if "agent_id" in offer.arguments:
-            agent = Call(self._service, bound).agent(given.get("agent_id"))
-            given["agent_id"] = agent or ""
-            if agent != bound and agent and (len(agent) > LONGEST_NAME or not agent.isprintable()):
-                raise InvalidInput(f"agent_id must be one line of at most {LONGEST_NAME} characters.")
+            given["agent_id"] = Call(self._service, bound).agent(given.get("agent_id")) or ""
         return given
 
 
@@ -104,7 +98,6 @@ MEMORY_RULES = Offer(
     title="Rules for using the memory",
     description="When to call retrieve_memory and extract_memory, and with what: for an agent's standing instructions.",
     arguments={"agent_id": "The agent's name in the memory, such as claude-code. Left out, the agent chooses."},
-    required=0,
     text=lambda files, given: memory_rules(files, given.get("agent_id")),
 )
 REFLEXION = Offer(
@@ -112,9 +105,8 @@ REFLEXION = Offer(
     title="Solve a task by second tries",
     description="How to lead a task through reflexion-thinking: try, judge, reflect, and try again.",
     arguments={
-        "task": "What is to be done, and what has to hold for it to count as done.",
+        "task": "What is to be done, and what has to hold for it to count as done. Left out: what the user says next.",
         "max_trials": f"Trials at most (default: {TRIALS}).",
     },
-    required=1,
-    text=lambda files, given: reflexion(files, given["task"], _trials(given.get("max_trials"))),
+    text=lambda files, given: reflexion(files, given.get("task"), _trials(given.get("max_trials"))),
 )

@@ -20,6 +20,10 @@ UNNAMED = (
 """What stands for the agent_id where nobody has named one."""
 
 
+GIVEN_OTHERWISE = "The task is the one that the user has given you, or gives you next."
+"""What stands for the task where the prompt was asked for without one."""
+
+
 def files_of(config: Config) -> FilePrompts:
     """The user's own prompt files first. Raises `InvalidInput` for a folder that is not there."""
     folder = prompts_folder(config)
@@ -31,10 +35,13 @@ def memory_rules(files: FilePrompts, agent_id: str | None = None) -> str:
     return rendered(files.get("prompts.memory_rules").check("agent_id"), agent_id=name_of(agent_id))
 
 
-def reflexion(files: FilePrompts, task: str, trials: int = TRIALS) -> str:
-    """What an agent is told so that it makes second tries at this task. Raises `InvalidInput` as above."""
+def reflexion(files: FilePrompts, task: str | None = None, trials: int = TRIALS) -> str:
+    """What an agent is told so that it makes second tries, at this task or at the one that the user names otherwise.
+    Raises `InvalidInput` as above.
+    """
     prompt = files.get("prompts.reflexion").check("task", "max_trials")
-    return rendered(prompt, task=fenced(task, "text"), max_trials=str(trials))
+    said = f"The task:\n\n{fenced(task, 'text')}" if task else GIVEN_OTHERWISE
+    return rendered(prompt, task=said, max_trials=str(trials))
 
 
 def rendered(prompt: Prompt, **values: str) -> str:
