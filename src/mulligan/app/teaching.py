@@ -28,6 +28,8 @@ def said(learned: Learned) -> str:
             "no model was named for the bank, so a question waits for somebody's thinking: mulligan memory question "
             f"{learned.work}"
         )
+    if learned.pending:
+        return f"another process is learning from it already: work {learned.work}"
     parts = [
         _count(learned.lessons, "learned"),
         _count(learned.folded, "known already"),

@@ -90,7 +90,7 @@ def _to_think(learned: Learned) -> str:
     if learned.success is None:
         return (
             f"{why}Whether the task succeeded is not known. Judge it by `prompt`, then call extract_memory with this "
-            "task_id and success_signal true or false."
+            "task_id and success_signal: true, or false for a failure and for what cannot be told."
         )
     return (
         f"{why}No model was named on this server, so the lessons are yours to draw. Think about `prompt`, then call "
@@ -118,7 +118,6 @@ async def _management(bank: Bank, learned: Learned, kept: list[Lesson]) -> dict[
         f"{len(learned.quarantined)} held back until somebody has read it (mulligan memory list --quarantined)."
         if learned.quarantined
         else "",
-        "Near-duplicates are linked, and alike lessons merged, in the background." if new and not bank.paper else "",
     ]
     return {
         "duplicates_skipped": len(learned.folded),
