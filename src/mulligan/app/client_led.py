@@ -85,6 +85,7 @@ class ClientLed:
         if episode is not None:
             with suppress(NotFound):  # removed meanwhile
                 async with self._course(episode, agent) as course:
+                    await course.mend()
                     if not begins_anew(course.episode, step, task):
                         await follow(course, step)
                         return course.episode

@@ -130,7 +130,8 @@ class Course:
         if step.passed:
             return await self._pass(step)
         memory = self._shown(step)
-        await self.judge(step, memory)
+        if trial.feedback is None:
+            await self.judge(step, memory)
         row = self.row(step.trial, "reflect")
         if row is None:
             await self.begin(step.trial, "reflect", {"memory": memory})
@@ -211,6 +212,13 @@ class Course:
             end = due(self.episode, Limits(trials=max(len(self.episode.trials), 1), identical=None))
             assert isinstance(end, Stop), "an episode ends after a verdict"
             await self._add(Stopped(end))
+
+    async def mend(self) -> None:
+        """The end, where a step that had brought it was cut off just before."""
+        newest = self.newest
+        row = None if newest is None or newest.reflection is None else self.row(newest.number, "reflect")
+        if isinstance(self.due, Stop) or (row is not None and row.done and row.result["last"]):
+            await self.stop()
 
     async def settle(self, trial: int, part: Part, memory: list[str], result: Json) -> None:
         """Begins the step if it was not, and finishes it."""

@@ -36,13 +36,15 @@ async def follow(course: Course, step: ClientStep) -> None:
         return
     if not _goes_on(course, step):
         await _attempted(course, step, memory)
+    number = len(course.episode.trials)
+    if course.row(number, "evaluate") is None:
+        await course.begin(number, "evaluate", {"memory": memory})
     if step.kind == "evaluate" and not step.passed:
         return
     await course.judge(step, memory)
     if step.passed:
         await course.stop()
         return
-    number = len(course.episode.trials)
     if course.row(number, "reflect") is None:
         await course.begin(number, "reflect", {"memory": memory})
     if step.reflection is not None:
@@ -74,7 +76,6 @@ async def _attempted(course: Course, step: ClientStep, memory: list[str]) -> Non
     if course.row(trial, "act") is None:
         await course.begin(trial, "act", {"prompt": course.episode.task.prompt, "memory": memory})
     await course.attempt(trial, step.output)
-    await course.begin(trial, "evaluate", {"memory": memory})
 
 
 def _goes_on(course: Course, step: ClientStep) -> bool:

@@ -89,10 +89,10 @@ def _texts(arguments: Mapping[str, Json]) -> dict[str, Json]:
         return {"prompt": _text(arguments, "actorInputText", step)}
     texts: dict[str, Json] = {"output": _text(arguments, "actorOutputText", step)}
     score = arguments.get("evaluatorScore")
-    if step == "self-reflection" or score is not None:
-        if not isinstance(score, str) and not _number(score):
-            raise InvalidInput(f"Invalid 'evaluatorScore': must be a string or number for '{step}' step.")
+    if isinstance(score, str) or _number(score):
         texts["score"] = score
+    elif step == "self-reflection":
+        raise InvalidInput(f"Invalid 'evaluatorScore': must be a string or number for '{step}' step.")
     if step == "self-reflection" and arguments.get("reflectionText") is not None:
         texts["reflection"] = _text(arguments, "reflectionText", step)
     return texts
