@@ -27,6 +27,9 @@ from wire_client import KEY, Wire, running
 
 from mulligan.app.going_on import go_on
 from mulligan.bank import worker
+from mulligan.mcp_server.serving import answered
+from mulligan.mcp_server.tool import Call
+from mulligan.mcp_server.tools import extract_memory
 
 TASK: dict[str, Any] = {"trajectory": TRAJECTORY, "query": QUERY, "agent_id": "me"}
 
@@ -226,3 +229,24 @@ async def test_going_on_with_a_store_that_is_none_says_so(wire: Wire, caplog: py
         service.config.database.write_text("This is no database at all.")
         await go_on(service)
     assert "is not gone on with" in caplog.text
+
+
+async def test_a_call_that_is_cancelled_leaves_its_task_for_the_next(wire: Wire) -> None:
+    task = TASK | {"success_signal": True, "async_mode": False}
+    wire.plays({"when": EXTRACTS, "hang": True})
+    async with a_service(model=MODEL) as service, a_client(service) as client:
+        call = asyncio.create_task(answered(extract_memory.TOOL, task, Call(service)))
+        async with asyncio.timeout(30):
+            while True:
+                if wire.requests:
+                    break
+                await asyncio.sleep(0.01)
+        meanwhile = await good(client, "extract_memory", **task)
+        assert (meanwhile["status"], meanwhile["async_mode"]) == ("processing", False)
+        call.cancel()
+        await asyncio.gather(call, return_exceptions=True)
+        waits = await good(client, "memory_task", task_id=meanwhile["task_id"])
+        assert waits["status"] == "needs_thinking"
+        hosted(wire)
+        done = await good(client, "extract_memory", **task)
+        assert (done["task_id"], done["extracted_count"]) == (meanwhile["task_id"], 1)
