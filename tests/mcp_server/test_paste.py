@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -203,6 +204,29 @@ def test_the_rules_are_printed_for_an_agent() -> None:
     assert "Your `agent_id` in it is `Qoder`." in out
     assert notes == ""
     assert "a name that stays the same" in printed("--print-prompt")[0]
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "mcp-clients.md"
+SHOWN = re.findall(
+    r"```\n((?:MULLIGAN_TOKEN=… )?)mulligan serve (--print-config [^|\n]*)\n```\n+```json\n(.*?)```",
+    PAGE.read_text("utf-8"),
+    re.S,
+)
+
+
+@pytest.mark.parametrize(("token", "arguments", "shown"), SHOWN, ids=[arguments for _, arguments, _ in SHOWN])
+def test_the_page_shows_what_is_printed(
+    token: str, arguments: str, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MULLIGAN_HOME")
+    monkeypatch.setenv("PATH", f"{SCRIPTS}{os.pathsep}{os.environ['PATH']}")
+    if token:
+        monkeypatch.setenv("MULLIGAN_TOKEN", TOKEN)
+    assert config(*arguments.split()[1:]) == json.loads(shown)
+
+
+def test_the_page_shows_every_client() -> None:
+    assert {arguments.split()[1] for _, arguments, _ in SHOWN} == set(CLIENTS)
 
 
 def test_printing_starts_nothing() -> None:
