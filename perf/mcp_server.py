@@ -37,7 +37,6 @@ OLD: Revision = "2025-06-18"
 NEW: Revision = "2026-07-28"
 WARMING = 48
 """Calls before the clock starts."""
-ROUNDS = 3
 
 
 @dataclass(frozen=True)
@@ -91,14 +90,14 @@ def start(cases: Sequence[Case], rounds: int) -> None:
         )
 
 
-def calls(cases: Sequence[Case], count: int, callers: int) -> None:
+def calls(cases: Sequence[Case], count: int, callers: int, rounds: int) -> None:
     """Calls in a row, one process each that lives for all rounds, in turns. A caller has one call under way."""
-    print(f"\n{count} calls, {callers} at once: best of {ROUNDS} rounds" + HEAD)
+    print(f"\n{count} calls, {callers} at once: best of {rounds} rounds" + HEAD)
     with ExitStack() as stack:
         servers = {case.name: stack.enter_context(running(case.command, case.revision)) for case in cases}
         first = {name: one.held() for name, one in servers.items()}
         seen = {case.name: list[tuple[float, float, list[float]]]() for case in cases}
-        for _ in range(ROUNDS):
+        for _ in range(rounds):
             for case in cases:
                 one = servers[case.name]
                 one.client.drive(case.tool, [case.work() for _ in range(callers)], WARMING)
@@ -167,6 +166,7 @@ def main() -> None:
     parser.add_argument("--parts", default="start,calls,recall")
     parser.add_argument("--starts", type=int, default=10)
     parser.add_argument("--calls", type=int, default=2000)
+    parser.add_argument("--rounds", type=int, default=3, help="of calls, for each server, in turns")
     parser.add_argument("--recalls", type=int, default=400)
     parser.add_argument("--lessons", type=int, default=10_000)
     parser.add_argument("--only", default="", help="cases whose name holds this text")
@@ -186,7 +186,7 @@ def main() -> None:
             start(chosen(start_cases(home, node)), asked.starts)
         if "calls" in parts:
             for callers in (1, 8):
-                calls(chosen(reflexion_cases(home, node)), asked.calls, callers)
+                calls(chosen(reflexion_cases(home, node)), asked.calls, callers, asked.rounds)
         if "recall" in parts:
             from mcp_parts.lessons import write
 
@@ -194,7 +194,7 @@ def main() -> None:
             asyncio.run(write(full / "mulligan.db", asked.lessons))
             print(f"\nretrieve_memory, {asked.lessons:,} lessons of one agent")
             for callers in (1, 8):
-                calls(chosen(recall_cases(full)), asked.recalls, callers)
+                calls(chosen(recall_cases(full)), asked.recalls, callers, asked.rounds)
         print("\n" + load())
 
 
