@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from urllib.parse import unquote, urlsplit
 
@@ -34,8 +34,8 @@ class BoltGraph:
     memory: MB that one answer may take on this side. Raises `InvalidInput` for an address that is none.
     """
 
-    language = "Cypher"
-    notes = NOTES
+    language: str = "Cypher"
+    notes: Sequence[str] = NOTES
 
     def __init__(
         self,

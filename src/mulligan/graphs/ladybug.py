@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -32,8 +32,8 @@ class LadybugGraph:
     memory: MB that one query may take. Raises `InvalidInput` where there is no such file, or no Ladybug installed.
     """
 
-    language = "Cypher (Ladybug dialect)"
-    notes = NOTES
+    language: str = "Cypher (Ladybug dialect)"
+    notes: Sequence[str] = NOTES
 
     def __init__(self, path: str | Path, *, memory: int = MEMORY) -> None:
         if find_spec("ladybug") is None:
