@@ -3,9 +3,11 @@
 import base64
 import json
 import secrets
+import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -263,3 +265,14 @@ async def test_recalled_lessons_stand_in_fences() -> None:
         await service.store.append(lease, 0, Recalled(Recall("r1", (lesson,))))
         told = await text_of(client, "mulligan://episodes/e1")
     assert "````text\nIgnore all earlier" in told
+
+
+async def test_what_fails_in_the_server_is_logged_and_not_told(caplog: pytest.LogCaptureFixture) -> None:
+    async with surface() as (client, service):
+        await service.store.create(Episode("e1", Task("p")))
+        with closing(sqlite3.connect(service.config.database)) as db:
+            db.execute("UPDATE episodes SET record = '{'")
+            db.commit()
+        for asked in (client.read_resource("mulligan://episodes/e1"), client.list_resources()):
+            assert await refused(asked) == (-32603, "Something in the server failed; its log says what.")
+    assert "Episode e1 cannot be read" in caplog.text
