@@ -157,11 +157,34 @@ RAW: Sequence[Raw] = (
 )
 
 
+HINTS: Mapping[str, Sequence[Json]] = {
+    "trialNumber": (1, 1, 2, 3),
+    "maxTrials": (3, 4, 50),
+    "agent_id": ("hostile", "hostile", "other", ""),
+    "agentId": ("hostile", "hostile", "other", ""),
+}
+"""What these arguments mostly are, so that a call gets further than its first check."""
+
+LIKELY: Mapping[str, float] = {
+    "task_id": 0.3,
+    "lessons": 0.3,
+    "trajectory": 0.85,
+    "query": 0.95,
+    "reset": 0.1,
+    "memoryOverride": 0.15,
+    "actorInputText": 0.9,
+    "actorOutputText": 0.9,
+    "evaluatorScore": 0.9,
+}
+"""How likely it is that an argument is there that need not be, where that is not one half."""
+
+
 class Values:
     """Values of all kinds, by one source of chance."""
 
-    def __init__(self, chance: Random) -> None:
-        self.chance = chance
+    def __init__(self, chance: Random, ids: Mapping[str, Sequence[str]] | None = None) -> None:
+        """ids: of things that there are, by the name of the argument that wants one."""
+        self.chance, self.ids = chance, ids or {}
 
     def text(self) -> str:
         return self.chance.choice(TEXTS)
@@ -199,15 +222,31 @@ class Values:
             "boolean": lambda: self.chance.random() < 0.5,
             "null": lambda: None,
         }
-        return simple.get(kind, lambda: f"some {self.chance.choice(('plain', 'other', 'good'))} words")()
+        return simple.get(kind, lambda: self.text() if self.chance.random() < 0.4 else self._plain())()
+
+    def _lesson(self) -> Json:
+        texts = {name: self.text() or "x" for name in ("title", "description", "content")}
+        return {**texts, "steps": [self.chance.choice((1, 1, 0, 2, 10**9))]}
+
+    def _plain(self) -> str:
+        return f"some {self.chance.choice(('plain', 'other', 'good'))} words"
 
     def _object(self, schema: Mapping[str, Json], depth: int) -> dict[str, Json]:
         needed = schema.get("required", ())
         return {
-            name: self.fitting(one, depth + 1)
+            name: self._named(name, one, depth + 1)
             for name, one in schema.get("properties", {}).items()
-            if name in needed or self.chance.random() < (0.5 if depth < 3 else 0.1)
+            if name in needed or self.chance.random() < LIKELY.get(name, 0.5 if depth < 3 else 0.1)
         }
+
+    def _named(self, name: str, schema: Mapping[str, Json], depth: int) -> Json:
+        if name in HINTS and self.chance.random() < 0.9:
+            return self.chance.choice(HINTS[name])
+        if name == "lessons" and self.chance.random() < 0.6:
+            return [self._lesson() for _ in range(self.chance.randrange(4))]
+        if name in self.ids and self.chance.random() < 0.8:
+            return self.chance.choice(self.ids[name])
+        return self.fitting(schema, depth)
 
     def twisted(self, value: Json, *, raw: bool = True) -> Json:
         """The value with something in it wrong: another kind, a key more or fewer or twice, a list too long."""

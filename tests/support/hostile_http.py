@@ -7,16 +7,13 @@ async with Socket(port) as socket:
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any
 
 from hostile import Values
 
-Json = Any
 Headers = Sequence[tuple[str, str]]
 
 
@@ -94,6 +91,14 @@ class Socket:
             await self.close()
             return Answer()
 
+    async def first_line(self, seconds: float) -> bytes:
+        """What comes first, if anything comes so soon."""
+        assert self._reader is not None
+        with suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError):
+            async with asyncio.timeout(seconds):
+                return await self._reader.readuntil(b"\r\n")
+        return b""
+
     async def _answer(self, reader: asyncio.StreamReader, head: bool) -> Answer:
         first = (await reader.readuntil(b"\r\n")).decode("latin-1")
         status, headers = int(first.split(" ", 2)[1]), dict[str, str]()
@@ -143,6 +148,8 @@ class Wrapping:
         self.chance, self.values = chance, Values(chance)
         self.host, self.path = host, path
         self.sessions: list[str] = []
+        self.doomed = "0" * 32
+        """A session that may be ended."""
 
     def broken_headers(self, headers: Headers, body: bytes) -> bytes:
         pick, given = self.chance.choice, dict(headers)
@@ -168,9 +175,10 @@ class Wrapping:
             given[name] = "x" * pick((9_000, 70_000))
         else:
             method = pick(("GET", "DELETE", "PUT", "OPTIONS", "TRACE", "PATCH", "BREW", "get", "POST"))
-            return request(
-                method, pick((self.path, "/", "/mcp/", "/..%2f", "/%00", "//x", "*", "/" + "a" * 3_000)), headers, body
-            )
+            if method == "DELETE":
+                given["Mcp-Session-Id"] = self.doomed
+            paths = (self.path, "/", "/mcp/", "/..%2f", "/%00", "//x", "*", "/" + "a" * 3_000)
+            return request(method, pick(paths), list(given.items()), body)
         return request("POST", self.path, list(given.items()), body)
 
     def broken_body(self, headers: Headers, body: bytes) -> bytes:
@@ -217,7 +225,3 @@ class Wrapping:
 
 def _one_line(text: str) -> str:
     return text.replace("\r", "").replace("\n", "")[:9_000]
-
-
-def read(message: bytes) -> Json:
-    return json.loads(message)

@@ -14,14 +14,14 @@ import json
 import re
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from hostile_ledger import Ledger
-from hostile_messages import META, MODERN, Listed, Message, Messages, judged
+from hostile_messages import MAKING, META, MODERN, Listed, Message, Messages, by_name, ids_in, judged
 from serving import Piped
 
 from mulligan.app.memory import open_bank
@@ -34,9 +34,42 @@ BOUND = 60.0
 """Seconds that any answer may take while the machine is busy with others."""
 WINDOW = 32
 """Requests that may wait for their answer at a time."""
+STEP: dict[str, Json] = {"stepType": "actor", "trialNumber": 1, "maxTrials": 3, "actorInputText": "Sing."}
 AGENTS = ("canary", "kept")
 """Agents that no hostile message names."""
 TRACES = re.compile(r"Traceback|exception was never|never awaited|ResourceWarning|Unraisable|Exception ignored", re.I)
+
+
+CANARIES: Sequence[tuple[str, dict[str, Json]]] = (
+    ("tools/list", {}),
+    ("tools/call", {"name": "retrieve_memory", "arguments": {"query": "the canary sings 3", "agent_id": "canary"}}),
+    ("tools/call", {"name": "no-such-tool", "arguments": {}}),
+    ("tools/call", {"name": "reflexion-thinking", "arguments": {**STEP, "agentId": "canary"}}),
+    ("resources/templates/list", {}),
+    ("prompts/list", {}),
+)
+"""Good requests, whose answers are known, or are the same each time."""
+
+
+class Right:
+    """What good requests were answered the first time."""
+
+    def __init__(self) -> None:
+        self._first: dict[str, Json] = {}
+
+    def check(self, method: str, params: Mapping[str, Json], answer: Json, where: str) -> None:
+        assert "result" in answer, f"{where}: {answer}"
+        text, tool = json.dumps(answer["result"]), params.get("name")
+        if tool == "retrieve_memory":
+            assert "canary lesson 3" in text, f"{where}: {text[:1_000]}"
+            assert "kept lesson" not in text, f"{where}: {text[:1_000]}"
+        elif tool == "reflexion-thinking":
+            assert answer["result"]["structuredContent"]["prompt_for_actor"] == STEP["actorInputText"], (
+                f"{where}: {text}"
+            )
+        else:
+            first = self._first.setdefault(json.dumps([method, tool]), text)
+            assert text == first, f"{where}: {method} {tool} is another: {text[:1_000]}, not {first[:1_000]}"
 
 
 async def keep(database: Path) -> Json:
@@ -71,7 +104,8 @@ async def intact(database: Path, known: Json, said: str) -> None:
         assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     memory = SqliteMemory(database)
     try:
-        assert list(await memory.lessons.verify()) == []
+        found = [finding.what for finding in await memory.lessons.verify()]
+        assert found == [], f"verify: {found[:5]}"
     finally:
         await memory.close()
     assert await _kept(database) == known
@@ -87,7 +121,7 @@ class StdioLane:
         if revision != MODERN:
             server.handshake(revision)
         self._ledger = Ledger()
-        self._right: dict[str, Json] = {}
+        self._right = Right()
         listed = self._listed()
         self._making = Messages(seed, listed, revision=revision)
 
@@ -153,33 +187,11 @@ class StdioLane:
 
     def _canary(self) -> None:
         """A good request, whose answer is known."""
-        name, params, right = self._canary_calls()[self.canaries % len(self._canary_calls())]
+        method, params = CANARIES[self.canaries % len(CANARIES)]
         began = time.monotonic()
-        answer = self._ask(name, params)
+        answer = self._ask(method, params)
         self.slowest = max(self.slowest, time.monotonic() - began)
-        assert "result" in answer, f"seed {self.seed}, after {self.sent}: {answer}"
-        right(answer["result"])
-
-    def _canary_calls(self) -> Sequence[tuple[str, dict[str, Json], Any]]:
-        def same(name: str) -> Any:
-            def check(result: Json) -> None:
-                assert result == self._right.setdefault(name, result), f"seed {self.seed}: {name} is another: {result}"
-
-            return check
-
-        def recalls(result: Json) -> None:
-            text = json.dumps(result)
-            assert "memories" not in text or "canary lesson 3" in text, (
-                f"seed {self.seed}, after {self.sent}: {text[:1_000]}"
-            )
-            assert "kept lesson" not in text, text[:1_000]
-
-        query = {"query": "the canary sings number 3", "agent_id": "canary"}
-        return (
-            ("tools/list", {}, same("tools/list")),
-            ("tools/call", {"name": "retrieve_memory", "arguments": query}, recalls),
-            ("tools/call", {"name": "no-such-tool", "arguments": {}}, same("no-such-tool")),
-        )
+        self._right.check(method, params, answer, f"seed {self.seed}, after {self.sent}")
 
     def _ask(self, method: str, params: dict[str, Json]) -> Json:
         self.canaries += 1
@@ -203,7 +215,10 @@ class StdioLane:
         uris = [one["uri"] for one in self._all("resources/list", "resources")]
         templates = [one["uriTemplate"] for one in self._all("resources/templates/list", "resourceTemplates")]
         named = {one["name"]: [argument["name"] for argument in one.get("arguments", ())] for one in prompts}
-        return Listed({one["name"]: one["inputSchema"] for one in tools}, named, uris, templates)
+        schemas = {one["name"]: one["inputSchema"] for one in tools}
+        made = [{"name": name, "arguments": given} for name, given in MAKING if name in schemas]
+        ids = [pair for one in made for pair in ids_in(self._ask("tools/call", one)["result"].get("structuredContent"))]
+        return Listed(schemas, named, uris, templates, by_name(ids))
 
     def _all(self, method: str, key: str) -> Sequence[Json]:
         answer = self._ask(method, {})

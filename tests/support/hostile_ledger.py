@@ -86,7 +86,7 @@ class Ledger:
 
     def heard(self, line: bytes) -> tuple[str, Json] | None:
         """The id as JSON and the answer; None for a notification."""
-        said = _strict(line)
+        said = strict(line)
         assert isinstance(said, dict), f"no object: {line[:300]!r}"
         answer = cast(dict[str, Json], said)
         assert answer.get("jsonrpc") == "2.0", f"no JSON-RPC: {line[:300]!r}"
@@ -114,22 +114,32 @@ class Ledger:
 
     def _sound(self, answer: dict[str, Json], line: bytes) -> None:
         if "error" in answer:
+            self.sound(answer, line, "", "")
+            return
+        key, result = id_key(answer["id"]), answer["result"]
+        methods = self._methods[key]
+        fits = [method for method in methods if RESULTS.get(method, "") in ("", *result)]
+        assert fits, f"not for {methods}: {line[:300]!r}"
+        self.sound(answer, line, fits[0] if len(methods) == 1 else "", self._tools.get(key, ""))
+
+    def sound(self, answer: dict[str, Json], line: bytes, method: str, tool: str) -> None:
+        """What holds of an answer to this method, by this tool; method "": it may be to any."""
+        if "error" in answer:
             error = answer["error"]
             assert isinstance(error["code"], int), f"no code: {line[:300]!r}"
             assert isinstance(error["message"], str), f"no message: {line[:300]!r}"
             assert error["code"] not in (0, -32603), f"an error of the server's own: {line[:600]!r}"
             self.codes[str(error["code"])] += 1
             return
-        key, result = id_key(answer["id"]), answer["result"]
-        methods = self._methods[key]
-        assert any(RESULTS.get(method, "") in ("", *result) for method in methods), f"not for {methods}: {line[:300]!r}"
-        if "tools/call" in methods and "content" in result:
-            self._called(self._tools.get(key, ""), result, line)
+        result = answer["result"]
+        assert RESULTS.get(method, "") in ("", *result), f"not for {method}: {line[:300]!r}"
+        if method == "tools/call":
+            self._called(tool if tool in self._validators else "", result, line)
 
     def _called(self, tool: str, result: dict[str, Json], line: bytes) -> None:
         (block,) = result["content"]
         assert block["type"] == "text", f"no text: {line[:300]!r}"
-        said = _strict(block["text"].encode())
+        said = strict(block["text"].encode())
         assert "Something in the server failed" not in block["text"], f"an unexpected failure: {line[:600]!r}"
         if result.get("isError"):
             self.codes[f"{tool or '?'}: refused"] += 1
@@ -144,7 +154,7 @@ class Ledger:
             )
 
 
-def _strict(data: bytes) -> Json:
+def strict(data: bytes) -> Json:
     """JSON as the standard has it: no NaN, no broken UTF-8, no halves of surrogate pairs."""
 
     def never(name: str) -> Json:

@@ -9,6 +9,7 @@ A message is owed one answer when whatever reads JSON leniently finds a request 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
@@ -58,15 +59,41 @@ FOREIGN = (
 )
 
 
+_STEP = {"step": 1, "role": "assistant", "content": "I tried the door."}
+_ACTED = {"stepType": "actor", "trialNumber": 1, "maxTrials": 3, "actorInputText": "Open the door."}
+MAKING: Sequence[tuple[str, dict[str, Json]]] = (
+    ("reflexion-thinking", {**_ACTED, "agentId": "hostile"}),
+    ("reflexion-thinking", {**_ACTED, "agentId": "other"}),
+    ("retrieve_memory", {"query": "the door", "agent_id": "hostile"}),
+    ("extract_memory", {"trajectory": [_STEP], "query": "Open the door.", "agent_id": "hostile"}),
+    ("extract_memory", {"trajectory": [_STEP], "query": "Open it.", "agent_id": "other", "success_signal": True}),
+)
+"""Good calls before the hostile ones, so that there is something to take wrongly."""
+
+
+def ids_in(value: Json) -> Sequence[tuple[str, str]]:
+    """The ids that an answer gives out, each behind what it is called."""
+    if isinstance(value, dict):
+        said = cast(dict[str, Json], value)
+        own = [(key, one) for key, one in said.items() if key.lower().endswith("id") and isinstance(one, str) and one]
+        return [*own, *(pair for one in said.values() for pair in ids_in(one))]
+    return [pair for one in cast(list[Json], value) for pair in ids_in(one)] if isinstance(value, list) else []
+
+
+def by_name(pairs: Sequence[tuple[str, str]]) -> Mapping[str, Sequence[str]]:
+    return {name: [id for key, id in pairs if key == name] for name, _ in pairs}
+
+
 @dataclass(frozen=True)
 class Listed:
     """What a server offers: tools by name with their input schemas, prompts by name with their arguments' names,
-    URIs and templates of resources."""
+    URIs and templates of resources; and ids of what was made with it."""
 
     tools: Mapping[str, Json] = field(default_factory=dict[str, Json])
     prompts: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
     uris: Sequence[str] = ()
     templates: Sequence[str] = ()
+    ids: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
 
 
 @dataclass(frozen=True)
@@ -112,7 +139,7 @@ class Messages:
 
     def __init__(self, seed: int, listed: Listed, *, revision: str = "2025-06-18") -> None:
         self.chance = Random(seed)
-        self.values = Values(self.chance)
+        self.values = Values(self.chance, listed.ids)
         self.listed, self.revision = listed, revision
         self._n = 0
         self._sent: list[str] = []  # ids, as JSON, of the newest requests
@@ -167,7 +194,7 @@ class Messages:
 
     def _call(self) -> Message:
         params = self.good_params("tools/call")
-        for _ in range(self.chance.choice((0, 1, 1, 1, 2, 3))):
+        for _ in range(self.chance.choice((0, 0, 1, 1, 2))):
             params["arguments"] = self.values.twisted(params.get("arguments"))
         if self.chance.random() < 0.05:
             params["name"] = self.values.bad()
@@ -307,8 +334,12 @@ class Messages:
     def _uri(self) -> str:
         known = [*self.listed.uris, *self.listed.templates]
         if known and self.chance.random() < 0.6:
-            return self.chance.choice(known).replace("{id}", self.values.text()[:50])
+            return re.sub(r"\{.*?\}", lambda _: self._part(), self.chance.choice(known))
         return self.chance.choice(known or ["x:"])[:12] + self.values.text()
+
+    def _part(self) -> str:
+        known = [id for several in self.listed.ids.values() for id in several]
+        return self.chance.choice([*known, self.values.text()[:50]])
 
     def _with_envelope(self, params: dict[str, Json], *, always: bool = False) -> dict[str, Json]:
         """Of the newest revision, whose requests all carry one; now and then the other way round."""

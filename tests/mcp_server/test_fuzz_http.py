@@ -1,0 +1,73 @@
+"""Hostile requests over HTTP: nothing breaks, nothing hangs, nobody gets an answer to another's request.
+
+The seed of a lane that failed is in its message: the same seed makes the same messages.
+"""
+
+from pathlib import Path
+
+import pytest
+from hostile_http_lane import HttpLane
+from hostile_lane import StdioLane, intact, keep
+from hostile_sse import streamed
+from serving import served
+
+from mulligan.app.config import load
+
+MEMORY = 400 * 2**20
+"""Bytes that the server may hold at most, whatever comes."""
+
+
+@pytest.fixture
+def database() -> Path:
+    return Path(load().database)
+
+
+async def lane(database: Path, seed: int, revision: str, count: int) -> None:
+    known = await keep(database)
+    with served("--embedder", "none", "--rate", "0", "--drain", "2") as server:
+        driven = await HttpLane.open(server, seed, revision=revision)
+        try:
+            await driven.drive(count)
+        finally:
+            await driven.close()
+        print(driven.report())
+        assert server.stop() == 0
+        said = server.said()
+    assert driven.most < MEMORY
+    await intact(database, known, said)
+
+
+async def event_stream(database: Path, seed: int, count: int) -> None:
+    known = await keep(database)
+    with served("--embedder", "none", "--rate", "0", "--drain", "2", transport="sse") as server:
+        with streamed(server) as line:
+            driven = StdioLane(line, seed)
+            driven.drive(count)
+            driven.big(b"[" * 20_000_000)
+            driven.big(b'{"jsonrpc":"2.0","id":1,"method":"' + b"a" * 10_000_000 + b'"}')
+        print("SSE", driven.report())
+        assert server.stop() == 0
+        said = server.said()
+    assert driven.most < MEMORY
+    await intact(database, known, said)
+
+
+async def test_hostile_posts_beside_an_event_stream(database: Path) -> None:
+    await event_stream(database, 1, 300)
+
+
+@pytest.mark.slow
+async def test_many_hostile_posts_beside_an_event_stream(database: Path) -> None:
+    await event_stream(database, 31, 10_000)
+
+
+@pytest.mark.parametrize("revision", ["2025-06-18", "2026-07-28"])
+async def test_hostile_requests_among_good_ones(database: Path, revision: str) -> None:
+    await lane(database, 1, revision, 400)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [21, 22])
+@pytest.mark.parametrize("revision", ["2025-06-18", "2026-07-28"])
+async def test_many_hostile_requests(database: Path, revision: str, seed: int) -> None:
+    await lane(database, seed, revision, 10_000)
