@@ -107,6 +107,14 @@ async def test_work_that_waits_can_be_queued_and_the_other_way_round(memory: Mem
         await queue.turn("a", id, waiting=False)
 
 
+async def test_pending_work_of_one_kind(memory: Memory) -> None:
+    for kind in ("j", "k", "k"):
+        await memory.queue.enqueue(kind, "a", {})
+    assert [work.kind for work in await memory.queue.pending("a", kind="k")] == ["k", "k"]
+    assert len(await memory.queue.pending("a")) == 3
+    assert await memory.queue.pending("b", kind="k") == ()
+
+
 async def test_when_the_next_work_is_due(memory: Memory) -> None:
     queue = memory.queue
     assert await queue.due(["k", "j"]) is None

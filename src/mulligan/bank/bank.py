@@ -362,8 +362,8 @@ class Bank:
         """Does queued work, whoever accepted it, until none is due or the time is up; how many pieces."""
         return await self._worker.work(seconds)
 
-    async def pending(self) -> Sequence[Queued]:
-        return await self._queue.pending(self.agent_id)
+    async def pending(self, kind: str | None = None) -> Sequence[Queued]:
+        return await self._queue.pending(self.agent_id, kind=kind)
 
     def wake(self) -> None:
         """Queued work is done behind the caller's back, in this process, while there is some."""

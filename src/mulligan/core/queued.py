@@ -103,6 +103,8 @@ class Queue(Protocol):
 
     async def look(self, agent_id: str | None, id: str) -> Queued: ...
 
-    async def pending(self, agent_id: str | None = None, limit: int = 50) -> Sequence[Queued]:
-        """All that is not done, oldest first."""
+    async def pending(
+        self, agent_id: str | None = None, limit: int = 50, *, kind: str | None = None
+    ) -> Sequence[Queued]:
+        """All that is not done, oldest first. kind: None is any."""
         ...

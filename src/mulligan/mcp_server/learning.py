@@ -112,7 +112,7 @@ async def _management(bank: Bank, learned: Learned, kept: list[Lesson]) -> dict[
     """merges_triggered: merges of these lessons that were made or are queued by now."""
     new = {lesson.id for lesson in kept}
     merged = {lesson.superseded_by for lesson in kept if lesson.superseded_by}
-    queued = [work for work in await bank.pending() if work.kind == "merge" and new & set(work.payload["lessons"])]
+    queued = [work for work in await bank.pending("merge") if new & set(work.payload["lessons"])]
     parts = [
         f"{len(learned.folded)} known already, and counted there." if learned.folded else "",
         f"{len(learned.quarantined)} held back until somebody has read it (mulligan memory list --quarantined)."

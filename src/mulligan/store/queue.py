@@ -126,11 +126,17 @@ class SqliteQueue:
     async def look(self, agent_id: str | None, id: str) -> Queued:
         return await self._db.read(lambda db: _read(db, _found(db, reader(db, agent_id), id)[0]))
 
-    async def pending(self, agent_id: str | None = None, limit: int = 50) -> Sequence[Queued]:
+    async def pending(
+        self, agent_id: str | None = None, limit: int = 50, *, kind: str | None = None
+    ) -> Sequence[Queued]:
         def work(db: sqlite3.Connection) -> Sequence[Queued]:
             agent = reader(db, agent_id)
-            query = f"SELECT n FROM work WHERE {wall(agent, 'agent')} AND status <> 'done' ORDER BY n LIMIT :limit"
-            return tuple(_read(db, n) for (n,) in db.execute(query, {"agent": agent, "limit": limit}).fetchall())
+            query = (
+                f"SELECT n FROM work WHERE {wall(agent, 'agent')} AND status <> 'done'"
+                " AND (:kind IS NULL OR kind = :kind) ORDER BY n LIMIT :limit"
+            )
+            values = {"agent": agent, "limit": limit, "kind": kind}
+            return tuple(_read(db, n) for (n,) in db.execute(query, values).fetchall())
 
         return await self._db.read(work)
 
