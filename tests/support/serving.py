@@ -80,6 +80,13 @@ class Running:
         except subprocess.TimeoutExpired:
             raise AssertionError(f"the server did not end: {self.said()}") from None
 
+    @contextmanager
+    def closing(self) -> Generator[Running]:
+        try:
+            yield self
+        finally:
+            self.clean_up()
+
     def clean_up(self) -> None:
         if self.process.poll() is None:
             self.process.kill()

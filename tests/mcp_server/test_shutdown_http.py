@@ -1,0 +1,212 @@
+"""The server over HTTP begins and ends: ports, signals, calls in flight, open streams, logs of all that."""
+
+import json
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import anyio
+import pytest
+from mcp import Client
+from posting import OLDER, Poster, Stream, modern, ping
+from serving import MULLIGAN, Running, over, served
+from wire_client import KEY, Wire, running
+
+ARGUMENTS: dict[str, Any] = {"task": "What is six times seven?", "expected": "42"}
+SOLVE = {"name": "solve", "arguments": ARGUMENTS}
+MODEL = ("--model", "openai:gpt-4o")
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> Generator[Wire]:
+    with running("--port", "0") as wire:
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        monkeypatch.setenv("OPENAI_BASE_URL", wire.url)
+        yield wire
+
+
+def until_asked(model: Wire) -> None:
+    over = time.monotonic() + 30
+    while not model.requests:
+        assert time.monotonic() < over
+        time.sleep(0.02)
+
+
+def refused(server: Running) -> bool:
+    """Whether a new request gets nowhere."""
+    try:
+        return Poster(server.url).status(ping()) == 503
+    except OSError:
+        return True
+
+
+TERM, INT = signal.SIGTERM, signal.SIGINT
+
+
+@pytest.mark.parametrize(
+    ("transport", "mode", "by"),
+    [("http", "auto", TERM), ("http", "legacy", INT), ("sse", "legacy", TERM), ("sse", "auto", INT)],
+)
+async def test_calls_in_flight_are_answered(model: Wire, transport: str, mode: str, by: signal.Signals) -> None:
+    model.plays({"when": "", "answer": "42", "delay": 1.0})
+    with served(*MODEL, "--log-level", "info", transport=transport) as server:
+        with anyio.fail_after(60):
+            async with Client(over(server.url), mode=mode) as client, anyio.create_task_group() as tasks:
+                await client.list_tools()
+                answered, results = anyio.Event(), list[Any]()
+
+                async def call() -> None:
+                    results.append(await client.call_tool("solve", ARGUMENTS))
+                    answered.set()
+
+                tasks.start_soon(call)
+                await anyio.to_thread.run_sync(until_asked, model)
+                server.process.send_signal(by)
+                await anyio.to_thread.run_sync(server.wait_until_said, "told to stop")
+                assert await anyio.to_thread.run_sync(refused, server)
+                await answered.wait()
+                assert results[0].structured_content["solved"]
+                assert await anyio.to_thread.run_sync(server.ended) == 0
+        assert "Traceback" not in server.said()
+
+
+@pytest.mark.parametrize("transport", ["http", "sse"])
+def test_open_streams_are_ended_in_good_form(transport: str) -> None:
+    with served(transport=transport) as server:
+        headers = (
+            {}
+            if transport == "sse"
+            else {"Mcp-Session-Id": Poster(server.url).session(), "MCP-Protocol-Version": OLDER}
+        )
+        stream = Stream(server.url, headers)
+        began = time.monotonic()
+        server.process.send_signal(signal.SIGTERM)
+        assert stream.ended()
+        stream.close()
+        assert server.ended() == 0
+        assert time.monotonic() - began < 5
+        assert "Traceback" not in server.said()
+
+
+@pytest.mark.parametrize("era", ["modern", "older"])
+def test_a_call_that_takes_longer_than_the_drain_is_ended(model: Wire, era: str) -> None:
+    model.plays({"when": "", "hang": True})
+    with served(*MODEL, "--drain", "0.5") as server, ThreadPoolExecutor(1) as pool:
+        body, headers = modern("tools/call", SOLVE)
+        if era == "older":
+            del body["params"]["_meta"]
+            headers = {"Mcp-Session-Id": Poster(server.url).session(), "MCP-Protocol-Version": OLDER}
+        waiting = pool.submit(Poster(server.url).post, body, headers)
+        until_asked(model)
+        began = time.monotonic()
+        assert server.stop() == 0
+        assert time.monotonic() - began < 5
+        status, _, said = waiting.result(10)
+        assert (status, b"stopped" in said) == ((503, True) if era == "modern" else (200, False))
+        assert "Traceback" not in server.said()
+
+
+def test_a_second_signal_ends_at_once(model: Wire) -> None:
+    model.plays({"when": "", "hang": True})
+    with served(*MODEL, "--log-level", "info") as server, ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(Poster(server.url).post, *modern("tools/call", SOLVE))
+        until_asked(model)
+        server.process.send_signal(signal.SIGTERM)
+        server.wait_until_said("told to stop: 1 ")
+        server.process.send_signal(signal.SIGINT)
+        assert server.ended(3) == -signal.SIGINT
+        assert isinstance(waiting.exception(10), OSError)
+
+
+def test_a_port_that_is_taken_is_one_sentence(tmp_path: Any) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        command = [*MULLIGAN, "--transport", "http", "--port", port]
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr.count("\n") == 1
+    assert f"Port {port} on 127.0.0.1 cannot be had" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--rate", "-1"),
+        ("--rate", "nan"),
+        ("--concurrency", "0"),
+        ("--drain", "-1"),
+        ("--drain", "nan"),
+        ("--allow-origin", "x"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(options: tuple[str, str]) -> None:
+    ran = subprocess.run(
+        [*MULLIGAN, "--transport", "http", "--port", "0", *options], capture_output=True, text=True, timeout=60
+    )
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert "Serving" not in ran.stderr
+    assert ran.stderr.startswith("Error: ")
+
+
+def test_a_server_starts_again_on_the_port_that_it_had() -> None:
+    with served() as server:
+        port = server.url.split(":")[2].partition("/")[0]
+        assert Poster(server.url).post(*modern("tools/list"))[0] == 200
+    with served("--port", port) as server:
+        assert server.url == f"http://127.0.0.1:{port}/mcp"
+        assert Poster(server.url).post(*modern("tools/list"))[0] == 200
+
+
+def test_logs_are_json_and_hold_nothing_that_was_said() -> None:
+    token, secret = "a-token-that-nobody-logs-1", "the content of a call"
+    env = {"MULLIGAN_TOKEN": f"me:{token}"}
+    for transport in ("http", "sse"):
+        with served("--log-level", "debug", "--log-json", transport=transport, env=env) as server:
+            asks = Poster(server.url, {"Authorization": f"Bearer {token}"})
+            stream = Stream(server.url, asks.headers) if transport == "sse" else None
+            path = stream.path if stream else ""
+            asks.post(*modern("tools/call", {"name": "retrieve_memory", "arguments": {"query": secret}}), path)
+            asks.post({"jsonrpc": "2.0", "id": 1, "method": secret, "params": {"token": token}}, path=path)
+            asks.post(f'{{"{secret}'.encode(), path=path)
+            asks.post(ping(), {"Authorization": f"Bearer {token}x"}, f"{path}&x={secret.replace(' ', '+')}")
+            server.stop()
+            if stream:
+                stream.close()
+            lines = [json.loads(line) for line in server.said().splitlines() if not line.startswith("Serving")]
+        assert all({"time", "level", "logger", "message"} <= set(line) for line in lines)
+        said = json.dumps(lines)
+        assert token not in said
+        assert secret not in said
+        requests = [line for line in lines if "status" in line]
+        assert {line["status"] for line in requests} >= {400, 401}
+        assert {line["peer"] for line in requests} == {"127.0.0.1"}
+        assert {line["token"] for line in requests} == {"token 1", None}
+        assert all("session" not in line["path"] for line in requests)
+
+
+@pytest.mark.parametrize("transport", ["http", "stdio"])
+def test_keys_that_are_set_and_not_used_are_named(transport: str) -> None:
+    def said(*options: str, **env: str) -> str:
+        command = [*MULLIGAN, "--transport", transport, "--port", "0", *options]
+        with Running(command, env, None, subprocess.PIPE, subprocess.DEVNULL).closing() as server:
+            if transport == "http":
+                server.wait_until_said("Serving")
+                server.stop()
+            else:
+                server.process.stdin.close()  # pyright: ignore[reportOptionalMemberAccess]
+                server.ended()
+            return server.said()
+
+    key = "sk-0123456789abcdef"
+    told = said(DASHSCOPE_API_KEY=key, ANTHROPIC_API_KEY=" ")
+    assert "DASHSCOPE_API_KEY is set, and no model was named" in told
+    assert "--model alibaba:qwen-plus" in told
+    assert "ANTHROPIC" not in told
+    assert key not in told
+    assert "API_KEY" not in said("--model", "alibaba:qwen-plus", DASHSCOPE_API_KEY=key)
+    assert "no model that was named uses it" in said("--model", "scripted:x", DASHSCOPE_API_KEY=key)
+    assert "API_KEY" not in said(DASHSCOPE_API_KEY=key, MULLIGAN_MODEL_REFLECT="alibaba:qwen-plus")
