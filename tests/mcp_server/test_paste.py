@@ -173,6 +173,13 @@ def test_the_program_is_named_by_its_path_unless_its_name_finds_it(
     assert program() == (str(tmp_path / "bin" / "python"), "-m", "mulligan")
 
 
+def test_the_model_s_key_is_named_and_not_printed() -> None:
+    said = printed("--print-config", "claude", "--model", "openai:gpt-4o", OPENAI_API_KEY="a-key-of-mine")
+    assert "The client has to hand on OPENAI_API_KEY, for the model" in said[1]
+    assert "a-key-of-mine" not in "".join(said)
+    assert "API_KEY" not in "".join(printed("--print-config", "claude", "--model", "ollama:qwen3"))
+
+
 def test_claude_is_told_the_command_too() -> None:
     _, notes = printed("--print-config", "claude", "--agent-id", "it's me", MULLIGAN_HOME="/a b", PATH=SCRIPTS)
     assert "claude mcp add mulligan --env 'MULLIGAN_HOME=/a b' -- mulligan serve --agent-id 'it'\"'\"'s me'" in notes

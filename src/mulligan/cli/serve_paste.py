@@ -49,11 +49,20 @@ def print_config(client: str, context: click.Context) -> None:
         program(),
         environment(),
         token=bool(os.environ.get(TOKEN)) or not is_loopback(given["host"]),
+        keys=_keys(given["model"]),
     )
     pasted = paste(client, serving)
     emit(json.dumps(pasted.config, ensure_ascii=False, indent=2))
     for note in pasted.notes:
         say(note)
+
+
+def _keys(model: str | None) -> tuple[str, ...]:
+    """Of this model's provider, if it wants one."""
+    from mulligan.models.providers import PROVIDERS
+
+    provider = PROVIDERS.get((model or "").partition(":")[0])
+    return provider.keys if provider and not provider.keyless else ()
 
 
 def print_prompt(agent_id: str | None, which: str) -> None:

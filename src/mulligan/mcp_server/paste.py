@@ -27,7 +27,7 @@ class Serving:
     """How a server is started. options: those of `mulligan serve` beside transport, host and port, as typed.
 
     command: the program, and what comes before "serve". env: what the program has to find in its environment.
-    token: whether callers have to bear one, over sse and http.
+    token: whether callers have to bear one, over sse and http. keys: variables that the model's key may be in.
     """
 
     transport: str = "stdio"
@@ -37,6 +37,7 @@ class Serving:
     command: tuple[str, ...] = (NAME,)
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     token: bool = False
+    keys: tuple[str, ...] = ()
 
     @property
     def line(self) -> tuple[str, ...]:
@@ -125,6 +126,8 @@ def paste(client: str, serving: Serving) -> Paste:
     one = _CLIENTS[client]
     entry = _local(one, serving) if serving.transport == "stdio" else _remote(one, serving)
     notes = [f"Paste this into: {one.where}"]
+    if serving.transport == "stdio" and serving.keys:
+        notes.append(f"The client has to hand on {' or '.join(serving.keys)}, for the model: put it into its env table")
     if serving.transport != "stdio":
         guarded = f", with {TOKEN} set" if serving.token else ""
         notes.append(f"Start the server first{guarded}: {shlex.join(serving.line)}")
