@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 from mulligan.core.errors import InvalidInput, UnknownName
@@ -42,7 +43,12 @@ class FilePrompts:
         for folder in self._folders:
             if (file := folder / f"{name}.md").is_file():
                 return file
-        ours = {file.stem: file for file in _PACKAGE.glob("*/*.*.md")}
+        ours = _shipped()
         if name not in ours:
             raise UnknownName("prompt", name, ours)
         return ours[name]
+
+
+@cache
+def _shipped() -> Mapping[str, Path]:
+    return {file.stem: file for file in _PACKAGE.glob("*/*.*.md")}
