@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +43,8 @@ def serve(**given: Any) -> None:
 
         printed(click.get_current_context())
         return
+    import asyncio
+
     from mulligan.mcp_server.sdk import import_server
 
     import_server()  # before anything that imports the SDK
