@@ -54,7 +54,7 @@ class Completion:
         return name
 
     def _template(self, uri: str, name: str) -> str:
-        if uri not in [template.uri_template for template in TEMPLATES]:
+        if uri not in TEMPLATES:
             raise InvalidInput("There is no such resource template: resources/templates/list says which there are.")
         if name != "id":
             raise UnknownName("variable of this template", name[:LONGEST_ID], ["id"])

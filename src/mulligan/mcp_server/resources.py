@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -34,30 +34,27 @@ LONGEST_ID = 200
 TITLE, DESCRIPTION = 80, 200
 """Characters of what a list says of a resource."""
 
-TEMPLATES = (
-    types.ResourceTemplate(
-        name="episode",
-        title="An episode, told",
-        description="One task as a story: what was tried, how it was judged, what was learned from it. Very long ones "
-        "are cut.",
-        uri_template=f"{EPISODES}{{id}}",
-        mime_type=MARKDOWN,
+TEMPLATES: Mapping[str, tuple[str, str, str, str]] = {
+    f"{EPISODES}{{id}}": (
+        "episode",
+        "An episode, told",
+        "One task as a story: what was tried, how it was judged, what was learned from it. Very long ones are cut.",
+        MARKDOWN,
     ),
-    types.ResourceTemplate(
-        name="episode-record",
-        title="An episode's record",
-        description="The same as data, for a program: the task, the trials, the usage and the end.",
-        uri_template=f"{EPISODES}{{id}}{RECORD}",
-        mime_type=JSON,
+    f"{EPISODES}{{id}}{RECORD}": (
+        "episode-record",
+        "An episode's record",
+        "The same as data, for a program: the task, the trials, the usage and the end.",
+        JSON,
     ),
-    types.ResourceTemplate(
-        name="lesson",
-        title="A lesson",
-        description="One lesson with where it comes from, its state, and the lessons that it is linked with.",
-        uri_template=f"{LESSONS}{{id}}",
-        mime_type=MARKDOWN,
+    f"{LESSONS}{{id}}": (
+        "lesson",
+        "A lesson",
+        "One lesson with where it comes from, its state, and the lessons that it is linked with.",
+        MARKDOWN,
     ),
-)
+}
+"""By URI: name, title, description, MIME type."""
 
 
 class Resources:
@@ -67,7 +64,11 @@ class Resources:
         self._service = service
 
     async def templates(self, context: Any, params: Any) -> types.ListResourceTemplatesResult:
-        return types.ListResourceTemplatesResult(resource_templates=list(TEMPLATES))
+        templates = [
+            types.ResourceTemplate(uri_template=uri, name=name, title=title, description=description, mime_type=kind)
+            for uri, (name, title, description, kind) in TEMPLATES.items()
+        ]
+        return types.ListResourceTemplatesResult(resource_templates=templates)
 
     async def list(
         self, context: ServerRequestContext[Any, Any], params: types.PaginatedRequestParams | None
