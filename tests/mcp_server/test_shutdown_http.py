@@ -186,6 +186,11 @@ def test_logs_are_json_and_hold_nothing_that_was_said() -> None:
         assert {line["peer"] for line in requests} == {"127.0.0.1"}
         assert {line["token"] for line in requests} == {"token 1", None}
         assert all("session" not in line["path"] for line in requests)
+        calls = [line for line in lines if line["logger"] == "mulligan.serve.calls"]
+        if transport == "http":
+            assert [(line["method"], line["tool"], line["ended"]) for line in calls] == [
+                ("tools/call", "retrieve_memory", "answered")
+            ]
 
 
 @pytest.mark.parametrize("transport", ["http", "stdio"])

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
+import re
 import sys
 import time
 import traceback
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from typing import Any, cast
 
 from mulligan.core.plain import clean
 from mulligan.core.secrets import MASK
 
 LEVELS = ("debug", "info", "warning", "error")
+
+_calls = logging.getLogger("mulligan.serve.calls")
 
 QUOTES = ("ValidationError",)
 """Errors whose messages quote what was validated: their messages are left out."""
@@ -75,3 +79,34 @@ def _failure(record: logging.LogRecord) -> Iterator[str]:
         yield from (clean(line.rstrip("\n")) for line in traceback.format_tb(one.__traceback__))
         name = type(one).__name__
         yield f"{name}: (what it quotes is left out)" if name in QUOTES else f"{name}: {clean(str(one))}"
+
+
+_TOOL = re.compile(r"[a-z][a-z0-9_-]{0,39}")
+"""The form of our tools' names. Anything else that is called is not repeated."""
+
+
+async def told(ctx: Any, call_next: Callable[[Any], Awaitable[Any]]) -> Any:
+    """Middleware of the SDK's server: logs each request by its method and tool, and how long it took."""
+    if ctx.request_id is None or not _calls.isEnabledFor(logging.INFO):
+        return await call_next(ctx)
+    began, ended = time.monotonic(), "failed"
+    try:
+        result = cast("Mapping[str, Any]", await call_next(ctx))
+        ended = "refused" if result.get("isError") else "answered"
+        return result
+    except asyncio.CancelledError:
+        ended = "cancelled"
+        raise
+    finally:
+        _log_call(ctx, ended, round((time.monotonic() - began) * 1000, 1))
+
+
+def _log_call(ctx: Any, ended: str, ms: float) -> None:
+    from mcp_types.methods import SPEC_CLIENT_METHODS
+
+    method = ctx.method if ctx.method in SPEC_CLIENT_METHODS else "an unknown method"
+    params = cast("Mapping[str, Any]", ctx.params or {})
+    name = params.get("name") if method == "tools/call" else None
+    tool = name if isinstance(name, str) and _TOOL.fullmatch(name) else None
+    facts = {"method": method, "tool": tool, "ended": ended, "ms": ms}
+    _calls.info("%s%s %s in %s ms", method, f" {tool}" if tool else "", ended, ms, extra={"facts": facts})

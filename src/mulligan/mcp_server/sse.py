@@ -20,6 +20,7 @@ from mulligan.mcp_server import messages
 from mulligan.mcp_server.admission import Admission, held, ticket_of
 from mulligan.mcp_server.connections import ByToken
 from mulligan.mcp_server.load import Calls, taken
+from mulligan.mcp_server.logs import told
 from mulligan.mcp_server.serving import make_server
 from mulligan.mcp_server.tool import Link
 
@@ -46,7 +47,7 @@ def site(service: Service, which: str, admission: Admission) -> Router:
         yield OneStream(service.served.agent_id)
 
     server: Server[Any] = make_server(service, which, one_stream)
-    server.middleware.append(held)
+    server.middleware += [held, told]
 
     async def events(scope: Scope, receive: Receive, send: Send) -> None:
         async with transport.connect_sse(scope, receive, send) as (heard, said):

@@ -20,6 +20,7 @@ from mulligan.mcp_server.background import in_the_background
 from mulligan.mcp_server.descriptors import kept_apart, read_some, write_all
 from mulligan.mcp_server.lines import Lines
 from mulligan.mcp_server.load import Calls, Load, Ticket, taken
+from mulligan.mcp_server.logs import told
 from mulligan.mcp_server.serving import make_server, one_connection
 from mulligan.mcp_server.signals import told_to_stop
 
@@ -44,6 +45,7 @@ Said = MemoryObjectSendStream[SessionMessage]
 async def serve_stdio(service: Service, which: str) -> None:
     """Serves until the client closes our input, or until SIGTERM or SIGINT. Then calls in flight have a moment."""
     server = make_server(service, which, lambda _: one_connection(service.served.agent_id))
+    server.middleware.append(told)
     try:
         with kept_apart() as (incoming, outgoing):
             async with in_the_background(service), Wire(incoming, outgoing).streams() as (heard, said):

@@ -15,6 +15,7 @@ from mulligan.app.service import Service
 from mulligan.mcp_server.admission import Admission, held
 from mulligan.mcp_server.connections import SESSIONS, Sessions
 from mulligan.mcp_server.guard import header
+from mulligan.mcp_server.logs import told
 from mulligan.mcp_server.messages import LONGEST
 from mulligan.mcp_server.serving import make_server
 
@@ -33,7 +34,7 @@ def site(service: Service, which: str, admission: Admission) -> Router:
         yield sessions
 
     server: Server[Any] = make_server(service, which, connections)
-    server.middleware.append(held)
+    server.middleware += [held, told]
     manager = StreamableHTTPSessionManager(
         server, max_request_body_size=LONGEST, session_idle_timeout=IDLE_SECONDS, max_sessions=SESSIONS
     )
