@@ -8,7 +8,6 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequenc
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib import import_module
 from importlib.metadata import version
-from importlib.util import find_spec
 from typing import Any, Protocol
 
 import mcp_types as types
@@ -60,7 +59,6 @@ class OneConnection:
 def tools_of(service: Service, which: str) -> Sequence[Tool]:
     """The tools of this set that this service offers."""
     files = [file for name, files in TOOLS.items() if which in (name, "all") for file in files]
-    files = [file for file in files if find_spec(f"mulligan.mcp_server.tools.{file}")]  # until all are there
     tools: list[Tool] = [import_module(f"mulligan.mcp_server.tools.{file}").TOOL for file in files]
     return tuple(tool for tool in tools if tool.offered(service))
 
