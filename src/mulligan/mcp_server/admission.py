@@ -45,7 +45,7 @@ class Admission:
             one.cancel()
 
     async def admit(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-        load = self.streams if _listens(scope) else self.calls
+        load = self.streams if scope["method"] == "GET" else self.calls
         if load.full():
             text = f"{load.count} requests are being served already: ask again later."
             return await refusal(503, text, retry_after="1")(scope, receive, send)
@@ -176,11 +176,6 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
         return {"type": "http.request", "body": body, "more_body": False}
 
     return again
-
-
-def _listens(scope: Scope) -> bool:
-    """Whether this is a request for events, which stays open: a GET, or `subscriptions/listen`."""
-    return scope["method"] == "GET" or header(scope, b"mcp-method") == "subscriptions/listen"
 
 
 def _too_large() -> Response:

@@ -50,8 +50,15 @@ class Listening:
     drain: float = 10.0
 
 
-async def serve_http(service: Service, which: str, listening: Listening, tell: Callable[[str], object]) -> None:
-    """Serves until SIGTERM or SIGINT; then takes nothing more, lets calls in flight end, and returns.
+async def serve_http(
+    service: Service,
+    which: str,
+    listening: Listening,
+    tell: Callable[[str], object],
+    stop: asyncio.Event | None = None,
+) -> None:
+    """Serves until SIGTERM or SIGINT, or until `stop` is set where it is given; then takes nothing more, lets calls in
+    flight end, closes the service and returns.
 
     tell: is given the URL once it answers. Raises `InvalidInput` for what cannot be, before anything is served.
     """
@@ -60,7 +67,7 @@ async def serve_http(service: Service, which: str, listening: Listening, tell: C
     bound = bind(listening.host, listening.port, guarded=bool(listening.tokens))
     try:
         async with in_the_background(service):
-            await _Site(service, which, listening, bound).serve(tell)
+            await _Site(service, which, listening, bound).serve(tell, stop)
     finally:
         bound.listening.close()
         await service.close()
@@ -106,9 +113,9 @@ class _Site:
         door = Door(app, Doors(self._bound, self._listening.origins))
         return Told(door), door
 
-    async def serve(self, tell: Callable[[str], object]) -> None:
+    async def serve(self, tell: Callable[[str], object], stop: asyncio.Event | None) -> None:
         server = _server(self._app, self._listening.drain)
-        with told_to_stop() as told:
+        with told_to_stop() if stop is None else contextlib.nullcontext(stop) as told:
             serving = asyncio.create_task(server.serve([self._bound.listening]))
             watching = asyncio.create_task(self._stop_when(told, server))
             starting = asyncio.create_task(server.answers.wait())

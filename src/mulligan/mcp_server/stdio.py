@@ -63,7 +63,7 @@ class Wire:
 
     def __init__(self, incoming: int, outgoing: int) -> None:
         self._incoming, self._outgoing = incoming, outgoing
-        self._load, self._listening, self._calls = Load(MOST), Load(MOST), Calls()
+        self._load, self._calls = Load(MOST), Calls()
         self._gone, self._ended = asyncio.Event(), asyncio.Event()
         self._into, self._heard = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         self._said, self._out = anyio.create_memory_object_stream[SessionMessage](0)
@@ -126,13 +126,12 @@ class Wire:
         content = message.content
         if not isinstance(content, types.JSONRPCRequest):
             return SessionMessage(content)
-        load = self._listening if content.method == "subscriptions/listen" else self._load
         if content.id in self._calls:
             raise messages.refused(types.INVALID_REQUEST, taken(content.id), content.id)
-        if load.full(message.weight):
-            text = f"{load.count} requests are in flight already: wait for an answer, then ask again."
+        if self._load.full(message.weight):
+            text = f"{self._load.count} requests are in flight already: wait for an answer, then ask again."
             raise messages.refused(messages.BUSY, text, content.id)
-        self._calls.begin(content.id, Ticket(load, message.weight))
+        self._calls.begin(content.id, Ticket(self._load, message.weight))
         return SessionMessage(content, ServerMessageMetadata(on_request_unanswered=partial(self._dropped, content.id)))
 
     async def _dropped(self, id: types.RequestId) -> None:
