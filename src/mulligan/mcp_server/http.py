@@ -1,6 +1,7 @@
 """The server over HTTP, with Streamable HTTP or the older event streams: many clients, one process.
 
-Starlette and uvicorn are imported when it serves, and by nothing that stdio needs.
+Starlette and uvicorn are imported when it serves, and by nothing that stdio needs. What is ours and what the SDK's:
+design/013.
 """
 
 from __future__ import annotations

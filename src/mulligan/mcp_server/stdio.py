@@ -1,4 +1,4 @@
-"""The server over standard input and output: one client, one process."""
+"""The server over standard input and output: one client, one process. Why not the SDK's transport: design/013."""
 
 from __future__ import annotations
 
