@@ -40,10 +40,8 @@ LEASE_SECONDS = 10.0
 PATIENCE = 5.0
 """Seconds that a step waits for another process's step of the same episode."""
 
-KEPT = 64
-"""Episodes kept at hand between two steps; …"""
-LIGHT = 200_000
-"""… each of so many characters at most."""
+AT_HAND = 10_000_000
+"""Characters, about, of episodes that are kept at hand between two steps, so that they need not be read again."""
 
 
 def led_by_client(episode: Episode) -> bool:
@@ -59,6 +57,7 @@ class ClientLed:
         self._owner = owner()
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._kept: OrderedDict[str, tuple[int, Course]] = OrderedDict()
+        self._weight = 0
 
     async def begin(self, step: ClientStep, agent: str = "") -> Taken:
         """A new episode, and its first step: the actor's of trial 1. Raises `OutOfOrder` for another."""
@@ -108,7 +107,7 @@ class ClientLed:
         has held its lease since.
         """
         async with self._locks.setdefault(id, asyncio.Lock()):
-            fence, course = self._kept.pop(id, (-1, None))
+            fence, course = self._taken_out(id)
             if course is None or (agent is not None and agent != course.episode.agent):
                 episode = await self._store.load(id, agent=agent)
                 if not led_by_client(episode):
@@ -136,10 +135,16 @@ class ClientLed:
                 await asyncio.sleep(0.01)
 
     def _keep(self, id: str, lease: Lease, course: Course) -> None:
-        if course.episode.stop is None and course.weight <= LIGHT:
+        if course.episode.stop is None:
             self._kept[id] = (lease.fence, course)
-            if len(self._kept) > KEPT:
-                self._kept.popitem(last=False)
+            self._weight += course.weight
+            while self._weight > AT_HAND:
+                self._taken_out(next(iter(self._kept)))
+
+    def _taken_out(self, id: str) -> tuple[int, Course | None]:
+        fence, course = self._kept.pop(id, (-1, None))
+        self._weight -= course.weight if course else 0
+        return fence, course
 
 
 def refuse_resume(run: str) -> None:

@@ -24,6 +24,9 @@ from mulligan.core.records import Attempt, Episode, Feedback, Json, Reflection, 
 Place: TypeAlias = tuple[int, Part]
 """Where a journal step stands: the trial's number, and the part of it."""
 
+BARE = 10_000
+"""What an episode weighs that holds no text yet, in characters."""
+
 _EVENT: Mapping[Part, str] = {"act": "attempt", "evaluate": "feedback", "reflect": "reflection"}
 _KEY = re.compile(r"trial\.(\d+)/(act|evaluate|reflect)/client#1")
 
@@ -37,8 +40,9 @@ class Course:
     def __init__(self, store: Store, lease: Lease, episode: Episode, rows: Mapping[Place, StepRow], depth: int) -> None:
         self._store, self._lease, self._depth = store, lease, depth
         self.episode = episode
+        self._happened = _events(episode)
         self.rows = dict(rows)
-        self.weight = sum(_weight([row.request, row.result]) for row in rows.values())
+        self.weight = BARE + sum(_weight([row.request, row.result]) for row in rows.values())
         """Characters that it holds, about."""
 
     def held(self, lease: Lease) -> None:
@@ -239,8 +243,9 @@ class Course:
 
     async def _add(self, event: Event) -> None:
         after = advance(self.episode, event)
-        await self._store.append(self._lease, _happened(self.episode), event)
+        await self._store.append(self._lease, self._happened, event)
         self.episode = after
+        self._happened += 1
 
     # --- what is said -------------------------------------------------------------------------------------------
 
@@ -313,7 +318,7 @@ def _weight(value: Json) -> int:
     return 1 + sum(_weight(child) for child in children)
 
 
-def _happened(episode: Episode) -> int:
+def _events(episode: Episode) -> int:
     """How many events it has seen: none is ever resumed, and nothing is recalled."""
     parts = [part for t in episode.trials for part in (t.attempt, t.feedback, t.reflection)]
     return sum(part is not None for part in parts) + (episode.stop is not None)
