@@ -25,7 +25,8 @@ from weakref import WeakValueDictionary
 from mulligan.app.client_led_course import Course, places
 from mulligan.app.client_led_follow import begins_anew, follow
 from mulligan.app.client_led_steps import MOST_TRIALS, ClientStep, Taken
-from mulligan.core.errors import InvalidInput, LeaseLost, NotFound, OutOfOrder
+from mulligan.app.leases import leased
+from mulligan.core.errors import InvalidInput, NotFound, OutOfOrder
 from mulligan.core.protocols import Lease, Store
 from mulligan.core.records import Episode, Head, Plan, Task
 from mulligan.store.leases import owner
@@ -99,6 +100,8 @@ class ClientLed:
         head = Head(_versions(), settings=settings)
         episode = Episode(f"{run}.1", Task(task), run, agent, Plan(), head, started=round(time.time(), 3))
         await self._store.create(episode)
+        none_yet = Lease(episode.id, self._owner, 0)
+        self._keep(none_yet, Course(self._store, none_yet, episode, {}, self._depth))
         return episode
 
     @asynccontextmanager
@@ -112,31 +115,17 @@ class ClientLed:
                 episode = await self._store.load(id, agent=agent)
                 if not led_by_client(episode):
                     raise NotFound(f"There is no episode {id!r} in this store.")
-            lease = await self._acquire(id)
-            try:
+            async with leased(self._store, id, owner=self._owner, seconds=LEASE_SECONDS, patience=PATIENCE) as lease:
                 if course is None or lease.fence != fence + 1:
                     episode, rows = await self._store.load(id, agent=agent), await self._store.steps(id)
                     course = Course(self._store, lease, episode, places(rows), self._depth)
                 course.held(lease)
                 yield course
-                self._keep(id, lease, course)
-            finally:
-                with suppress(LeaseLost):  # somebody took it over while we stood still; what we wrote is written
-                    await self._store.release(lease)
+                self._keep(lease, course)
 
-    async def _acquire(self, id: str) -> Lease:
-        until = time.monotonic() + PATIENCE
-        while True:
-            try:
-                return await self._store.acquire(id, self._owner, LEASE_SECONDS)
-            except LeaseLost:
-                if time.monotonic() > until:
-                    raise
-                await asyncio.sleep(0.01)
-
-    def _keep(self, id: str, lease: Lease, course: Course) -> None:
+    def _keep(self, lease: Lease, course: Course) -> None:
         if course.episode.stop is None:
-            self._kept[id] = (lease.fence, course)
+            self._kept[lease.episode] = (lease.fence, course)
             self._weight += course.weight
             while self._weight > AT_HAND:
                 self._taken_out(next(iter(self._kept)))

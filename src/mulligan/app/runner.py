@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import secrets
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from mulligan.app.compose import Drive, Parts, changed, compose
+from mulligan.app.leases import leased
 from mulligan.app.places import DELIVERED, Notice, Place, deliverable, working_in
 from mulligan.app.recipe import Recipe
 from mulligan.app.teaching import teach
 from mulligan.core.episode import RESUMABLE, Event, Resumed, advance
-from mulligan.core.errors import InvalidInput, JournalDiverged, LeaseLost
+from mulligan.core.errors import InvalidInput, JournalDiverged
 from mulligan.core.journal import StoredJournal, Told
 from mulligan.core.limits import Limits
 from mulligan.core.loop import Meter, drive
-from mulligan.core.protocols import Lease, Observer, Store
+from mulligan.core.protocols import Observer, Store
 from mulligan.core.records import Episode, Plan, Task
-from mulligan.store.leases import owner
-
-LEASE_SECONDS = 30.0
 
 log = logging.getLogger("mulligan")
 
@@ -107,7 +103,7 @@ class Runner:
             return await self._drive(episode, place, fork=fork)
 
     async def _drive(self, episode: Episode, place: Place, *, fork: bool = False) -> Episode:
-        async with self._leased(episode.id) as lease:
+        async with leased(self.store, episode.id) as lease:
             episode = await self.store.load(episode.id)  # as it is now that nobody else can change it
             seq = len(await self.store.events(episode.id))
 
@@ -140,40 +136,10 @@ class Runner:
             return False
         async with (
             working_in(self.parts.workspace, episode, self.notice) as place,
-            self._leased(episode.id) as lease,
+            leased(self.store, episode.id) as lease,
         ):
             await place.delivered(episode, StoredJournal(self.store, lease, told=self.on_step))
         return True
-
-    @asynccontextmanager
-    async def _leased(self, episode: str) -> AsyncGenerator[Lease]:
-        """Hold the lease with a heartbeat; losing it cancels the work."""
-        lease = await self.store.acquire(episode, owner(), LEASE_SECONDS)
-        worker = asyncio.current_task()
-        lost: list[LeaseLost] = []
-
-        async def beat() -> None:
-            while True:
-                await asyncio.sleep(LEASE_SECONDS / 3)
-                try:
-                    await self.store.renew(lease, LEASE_SECONDS)
-                except LeaseLost as error:
-                    lost.append(error)
-                    if worker:
-                        worker.cancel()
-                    return
-
-        heart = asyncio.create_task(beat())
-        try:
-            yield lease
-        except asyncio.CancelledError:
-            if lost:
-                raise lost[0] from None
-            raise
-        finally:
-            heart.cancel()
-            if not lost:
-                await self.store.release(lease)
 
 
 def _tell(who: Callable[..., None], *what: Any) -> None:

@@ -1,0 +1,124 @@
+"""The right to drive an episode, held as long as the work on it takes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, suppress
+
+from mulligan.core.errors import LeaseLost, StoreError
+from mulligan.core.protocols import Lease, Store
+from mulligan.store.leases import owner as new_owner
+
+LEASE_SECONDS = 30.0
+
+log = logging.getLogger("mulligan")
+
+
+@asynccontextmanager
+async def leased(
+    store: Store,
+    episode: str,
+    *,
+    owner: str | None = None,
+    seconds: float = LEASE_SECONDS,
+    patience: float = 0.0,
+    heart: asyncio.AbstractEventLoop | None = None,
+) -> AsyncGenerator[Lease]:
+    """The lease of the episode, renewed until the work is done. Losing it cancels the work, and raises `LeaseLost`.
+
+    owner: who holds it; None: a holder of its own. seconds: how long it outlives its holder. patience: seconds to wait
+    for another's. heart: the event loop that renews it, for work that runs in none; losing it then cancels nothing, and
+    the next write is refused.
+    """
+    lease = await _acquired(store, episode, owner or new_owner(), seconds, patience)
+    worker = asyncio.current_task() if heart is None else None
+    lost: list[LeaseLost] = []
+
+    def on_lost(error: LeaseLost) -> None:
+        lost.append(error)
+        if worker:
+            worker.cancel()
+
+    beating = _Heart(store, lease, seconds, on_lost, heart or asyncio.get_running_loop())
+    try:
+        yield lease
+    except asyncio.CancelledError:
+        if lost:
+            raise lost[0] from None
+        raise
+    finally:
+        beating.stop()
+        if not lost:
+            with suppress(LeaseLost):  # somebody took it over while we stood still; what we wrote is written
+                await store.release(lease)
+
+
+async def _acquired(store: Store, episode: str, owner: str, seconds: float, patience: float) -> Lease:
+    until = time.monotonic() + patience
+    while True:
+        try:
+            return await store.acquire(episode, owner, seconds)
+        except LeaseLost:
+            if time.monotonic() >= until:
+                raise
+            await asyncio.sleep(0.01)
+
+
+class _Heart:
+    """Renews a lease every third of its time, in this loop; a task is made only when that is due."""
+
+    def __init__(
+        self,
+        store: Store,
+        lease: Lease,
+        seconds: float,
+        on_lost: Callable[[LeaseLost], None],
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._store, self._lease, self._seconds, self._on_lost, self._loop = store, lease, seconds, on_lost, loop
+        self._timer: asyncio.TimerHandle | None = None
+        self._beat: asyncio.Task[None] | None = None
+        self._stopped = False
+        self._do(self._rest)
+
+    def stop(self) -> None:
+        self._stopped = True
+        self._do(self._cancel)
+
+    def _do(self, what: Callable[[], None]) -> None:
+        """Here, if the heart beats in this thread's loop, else over there."""
+        try:
+            here = asyncio.get_running_loop() is self._loop
+        except RuntimeError:
+            here = False
+        if here:
+            what()
+        else:
+            self._loop.call_soon_threadsafe(what)
+
+    def _rest(self) -> None:
+        if not self._stopped:
+            self._timer = self._loop.call_later(self._seconds / 3, self._start)
+
+    def _start(self) -> None:
+        self._beat = self._loop.create_task(self._renew())
+
+    async def _renew(self) -> None:
+        try:
+            await self._store.renew(self._lease, self._seconds)
+        except LeaseLost as error:
+            if not self._stopped:
+                self._on_lost(error)
+            return
+        except StoreError as error:  # busy, perhaps; there is time for another beat or two
+            log.warning("the lease of episode %s was not renewed: %s", self._lease.episode, error)
+        self._rest()
+
+    def _cancel(self) -> None:
+        if self._timer:
+            self._timer.cancel()
+        if self._beat:
+            self._beat.cancel()
