@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp import Client
 from seed_agents import lay
+from serving import by_stdio
 
 import mulligan
 from mulligan.core.codec import to_json
@@ -60,6 +62,30 @@ def as_an_agent(script: Path, home: Path) -> None:
     agent = lay(home / "agents" / "answerer", files)
     command = [sys.executable, "-m", "mulligan", "run", str(agent), TASK, "--model", f"scripted:{script}", "--quiet"]
     subprocess.run(command, env={"MULLIGAN_HOME": str(home)}, timeout=60, capture_output=True, check=False)
+
+
+def through_mcp(plain: Episode, home: Path) -> None:
+    """A client of `mulligan serve` that comes to the same attempts, verdicts and reflections."""
+
+    async def lead() -> None:
+        id: dict[str, str] = {}
+        async with Client(by_stdio("--tools", "reflexion", env={"MULLIGAN_HOME": str(home)})) as client:
+            for trial in plain.trials:
+                assert trial.feedback
+                output = {"actorOutputText": trial.attempt.output}
+                verdict = {"evaluatorScore": trial.feedback.text, "passed": trial.feedback.passed}
+                reflection = {"reflectionText": trial.reflection.text if trial.reflection else "It was the last."}
+                for step, more in (
+                    ("actor", {"actorInputText": TASK}),
+                    ("evaluator", output),
+                    ("self-reflection", {**output, **verdict, **({} if trial.feedback.passed else reflection)}),
+                ):
+                    numbers = {"trialNumber": trial.number, "maxTrials": LIMITS["trials"]}
+                    result = await client.call_tool("reflexion-thinking", {"stepType": step, **numbers, **id, **more})
+                    assert not result.is_error, result.content
+                    id = {"episodeId": result.structured_content["episodeId"]}
+
+    asyncio.run(lead())
 
 
 def recorded(home: Path) -> Episode:
@@ -118,3 +144,24 @@ def test_an_agent_kept_as_files_takes_the_same_course(tmp_path: Path, end: str) 
     plain, agent = recorded(tmp_path / "python"), recorded(tmp_path / "agent")
     assert course(agent) == course(plain)
     assert to_json(agent).keys() == to_json(plain).keys()
+
+
+@pytest.mark.parametrize("end", ["solved", "exhausted"])
+def test_a_client_over_mcp_takes_the_same_course(tmp_path: Path, end: str) -> None:
+    """But for who judged, and for the reflection on the last trial, which the loop does not ask for."""
+    script = tmp_path / "answers.json"
+    script.write_text(json.dumps(ENDS[end]))
+    in_python(script, tmp_path / "python")
+    plain = recorded(tmp_path / "python")
+    through_mcp(plain, tmp_path / "mcp")
+    led = recorded(tmp_path / "mcp")
+    assert {trial.feedback.source for trial in led.trials if trial.feedback} == {"client"}
+    assert judged_by_anybody(led) == judged_by_anybody(plain)
+    assert to_json(led).keys() == to_json(plain).keys()
+    assert [to_json(trial).keys() for trial in led.trials] == [to_json(trial).keys() for trial in plain.trials]
+
+
+def judged_by_anybody(episode: Episode) -> dict[str, Any]:
+    told = course(episode)
+    trials = [(output, feedback and feedback[:2], reflection) for output, feedback, reflection in told["trials"]]
+    return {**told, "trials": [*trials[:-1], trials[-1][:2]]}
