@@ -280,3 +280,25 @@ async def test_it_begins_with_the_first_actor_step(store: SqliteStore) -> None:
         with pytest.raises(OutOfOrder, match="expected the actor step of trial 1"):
             await ClientLed(store).begin(step)
     assert await store.list() == ()
+
+
+@pytest.mark.parametrize("turns", range(0, 40, 3))
+async def test_a_step_that_is_cancelled_can_be_taken_again(store: SqliteStore, turns: int) -> None:
+    """Wherever it was: what it had written stays, and is not written twice."""
+    client = await Client.begun(store)
+    for step in (evaluate(1, "9"), reflect(1, "9", reflection="r"), act(2), evaluate(2, "11", passed=True)):
+        cancelled = asyncio.create_task(client.take(step))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        cancelled.cancel()
+        await asyncio.wait({cancelled}, timeout=10)
+        await client.take(step)
+    assert await store.holder(client.id) is None
+    episode = await store.load(client.id)
+    assert episode.solved
+    assert [(t.attempt.output, t.reflection and t.reflection.text) for t in episode.trials] == [
+        ("9", "r"),
+        ("11", None),
+    ]
+    assert len(await store.events(client.id)) == 6
+    assert [row.key for row in await store.steps(client.id) if not row.done] == []

@@ -216,6 +216,13 @@ async def test_without_a_connection_the_first_call_gives_the_id_that_ties_the_re
         assert "must be a positive integer" in (await told(service, None, {})).text
 
 
+async def test_the_depth_is_that_of_the_server() -> None:
+    async with a_service(depth=1) as service, a_client(service) as client:
+        id = (await good(client, act(1, memoryOverride=["a", "b"])))["episodeId"]
+        assert (await good(client, reflect(1, "x", "r")))["memory"] == ["r"]
+        assert (await good(client, act(2, episodeId=id)))["current_memory"] == ["r"]
+
+
 async def test_reset_forgets() -> None:
     async with a_service() as service, a_client(service) as client:
         first = await good(client, reflect(1, "x", "r", actorInputText=TASK))
