@@ -14,6 +14,7 @@ from mulligan.core.errors import InvalidInput
 from mulligan.mcp_server import messages
 from mulligan.mcp_server.guard import header, refusal
 from mulligan.mcp_server.load import Load, Ticket, taken
+from mulligan.mcp_server.tokens import bearer
 
 STREAMS = 256
 """Event streams that may be open."""
@@ -33,7 +34,7 @@ class Admission:
             raise InvalidInput(f"The concurrency must be at least 1, not {most}.")
         self.calls, self.streams = Load(most), Load(STREAMS)
         self._open: set[anyio.CancelScope] = set()
-        self._asked: set[tuple[str, str]] = set()
+        self._asked: set[tuple[str, str, str]] = set()
 
     def before(self, app: ASGIApp) -> ASGIApp:
         """The application, given only requests that there is room for, with their bodies read."""
@@ -88,7 +89,8 @@ class Admission:
         session = header(scope, b"mcp-session-id")
         if session is None or not isinstance(message.content, types.JSONRPCRequest):
             return None
-        key = (session, str(message.content.id))  # as the SDK keeps them apart
+        token = bearer(scope)  # who knows another's session learns nothing of what is asked there
+        key = (token.client_id if token else "", session, str(message.content.id))  # as the SDK keeps ids apart
         if key in self._asked:
             id = message.content.id
             return refusal(400, messages.answered_with(types.INVALID_REQUEST, taken(id), id))
