@@ -10,11 +10,12 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hostile_house import CURIOUS, OURS, THEIRS, chosen, house, nobodys, room
+from hostile_house import CURIOUS, OURS, THEIRS, TOKENS, chosen, house, nobodys, room
 from hostile_http import Answer, request
 from hostile_messages import MODERN
 from hostile_probes import as_if_nobody, nothing_of_theirs, plain, told
 from hostile_secrets import BYSTANDER, MARK, Caller, like, lived, said
+from serving import served
 from wire_client import KEY, running
 
 OLDER = "2025-06-18"
@@ -106,6 +107,25 @@ async def test_an_event_stream_tells_nothing_of_another(tmp_path: Path) -> None:
         await there.curious.ask("tools/list", {})
         assert await listening.overheard(0.5) == []
         await listening.close()
+
+
+async def test_a_stream_of_another_is_like_one_that_is_not_there(tmp_path: Path) -> None:
+    """Over the older event streams, where whoever knows its address could post to it."""
+    folder = room(tmp_path, "sse")
+    body = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+    with served("--rate", "0", transport="sse", env={**TOKENS, "MULLIGAN_HOME": str(folder)}, cwd=folder) as server:
+        theirs, ours = Caller(server, THEIRS), Caller(server, OURS)
+        address = await theirs.listen()
+        assert "session_id=" in address
+        seen = list[Answer]()
+        for path in (address, like(address, Random(1))):
+            headers = ours.headers("ping", {})
+            seen.append(await ours.raw(request("POST", path, list(headers.items()), body)))
+        known, unknown = ((one.status, one.body, {**one.headers, "date": ""}) for one in seen)
+        assert known == unknown
+        assert known[0] == 404
+        for caller in (theirs, ours):
+            await caller.close()
 
 
 async def test_without_a_token_nothing_is_told(tmp_path: Path) -> None:

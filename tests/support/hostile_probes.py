@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from hostile_secrets import MARK, Caller, lesson, step
+from hostile_secrets import MARK, Calls, lesson, step
 
 Json = Any
 Probe = tuple[str, dict[str, Json]]
@@ -86,7 +86,7 @@ def plain(answer: str, asked: str, ids: Sequence[str]) -> str:
     return answer
 
 
-async def offered(caller: Caller) -> tuple[Mapping[str, Json], Sequence[str], Mapping[str, Sequence[str]]]:
+async def offered(caller: Calls) -> tuple[Mapping[str, Json], Sequence[str], Mapping[str, Sequence[str]]]:
     """Schemas of the tools, templates of resources, and arguments of prompts, as this caller is told them."""
     tools = (await caller.ask("tools/list", {}))["result"]["tools"]
     templates = (await caller.ask("resources/templates/list", {}))["result"]["resourceTemplates"]
@@ -98,7 +98,7 @@ async def offered(caller: Caller) -> tuple[Mapping[str, Json], Sequence[str], Ma
     )
 
 
-async def told(caller: Caller, ids: Sequence[str]) -> Sequence[tuple[str, Probe, str, str]]:
+async def told(caller: Calls, ids: Sequence[str]) -> Sequence[tuple[str, Probe, str, str]]:
     """Of each id and each probe with it: what was answered, as it came and made comparable."""
     known = await offered(caller)
     answers: list[tuple[str, Probe, str, str]] = []

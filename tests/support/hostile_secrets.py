@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from hostile_http import Answer, Socket, request
@@ -31,6 +31,13 @@ Json = Any
 MARK = "zqxvk"
 """In every text of the bystander, and in nothing else."""
 BYSTANDER = f"{MARK}-agent"
+
+
+class Calls(Protocol):
+    """Who calls, over whatever transport."""
+
+    async def ask(self, method: str, params: Mapping[str, Json]) -> Json: ...
+    async def call(self, tool: str, **arguments: Json) -> Json: ...
 
 
 class Caller:
@@ -88,11 +95,12 @@ class Caller:
     async def raw(self, data: bytes) -> Answer:
         return await self._socket.exchange(data)
 
-    async def listen(self) -> None:
-        """Opens the stream that the server may say something on of its own."""
+    async def listen(self) -> str:
+        """Opens the stream that the server may say something on of its own; the first data, if it comes at once."""
         given = {**self.headers("", {}), "Accept": "text/event-stream"}
         await self._socket.send(request("GET", self.path, list(given.items())))
         assert b" 200 " in await self._socket.first_line(BOUND)
+        return "".join(line[5:].strip() for line in await self.overheard(0.5))
 
     async def overheard(self, seconds: float) -> Sequence[str]:
         """The lines of data that came in that time."""
@@ -130,7 +138,7 @@ def step(kind: str, trial: int = 1, **more: Json) -> dict[str, Json]:
     return {"stepType": kind, "trialNumber": trial, "maxTrials": 3, **more}
 
 
-async def lead(caller: Caller, word: str, upto: int, **more: Json) -> Sequence[tuple[str, str]]:
+async def lead(caller: Calls, word: str, upto: int, **more: Json) -> Sequence[tuple[str, str]]:
     """An episode that its client leads through so many steps; the ids that it was given."""
     steps = (
         step("actor", actorInputText=f"{word} task"),
@@ -153,7 +161,7 @@ async def lead(caller: Caller, word: str, upto: int, **more: Json) -> Sequence[t
     return ids
 
 
-async def extract(caller: Caller, word: str, **more: Json) -> Sequence[tuple[str, str]]:
+async def extract(caller: Calls, word: str, **more: Json) -> Sequence[tuple[str, str]]:
     """Accepted work, with whatever is said of it; the ids."""
     trajectory = [
         {"step": 1, "role": "user", "content": f"{word} said"},
@@ -166,7 +174,7 @@ def lesson(word: str) -> dict[str, Json]:
     return {"title": f"{word} title", "description": f"{word} when", "content": f"{word} content", "steps": [1]}
 
 
-async def lived(caller: Caller, word: str) -> Sequence[tuple[str, str]]:
+async def lived(caller: Calls, word: str) -> Sequence[tuple[str, str]]:
     """What an agent leaves behind that uses all tools: work at every stage. The ids that it was given."""
     ids = [*ids_in(await caller.call("retrieve_memory", query=f"{word} first query"))]
     for upto in (1, 2, 3, 4, 6):
