@@ -1,14 +1,16 @@
 """The golden files of seed 000's server, call by call, through a real client."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from mcp import Client
-from reflexion_clients import NAME, a_client, a_service, text_of
+from reflexion_clients import NAME, a_client, a_service, good, text_of
 
 GOLDEN = Path(__file__).parent / "golden" / "reflexion"
+PAGE = Path(__file__).parents[2] / "docs" / "reflexion-thinking.md"
 FILES = ("three_trials", "conic", "steps", "errors", "mended")
 
 
@@ -55,6 +57,19 @@ def test_every_deviation_that_is_shown_is_listed() -> None:
     shown = {golden["mends"] for golden in calls("mended")}
     assert shown <= listed.keys()
     assert {listed[name]["kind"] for name in shown} == {"mended"}
-    page = (Path(__file__).parents[2] / "docs" / "reflexion-thinking.md").read_text("utf-8")
-    missing = [one["ours"] for one in listed.values() if one["kind"] != "added" and one["name"] not in page]
+    page = PAGE.read_text("utf-8")
+    missing = [one["ours"] for one in listed.values() if one["kind"] != "added" and one["ours"] not in page]
     assert missing == [], "docs/reflexion-thinking.md lists what is mended and what is not known"
+
+
+async def test_the_walk_of_the_documentation_is_what_happens() -> None:
+    blocks = [json.loads(block) for block in re.findall(r"```json\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)]
+    assert len(blocks) == 12
+    async with a_service() as service, a_client(service) as client:
+        id = ""
+        for request, expected in zip(blocks[::2], blocks[1::2], strict=True):
+            given = await good(client, {**request, **({"episodeId": id} if "episodeId" in request else {})})
+            id = given["episodeId"]
+            shown = {**given, "episodeId": expected["episodeId"]}
+            shown |= {"message": "…"} if "message" in shown else {}
+            assert json.dumps(shown) == json.dumps(expected)
