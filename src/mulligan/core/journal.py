@@ -56,14 +56,17 @@ class StoredJournal:
     A step inside another is keyed below it, so that it does not shift the count when the outer one is reused.
     `fork` goes on where a recorded request differs: what was recorded from there on is left behind.
     `told` watches; it cannot change anything, and what it raises is logged.
+    fresh: nothing was recorded for this drive before, so that nothing is looked up.
     """
 
-    def __init__(self, store: Store, lease: Lease, *, fork: bool = False, told: Told | None = None) -> None:
+    def __init__(
+        self, store: Store, lease: Lease, *, fork: bool = False, told: Told | None = None, fresh: bool = False
+    ) -> None:
         self._store = store
         self._told = told
         self._lease = lease
         self._fork = fork
-        self._recorded: dict[str, StepRow] | None = None
+        self._recorded: dict[str, StepRow] | None = {} if fresh else None
         self._counts: Counter[str] = Counter()
         self._under_way: set[str] = set()
 
@@ -81,8 +84,15 @@ class StoredJournal:
         self._under_way.add(where)
         try:
             return await self._settle(f"{where}#{count}", f"{name}#{count}", request, do, repeatable)
+        except JournalDiverged:
+            self._counts[where] -= 1  # it was not taken
+            raise
         finally:
             self._under_way.remove(where)
+
+    def move(self, lease: Lease) -> None:
+        """Goes on in another episode, which holds what this drive has taken so far."""
+        self._lease, self._recorded = lease, None
 
     async def _settle(
         self, key: str, inner: str, request: Json, do: Callable[[], Awaitable[Json]], repeatable: bool

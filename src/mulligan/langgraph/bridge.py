@@ -1,13 +1,25 @@
-"""Runs what is asynchronous from code that is not, whether an event loop runs here or not."""
+"""One way of writing for code that runs in an event loop and code that does not.
+
+What a node does is a coroutine. In a loop it is awaited. In synchronous code it is run to its end without ever waiting
+(`finish`): while `blocking` is set, whatever would have to wait for something does so on the portal, an event loop in a
+thread of its own, and this thread stands still meanwhile.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import inspect
+import os
 import threading
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine
+from contextvars import ContextVar
+from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+blocking: ContextVar[bool] = ContextVar("mulligan_langgraph_blocking", default=False)
+"""True while a coroutine is run by synchronous code, which may wait but not await."""
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
@@ -31,3 +43,109 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     if errors:
         raise errors[0]
     return results[0]
+
+
+def finish(work: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine that awaits nothing but what comes at once while `blocking` is set."""
+    token = blocking.set(True)
+    try:
+        work.send(None)
+    except StopIteration as end:
+        return end.value
+    else:
+        work.close()
+        raise RuntimeError(f"{work} waits for what synchronous code cannot wait for: use ainvoke or astream.")
+    finally:
+        blocking.reset(token)
+
+
+class Portal:
+    """An event loop in a thread of its own, started when it is first asked for; a forked process gets another."""
+
+    def __init__(self) -> None:
+        self._starting = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._process = 0
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        with self._starting:
+            if self._loop is None or self._process != os.getpid():
+                self._loop, self._process = asyncio.new_event_loop(), os.getpid()
+                threading.Thread(target=self._loop.run_forever, name="mulligan-portal", daemon=True).start()
+            return self._loop
+
+    @property
+    def here(self) -> bool:
+        """Whether this is the portal's own thread."""
+        try:
+            return asyncio.get_running_loop() is self._loop
+        except RuntimeError:
+            return False
+
+    def run(self, work: Awaitable[T]) -> T:
+        """The result of `work`, for which this thread waits."""
+        future = asyncio.run_coroutine_threadsafe(_awaited(work), self.loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()  # Ctrl-C here: it does not go on over there
+            raise
+
+    async def within(self, work: Awaitable[T]) -> T:
+        """The result of `work`, which always runs over there: for what belongs to one event loop for life."""
+        if self.here:
+            return await work
+        if blocking.get():
+            return self.run(work)
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_awaited(work), self.loop))
+
+
+portal = Portal()
+
+
+async def _awaited(work: Awaitable[T]) -> T:
+    blocking.set(False)
+    return await work
+
+
+async def settled(work: Awaitable[T]) -> T:
+    """The result of `work`: awaited, or waited for where this is run by synchronous code."""
+    if blocking.get() and not portal.here:
+        return portal.run(work)
+    return await work
+
+
+class Settling:
+    """An object whose methods are coroutine functions; here each of them can be called from both kinds of code."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._inner, name)
+
+        async def call(*given: Any, **named: Any) -> Any:
+            return await settled(method(*given, **named))
+
+        return call
+
+
+def both_ways(function: F) -> F:
+    """Marks a coroutine function that can be run by `finish`."""
+    cast(Any, function).both_ways = True
+    return function
+
+
+async def called(function: Callable[..., Any], *given: Any) -> Any:
+    """The function's result. In a loop, one that is not async runs in a thread, so that it may take its time."""
+    if getattr(function, "both_ways", False):
+        return await function(*given)
+    quick = blocking.get() or inspect.iscoroutinefunction(function) or _called_async(function)
+    result = function(*given) if quick else await asyncio.to_thread(function, *given)
+    return await settled(result) if inspect.isawaitable(result) else result
+
+
+def _called_async(thing: Any) -> bool:
+    """Whether it is an object whose call is a coroutine function."""
+    return not inspect.isroutine(thing) and inspect.iscoroutinefunction(type(thing).__call__)

@@ -6,65 +6,55 @@ reflects on it and makes the next answer. The graph owns order, checkpoints, str
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
 import inspect
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, Any, TypedDict, TypeVar, cast
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.graph import END, START, StateGraph
-from langgraph.graph.message import add_messages
+from langgraph.graph import END, START
 
-from mulligan.core.episode import Acted, Evaluated, Reflected, Stopped, due
+from mulligan.app.teaching import teach
+from mulligan.core.episode import Acted, Evaluated, Recalled, Reflected, Stopped, due
 from mulligan.core.errors import BadAnswer, InvalidInput
+from mulligan.core.journal import digest
 from mulligan.core.limits import Limits
+from mulligan.core.protocols import Bank
 from mulligan.core.records import Attempt, Episode, Feedback, Head, Json, Plan, Reflection, Step, Stop, Task
-from mulligan.langgraph.working import Recorder, Work
+from mulligan.langgraph.approval import Approve
+from mulligan.langgraph.bridge import Settling, called, settled
+from mulligan.langgraph.roomy import Node, ReflexionStateGraph, way
+from mulligan.langgraph.state import (
+    DRAFT,
+    EXECUTE_TOOL,
+    REVISE,
+    Reading,
+    ReflexionState,
+    newest,
+    result_of,
+    since_question,
+    text_of,
+)
+from mulligan.langgraph.working import Recorder, Work, log
 
-T = TypeVar("T")
+__all__ = ["DRAFT", "EXECUTE_TOOL", "REVISE", "STEPS", "Nodes", "Parts", "Reading", "ReflexionState", "wired"]
 
-DRAFT, EXECUTE_TOOL, REVISE = "draft", "execute_tool", "revise"
 STEPS = 30
 """A step is one draft or one revise (seed 001)."""
 
 
-class ReflexionState(TypedDict):
-    """messages: the question, then draft, tool's answer, revision, tool's answer, … episode: the record as JSON; seq:
-    how many of its events were kept. steps: drafts and revisions so far. next: where the graph goes on. result: what
-    came of it: {"answer", "tool_result", "score", "stop", "detail", "run"}; executing the answer gave the tool_result.
-    """
-
-    messages: Annotated[list[AnyMessage], add_messages]
-    episode: Json
-    seq: int
-    steps: int
-    next: str
-    result: Json
-
-
-@dataclass(frozen=True)
-class Reading:
-    """What a draft or a revision says: the answer to be executed, the critique of the last one, and its score, 0 to 10,
-    higher is better (None: it named none)."""
-
-    answer: str
-    reflection: str = ""
-    score: float | None = None
-
-
 @dataclass(frozen=True)
 class Parts:
-    """What the nodes do. Functions may be async; others run in a thread. Messages are those since the newest question.
+    """What the nodes do. Functions may be async; others run in a thread. Messages are those since the question.
 
     read: what a draft or a revision says. answered: the answer that was really executed. passed: whether a trial is
-    good enough, by the revision's reading and the tool's answer. goes_on: the user's own rule after a revision,
-    "execute_tool" or END; None: `passed` and the limits. A draft or a revision may raise `BadAnswer`: the model gave
-    nothing that can be used.
+    good enough, by the revision's reading and the tool's answer; None: it cannot be told. goes_on: the user's own rule
+    after a revision, "execute_tool" or END; None: `passed` and the limits. approve: asks a person before anything is
+    executed; None: nobody is asked. A draft or a revision may raise `BadAnswer`: the model gave nothing that can be
+    used.
     """
 
     draft: Callable[[list[BaseMessage]], Any]
@@ -72,19 +62,25 @@ class Parts:
     revise: Callable[[list[BaseMessage]], Any]
     read: Callable[[AIMessage], Reading]
     answered: Callable[[Reading, ToolMessage], str]
-    passed: Callable[[Reading, ToolMessage], bool]
+    passed: Callable[[Reading, ToolMessage], Any]
     goes_on: Callable[[list[BaseMessage]], str] | None = None
+    approve: Approve | None = None
 
 
 @dataclass(frozen=True)
 class Nodes:
-    """The three nodes and the way between them. agent_id: whose record it is."""
+    """The three nodes and the way between them. agent_id: whose record it is. head, files: what the record says that
+    it rests on. bank: recalled from before the draft; learn: and taught at the end. name: the graph's."""
 
     parts: Parts
     recorder: Recorder
     steps: int = STEPS
     agent_id: str = ""
     head: Head = field(default_factory=Head)
+    files: Mapping[str, str] = field(default_factory=dict[str, str])
+    bank: Bank | None = None
+    learn: bool = False
+    name: str = "reflexion"
 
     @property
     def limits(self) -> Limits:
@@ -94,118 +90,132 @@ class Nodes:
     async def draft(self, state: ReflexionState, config: RunnableConfig) -> Mapping[str, Any]:
         messages = since_question(state["messages"])
         record = await self._begun(messages[0], config)
-        async with self.recorder.work(record, 0, "trial.1", "act") as work:
+        begun = {"question": messages[0].id or "", "steps": 1, "reflexion": None}
+        async with self.recorder.work(record, "trial.1", "draft") as work:
+            if self.bank is not None:
+                await self._recall(work, self.bank)
             try:
                 message = await called(self.parts.draft, messages)
             except BadAnswer as error:
-                return {"steps": 1, **await self._given_up(work, messages, error)}
-        return {"messages": [message], "episode": record, "seq": 0, "steps": 1, "result": None, "next": EXECUTE_TOOL}
+                return {**begun, **await self._given_up(work, 1, None, error)}
+            return {**begun, "messages": [message], "record": self.recorder.record(work), "next": EXECUTE_TOOL}
 
-    async def execute_tool(self, state: ReflexionState) -> Mapping[str, Any]:
-        messages = since_question(state["messages"])
-        number = len(state["episode"]["trials"]) + 1
-        async with self.recorder.work(state["episode"], state["seq"], f"trial.{number}", "act") as work:
-            message: ToolMessage = await called(self.parts.execute, messages)
-            answer = self.parts.answered(self.parts.read(cast(AIMessage, messages[-1])), message)
-            step = Step(action=answer, observation=str(message.content))
+    async def execute_tool(self, state: ReflexionState, config: RunnableConfig) -> Mapping[str, Any]:
+        messages = since_question(state["messages"], state.get("question"))
+        number = 1 + sum(event["event"] == "acted" for event in state["record"]["events"])
+        proposal, refusal, update = newest(messages, AIMessage), None, dict[str, Any]()
+        if self.parts.approve is not None:
+            answer, question = self.parts.read(proposal).answer, messages[0].text
+            edited, refusal = self.parts.approve(proposal, answer, question, number)
+            messages = [edited if message is proposal else message for message in messages]
+            update["messages"] = [edited] if edited is not proposal else []
+            proposal = edited
+        async with self.recorder.work(state["record"], f"trial.{number}", "act") as work:
+            message: ToolMessage = refusal or await called(self.parts.execute, messages)
+            reading = self.parts.read(proposal)
+            answer = reading.answer if refusal else self.parts.answered(reading, message)
+            step = Step(action=answer, observation=text_of(message))
             await work.keep(Acted(number, Attempt(answer, (step,), usage=work.spent())))
-            update = {"messages": [message], **self._held(work)}
+            update = {"messages": [*update.get("messages", ()), message], "next": REVISE}
             if self.steps > 1:
-                return {**update, "next": REVISE}
-            return {**update, "next": END, "result": result_of(work.episode, [*messages, message])}
+                return {**update, "record": self.recorder.record(work)}
+            await work.keep(Evaluated(number, Feedback(None, "no step was left to judge it", source="revise")))
+            update |= await self._moved(work, reading, message, None, 1)
+        return await self._taught(update, work)
 
-    async def revise(self, state: ReflexionState) -> Mapping[str, Any]:
-        messages = since_question(state["messages"])
-        number = len(state["episode"]["trials"])
-        async with self.recorder.work(state["episode"], state["seq"], f"trial.{number}", "evaluate") as work:
+    async def revise(self, state: ReflexionState, config: RunnableConfig) -> Mapping[str, Any]:
+        messages = since_question(state["messages"], state.get("question"))
+        number = sum(event["event"] == "acted" for event in state["record"]["events"])
+        steps, tool = state["steps"] + 1, newest(messages, ToolMessage)
+        async with self.recorder.work(state["record"], f"trial.{number}", "evaluate") as work:
             try:
                 message: AIMessage = await called(self.parts.revise, messages)
             except BadAnswer as error:
-                return {"steps": state["steps"] + 1, **await self._given_up(work, messages, error)}
+                return {"steps": steps, **await self._given_up(work, steps, tool, error)}
             reading = self.parts.read(message)
             goes_on = self.parts.goes_on and self.parts.goes_on([*messages, message]) != END
-            passed = self.parts.passed(reading, cast(ToolMessage, messages[-1])) and not goes_on
+            passed = False if goes_on else await self._verdict(reading, tool)
             said = "no score" if reading.score is None else f"scored {reading.score:g} of 10 by the model itself"
             await work.keep(Evaluated(number, Feedback(passed, said, reading.score, "revise", usage=work.spent())))
-            move = due(work.episode, self.limits)
-            if isinstance(move, Stop):
-                await work.keep(Stopped(move))
-            elif goes_on is False:
-                await work.keep(Stopped(Stop("gave_up", "the agent's own rule ended it")))
-            else:
-                await work.keep(Reflected(number, Reflection(reading.reflection)))
-            update = {"messages": [message], **self._held(work), "steps": state["steps"] + 1}
-            if work.episode.stop is None:
-                return {**update, "next": EXECUTE_TOOL}
-            return {**update, "next": END, "result": result_of(work.episode, messages)}
+            update = {"messages": [message], "steps": steps}
+            update |= await self._moved(work, reading, tool, goes_on, steps)
+        return await self._taught(update, work)
 
-    async def _given_up(self, work: Work, messages: Sequence[BaseMessage], error: BadAnswer) -> dict[str, Any]:
+    async def _moved(
+        self, work: Work, reading: Reading, tool: ToolMessage, goes_on: bool | None, steps: int
+    ) -> dict[str, Any]:
+        """What comes after a verdict: the end, or the reflection and the next trial. The update of the state."""
+        move, number = due(work.episode, self.limits), len(work.episode.trials)
+        if isinstance(move, Stop):
+            await work.keep(Stopped(move))
+        elif goes_on is False:
+            await work.keep(Stopped(Stop("gave_up", "the agent's own rule ended it")))
+        elif move.kind == "reflect":
+            await work.keep(Reflected(number, Reflection(reading.reflection)))
+        if work.episode.stop is None:
+            return {"record": self.recorder.record(work), "next": EXECUTE_TOOL}
+        return {
+            "record": self.recorder.record(work),
+            "next": END,
+            "reflexion": result_of(work.episode, steps, tool),
+        }
+
+    async def _given_up(self, work: Work, steps: int, tool: ToolMessage | None, error: BadAnswer) -> dict[str, Any]:
         await work.keep(Stopped(Stop("gave_up", str(error)), work.spent()))
-        return {**self._held(work), "next": END, "result": result_of(work.episode, messages)}
+        result = result_of(work.episode, steps, tool)
+        return {"record": self.recorder.record(work), "next": END, "reflexion": result}
+
+    async def _recall(self, work: Work, bank: Bank) -> None:
+        from mulligan.app.journaled import JournaledBank
+
+        journaled = JournaledBank(cast(Bank, Settling(bank)), work.journal)
+        await work.keep(Recalled(await journaled.recall(work.episode.task)))
+
+    async def _taught(self, update: dict[str, Any], work: Work) -> dict[str, Any]:
+        """The update, once the bank has learned from an episode that is over."""
+        if self.learn and self.bank is not None and work.episode.stop is not None:
+            await settled(teach(self.bank, work.episode, log.info))
+        return update
+
+    async def _verdict(self, reading: Reading, tool: ToolMessage) -> bool | None:
+        passed = self.parts.passed
+        said = passed(reading, tool)
+        if getattr(passed, "both_ways", False):
+            return await said
+        return await settled(said) if inspect.isawaitable(said) else said
 
     async def _begun(self, question: BaseMessage, config: RunnableConfig) -> Json:
-        """The record that this run of the graph works on: with a checkpointer, the same one each time it is run on the
-        same question of the same thread."""
-        thread = config.get("configurable", {}).get("thread_id")
-        named = f"{thread}/{config.get('configurable', {}).get('checkpoint_ns', '')}/{question.id}"
-        run = secrets.token_hex(4) if thread is None else hashlib.sha256(named.encode()).hexdigest()[:8]
+        """The record that this run of the graph works on: within one thread, the same one each time it is run on the
+        same message."""
         prompt = question.text
         if not prompt.strip():
             raise InvalidInput("The question is empty: say what is to be found out.")
-        if (known := await self.recorder.stored(f"{run}.1")) is not None:
-            return self.recorder.held(known)
-        started = round(time.time(), 3)
-        plan = Plan(recalls=False, reflects=True)
-        return await self.recorder.begin(
-            Episode(f"{run}.1", Task(prompt), run, self.agent_id, plan, self.head, started)
-        )
-
-    def _held(self, work: Work) -> dict[str, Any]:
-        return {"episode": self.recorder.held(work.episode), "seq": work.seq}
-
-
-def since_question(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """The newest question of a person, and what followed it. Raises `InvalidInput` where nobody asked anything."""
-    for n in range(len(messages) - 1, -1, -1):
-        if isinstance(messages[n], HumanMessage):
-            return list(messages[n:])
-    raise InvalidInput('There is no question: begin with {"messages": [("user", "…")]}.')
+        where = config.get("configurable", {})
+        thread, run = where.get("thread_id"), secrets.token_hex(6)
+        if thread is not None and question.id:
+            outer = str(where.get("checkpoint_ns", "")).rpartition("|")[0]  # without the task of this node
+            run = digest([str(thread), outer, question.id, prompt, self.agent_id, self.name])[:12]
+            if (known := await self.recorder.stored(f"{run}.1")) is not None:
+                return known
+        plan = Plan(recalls=self.bank is not None, reflects=True)
+        head, started = self.head, round(time.time(), 3)
+        if thread is not None:
+            head = replace(head, settings={**head.settings, "thread": str(thread)})
+        episode = Episode(f"{run}.1", Task(prompt), run, self.agent_id, plan, head, started)
+        return await self.recorder.begin(episode, self.files)
 
 
-def result_of(episode: Episode, messages: Sequence[BaseMessage]) -> Json:
-    """The answer that was executed last, and what that gave."""
-    tool = next((message for message in reversed(messages) if isinstance(message, ToolMessage)), None)
-    newest, stop = episode.trials[-1] if episode.trials else None, episode.stop
-    return {
-        "answer": newest.attempt.output if newest else None,
-        "tool_result": None if tool is None else tool.content,
-        "score": newest.feedback.score if newest and newest.feedback else None,
-        "stop": stop.reason if stop else None,
-        "detail": stop.detail if stop else "",
-        "run": episode.run,
-    }
-
-
-async def called(function: Callable[..., Any], *given: Any) -> Any:
-    """The function's result; one that is not async runs in a thread, so that it may take its time."""
-    if inspect.iscoroutinefunction(function):
-        return await function(*given)
-    result = await asyncio.to_thread(function, *given)
-    return await result if inspect.isawaitable(result) else result
-
-
-def wired(nodes: Nodes) -> Any:
+def wired(nodes: Nodes) -> ReflexionStateGraph:
     """The nodes in their order, as a `StateGraph` that is not compiled yet."""
-    graph: Any = StateGraph(ReflexionState)
-    graph.add_node(DRAFT, nodes.draft)
-    graph.add_node(EXECUTE_TOOL, nodes.execute_tool)
-    graph.add_node(REVISE, nodes.revise)
+    graph: Any = ReflexionStateGraph(nodes.steps)
+    graph.add_node(DRAFT, Node(DRAFT, nodes.draft))
+    graph.add_node(EXECUTE_TOOL, Node(EXECUTE_TOOL, nodes.execute_tool))
     graph.add_edge(START, DRAFT)
-    graph.add_conditional_edges(DRAFT, _next, [EXECUTE_TOOL, END])
-    graph.add_conditional_edges(EXECUTE_TOOL, _next, [REVISE, END])
-    graph.add_conditional_edges(REVISE, _next, [EXECUTE_TOOL, END])
+    graph.add_conditional_edges(DRAFT, way, [EXECUTE_TOOL, END])
+    if nodes.steps == 1:
+        graph.add_edge(EXECUTE_TOOL, END)
+        return graph
+    graph.add_node(REVISE, Node(REVISE, nodes.revise))
+    graph.add_edge(EXECUTE_TOOL, REVISE)
+    graph.add_conditional_edges(REVISE, way, [EXECUTE_TOOL, END])
     return graph
-
-
-def _next(state: ReflexionState) -> str:
-    return state["next"]

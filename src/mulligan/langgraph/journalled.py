@@ -3,54 +3,70 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import suppress
+from contextvars import copy_context
 from typing import Any, cast
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
-from langchain_core.messages import AIMessage, BaseMessage, message_to_dict
-from langchain_core.outputs import ChatGeneration, ChatResult
-from langchain_core.runnables import Runnable, RunnableBinding
+from langchain_core.messages import AIMessage, BaseMessage, message_chunk_to_message
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.runnables import (
+    Runnable,
+    RunnableBinding,
+    RunnableParallel,
+    RunnableSequence,
+    RunnableWithFallbacks,
+)
 
+from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Json, Usage
+from mulligan.langgraph.bridge import blocking, finish
+from mulligan.langgraph.messages import jsonable, message_of, plain, said, usage_of
 from mulligan.langgraph.working import Work, here
 
-VOLATILE = ("id", "response_metadata", "usage_metadata", "additional_kwargs")
-"""What of a message differs from run to run without meaning anything."""
+SHARED = ("callbacks", "tags", "metadata", "verbose", "name", "profile", "custom_get_token_ids")
+"""What a model is called with, besides what it answers."""
 
 
 class Journalled(BaseChatModel):
-    """The model `inner`; outside a node of ours it does what `inner` does. Raises what `inner` raises."""
+    """The model `inner`; outside a node of ours it does what `inner` does. Raises what `inner` raises.
+
+    Its cache, rate limit and streaming are `inner`'s own: nothing is counted against them that the journal holds.
+    """
 
     inner: BaseChatModel
 
     @property
     def _llm_type(self) -> str:
-        return self.inner._llm_type  # pyright: ignore[reportPrivateUsage]
+        return _private(self.inner)._llm_type
 
     @property
     def _identifying_params(self) -> Mapping[str, Any]:
-        return self.inner._identifying_params  # pyright: ignore[reportPrivateUsage]
+        return _private(self.inner)._identifying_params
+
+    def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> Any:
+        return _private(self.inner)._get_ls_params(stop=stop, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        inner = self.__dict__.get("inner")
+        if inner is None or name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(inner, name)
 
     def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[LanguageModelInput, AIMessage]:
-        bound = self.inner.bind_tools(tools, **kwargs)
-        if not isinstance(bound, RunnableBinding):
-            raise NotImplementedError(f"{type(self.inner).__name__}.bind_tools gives no RunnableBinding")
-        return cast(Runnable[LanguageModelInput, AIMessage], self.bind(**bound.kwargs))
+        return journalled(self.inner.bind_tools(tools, **kwargs))
 
-    async def _agenerate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        work, inner = here.get(), self.inner
+    def with_structured_output(self, schema: Any, **kwargs: Any) -> Runnable[LanguageModelInput, Any]:
+        return journalled(cast(Any, self.inner).with_structured_output(schema, **kwargs))
 
-        async def ask() -> ChatResult:
-            return await inner._agenerate(messages, stop, run_manager, **kwargs)  # pyright: ignore[reportPrivateUsage]
+    def _should_stream(self, *, async_api: bool, run_manager: Any = None, **kwargs: Any) -> bool:
+        """Only for a caller's own `stream`; in a call, `inner` streams to whoever listens, and answers as a whole."""
+        return run_manager is None and _private(self.inner)._should_stream(async_api=async_api, **kwargs)
 
-        return await ask() if work is None else await self._recorded(work, messages, stop, kwargs, ask)
+    def _should_use_protocol_streaming(self, **kwargs: Any) -> bool:
+        return False
 
     def _generate(
         self,
@@ -59,16 +75,88 @@ class Journalled(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        """Called in a thread of its own while the node's loop runs: the journal is spoken to over there."""
-        work, inner = here.get(), self.inner
-        if work is None:
-            return inner._generate(messages, stop, run_manager, **kwargs)  # pyright: ignore[reportPrivateUsage]
+        """In a node it may run in the thread of its loop or another: what is journalled waits for nothing here."""
+        work, inner = here.get(), _private(self.inner)
+        if work is None or work.store is None:
+            return _metered(work, inner._generate_with_cache(messages, stop, run_manager, **kwargs))
 
         async def ask() -> ChatResult:
-            return await asyncio.to_thread(inner._generate, messages, stop, run_manager, **kwargs)  # pyright: ignore
+            return inner._generate_with_cache(messages, stop, run_manager, **kwargs)
 
-        recorded = self._recorded(work, messages, stop, kwargs, ask)
-        return asyncio.run_coroutine_threadsafe(recorded, work.loop).result()
+        return finish(self._recorded(work, messages, stop, kwargs, ask))
+
+    async def _agenerate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        work, inner = here.get(), _private(self.inner)
+        if work is None or work.store is None:
+            return _metered(work, await inner._agenerate_with_cache(messages, stop, run_manager, **kwargs))
+
+        async def ask() -> ChatResult:
+            return await inner._agenerate_with_cache(messages, stop, run_manager, **kwargs)
+
+        return await self._recorded(work, messages, stop, kwargs, ask)
+
+    def _stream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> Iterator[ChatGenerationChunk]:
+        work, inner = here.get(), _private(self.inner)
+        if work is None:
+            yield from inner._stream(messages, stop, run_manager, **kwargs)
+            return
+
+        async def ask() -> ChatResult:
+            whole: ChatGenerationChunk | None = None
+            for chunk in inner._stream(messages, stop, run_manager, **kwargs):
+                await _HandedOut(chunk)
+                whole = chunk if whole is None else whole + chunk
+            return _whole(whole)
+
+        yield from _chunks(self._recorded(work, messages, stop, kwargs, ask))
+
+    async def _astream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> AsyncIterator[ChatGenerationChunk]:
+        work, inner = here.get(), _private(self.inner)
+        if work is None:
+            async for chunk in inner._astream(messages, stop, run_manager, **kwargs):
+                yield chunk
+            return
+        chunks: asyncio.Queue[ChatGenerationChunk | None] = asyncio.Queue()
+
+        async def ask() -> ChatResult:
+            whole: ChatGenerationChunk | None = None
+            async for chunk in inner._astream(messages, stop, run_manager, **kwargs):
+                chunks.put_nowait(chunk)
+                whole = chunk if whole is None else whole + chunk
+            return _whole(whole)
+
+        asking = asyncio.create_task(self._recorded(work, messages, stop, kwargs, ask))
+        asking.add_done_callback(lambda _: chunks.put_nowait(None))
+        handed = False
+        try:
+            while (chunk := await chunks.get()) is not None:
+                handed = True
+                yield chunk
+            result = await asking
+            if not handed:
+                yield _chunk(result)
+        finally:
+            asking.cancel()
+            with suppress(asyncio.CancelledError, Exception):
+                await asking
 
     async def _recorded(
         self,
@@ -78,61 +166,143 @@ class Journalled(BaseChatModel):
         kwargs: Mapping[str, Any],
         ask: Callable[[], Awaitable[ChatResult]],
     ) -> ChatResult:
+        """What was answered: just now, as it came, or as the journal holds it."""
+        live: list[ChatResult] = []
+        if work.store is None:
+            return _metered(work, await ask())
         request = {
-            "model": self._llm_type,
+            "model": model_id(self.inner),
+            "kind": self._llm_type,
             "messages": [plain(message) for message in messages],
             "stop": stop,
-            "options": {name: value for name, value in kwargs.items() if _is_json(value)},
+            "options": jsonable(kwargs),
         }
 
         async def call() -> Json:
-            (generation,) = (await ask()).generations
-            return said(cast(AIMessage, generation.message))
+            live.append(await ask())
+            return said(cast(AIMessage, live[0].generations[0].message))
 
         row = cast(dict[str, Any], await work.journal.step("model", request, call))
         work.meter.add(Usage(**row["usage"]))
-        return ChatResult(generations=[ChatGeneration(message=message_of(row))])
+        return live[0] if live else ChatResult(generations=[ChatGeneration(message=message_of(row))])
 
 
-def plain(message: BaseMessage) -> Json:
-    """The message as JSON without what is made up anew each time: ids of messages and of tool calls."""
-    data = message_to_dict(message)
-    kept = {key: value for key, value in data["data"].items() if key not in VOLATILE and value not in (None, [], {})}
-    if calls := kept.pop("tool_calls", None):
-        kept["tool_calls"] = [{"name": call["name"], "args": call["args"]} for call in calls]
-    for key in ("tool_call_id", "invalid_tool_calls"):
-        kept.pop(key, None)
-    return {"type": data["type"], **kept}
+def journalled(model: Any) -> Any:
+    """The chat model with its calls journalled; of what was made of one (tools bound, retries, fallbacks, parsers
+    behind it), each model in it. Anything else is handed back as it is."""
+    if isinstance(model, Journalled):
+        return model
+    if isinstance(model, BaseChatModel):
+        shared = {name: value for name in SHARED if (value := getattr(model, name, None)) is not None}
+        return Journalled(inner=model, cache=False, **shared)
+    if isinstance(model, RunnableWithFallbacks):
+        found = cast(Any, model)
+        fallbacks = [journalled(other) for other in found.fallbacks]
+        return found.model_copy(update={"runnable": journalled(found.runnable), "fallbacks": fallbacks})
+    if isinstance(model, RunnableBinding) or hasattr(model, "bound"):
+        found = cast(Any, model)
+        return found.model_copy(update={"bound": journalled(found.bound)})
+    if isinstance(model, RunnableSequence):
+        found = cast(Any, model)
+        middle = [journalled(step) for step in found.middle]
+        return found.model_copy(
+            update={"first": journalled(found.first), "middle": middle, "last": journalled(found.last)}
+        )
+    if isinstance(model, RunnableParallel):
+        found = cast(Any, model)
+        return found.model_copy(update={"steps__": {key: journalled(step) for key, step in found.steps__.items()}})
+    return model
 
 
-def said(message: AIMessage) -> Json:
-    """What a model answered, as the journal keeps it. A cost that nobody named is unknown."""
-    used = message.usage_metadata
-    usage = {
-        "input_tokens": used["input_tokens"] if used else 0,
-        "output_tokens": used["output_tokens"] if used else 0,
-        "calls": 1,
-        "cost": message.response_metadata.get("cost"),
-    }
-    calls = [{"name": call["name"], "args": call["args"], "id": call["id"]} for call in message.tool_calls]
-    return {"content": message.content, "calls": calls, "usage": usage}
+def models_in(model: Any) -> list[BaseChatModel]:
+    """The chat models that `journalled` wrapped in this."""
+    if isinstance(model, Journalled):
+        return [model.inner]
+    found = model
+    if isinstance(model, RunnableSequence):
+        parts = [found.first, *found.middle, found.last]
+    elif isinstance(model, RunnableWithFallbacks):
+        parts = [found.runnable, *found.fallbacks]
+    elif isinstance(model, RunnableParallel):
+        parts = [*found.steps__.values()]
+    else:
+        parts = [found.bound] if hasattr(model, "bound") else []
+    return [inner for part in parts for inner in models_in(part)]
 
 
-def message_of(row: Mapping[str, Any]) -> AIMessage:
-    calls = [{"type": "tool_call", **call} for call in row["calls"]]
-    return AIMessage(content=row["content"], tool_calls=calls)
+def model_id(model: BaseChatModel) -> str:
+    """Such as "openai:gpt-4.1-mini": whose model it is, and its name there."""
+    told = _private(model)._get_ls_params()
+    named = told.get("ls_model_name") or getattr(model, "model_name", None) or type(model).__name__
+    return f"{told.get('ls_provider') or _private(model)._llm_type}:{named}"
 
 
-def journalled(model: BaseChatModel) -> BaseChatModel:
-    return model if isinstance(model, Journalled) else Journalled(inner=model)
+def _metered(work: Work | None, result: ChatResult) -> ChatResult:
+    if work is not None:
+        work.meter.add(usage_of(cast(AIMessage, result.generations[0].message)))
+    return result
 
 
-def _is_json(value: Any) -> bool:
-    from mulligan.core.codec import json_text
-    from mulligan.core.errors import InvalidInput
+class _HandedOut:
+    """Awaited inside a coroutine that `_chunks` runs, it hands the chunk out, and the coroutine goes on."""
 
+    def __init__(self, chunk: ChatGenerationChunk) -> None:
+        self._chunk = chunk
+
+    def __await__(self) -> Generator[Any, None, None]:
+        yield self._chunk
+
+
+def _chunks(work: Any) -> Iterator[ChatGenerationChunk]:
+    """What the coroutine hands out on its way; all of its result at the end, where it handed out nothing."""
+    context = copy_context()
+    context.run(blocking.set, True)
+    handed = False
     try:
-        json_text(value)
-    except InvalidInput:
-        return False
-    return True
+        while True:
+            try:
+                chunk = context.run(work.send, None)
+            except StopIteration as end:
+                if not handed:
+                    yield _chunk(end.value)
+                return
+            handed = True
+            yield chunk
+    finally:
+        context.run(work.close)
+
+
+def _whole(chunk: ChatGenerationChunk | None) -> ChatResult:
+    if chunk is None:
+        raise InvalidInput("The model's stream ended before it said anything.")
+    message = message_chunk_to_message(chunk.message)
+    return ChatResult(generations=[ChatGeneration(message=message, generation_info=chunk.generation_info)])
+
+
+def _chunk(result: ChatResult) -> ChatGenerationChunk:
+    from langchain_core.messages import AIMessageChunk
+
+    message = cast(AIMessage, result.generations[0].message)
+    calls = [
+        {"name": call["name"], "args": _text(call["args"]), "id": call["id"], "index": n, "type": "tool_call_chunk"}
+        for n, call in enumerate(message.tool_calls)
+    ]
+    chunk = AIMessageChunk(
+        content=message.content,
+        tool_call_chunks=cast(Any, calls),
+        usage_metadata=message.usage_metadata,
+        response_metadata=message.response_metadata,
+        additional_kwargs=message.additional_kwargs,
+    )
+    return ChatGenerationChunk(message=chunk)
+
+
+def _text(value: Json) -> str:
+    from mulligan.core.codec import json_text
+
+    return json_text(value)
+
+
+def _private(model: BaseChatModel) -> Any:
+    """The model, for what chat models keep for themselves and for those who wrap them."""
+    return model

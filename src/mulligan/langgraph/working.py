@@ -1,69 +1,103 @@
 """What a node works with: its episode under a lease, a journal for its effects, a meter, and events that are kept.
 
-The nodes drive core's state machine; the graph owns the order. A graph that is run again on an episode that is there
-already (a resume without a checkpoint) takes the same way: effects come from the journal, events that are kept are not
-kept twice.
+The nodes drive core's state machine; the graph owns the order. The graph's state holds the record so far; the store may
+know more: a node that was killed after it had kept its event, or a run from an old checkpoint. Then effects come from
+the journal and events are not kept twice. A run that goes on otherwise than it was recorded becomes an episode of its
+own: see `mulligan.langgraph.forking`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from typing import cast
 
 from langgraph.errors import GraphBubbleUp
 
-from mulligan.core.codec import from_json, to_json
+from mulligan.app.leases import leased
+from mulligan.core.codec import event_from_json, from_json, to_json
 from mulligan.core.episode import RESUMABLE, Event, Resumed, Stopped, advance
-from mulligan.core.errors import NotFound
-from mulligan.core.journal import NoJournal, StoredJournal
+from mulligan.core.errors import JournalError, NotFound, StoreError
+from mulligan.core.journal import NoJournal
 from mulligan.core.loop import Meter
 from mulligan.core.protocols import Journal, Lease, Store
 from mulligan.core.records import Episode, Json, Stop, Usage
 from mulligan.core.scope import scope
-from mulligan.store.leases import owner
+from mulligan.langgraph.bridge import Settling, blocking, portal
+from mulligan.langgraph.forking import ForkingJournal, forked
 
 LEASE_SECONDS = 60.0
 REMEMBERED = 256
 """Episodes whose record is held as an object beside its JSON."""
 
+log = logging.getLogger("mulligan.langgraph")
+
 
 @dataclass
 class Work:
-    """One node's work. `episode` grows with `keep`; `seq` is the number of its events so far, in this run of the graph.
+    """One node's work. `episode` grows with `keep`; `events` are its events so far, as the graph's state holds them.
 
-    kept: how many are in the store already, from an earlier run on the same episode; next: the number of the store's
-    next event, in which pauses count too.
+    kept: those that the store holds, without pauses; next: the number of the store's next event, in which pauses count
+    too. resumed: False as long as the store says that the episode pauses.
     """
 
     episode: Episode
-    seq: int
-    journal: Journal
-    loop: asyncio.AbstractEventLoop
+    begun: Json
+    events: Sequence[Json]
+    journal: Journal = field(default_factory=NoJournal)
     meter: Meter = field(default_factory=Meter)
     store: Store | None = None
     lease: Lease | None = None
-    kept: int = 0
+    kept: Sequence[Event] = ()
     next: int = 0
+    resumed: bool = True
     began: float = field(default_factory=time.monotonic)
+    fork: Callable[[Json], Awaitable[None]] | None = None
+    """Makes this the work on a fork of the episode, given how the two part; set where there is a store."""
+    _loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The event loop that does what is asynchronous: the node's, or, in synchronous code, the portal."""
+        return self._loop or portal.loop
+
+    @property
+    def record(self) -> Json:
+        """As the graph's state holds it: JSON, which any checkpointer can keep."""
+        return {"begun": self.begun, "events": list(self.events)}
 
     async def keep(self, event: Event) -> None:
         """Raises `OutOfOrder` for what the episode was not waiting for, `StoreError`."""
         now = time.monotonic()
         event, self.began = replace(event, seconds=now - self.began), now
-        self.episode = advance(self.episode, event)
-        if self.seq >= self.kept:
+        known = self.kept[len(self.events)] if len(self.events) < len(self.kept) else None
+        if known is not None and replace(known, seconds=0.0) != replace(event, seconds=0.0):
+            known = None
+            assert self.fork, "what was kept came from a store"
+            await self.fork(to_json(replace(event, seconds=0.0)))
+        self.episode = advance(self.episode, known or event)
+        if known is None:
             await self.tell(event)
-        self.seq += 1
+        self.events = [*self.events, to_json(known or event)]
 
     async def tell(self, event: Event) -> None:
         """Into the store alone: what is no step of the graph, such as that it was cut short, or goes on."""
-        if self.store is not None and self.lease is not None:
-            await self.store.append(self.lease, self.next, event)
-            self.next += 1
+        if self.store is None or self.lease is None:
+            return
+        if not self.resumed and not isinstance(event, Resumed):
+            if isinstance(event, Stopped) and event.stop.reason in RESUMABLE:
+                return  # it pauses already
+            await self.tell(Resumed())
+        await self.store.append(self.lease, self.next, event)
+        self.next += 1
+        self.resumed = not (isinstance(event, Stopped) and event.stop.reason in RESUMABLE)
+        if not pause(event):
+            self.kept = [*self.kept, event]
 
     def spent(self) -> Usage:
         """What was used since this was last asked."""
@@ -75,75 +109,153 @@ here: ContextVar[Work | None] = ContextVar("mulligan_langgraph_work", default=No
 """The work of the node that runs now, for the models and tools that it calls; None outside a node."""
 
 
+@dataclass(frozen=True)
+class _Known:
+    """What this process knows of an episode: its record and what that stands for; what the store held when the lease
+    of this fence was given back."""
+
+    record: Json
+    episode: Episode
+    fence: int = -1
+    kept: Sequence[Event] = ()
+    next: int = 0
+
+
 class Recorder:
     """Keeps episodes in a store; without one nothing is recorded, and the same rules hold."""
 
     def __init__(self, store: Store | None) -> None:
         self._store = store
-        self._owner = owner()
-        self._known: dict[str, tuple[Json, Episode]] = {}
+        self._settling = cast(Store, Settling(store))
+        self._known: dict[str, _Known] = {}
+
+    @property
+    def records(self) -> bool:
+        return self._store is not None
 
     async def begin(self, episode: Episode, files: Mapping[str, str] | None = None) -> Json:
-        """The episode as the graph's state holds it, created in the store."""
+        """The record as the graph's state holds it, created in the store."""
         if self._store is not None:
-            await self._store.create(episode, files or {})
-        return self.held(episode)
-
-    def held(self, episode: Episode) -> Json:
-        """As JSON, which any checkpointer can keep; the object is remembered beside it."""
-        record = to_json(episode)
-        self._known[episode.id] = (record, episode)
-        while len(self._known) > REMEMBERED:
-            del self._known[next(iter(self._known))]
+            await self._settling.create(episode, files or {})
+        record: Json = {"begun": to_json(episode), "events": []}
+        self._remember(_Known(record, episode, fence=0))
         return record
 
-    def episode(self, record: Json) -> Episode:
-        known = self._known.get(record["id"])
-        return known[1] if known and known[0] is record else from_json(Episode, record)
-
-    async def stored(self, id: str) -> Episode | None:
-        """The episode as it was created, without what happened since; None where there is none."""
+    async def stored(self, id: str) -> Json | None:
+        """The record as it was begun, without what happened since; None where there is none."""
         if self._store is None:
             return None
+        self._known.pop(id, None)
         try:
-            episode = await self._store.load(id)
+            episode = await self._settling.load(id)
         except NotFound:
             return None
-        return replace(episode, trials=(), recall=None, stop=None, seconds=0.0, lost=Usage())
+        begun = replace(episode, trials=(), recall=None, stop=None, seconds=0.0, lost=Usage())
+        return {"begun": to_json(begun), "events": []}
+
+    def episode(self, record: Json) -> Episode:
+        known = self._known.get(record["begun"]["id"])
+        return known.episode if known and known.record is record else episode_of(record)
+
+    def record(self, work: Work) -> Json:
+        """The record after this work, for the graph's state; what it stands for is remembered beside it."""
+        record, known = work.record, self._known.get(work.episode.id)
+        before = known or _Known(None, work.episode)
+        self._remember(replace(before, record=record, episode=work.episode))
+        return record
+
+    def _remember(self, known: _Known) -> None:
+        self._known.pop(known.episode.id, None)
+        self._known[known.episode.id] = known
+        while len(self._known) > REMEMBERED:
+            del self._known[next(iter(self._known))]
 
     @asynccontextmanager
-    async def work(self, record: Json, seq: int, *names: str) -> AsyncGenerator[Work]:
+    async def work(self, record: Json, *names: str) -> AsyncGenerator[Work]:
         """The work of one node; what it records is keyed below these names, such as "trial.1", "act".
 
         A node that is cut short leaves the episode stopped, resumably; a node that waits for a person does not.
+        Raises `LeaseLost` while somebody else works on the episode.
         """
-        work = Work(self.episode(record), seq, NoJournal(), asyncio.get_running_loop())
-        if self._store is not None:
-            await self._under_lease(work, self._store)
+        work = Work(self.episode(record), record["begun"], record["events"])
+        if not blocking.get():
+            work._loop = asyncio.get_running_loop()  # pyright: ignore[reportPrivateUsage]
         token = here.set(work)
         try:
-            with scope(*names):
-                yield work
-        except GraphBubbleUp:
-            raise
-        except BaseException as error:
-            cut = isinstance(error, asyncio.CancelledError | KeyboardInterrupt)
-            said = f"during {' of '.join(reversed(names))}" if cut else f"{names[-1]}: {type(error).__name__}: {error}"
-            await work.tell(Stopped(Stop("interrupted" if cut else "error", said), work.spent()))
-            raise
+            if self._store is None:
+                with scope(*names):
+                    yield work
+            else:
+                async with self._recorded(work, names):
+                    yield work
         finally:
             here.reset(token)
-            if work.store is not None and work.lease is not None:
-                await work.store.release(work.lease)
 
-    async def _under_lease(self, work: Work, store: Store) -> None:
-        work.store, work.lease = store, await store.acquire(work.episode.id, self._owner, LEASE_SECONDS)
-        work.journal = StoredJournal(store, work.lease)
-        events = await store.events(work.episode.id)
-        work.kept, work.next = sum(not _pause(event) for event in events), len(events)
-        if events and isinstance(events[-1], Stopped) and _pause(events[-1]):
+    @asynccontextmanager
+    async def _recorded(self, work: Work, names: Sequence[str]) -> AsyncGenerator[None]:
+        async with AsyncExitStack() as stack:
+            await self.take(work, stack)
+            try:
+                with scope(*names):
+                    yield
+                self._leave(work)
+            except (GraphBubbleUp, StoreError, JournalError, GeneratorExit):
+                raise
+            except BaseException as error:
+                cut = isinstance(error, asyncio.CancelledError | KeyboardInterrupt)
+                where = " of ".join(reversed(names))
+                said = f"during {where}" if cut else f"{where}: {type(error).__name__}: {error}"
+                with suppress(StoreError):  # it was lost, and is somebody else's
+                    await work.tell(Stopped(Stop("interrupted" if cut else "error", said), work.spent()))
+                raise
+
+    async def take(self, work: Work, stack: AsyncExitStack, journal: ForkingJournal | None = None) -> None:
+        """The lease of the work's episode, and what the store knows of it; what it lacks of the record it is given.
+
+        journal: the one that goes on here, in a fork.
+        """
+        id, store = work.episode.id, self._settling
+        heart = portal.loop if blocking.get() else None
+        holding = leased(store, id, seconds=LEASE_SECONDS, heart=heart)
+        try:
+            lease = await stack.enter_async_context(holding)
+        except NotFound:  # the checkpoint came from another machine, or the store was emptied
+            await store.create(from_json(Episode, work.begun))
+            lease = await stack.enter_async_context(leased(store, id, seconds=LEASE_SECONDS, heart=heart))
+        work.store, work.lease = store, lease
+        known = self._known.pop(id, None)  # put back by a node that ends well
+        contiguous = known is not None and known.fence + 1 == lease.fence
+        if known is not None and contiguous:
+            work.kept, work.next, work.resumed = known.kept, known.next, True
+        else:
+            events = await store.events(id)
+            work.kept, work.next = [event for event in events if not pause(event)], len(events)
+            work.resumed = not events or not isinstance(events[-1], Stopped) or not pause(events[-1])
+        for event in work.events[len(work.kept) :]:
+            await work.tell(event_from_json(event))
+        if not work.resumed and len(work.events) == len(work.kept):
             await work.tell(Resumed())
+        if journal is None:
+            work.journal = ForkingJournal(work, fresh=contiguous and len(work.events) == len(work.kept))
+            work.fork = lambda why: forked(self, work, stack, why)
+        else:
+            await journal.move(store, lease)
+
+    def _leave(self, work: Work) -> None:
+        """What the next node need not read, if nobody else has held the lease in between."""
+        known, lease = self._known.get(work.episode.id), work.lease
+        if known is not None and lease is not None:
+            self._remember(replace(known, fence=lease.fence, kept=work.kept, next=work.next))
 
 
-def _pause(event: Event) -> bool:
+def episode_of(record: Json) -> Episode:
+    """The episode that a graph's state holds as `record`, with its trials. Raises `InvalidInput`, `OutOfOrder`."""
+    episode = from_json(Episode, record["begun"])
+    for event in record["events"]:
+        episode = advance(episode, event_from_json(event))
+    return episode
+
+
+def pause(event: Event) -> bool:
+    """Whether it is no step of the graph: that the episode was cut short, or goes on."""
     return isinstance(event, Resumed) or (isinstance(event, Stopped) and event.stop.reason in RESUMABLE)

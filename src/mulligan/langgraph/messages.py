@@ -1,0 +1,81 @@
+"""LangChain's messages as the journal keeps them: what was asked, without what is made up anew each time, and the
+whole of what was answered."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, cast
+
+from langchain_core.messages import AIMessage, BaseMessage
+
+from mulligan.core.records import Json, Usage
+
+_LEFT_OUT = object()
+_ASKED = ("content", "name", "tool_calls", "status", "role")
+"""What of a message a model is told. Ids, metadata and what a provider sent along say nothing to it."""
+_ANSWERED = ("tool_calls", "invalid_tool_calls", "usage_metadata", "response_metadata", "additional_kwargs", "name")
+
+
+def plain(message: BaseMessage) -> Json:
+    """The message as it is asked, without ids: those of messages and of tool calls differ from run to run."""
+    said: dict[str, Json] = {"type": message.type}
+    for name in _ASKED:
+        value = getattr(message, name, None)
+        if name == "tool_calls":
+            value = [{"name": call["name"], "args": call["args"]} for call in value or ()]
+        elif name == "content" and isinstance(value, list):
+            value = [_without_id(block) for block in cast(list[Any], value)]
+        if value not in (None, [], ""):
+            said[name] = jsonable(value)
+    return said
+
+
+def said(message: AIMessage) -> Json:
+    """What a model answered: the whole message but for its id, and what it took."""
+    parts = {name: jsonable(getattr(message, name, None)) for name in _ANSWERED}
+    kept = {name: value for name, value in parts.items() if value not in (None, [], {})}
+    used = usage_of(message)
+    usage = {name: getattr(used, name) for name in ("input_tokens", "output_tokens", "calls", "cost")}
+    return {"message": {"content": jsonable(message.content), **kept}, "usage": usage}
+
+
+def message_of(row: Json) -> AIMessage:
+    """The message that `said` took down."""
+    return AIMessage(**row["message"])
+
+
+def usage_of(message: AIMessage) -> Usage:
+    """One call. Tokens are 0 where the model said nothing of them; a cost that nobody named is unknown."""
+    used = message.usage_metadata
+    cost = message.response_metadata.get("cost")
+    known = float(cost) if isinstance(cost, int | float) and math.isfinite(cost) else None
+    return Usage(used["input_tokens"] if used else 0, used["output_tokens"] if used else 0, 1, known)
+
+
+def jsonable(value: Any) -> Json:
+    """The value as strict JSON: what has no place there is left out of lists and objects, and is else None."""
+    found = _json(value)
+    return None if found is _LEFT_OUT else found
+
+
+def _json(value: Any) -> Any:
+    if value is None or isinstance(value, str | bool | int):
+        return str(value) if isinstance(value, str) else value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else _LEFT_OUT
+    if isinstance(value, Mapping):
+        pairs = ((str(key), _json(item)) for key, item in cast(Mapping[Any, Any], value).items())
+        return {key: item for key, item in pairs if item is not _LEFT_OUT}
+    if isinstance(value, list | tuple):
+        return [item for item in map(_json, cast(list[Any], value)) if item is not _LEFT_OUT]
+    if isinstance(value, type):
+        return f"{value.__module__}.{value.__qualname__}"
+    return _LEFT_OUT
+
+
+def _without_id(block: Any) -> Any:
+    """A block of content; providers repeat the ids of tool calls there."""
+    if not isinstance(block, Mapping):
+        return block
+    return {key: value for key, value in cast(Mapping[str, Any], block).items() if key not in ("id", "call_id")}

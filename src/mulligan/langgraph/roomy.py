@@ -1,0 +1,90 @@
+"""A compiled graph whose recursion limit is never reached before its step limit, and nodes for both kinds of code.
+
+LangGraph counts super-steps: up to two for each step of ours. A limit that is too low may come from the caller's
+config, from a graph around this one, or from the environment; each of them is raised for this graph alone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from typing import Any, TypedDict, cast
+
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from langchain_core.runnables.config import var_child_runnable_config
+from langgraph.graph import StateGraph
+from langgraph.graph.state import CompiledStateGraph
+
+from mulligan.langgraph.bridge import blocking, finish
+from mulligan.langgraph.state import ReflexionInput, ReflexionOutput, ReflexionState
+
+
+class ReflexionStateGraph(StateGraph[Any, Any, Any, Any]):
+    """`steps`: drafts and revisions at most."""
+
+    def __init__(self, steps: int) -> None:
+        super().__init__(ReflexionState, input_schema=ReflexionInput, output_schema=ReflexionOutput)
+        self.steps = steps
+
+    def compile(self, *args: Any, **named: Any) -> CompiledStateGraph[Any, Any, Any, Any]:
+        """As `StateGraph.compile`; the name is "reflexion" unless another is given."""
+        compiled = cast(Any, super()).compile(*args, **{"name": "reflexion", **named})
+        compiled.__class__ = ReflexionGraph  # LangGraph makes its own class, whatever graph it compiles
+        return compiled
+
+
+class ReflexionGraph(CompiledStateGraph[Any, Any, Any, Any]):
+    """What `ReflexionStateGraph.compile` gives: `invoke`, `stream` and the rest as of any compiled graph."""
+
+    def stream(self, input: Any, config: RunnableConfig | None = None, **named: Any) -> Iterator[Any]:
+        return cast(Any, super()).stream(input, self._roomy(config), **named)
+
+    def astream(self, input: Any, config: RunnableConfig | None = None, **named: Any) -> AsyncIterator[Any]:
+        return cast(Any, super()).astream(input, self._roomy(config), **named)
+
+    def _roomy(self, config: RunnableConfig | None) -> RunnableConfig | None:
+        """The config, with room for all steps. What runs inside, such as a graph as a tool, has no less than before."""
+        needed = 2 * cast(ReflexionStateGraph, self.builder).steps + 5
+        given = (config, self.config, var_child_runnable_config.get())
+        limits = [found["recursion_limit"] for found in given if found and "recursion_limit" in found]
+        limit = limits[0] if limits else int(os.environ.get("LANGGRAPH_DEFAULT_RECURSION_LIMIT", "10007"))
+        return config if limit >= needed else {**(config or {}), "recursion_limit": needed}
+
+
+class Node(Runnable[Any, Any]):
+    """A node that is written once, as a coroutine: see `mulligan.langgraph.bridge`."""
+
+    def __init__(self, name: str, work: Callable[[Any, RunnableConfig], Coroutine[Any, Any, Any]]) -> None:
+        self.name = name
+        self._work = work
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        return finish(self._work(input, config or {}))
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        token = blocking.set(False)
+        try:
+            return await self._work(input, config or {})
+        finally:
+            blocking.reset(token)
+
+
+class _Next(TypedDict):
+    next: str
+
+
+def _next(state: _Next) -> str:
+    return state["next"]
+
+
+class _Way(RunnableLambda[Any, Any]):
+    """Where to go on, read from the state. No thread, no callbacks: it is a look at one key."""
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        return input["next"]
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        return input["next"]
+
+
+way = _Way(_next)
