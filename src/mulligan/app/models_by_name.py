@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from mulligan.app.config import Config
 from mulligan.app.model_roles import blamed, is_role, role_names, role_of
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Model
+from mulligan.core.records import Json
 from mulligan.models.settings import CallSettings
 
 
@@ -18,7 +21,7 @@ class Models:
     def __init__(self, config: Config) -> None:
         self._config = config
         self._given: dict[str, Model] = {}
-        self._opened: dict[tuple[str, CallSettings], Model] = {}
+        self._opened: dict[tuple[str, CallSettings, str | None], Model] = {}
 
     def name(self, given: str | Model | None) -> str | None:
         if given is None or isinstance(given, str):
@@ -27,30 +30,32 @@ class Models:
             raise InvalidInput(f"Two models are called {given.name!r} here: give each a name of its own.")
         return given.name
 
-    def open(self, name: str) -> Model:
-        """Raises `InvalidInput` for a model or a role that cannot be; nothing is called."""
+    def open(self, name: str, *, calls: Mapping[str, Json] | None = None, key: str | None = None) -> Model:
+        """calls: what goes before all that is configured of how a provider is called. key: the provider's key, where it
+        does not stand in the environment. Raises `InvalidInput` for a model or a role that cannot be; nothing is
+        called."""
         if name in self._given:
             return self._given[name]
-        calls = self._config.table("calls")
+        given, calls = calls or {}, self._config.table("calls")
         with self._config.blamed("calls"):
-            settings = CallSettings.parse(calls)
+            settings = CallSettings.parse({**calls, **given})
         if ":" in name or not is_role(self._config, name):
-            return self._once(name, settings)
+            return self._once(name, settings, key)
         role = role_of(self._config, name)
         with blamed(role.source):
-            settings = CallSettings.parse({**calls, **role.calls})
-            return self._once(role.model, settings)
+            settings = CallSettings.parse({**calls, **role.calls, **given})
+            return self._once(role.model, settings, key)
 
-    def _once(self, name: str, settings: CallSettings) -> Model:
+    def _once(self, name: str, settings: CallSettings, key: str | None) -> Model:
         from mulligan.models.catalog import open_model
 
-        key = (name, settings)
-        if key not in self._opened:
+        which = (name, settings, key)
+        if which not in self._opened:
             try:
-                self._opened[key] = open_model(name, settings=settings)
+                self._opened[which] = open_model(name, settings=settings, key=key)
             except InvalidInput as error:
                 if ":" in name:
                     raise
                 roles = ", ".join(role_names(self._config))
                 raise InvalidInput(f"{error} Or a model role: {roles}.") from error
-        return self._opened[key]
+        return self._opened[which]

@@ -29,13 +29,15 @@ def open_model(
     name: str,
     *,
     settings: CallSettings = CallSettings(),
+    key: str | None = None,
     sleep: Sleep = asyncio.sleep,
     chance: Callable[[], float] = random.random,
 ) -> Model:
     """The model of this name: `PROVIDER:MODEL` as in pydantic-ai, or one of ours (`local`, `scripted:`, `replay:`).
 
-    Raises `UnknownName` and `InvalidInput` for an unknown provider, a missing key, package or file. `sleep` waits
-    between attempts and `chance` (0 to 1) varies how long; only tests have a reason to give others.
+    key: the provider's, where it is not to be read from the environment. Raises `UnknownName` and `InvalidInput` for an
+    unknown provider, a missing key, package or file. `sleep` waits between attempts and `chance` (0 to 1) varies how
+    long; only tests have a reason to give others.
     """
     kind, colon, rest = name.strip().partition(":")
     match kind:
@@ -48,9 +50,9 @@ def open_model(
         case _ if not colon or not rest:
             raise _no_provider(kind)
         case _ if kind in PROVIDERS:
-            return ProviderModel(kind, rest, access(kind, rest, settings), settings, sleep, chance)
+            return ProviderModel(kind, rest, access(kind, rest, settings, key), settings, sleep, chance)
         case _:
-            return _ask_pydantic_ai(kind, rest, ProviderModel(kind, rest, Access(), settings, sleep, chance))
+            return _ask_pydantic_ai(kind, rest, ProviderModel(kind, rest, Access(key=key), settings, sleep, chance))
 
 
 def open_embedder(

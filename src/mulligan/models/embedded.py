@@ -45,6 +45,9 @@ class EmbeddedModel:
     Raises `InvalidInput` when the extra, the file or a number is missing or wrong, `UnknownName` for other names.
     """
 
+    calls_tools = False
+    """With tools, nothing but a call is an answer."""
+
     def __init__(
         self,
         name: str | None = None,

@@ -77,6 +77,11 @@ class ProviderModel:
         """US dollars per token; None when nobody knows. A server on one's own machine costs nothing."""
         return self._flat or prices.listed(self._seller, self._model)
 
+    @property
+    def calls_tools(self) -> bool:
+        """False: with tools, nothing but a call is an answer. A server may say so only when it is asked."""
+        return not self._no_tools and self.load().profile.get("supports_tools", True)
+
     async def ask(self, question: Question, sampling: Sampling = Sampling()) -> Answer:
         """Raises `ModelError` after the last attempt, `NotJson` (a `BadAnswer`) for an answer that is not the JSON that
         was asked for, `InvalidInput` for a question that no provider can take. A setting or an answer format that the

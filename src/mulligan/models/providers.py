@@ -103,8 +103,9 @@ def bare(url: str | None) -> str | None:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
-def access(name: str, model: str, settings: CallSettings) -> Access:
-    """Key and server for a provider of the table. Raises `InvalidInput` that says what to set or to install."""
+def access(name: str, model: str, settings: CallSettings, given: str | None = None) -> Access:
+    """Key and server for a provider of the table. given: the key, where it is not to be read from the environment.
+    Raises `InvalidInput` that says what to set or to install."""
     provider = PROVIDERS[name]
     if not _importable(provider.package):
         raise InvalidInput(
@@ -118,7 +119,7 @@ def access(name: str, model: str, settings: CallSettings) -> Access:
         raise InvalidInput(f"The address of the server of {name}, {bare(told)!r}, must begin with http:// or https://.")
     if told and urlsplit(told).hostname == "api.openai.com":
         told = None  # its own server needs no telling, and speaks more than the format that others copy
-    variable, key = _first((settings.key,) if settings.key else provider.keys)
+    variable, key = ("", given) if given else _first((settings.key,) if settings.key else provider.keys)
     if key is None and not provider.keyless and not (told and provider is _OPENAI and not settings.key):
         wanted = settings.key or " or ".join(provider.keys)
         raise InvalidInput(
