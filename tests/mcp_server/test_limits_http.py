@@ -181,7 +181,7 @@ def test_more_calls_than_are_served_at_once_are_told_when_to_come_again(model: W
 
 
 def test_a_call_whose_client_has_hung_up_still_counts(model: Wire) -> None:
-    with served(*MODEL, "--concurrency", "1") as server:
+    with served(*MODEL, "--concurrency", "1", "--log-level", "info") as server:
         model.plays({"when": "", "answer": "42", "delay": 2.0})
         asks = poster(server, "older")
         body = json.dumps(calling("older", SOLVE)).encode()
@@ -189,6 +189,7 @@ def test_a_call_whose_client_has_hung_up_still_counts(model: Wire) -> None:
         with connected(server.url) as connection:
             connection.sendall(head(server.url, *more, f"Content-Length: {len(body)}") + b"\r\n" + body)
             until(lambda: len(model.requests) == 1)
+        until(lambda: server.said().count("POST /mcp 200") == 2)  # the handshake, and the call that nobody waits for
         assert asks.status(ping(2)) == 503
         until(lambda: asks.status(ping(2)) == 200)
 
