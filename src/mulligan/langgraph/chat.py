@@ -67,8 +67,9 @@ class ChatMulligan(BaseChatModel):
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
     def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> LangSmithParams:
-        name = cast(str, kwargs.get("model") or self.model or "")
-        return {**super()._get_ls_params(stop, **kwargs), "ls_provider": name.partition(":")[0] or "mulligan"}
+        provider, _, name = cast(str, kwargs.get("model") or self.model or "").partition(":")
+        told = super()._get_ls_params(stop, **kwargs)
+        return {**told, "ls_provider": provider if name else "mulligan", "ls_model_name": name or provider}
 
     def open(self, name: str | None = None) -> tuple[Model, Sampling]:
         """The model behind this one, opened once, and how it is sampled. Raises `InvalidInput`; nothing is called."""

@@ -15,6 +15,10 @@ from mulligan.core.secrets import MASK
 from mulligan.models.settings import CallSettings
 
 
+class MissingKey(InvalidInput):
+    """A provider's key is nowhere."""
+
+
 @dataclass(frozen=True)
 class Provider:
     """`keys`: variables that may hold the key, the first set one counts. `package`: what must be importable.
@@ -122,9 +126,7 @@ def access(name: str, model: str, settings: CallSettings, given: str | None = No
     variable, key = ("", given) if given else _first((settings.key,) if settings.key else provider.keys)
     if key is None and not provider.keyless and not (told and provider is _OPENAI and not settings.key):
         wanted = settings.key or " or ".join(provider.keys)
-        raise InvalidInput(
-            f"{name}:{model} needs a key: set {wanted}, or take a model that needs none (--model local)."
-        )
+        raise MissingKey(f"{name}:{model} needs a key: set {wanted}, or take a model that needs none (--model local).")
     return Access(variable, key, told or provider.home)
 
 

@@ -1,0 +1,100 @@
+"""`GptConversation`: a conversation with a model whose key is handed over in Python, as in seed 001 (BioChatter)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from pydantic import SecretStr
+
+from mulligan.core.records import Json
+from mulligan.langgraph.chat import ChatMulligan, chat_model
+from mulligan.langgraph.messages import usage_of
+from mulligan.models.providers import MissingKey
+
+
+class GptConversation:
+    """model_name: OpenAI's, such as "gpt-4o-mini"; with its provider ("alibaba:qwen-plus"), `local`, or a role of
+    mulligan.toml, another's. None: `MULLIGAN_MODEL`, else mulligan.toml. prompts: kept, for code that looks for them;
+    what the model is told is said by `append_system_message`. base_url: the server, where it is not the provider's own.
+    More options are those of `chat_model`.
+
+    `chat` is the LangChain chat model. Nothing is called before the first question. Raises `InvalidInput`.
+    """
+
+    def __init__(
+        self,
+        model_name: str | None = None,
+        prompts: Mapping[str, Any] | None = None,
+        *,
+        base_url: str | None = None,
+        **options: Any,
+    ) -> None:
+        self.model_name, self.prompts, self.user = _full_name(model_name), dict(prompts or {}), ""
+        self.messages: list[BaseMessage] = []
+        self._options: dict[str, Any] = {"base_url": base_url, **options}
+        self._key: SecretStr | None = None
+        self._chat: ChatMulligan | None = None
+
+    def __repr__(self) -> str:
+        return f"GptConversation({self.model_name!r})"
+
+    def set_api_key(self, key: str | None, user: str | None = None) -> bool:
+        """Whether the model can be asked now: False for a key that is missing. It is held here and goes to the provider
+        alone; the environment stays as it is. Whether the provider takes it, the first call tells.
+
+        Raises `InvalidInput` for anything else that is wrong with the model.
+        """
+        self._key = SecretStr(key.strip()) if key and key.strip() else None
+        self.user, self._chat = user or "", None
+        try:
+            self._chat = self._opened()
+        except MissingKey:
+            return False
+        return True
+
+    @property
+    def chat(self) -> ChatMulligan:
+        """Raises `InvalidInput` for a model that needs a key and has none."""
+        if self._chat is None:
+            self._chat = self._opened()
+        return self._chat
+
+    def _opened(self) -> ChatMulligan:
+        key = self._key.get_secret_value() if self._key else None
+        try:
+            return chat_model(self.model_name, api_key=key, **self._options)
+        except MissingKey as error:
+            raise MissingKey(f"{error} Or hand it over: set_api_key(KEY).") from None
+
+    def reset(self) -> None:
+        """Begins anew: nothing is said yet."""
+        self.messages = []
+
+    def append_system_message(self, text: str) -> None:
+        self.messages.append(SystemMessage(text))
+
+    def query(self, text: str) -> tuple[str, dict[str, Json], None]:
+        """The model's answer to what was said so far and this, what it took ("input_tokens", "output_tokens", "cost"),
+        and no correction. Raises `ModelError`; what was asked is then no part of the conversation."""
+        return self._said(text, self.chat.invoke([*self.messages, HumanMessage(text)]))
+
+    async def aquery(self, text: str) -> tuple[str, dict[str, Json], None]:
+        return self._said(text, await self.chat.ainvoke([*self.messages, HumanMessage(text)]))
+
+    def _said(self, text: str, answer: AIMessage) -> tuple[str, dict[str, Json], None]:
+        self.messages += [HumanMessage(text), answer]
+        used = usage_of(answer)
+        usage = {"input_tokens": used.input_tokens, "output_tokens": used.output_tokens, "cost": used.cost}
+        return str(answer.text), usage, None
+
+
+def _full_name(name: str | None) -> str | None:
+    """With its provider: a name without one is OpenAI's, unless it is ours."""
+    if name is None or ":" in name or name == "local":
+        return name
+    from mulligan.app.config import load
+    from mulligan.app.model_roles import is_role
+
+    return name if is_role(load(), name) else f"openai:{name}"
