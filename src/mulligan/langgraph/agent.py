@@ -5,23 +5,26 @@ Code written for the seed's class runs here: its six methods, or the four of the
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph import END
 
-from mulligan.core.errors import BadAnswer
+from mulligan.core.errors import BadAnswer, InvalidInput
 from mulligan.core.protocols import Store
-from mulligan.core.records import Json
 from mulligan.langgraph.bridge import run
-from mulligan.langgraph.graph import STEPS, Nodes, Parts, Reading, wired
-from mulligan.langgraph.journalled import journalled
+from mulligan.langgraph.graph import DRAFT, EXECUTE_TOOL, REVISE, STEPS, Nodes, Parts, Reading, wired
 from mulligan.langgraph.logger import ReflexionAgentLogger
+from mulligan.langgraph.responder import proposed
+from mulligan.langgraph.roles import Conversation, Prompted, Role, Told, conversation
+from mulligan.langgraph.rows import result_in
 from mulligan.langgraph.working import Recorder
 
+DRAFT_NODE, EXECUTE_TOOL_NODE, REVISE_NODE, END_NODE = DRAFT, EXECUTE_TOOL, REVISE, END
 GOOD_SCORE = 7.0
 """A score that is good enough, of 10. The seed says "greater than 7", its code `>= 7`: so it is here."""
 
@@ -30,7 +33,8 @@ GOOD_SCORE = 7.0
 class ReflexionAgentResult:
     """answer: what was executed last; None where the model gave nothing that can be used. tool_result: what that gave.
 
-    score: of the answer, 0 to 10, higher is better. stop, detail: why it ended. run: for `mulligan runs show`.
+    score: of the answer, 0 to 10, higher is better, by the model itself. stop, detail: why it ended: "solved",
+    "exhausted" (the steps are used up), "gave_up" (no answer that can be used). run: for `mulligan runs show`.
     """
 
     answer: str | None
@@ -45,8 +49,13 @@ class ReflexionAgentResult:
 
 
 class Transcript(list[BaseMessage]):
-    """The messages of a run; asked for an attribute, the last one answers: one documentation of `_parse_final_result`
-    hands over all messages, the other the last."""
+    """The messages of a run, the question first. Asked for an attribute of a message, the last one answers: one
+    documentation hands all messages to `_parse_final_result` and `_log_final_result`, the other the last.
+
+    result: what `_parse_final_result` made of them, once it has.
+    """
+
+    result: Any = None
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or not self:
@@ -54,28 +63,19 @@ class Transcript(list[BaseMessage]):
         return getattr(self[-1], name)
 
 
-class Conversation:
-    """What a conversation factory made, with its chat model journalled."""
-
-    def __init__(self, made: Any) -> None:
-        self._made = made
-        self.chat = journalled(made.chat)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._made, name)
-
-
 class ReflexionAgent(ABC):
     """Draft, execute, revise, until it is good enough or the steps are used up.
 
-    conversation_factory: makes an object with a LangChain chat model as `.chat`. max_steps: drafts and revisions at
-    most; 0 or less: 30. good_score: the score of a revision that ends it, 0 to 10. store: where runs are recorded;
-    None: where `mulligan runs` looks; False: nowhere. agent_id: whose record it is. Raises `InvalidInput`.
+    conversation_factory: makes an object with a LangChain chat model as `.chat`, or the chat model. max_steps: drafts
+    and revisions at most; 0 or less: 30. good_score: the score of a revision that ends it, 0 to 10. store: where runs
+    are recorded; None: where `mulligan runs` looks; False: nowhere. agent_id: whose record it is.
+
+    Raises `InvalidInput`.
     """
 
     def __init__(
         self,
-        conversation_factory: Callable[[], Any],
+        conversation_factory: Callable[[], Any] | Any,
         max_steps: int = STEPS,
         agent_logger: ReflexionAgentLogger | None = None,
         *,
@@ -83,17 +83,20 @@ class ReflexionAgent(ABC):
         store: Store | bool | None = None,
         agent_id: str = "",
     ) -> None:
-        self.conversation = Conversation(conversation_factory())
+        if not 0 <= good_score <= 10:
+            raise InvalidInput(f"good_score is from 0 to 10, as the model's scores are, not {good_score:g}.")
+        self.conversation: Conversation = conversation(conversation_factory)
         self.max_steps = max_steps if max_steps > 0 else STEPS
-        self.agent_logger = agent_logger or ReflexionAgentLogger()
+        self.agent_logger = ReflexionAgentLogger() if agent_logger is None else agent_logger
         self.good_score = good_score
         self._given_store, self._agent_id = store, agent_id
+        self._opened: Store | None = None
 
     # --- to be written by a subclass ------------------------------------------------------------------------------
 
     @abstractmethod
     def _tool_function(self, state: list[BaseMessage]) -> ToolMessage:
-        """Executes what the newest draft or revision proposes."""
+        """Executes what the newest draft or revision, the last message, proposes."""
 
     @abstractmethod
     def _create_initial_responder(self, prompt: str | None = None) -> Any:
@@ -110,138 +113,144 @@ class ReflexionAgent(ABC):
     # --- may be overridden ----------------------------------------------------------------------------------------
 
     def _should_continue(self, state: list[BaseMessage]) -> str:
-        """ "execute_tool" or END, after each revision; the limit of steps holds whatever it says."""
-        raise NotImplementedError
+        """EXECUTE_TOOL_NODE to go on or END_NODE, after each revision, the last message. The limit of steps holds
+        whatever it says."""
+        if self._get_num_iterations(state) >= self.max_steps:
+            return END_NODE
+        tool = next((message for message in reversed(state) if isinstance(message, ToolMessage)), None)
+        good = tool is not None and self._passed(self._read(cast(AIMessage, state[-1])), tool)
+        return END_NODE if good else EXECUTE_TOOL_NODE
 
     def _log_step_message(self, step: int, node: str, output: BaseMessage) -> None:
         self.agent_logger.log_step_message(step, node, output)
 
     def _log_final_result(self, output: Any) -> None:
-        self.agent_logger.log_final_result(output)
+        self.agent_logger.log_final_result(output.result if isinstance(output, Transcript) else output)
 
     def _read(self, message: AIMessage) -> Reading:
         """Of the first tool call, the fields of `GenerateQuery` and `ReviseQuery`; without one, the text."""
-        if not message.tool_calls:
+        calls = getattr(message, "tool_calls", ())
+        if not calls:
             return Reading(message.text)
-        given = message.tool_calls[0]["args"]
-        answer = given.get("revised_query") or given.get("answer") or message.text
-        return Reading(str(answer), str(given.get("reflection") or ""), score_of(given.get("score")))
+        given = calls[0]["args"]
+        answer = next(iter(proposed(given)), message.text)
+        return Reading(answer, str(given.get("reflection") or ""), score_of(given.get("score")))
 
     def _answered(self, reading: Reading, message: ToolMessage) -> str:
+        """The answer that was really executed, as far as the tool's message says."""
         return reading.answer
 
     def _passed(self, reading: Reading, message: ToolMessage) -> bool:
+        """Whether what was executed is good enough, by the revision that looked at it and the tool's message."""
         return reading.score is not None and reading.score >= self.good_score
+
+    # --- for subclasses to call -----------------------------------------------------------------------------------
+
+    @staticmethod
+    def _get_num_iterations(state: Sequence[BaseMessage]) -> int:
+        """Steps since the question: a step is one draft or one revision."""
+        return sum(isinstance(message, AIMessage) for message in _since_question(state))
+
+    @staticmethod
+    def _get_user_question(state: Sequence[BaseMessage]) -> str:
+        """The newest question; "" where nobody asked one."""
+        return next((message.text for message in reversed(state) if isinstance(message, HumanMessage)), "")
+
+    @staticmethod
+    def _get_last_tool_result(state: Sequence[BaseMessage]) -> Any:
+        """What "result" was in the newest tool message; all of it where that is no such JSON; None without one."""
+        message = next((message for message in reversed(state) if isinstance(message, ToolMessage)), None)
+        return None if message is None else result_in(message)
 
     # --- running --------------------------------------------------------------------------------------------------
 
-    def execute(self, question: str, prompt: str | None = None) -> Any:
-        """Answers the question; what `_parse_final_result` makes of the messages. See `aexecute`."""
+    def execute(self, question: str, prompt: Prompted = None) -> Any:
+        """Answers the question; what `_parse_final_result` makes of the messages. See `aexecute`. May be called where
+        an event loop runs (a notebook), which stands still meanwhile."""
         return run(self.aexecute(question, prompt))
 
-    async def aexecute(self, question: str, prompt: str | None = None) -> Any:
-        """prompt: what the model is told besides the question, at the draft and at each revision.
+    async def aexecute(self, question: str, prompt: Prompted = None, config: RunnableConfig | None = None) -> Any:
+        """prompt: what the model is told besides the question, at the draft and at each revision; or a function of the
+        question that makes it. config: LangGraph's, for callbacks and the like.
 
-        Raises `InvalidInput` for an empty question, and what the model or the tool raises.
+        Raises `InvalidInput` for an empty question, `BadAnswer` where the model gave nothing that the agent could make
+        a result of, and what the model or the tool raises; what was done until then is in the record.
         """
-        step, messages, result = 0, Transcript(), cast(dict[str, Any], {})
+        if not question.strip():
+            raise InvalidInput("The question is empty: say what is to be found out.")
+        messages, ended = Transcript([HumanMessage(question)]), dict[str, Any]()
         graph = self.graph(prompt).compile()
-        given = {"messages": [("user", question)]}
-        async for update in graph.astream(given, {"recursion_limit": 2 * self.max_steps + 5}, stream_mode="updates"):
+        config = cast(RunnableConfig, {**(config or {}), "recursion_limit": 2 * self.max_steps + 5})
+        async for update in graph.astream({"messages": [*messages]}, config, stream_mode="updates"):
             for node, values in update.items():
-                step += 1
-                for message in values.get("messages", ()):
+                given = cast(dict[str, Any], values or {})
+                for message in given.get("messages", ()):
                     messages.append(message)
-                    self._log_step_message(step, node, message)
-                result = values.get("result") or result
-        self._result = _result(result)
-        final = self._parse_final_result(messages)
-        self._log_final_result(final)
+                    self._log_step_message(len(messages) - 1, node, message)
+                ended = given.get("reflexion") or ended
+        messages.result = self._final(messages, ended)
+        self._log_final_result(messages)
+        return messages.result
+
+    def _final(self, messages: Transcript, ended: dict[str, Any]) -> Any:
+        try:
+            final = self._parse_final_result(messages)
+        except (LookupError, AttributeError, TypeError, ValueError) as error:
+            if ended.get("answer") is None:
+                raise BadAnswer(ended.get("detail") or "The model gave no answer.") from error
+            raise
+        if isinstance(final, ReflexionAgentResult) and final.stop is None:
+            detail = "; ".join(text for text in (ended.get("detail"), final.detail) if text)
+            run = ended.get("run") or ""
+            final = replace(final, score=ended.get("score"), stop=ended.get("stop"), detail=detail, run=run)
         return final
 
-    def graph(self, prompt: str | None = None) -> Any:
+    def graph(self, prompt: Prompted = None) -> Any:
         """The agent as a `StateGraph` that is not compiled: for checkpointers, interrupts, or as a part of another."""
-        draft, revise = self._create_initial_responder(prompt), self._create_revise_responder(prompt)
-        own = type(self)._should_continue is not ReflexionAgent._should_continue
+        prompt = self._prompt(prompt)
+        told, own = Told(prompt), type(self)._should_continue is not ReflexionAgent._should_continue
         parts = Parts(
-            lambda messages: respond(draft, messages),
+            Role(self._create_initial_responder, prompt, told),
             self._tool_function,
-            lambda messages: respond(revise, messages),
+            Role(self._create_revise_responder, prompt, told),
             self._read,
             self._answered,
-            self._passed,
+            (lambda reading, message: self._passed(reading, message) or None) if own else self._passed,
             self._should_continue if own else None,
         )
         return wired(Nodes(parts, Recorder(self._store()), self.max_steps, self._agent_id))
 
     def get_logs(self) -> str:
+        """All that was logged so far, a line an entry."""
         return self.agent_logger.logs
+
+    def close(self) -> None:
+        """Lets go of what the agent opened by itself. Closing twice does no harm; so does leaving it to the end."""
+        run(self.aclose())
+
+    async def aclose(self) -> None:
+        store, self._opened = self._opened, None
+        if store is not None:
+            await store.close()
+
+    def _prompt(self, given: Prompted) -> Prompted:
+        """What the model is told, where the caller gave this."""
+        return given
 
     def _store(self) -> Store | None:
         if isinstance(self._given_store, bool):
             return None
-        if self._given_store is None:
+        if self._given_store is not None:
+            return self._given_store
+        if self._opened is None:
             from mulligan.app.session import open_store
 
-            self._given_store = open_store()
-        return self._given_store
+            self._opened = open_store()
+        return self._opened
 
 
-class ResponderWithRetries:
-    """Asks until the answer is valid, three times at most. An answer that is not goes back with what is wrong with it.
-
-    validator: a runnable or a function that raises for a message that cannot be used, or gives nothing for it.
-    Raises `BadAnswer` after the third.
-    """
-
-    TIMES = 3
-
-    def __init__(self, runnable: Any, validator: Any) -> None:
-        self.runnable, self.validator = runnable, validator
-
-    def respond(self, state: Sequence[BaseMessage]) -> AIMessage:
-        messages, wrong = list(state), ""
-        for _ in range(self.TIMES):
-            message: AIMessage = self.runnable.invoke({"messages": messages})
-            wrong = self._wrong(message)
-            if not wrong:
-                return message
-            messages += [message, *returned(message, wrong)]
-        raise BadAnswer(f"The model gave nothing that can be used, {self.TIMES} times: {wrong}")
-
-    def _wrong(self, message: AIMessage) -> str:
-        """What is wrong with it; "" for nothing."""
-        if message.invalid_tool_calls:
-            return f"The arguments are no JSON: {message.invalid_tool_calls[0].get('error') or 'they cannot be read'}"
-        if not message.tool_calls:
-            return "There was no tool call in the answer. Answer with a call of the tool."
-        try:
-            check = getattr(self.validator, "invoke", self.validator)
-            return "" if check(message) else "The tool call is none that was asked for."
-        except Exception as error:  # whatever a validator raises is told to the model
-            return str(error)
-
-
-def returned(message: AIMessage, wrong: str) -> list[BaseMessage]:
-    """What is wrong with a model's message, as the next messages of the conversation: a tool's answer to each call."""
-    from langchain_core.messages import HumanMessage
-
-    said = f"That cannot be used: {wrong}"
-    answers = [ToolMessage(said, tool_call_id=call["id"] or "", status="error") for call in message.tool_calls]
-    return [*answers] or [HumanMessage(said)]
-
-
-def respond(responder: Any, messages: list[BaseMessage]) -> Any:
-    """The responder's message: of an object with `respond`, a runnable, or a function."""
-    if hasattr(responder, "respond"):
-        return responder.respond(messages)
-    if hasattr(responder, "invoke"):
-        return responder.invoke({"messages": messages})
-    return responder(messages)
-
-
-def score_of(said: Json) -> float | None:
-    """A score such as "8", 8 or "8/10", 0 to 10; None for what is none."""
+def score_of(said: Any) -> float | None:
+    """A score such as "8", 8 or "8/10", from 0 to 10; None for what is none."""
     try:
         score = float(str(said).partition("/")[0])
     except ValueError:
@@ -249,12 +258,6 @@ def score_of(said: Json) -> float | None:
     return score if 0 <= score <= 10 else None
 
 
-def _result(found: dict[str, Any]) -> ReflexionAgentResult:
-    content: Any = found.get("tool_result")
-    rows: Any = None
-    try:
-        rows = json.loads(content)["result"] if content else None
-    except (ValueError, KeyError, TypeError):
-        rows = [content]
-    named: dict[str, Any] = {key: found.get(key) for key in ("answer", "score", "stop")}
-    return ReflexionAgentResult(tool_result=rows, detail=found.get("detail", ""), run=found.get("run", ""), **named)
+def _since_question(state: Sequence[BaseMessage]) -> list[BaseMessage]:
+    last = max((n for n, message in enumerate(state) if isinstance(message, HumanMessage)), default=-1)
+    return list(state[last + 1 :])

@@ -131,7 +131,12 @@ class Nodes:
             try:
                 message: AIMessage = await called(self.parts.revise, messages)
             except BadAnswer as error:
-                return {"steps": steps, **await self._given_up(work, steps, tool, error)}
+                if not await self._verdict(Reading(""), tool):
+                    return {"steps": steps, **await self._given_up(work, steps, tool, error)}
+                await work.keep(Evaluated(number, Feedback(True, str(error), source="revise", usage=work.spent())))
+                return await self._taught(
+                    {"steps": steps, **await self._moved(work, Reading(""), tool, None, steps)}, work
+                )
             reading = self.parts.read(message)
             goes_on = self.parts.goes_on and self.parts.goes_on([*messages, message]) != END
             passed = False if goes_on else await self._verdict(reading, tool)

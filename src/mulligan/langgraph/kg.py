@@ -3,44 +3,53 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
 
-from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolMessage
-from langchain_core.runnables import Runnable, RunnableLambda
-from pydantic import BaseModel, Field
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from mulligan.core.errors import QueryError
-from mulligan.core.graphs import SECONDS, Graph, Rows
-from mulligan.core.protocols import Store
+from mulligan.core.errors import InvalidInput, QueryError
+from mulligan.core.graphs import SECONDS, Graph
+from mulligan.core.protocols import Prompts, Store
 from mulligan.core.records import Json
-from mulligan.langgraph.agent import (
-    GOOD_SCORE,
-    ReflexionAgent,
-    ReflexionAgentResult,
-    ResponderWithRetries,
-)
+from mulligan.core.truncate import truncate_text
+from mulligan.langgraph.agent import GOOD_SCORE, ReflexionAgent, ReflexionAgentResult
 from mulligan.langgraph.bridge import run
 from mulligan.langgraph.graph import STEPS, Reading
+from mulligan.langgraph.kg_prompts import CYPHER, KGPrompts
 from mulligan.langgraph.logger import ReflexionAgentLogger
+from mulligan.langgraph.responder import NO_CALL, ResponderWithRetries, one_call, proposed
+from mulligan.langgraph.roles import Prompted
+from mulligan.langgraph.rows import has_values, record_in, result_in, tool_message
 from mulligan.langgraph.schema_text import schema_text
 from mulligan.langgraph.working import here
 
 T = TypeVar("T")
 
 ROWS = 30
-"""Rows that a query may give the model."""
+"""Rows of an answer that are kept, and that the model is told to ask for at most (seed 001's prompt)."""
+QUERIES = 5
+"""Queries of one draft or revision that are tried."""
+ERROR_TOKENS = 1000
 
 
 class GenerateQuery(BaseModel):
     """A query for the graph database that answers the question."""
+
+    model_config = ConfigDict(coerce_numbers_to_str=True)
 
     answer: str = Field(description="The query that answers the question.")
     reflection: str = Field(description="What may be wrong with the query, and how it could be better.")
     search_queries: list[str] = Field(
         default_factory=list, description="Queries to run, the best one first; empty: the answer alone."
     )
+
+    @field_validator("search_queries", mode="before")
+    @classmethod
+    def _listed(cls, value: Any) -> Any:
+        return [] if value is None else [value] if isinstance(value, str) else value
 
 
 class ReviseQuery(GenerateQuery):
@@ -51,133 +60,164 @@ class ReviseQuery(GenerateQuery):
 
 
 class KGQueryReflexionAgent(ReflexionAgent):
-    """connection_args: `path` of an embedded graph, or `host`, `port`, `user`, `password`, `database`, or `uri`; or a
-    `Graph`. query_lang: what the model is told to write; "Cypher" is made exact by the database's dialect.
-    seconds: what one query may take. The rest is as in `ReflexionAgent`. Raises `InvalidInput`.
+    """connection_args: `path` of an embedded graph, or `host`, `port`, `user`, `password`, `database`, or `uri`; a path
+    or an address alone; or a `Graph`. query_lang: what the model is told to write; "Cypher" is made exact by the
+    database's dialect. seconds: what one query may take. rows: how many of an answer are kept. prompts: where kg.draft
+    and kg.revise come from. The rest is as in `ReflexionAgent`. Raises `InvalidInput`.
+
+    The database is opened by the first question, and stays open until `close` or the end of the process.
     """
 
     def __init__(
         self,
-        conversation_factory: Callable[[], Any],
-        connection_args: Mapping[str, Any] | Graph,
-        query_lang: str = "Cypher",
+        conversation_factory: Callable[[], Any] | Any,
+        connection_args: Mapping[str, Any] | str | Path | Graph,
+        query_lang: str = CYPHER,
         max_steps: int = STEPS,
         agent_logger: ReflexionAgentLogger | None = None,
         *,
         good_score: float = GOOD_SCORE,
         seconds: float = SECONDS,
+        rows: int = ROWS,
+        prompts: Prompts | None = None,
         store: Store | bool | None = None,
         agent_id: str = "",
     ) -> None:
         super().__init__(
             conversation_factory, max_steps, agent_logger, good_score=good_score, store=store, agent_id=agent_id
         )
-        self.query_lang, self.seconds = query_lang, seconds
-        self._connection = connection_args
-        self._opened: Graph | None = None
-        self._database()  # what cannot be a connection is said at once
+        if seconds <= 0 or rows < 1:
+            raise InvalidInput(f"A query is given some seconds and a row at least, not {seconds:g} s and {rows} rows.")
+        self.query_lang, self.seconds, self.rows = query_lang, seconds, rows
+        self._prompts = KGPrompts(prompts or _prompts())
+        self._own = not isinstance(connection_args, Graph)
+        self._database = _opened(connection_args)
 
-    async def aexecute(self, question: str, prompt: str | None = None) -> Any:
-        """prompt: what the model is told of the graph (`BioCypherPromptEngine`); None: the graph's whole schema."""
-        try:
-            return await super().aexecute(question, prompt or schema_text(await self._database().schema()))
-        finally:
-            if self._opened is not None and self._opened is not self._connection:
-                await self._opened.close()
-                self._opened = None
+    def _create_initial_responder(self, prompt: str | None = None) -> ResponderWithRetries:
+        return self._responder("draft", GenerateQuery, prompt)
 
-    def _database(self) -> Graph:
-        """Opened anew for each question: an engine's process belongs to one event loop."""
-        if isinstance(self._connection, Graph):
-            return self._connection
-        if self._opened is None:
-            from mulligan.app.graphs import open_graph
+    def _create_revise_responder(self, prompt: str | None = None) -> ResponderWithRetries:
+        return self._responder("revise", ReviseQuery, prompt)
 
-            self._opened = open_graph(self._connection)
-        return self._opened
-
-    def _create_initial_responder(self, prompt: str | None = None) -> Any:
-        return self._responder("kg.draft", GenerateQuery, prompt)
-
-    def _create_revise_responder(self, prompt: str | None = None) -> Any:
-        return self._responder("kg.revise", ReviseQuery, prompt)
-
-    def _responder(self, name: str, schema: type[BaseModel], prompt: str | None) -> ResponderWithRetries:
-        from mulligan.app.prompts import FilePrompts
-
-        database = self._database()
-        told = FilePrompts().get(name).check("language", "rows", "schema", "notes", "lessons")
-        messages = told.render(
-            language=database.language if self.query_lang == "Cypher" else self.query_lang,
-            rows=str(ROWS),
-            schema=prompt or "",
-            notes="\n".join(f"- {note}" for note in database.notes),
-            lessons="",
-        )
-        system = [SystemMessage(message.text) for message in messages]
-        model: Runnable[Any, Any] = self.conversation.chat.bind_tools([schema], tool_choice=schema.__name__)
-
-        def asked(given: Mapping[str, Any]) -> list[BaseMessage]:
-            return [*system, *given["messages"]]
+    def _responder(self, part: str, schema: type[BaseModel], prompt: str | None) -> ResponderWithRetries:
+        told = self._prompts.messages(part, self._database, self.query_lang, self.rows, prompt or "")
+        model = self.conversation.chat.bind_tools([schema], tool_choice=schema.__name__)
 
         def check(message: AIMessage) -> bool:
+            if not message.tool_calls:
+                raise ValueError(NO_CALL)
             call = message.tool_calls[0]
-            return call["name"] == schema.__name__ and bool(schema.model_validate(call["args"]))
+            if call["name"] != schema.__name__:
+                raise ValueError(f"There is no tool {call['name']!r}: call {schema.__name__}.")
+            return bool(schema.model_validate(call["args"]))
 
-        return ResponderWithRetries(RunnableLambda(asked) | model, check)
+        return ResponderWithRetries(_Told(told, model), check)
 
     def _tool_function(self, state: list[BaseMessage]) -> ToolMessage:
-        """Runs the proposed queries in their order, until one gives rows; the message says which, and what came."""
-        call = cast(AIMessage, state[-1]).tool_calls[0]
-        given = call["args"]
-        queries = [given["revised_query"]] if given.get("revised_query") else given.get("search_queries") or []
-        found = self._awaited(self._first(queries or [given["answer"]]))
-        status = "error" if "error" in found else "success"
-        content = json.dumps(found, ensure_ascii=False)
-        return ToolMessage(content, tool_call_id=call["id"] or "", name=call["name"], status=status)
+        """Runs the proposed queries in their order, until one gives rows; the message says which, and what came of it.
 
-    async def _first(self, queries: list[str]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for query in queries:
-            found = await self._asked(query)
-            if has_values(found["result"]):
+        All of that is in its `artifact`, and in its text as much as the model is shown.
+        """
+        calls = getattr(state[-1], "tool_calls", ())
+        call: Mapping[str, Any] = calls[0] if calls else {"args": {"answer": state[-1].text}}
+        return tool_message(self._awaited(self._tried(proposed(call["args"]))), call)
+
+    async def _tried(self, queries: Sequence[str]) -> dict[str, Json]:
+        """{"query", "result"} of the first query that gives rows, else of the first that can be run, else of the first;
+        "error", "truncated" and "others" where there is something to say."""
+        if not queries:
+            return {"query": "", "result": [], "error": "There was no query to run: put one into revised_query."}
+        tried: list[dict[str, Json]] = []
+        for query in dict.fromkeys(queries[:QUERIES]):
+            tried.append(await self._asked(query))
+            if has_values(tried[-1]["result"]):
                 break
-        return found
+        ran = [found for found in tried if "error" not in found] or tried
+        best = tried[-1] if has_values(tried[-1]["result"]) else ran[0]
+        others = [{"query": f["query"], "gave": f.get("error", "no rows")} for f in tried if f is not best]
+        return {**best, "others": others} if others else best
 
-    async def _asked(self, query: str) -> dict[str, Any]:
-        """{"query", "result"}, and "error" or "truncated"; journalled while a node is at work."""
+    async def _asked(self, query: str) -> dict[str, Json]:
+        """What came of the query; journalled while a node is at work."""
+        database = self._database
 
         async def ask() -> Json:
             try:
-                rows: Rows = await self._database().run(query, seconds=self.seconds, rows=ROWS)
+                rows = await database.run(query, seconds=self.seconds, rows=self.rows)
             except QueryError as error:
-                return {"query": query, "result": [], "error": str(error)}
-            more = {"truncated": f"only the first {ROWS} rows"} if rows.truncated else {}
+                return {"query": query, "result": [], "error": truncate_text(str(error), ERROR_TOKENS)}
+            more = {"truncated": f"there are more than these {len(rows.rows)} rows"} if rows.truncated else {}
             return {"query": query, "result": [dict(row) for row in rows.rows], **more}
 
-        work = here.get()
-        return await (ask() if work is None else work.journal.step("query", {"query": query}, ask))
+        work, request = here.get(), {"query": query, "graph": database.name, "rows": self.rows}
+        return await (ask() if work is None else work.journal.step("query", request, ask))
 
     def _awaited(self, asking: Coroutine[Any, Any, T]) -> T:
         work = here.get()
         return run(asking) if work is None else asyncio.run_coroutine_threadsafe(asking, work.loop).result()
 
     def _answered(self, reading: Reading, message: ToolMessage) -> str:
-        return str(json.loads(str(message.content))["query"])
+        return str(record_in(message).get("query", reading.answer))
 
     def _passed(self, reading: Reading, message: ToolMessage) -> bool:
+        """A good score, or rows; what failed is no answer, whatever the model says of it."""
         if message.status == "error":
             return False
-        return super()._passed(reading, message) or has_values(json.loads(str(message.content))["result"])
+        return super()._passed(reading, message) or has_values(result_in(message))
 
     def _parse_final_result(self, output: Any) -> ReflexionAgentResult:
-        return self._result
+        """The query that was run last, and its rows."""
+        message = next((message for message in reversed(output) if isinstance(message, ToolMessage)), None)
+        if message is None:
+            return ReflexionAgentResult(None)
+        found = record_in(message)
+        failed = f"the last query failed: {found['error']}" if "error" in found else ""
+        return ReflexionAgentResult(found.get("query"), found["result"], detail=failed)
+
+    def _prompt(self, given: Prompted) -> Prompted:
+        """The graph's whole schema, where nothing is given (`BioCypherPromptEngine` chooses of it)."""
+        return given or self._schema
+
+    async def _schema(self, question: str) -> str:
+        database = self._database
+
+        async def look() -> Json:
+            return schema_text(await database.schema())
+
+        work = here.get()
+        return await (look() if work is None else work.journal.step("schema", {"graph": database.name}, look))
+
+    async def aclose(self) -> None:
+        await super().aclose()
+        if self._own:
+            await self._database.close()
 
 
-def has_values(rows: Json) -> bool:
-    """Whether any row holds a value; a text that says null is none (seed 001's code)."""
-    listed = cast(list[Any], rows)
-    values: list[Any] = [
-        v for row in listed for v in (cast(dict[str, Any], row).values() if isinstance(row, dict) else [row])
-    ]
-    return any(value not in (None, "None", "null") for value in values)
+class _Told:
+    """The model, told something before the messages of the conversation."""
+
+    def __init__(self, told: Sequence[BaseMessage], model: Any) -> None:
+        self._told, self._model = told, model
+
+    def invoke(self, given: Mapping[str, Any]) -> AIMessage:
+        return one_call(self._model.invoke([*self._told, *given["messages"]]))
+
+    async def ainvoke(self, given: Mapping[str, Any]) -> AIMessage:
+        return one_call(await self._model.ainvoke([*self._told, *given["messages"]]))
+
+
+def _prompts() -> Prompts:
+    """The user's prompts, as mulligan.toml says, and ours."""
+    from mulligan.app.config import load, prompts_folder
+    from mulligan.app.prompts import FilePrompts
+
+    folder = prompts_folder(load())
+    return FilePrompts([Path(folder)] if folder else [])
+
+
+def _opened(where: Mapping[str, Any] | str | Path | Graph) -> Graph:
+    if isinstance(where, Graph):
+        return where
+    from mulligan.app.graphs import open_graph
+
+    return open_graph(where)

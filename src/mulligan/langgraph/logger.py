@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import BaseMessage
+
+from mulligan.core.plain import one_line
 
 log = logging.getLogger("mulligan.langgraph")
+
+WIDTH = 2000
+"""Characters of one entry."""
+_LEVELS = {"info": logging.INFO, "warn": logging.WARNING, "error": logging.ERROR}
 
 
 class ReflexionAgentLogger:
@@ -19,22 +26,23 @@ class ReflexionAgentLogger:
 
     def log_step_message(self, step: int, node_name: str, output: BaseMessage) -> None:
         """What a node gave: the arguments of its tool calls, or its text."""
-        calls = output.tool_calls if isinstance(output, AIMessage) else []
+        calls = getattr(output, "tool_calls", ())
         said = "; ".join(f"{call['name']}({_shown(call['args'])})" for call in calls) or output.text
-        self._log(f"step {step}, {node_name}: {said}")
+        self._log_message(f"step {step}, {node_name}: {said}")
 
     def log_final_result(self, final_result: Any) -> None:
-        self._log(f"result: {final_result}")
+        self._log_message(f"result: {final_result}")
 
     @property
     def logs(self) -> str:
         return "".join(f"{line}\n" for line in self._lines)
 
-    def _log(self, message: str, level: int = logging.INFO) -> None:
-        log.log(level, "%s", message)
-        now = datetime.now(UTC).isoformat(timespec="seconds")
-        self._lines.append(f"[{logging.getLevelName(level).lower()}]{now} - {message}")
+    def _log_message(self, msg: str, level: str = "info") -> None:
+        """level: "info", "warn" or "error"."""
+        line = one_line(msg, WIDTH)
+        log.log(_LEVELS.get(level, logging.INFO), "%s", line)
+        self._lines.append(f"[{level}]{datetime.now(UTC).isoformat(timespec='seconds')} - {line}")
 
 
-def _shown(arguments: dict[str, Any]) -> str:
+def _shown(arguments: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in arguments.items())

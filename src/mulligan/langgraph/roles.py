@@ -1,0 +1,87 @@
+"""Who drafts and revises: a conversation's chat model, and responders that are made once for what they are told."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeAlias, cast
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import BaseMessage
+
+from mulligan.core.errors import InvalidInput
+from mulligan.langgraph.bridge import called
+from mulligan.langgraph.journalled import journalled
+from mulligan.langgraph.responder import ResponderWithRetries
+
+Prompted: TypeAlias = "str | Callable[[str], str] | Callable[[str], Awaitable[str]] | None"
+"""What a model is told besides the question, or a function of the question that makes it."""
+REMEMBERED = 64
+"""Questions whose prompt is kept, of one graph."""
+
+
+class Conversation:
+    """What a conversation factory made, with its chat model journalled."""
+
+    def __init__(self, made: Any) -> None:
+        chat = made if isinstance(made, BaseChatModel) else getattr(made, "chat", None)
+        if chat is None:
+            raise InvalidInput(
+                "The conversation factory gave nothing with a chat model as `.chat`: return a GptConversation whose "
+                "key is set, or a LangChain chat model."
+            )
+        self._made = made
+        self.chat: Any = journalled(chat) if isinstance(chat, BaseChatModel) else chat
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__["_made"], name)
+
+
+def conversation(factory: Any) -> Conversation:
+    """Of a factory, or of a chat model itself. Raises `InvalidInput`."""
+    return Conversation(factory if isinstance(factory, BaseChatModel) or not callable(factory) else factory())
+
+
+class Told:
+    """The prompt for a question: the same at the draft and at each revision."""
+
+    def __init__(self, prompt: Prompted) -> None:
+        self._prompt = prompt
+        self._known: dict[str, str] = {}
+
+    async def about(self, question: str) -> str | None:
+        if not callable(self._prompt):
+            return self._prompt
+        if question not in self._known:
+            text = await called(cast(Callable[..., Any], self._prompt), question)
+            while len(self._known) >= REMEMBERED:
+                del self._known[next(iter(self._known))]
+            self._known[question] = text
+        return self._known[question]
+
+
+class Role:
+    """Drafts or revises, by the responder that `make` makes of a prompt: made at once where the prompt is known, so
+    that what cannot work is said before anything is done."""
+
+    def __init__(self, make: Callable[[str | None], Any], prompt: Prompted, told: Told) -> None:
+        self._make, self._told = make, told
+        self._made: tuple[str | None, Any] | None = None if callable(prompt) else (prompt, make(prompt))
+
+    async def __call__(self, messages: list[BaseMessage]) -> Any:
+        prompt = await self._told.about(messages[0].text)
+        if self._made is None or self._made[0] != prompt:
+            self._made = (prompt, self._make(prompt))
+        return await called(*_asking(self._made[1], messages))
+
+
+def _asking(responder: Any, messages: list[BaseMessage]) -> tuple[Callable[..., Any], Any]:
+    """How a responder is asked: an object with `respond`, a runnable, or a function. Without a thread where it can."""
+    own: Any = getattr(cast(Any, type(responder)), "respond", None)
+    if own is ResponderWithRetries.respond:
+        return responder.arespond, messages
+    if hasattr(responder, "respond"):
+        return responder.respond, messages
+    for way in ("ainvoke", "invoke"):
+        if hasattr(responder, way):
+            return getattr(responder, way), {"messages": messages}
+    return responder, messages

@@ -1,0 +1,98 @@
+"""Rows of an answer: which are as good as none, and as much of them as a model is shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, cast
+
+from langchain_core.messages import ToolMessage
+
+from mulligan.core.records import Json
+from mulligan.core.truncate import estimate
+
+SHOWN = 4000
+"""Tokens, about, of a result that a model is shown."""
+TEXT, ITEMS = 400, 20
+"""Characters of a text, and items of a list or an object, where a single row is too much."""
+
+
+def has_values(rows: Any) -> bool:
+    """Whether any row holds a value; a text that says null is none, a 0 is one (seed 001's code)."""
+    listed = cast(list[Any], rows) if isinstance(rows, list) else [rows]
+    values: list[Any] = [
+        value for row in listed for value in (cast(dict[str, Any], row).values() if isinstance(row, dict) else [row])
+    ]
+    return any(value not in (None, "None", "null") for value in values)
+
+
+def tool_message(found: Mapping[str, Json], call: Mapping[str, Any]) -> ToolMessage:
+    """What came of a query, {"query", "result", …}, as the answer to a tool call: whole in `artifact`, and as much of
+    it as fits in what the model is shown."""
+    return ToolMessage(
+        content=shown(found),
+        artifact=dict(found),
+        tool_call_id=call.get("id") or "",
+        name=call.get("name"),
+        status="error" if "error" in found else "success",
+    )
+
+
+def shown(found: Mapping[str, Json], tokens: int = SHOWN) -> str:
+    """As JSON, with the first rows that fit into so many tokens, and a note where there are more."""
+    rows: list[Json] = found["result"]
+    whole = _json(found)
+    if len(whole) <= tokens or estimate(whole) <= tokens:
+        return whole
+    rest = {name: value for name, value in found.items() if name != "result"}
+    left = tokens - estimate(_json(rest)) - 60
+    kept: list[Json] = []
+    for row in rows:
+        left -= estimate(_json(row)) + 1
+        if left < 0:
+            break
+        kept.append(row)
+    if not kept and rows:
+        kept = [_clipped(rows[0])]
+        note = f"the first of {len(rows)} rows, itself cut short: ask for less of it"
+        if estimate(_json(kept)) > tokens:
+            kept, note = [], f"no row is shown: each of the {len(rows)} is too large. Ask for single properties"
+    else:
+        note = f"the first {len(kept)} of {len(rows)} rows: ask for fewer or shorter values to see more"
+    return _json({**rest, "result": kept, "shown": note})
+
+
+def result_in(message: ToolMessage) -> Any:
+    """What "result" is in the whole of a tool's message, as the tool gave it; all of it where it is no such JSON."""
+    return record_in(message).get("result")
+
+
+def record_in(message: ToolMessage) -> dict[str, Any]:
+    """{"query", "result", …} of a tool's message; {"result": its text} where it is something else."""
+    whole: Any = message.artifact
+    if isinstance(whole, dict) and "result" in whole:
+        return cast(dict[str, Any], whole)
+    try:
+        read = json.loads(message.text)
+    except ValueError:
+        read = None
+    return cast(dict[str, Any], read) if isinstance(read, dict) and "result" in read else {"result": message.text}
+
+
+def _clipped(value: Json) -> Json:
+    """The value with its long texts, lists and objects cut short, and how much was cut said in their place."""
+    if isinstance(value, str):
+        return value if len(value) <= TEXT else f"{value[:TEXT]}… ({len(value) - TEXT:,} characters more)"
+    if isinstance(value, list):
+        items = cast(list[Json], value)
+        more = [f"… ({len(items) - ITEMS:,} more)"] if len(items) > ITEMS else []
+        return [*(_clipped(item) for item in items[:ITEMS]), *more]
+    if isinstance(value, dict):
+        pairs = list(cast(dict[str, Json], value).items())
+        more = {"…": f"{len(pairs) - ITEMS:,} more"} if len(pairs) > ITEMS else {}
+        return {**{name[:TEXT]: _clipped(item) for name, item in pairs[:ITEMS]}, **more}
+    return value
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
