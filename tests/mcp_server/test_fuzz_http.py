@@ -6,8 +6,10 @@ The seed of a lane that failed is in its message: the same seed makes the same m
 from pathlib import Path
 
 import pytest
+from hostile_house import OURS, TAIL, THEIRS
 from hostile_http_lane import HttpLane
 from hostile_lane import StdioLane, intact, keep
+from hostile_secrets import BYSTANDER, MARK, Caller, lived, said, stored
 from hostile_sse import streamed
 from serving import served
 
@@ -35,6 +37,39 @@ async def lane(database: Path, seed: int, revision: str, count: int) -> None:
         said = server.said()
     assert driven.most < MEMORY
     await intact(database, known, said)
+
+
+async def beside_a_bystander(database: Path, seed: int, revision: str, count: int) -> None:
+    """The one whose messages are hostile is bound to its agent, and holds all ids of another."""
+    known = await keep(database)
+    tokens = {"MULLIGAN_TOKEN": f"canary:{OURS} {BYSTANDER}:{THEIRS}"}
+    with served("--embedder", "none", "--rate", "0", "--drain", "2", env=tokens) as server:
+        bystander = Caller(server, THEIRS)
+        ids = [*await lived(bystander, said("life")), *await stored(database, BYSTANDER, MARK, TAIL)]
+        names = [(name, id) for _, id in ids for name in ("episodeId", "task_id", "retrieval_id") if id != BYSTANDER]
+        never = MARK.encode()
+        driven = await HttpLane.open(server, seed, revision=revision, token=OURS, ids=names, never=never)
+        driven.wrapping.sessions.append(bystander.session)
+        try:
+            await driven.drive(count)
+        finally:
+            await driven.close()
+            await bystander.close()
+        print("bound", driven.report())
+        assert server.stop() == 0
+        traces = server.said()
+    await intact(database, known, traces)
+
+
+@pytest.mark.parametrize("revision", ["2025-06-18", "2026-07-28"])
+async def test_hostile_requests_bring_out_nothing_of_another(database: Path, revision: str) -> None:
+    await beside_a_bystander(database, 2, revision, 200)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("revision", ["2025-06-18", "2026-07-28"])
+async def test_many_hostile_requests_bring_out_nothing_of_another(database: Path, revision: str) -> None:
+    await beside_a_bystander(database, 41, revision, 5_000)
 
 
 async def event_stream(database: Path, seed: int, count: int) -> None:

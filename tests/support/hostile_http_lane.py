@@ -18,7 +18,7 @@ from typing import Any, cast
 from urllib.parse import urlsplit
 
 from hostile_http import Answer, Headers, Socket, Wrapping, request
-from hostile_lane import CANARIES, Right
+from hostile_lane import CANARIES, Ids, Right
 from hostile_ledger import Ledger, strict
 from hostile_messages import MAKING, META, MODERN, Listed, Message, Messages, by_name, id_key, ids_in, judged
 from serving import Running
@@ -60,8 +60,11 @@ KNOWN = (
 class HttpLane:
     """Several connections, all of one client, and one of somebody whose requests are good."""
 
-    def __init__(self, server: Running, seed: int, revision: str, token: str | None) -> None:
+    def __init__(
+        self, server: Running, seed: int, revision: str, token: str | None, ids: Ids = (), never: bytes = b""
+    ) -> None:
         at = urlsplit(server.url)
+        self._ids, self._never = ids, never
         self.server, self.seed, self.revision, self.token = server, seed, revision, token
         self.port, self.path = cast(int, at.port), at.path
         self.chance = Random(seed)
@@ -79,9 +82,17 @@ class HttpLane:
 
     @classmethod
     async def open(
-        cls, server: Running, seed: int, *, revision: str = "2025-06-18", token: str | None = None
+        cls,
+        server: Running,
+        seed: int,
+        *,
+        revision: str = "2025-06-18",
+        token: str | None = None,
+        ids: Ids = (),
+        never: bytes = b"",
     ) -> HttpLane:
-        lane = cls(server, seed, revision, token)
+        """ids: of others, to be asked for beside its own. never: what no answer may hold, in lower case."""
+        lane = cls(server, seed, revision, token, ids, never)
         lane._session = await lane._handshake()
         lane._other = await lane._handshake()
         lane.wrapping.sessions += [one for one in (lane._other, lane._session) if one]
@@ -214,6 +225,8 @@ class HttpLane:
             assert answer.messages, self._about(message, answer, "no message")
 
     def _sound(self, message: Message, answer: Answer) -> None:
+        shown = (answer.body + repr(answer.headers).encode()).lower()
+        assert not self._never or self._never not in shown, self._about(message, answer, "it tells of another")
         assert answer.status in KNOWN, self._about(message, answer, "an unknown status")
         for data in answer.messages:
             said: dict[str, Json] = strict(data)
@@ -296,7 +309,7 @@ class HttpLane:
             if name in schemas:
                 answer = await self.ask("tools/call", {"name": name, "arguments": given})
                 ids += ids_in(answer["result"].get("structuredContent"))
-        return Listed(schemas, prompts, uris, templates, by_name(ids))
+        return Listed(schemas, prompts, uris, templates, by_name([*ids, *self._ids]))
 
     def _plain(self, method: str, params: Mapping[str, Json], id: Json) -> Message:
         if self.revision == MODERN:

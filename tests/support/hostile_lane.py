@@ -40,6 +40,8 @@ AGENTS = ("canary", "kept")
 TRACES = re.compile(r"Traceback|exception was never|never awaited|ResourceWarning|Unraisable|Exception ignored", re.I)
 
 
+Ids = Sequence[tuple[str, str]]
+
 CANARIES: Sequence[tuple[str, dict[str, Json]]] = (
     ("tools/list", {}),
     ("tools/call", {"name": "retrieve_memory", "arguments": {"query": "the canary sings 3", "agent_id": "canary"}}),
@@ -114,8 +116,12 @@ async def intact(database: Path, known: Json, said: str) -> None:
 class StdioLane:
     """One connection over pipes. `count` of what was sent, the most memory that was held, the slowest good answer."""
 
-    def __init__(self, server: Piped, seed: int, *, revision: str = "2025-06-18") -> None:
+    def __init__(
+        self, server: Piped, seed: int, *, revision: str = "2025-06-18", ids: Ids = (), never: bytes = b""
+    ) -> None:
+        """ids: of others, to be asked for beside its own. never: what no answer may hold, in lower case."""
         self.server, self.seed, self.revision = server, seed, revision
+        self._ids, self._never = ids, never
         self.sent = self.canaries = self.most = 0
         self.slowest = 0.0
         if revision != MODERN:
@@ -170,6 +176,7 @@ class StdioLane:
             line = self.server.line(seconds)
         except AssertionError as error:
             raise AssertionError(f"seed {self.seed}, after {self.sent}: {self._waiting()}: {error}") from None
+        assert not self._never or self._never not in line.lower(), f"seed {self.seed}: {line[:2_000]!r}"
         assert line, f"seed {self.seed}, after {self.sent}: the server ended: {self.server.said()[-3_000:]}"
         try:
             return self._ledger.heard(line)
@@ -218,7 +225,7 @@ class StdioLane:
         schemas = {one["name"]: one["inputSchema"] for one in tools}
         made = [{"name": name, "arguments": given} for name, given in MAKING if name in schemas]
         ids = [pair for one in made for pair in ids_in(self._ask("tools/call", one)["result"].get("structuredContent"))]
-        return Listed(schemas, named, uris, templates, by_name(ids))
+        return Listed(schemas, named, uris, templates, by_name([*ids, *self._ids]))
 
     def _all(self, method: str, key: str) -> Sequence[Json]:
         answer = self._ask(method, {})
