@@ -1,0 +1,162 @@
+"""`create_reflexion_graph`: a compiled graph that drafts, executes and revises, for any chat model and any tool."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, cast
+
+from langchain_core.messages import ToolMessage
+from pydantic import BaseModel
+
+from mulligan.core.errors import InvalidInput
+from mulligan.core.protocols import Bank, Store
+from mulligan.langgraph import approval
+from mulligan.langgraph.asking import Asking, reading_of
+from mulligan.langgraph.bridge import both_ways, called
+from mulligan.langgraph.executing import Executing
+from mulligan.langgraph.graph import STEPS, Nodes, Parts, wired
+from mulligan.langgraph.heads import head
+from mulligan.langgraph.journalled import models_in
+from mulligan.langgraph.roomy import ReflexionGraph
+from mulligan.langgraph.schemas import Draft, Revision, checked_schemas
+from mulligan.langgraph.state import Reading
+from mulligan.langgraph.working import Recorder
+
+GOOD_SCORE = 7.0
+"""A score that is good enough, of 10. The seed says "greater than 7", its code `>= 7`: so it is here."""
+
+Judge: TypeAlias = Callable[[Reading, ToolMessage], "bool | Awaitable[bool | None] | None"]
+"""Whether what was executed is good enough, by the revision that looked at it and the tool's message; None: it cannot
+be told."""
+
+
+def create_reflexion_graph(
+    model: Any,
+    tool: Any,
+    *,
+    instructions: str = "",
+    draft: type[BaseModel] = Draft,
+    revise: type[BaseModel] = Revision,
+    judge: Judge | None = None,
+    max_steps: int = STEPS,
+    good_score: float = GOOD_SCORE,
+    store: Store | bool | None = None,
+    agent_id: str = "",
+    bank: Bank | str | None = None,
+    learn: bool = False,
+    checkpointer: Any = None,
+    interrupt_before: Sequence[str] | Literal["*"] | None = None,
+    interrupt_after: Sequence[str] | Literal["*"] | None = None,
+    approve: bool = False,
+    handle_errors: bool = True,
+    repeatable: bool = True,
+    prompts: str | os.PathLike[str] | None = None,
+    name: str = "reflexion",
+) -> ReflexionGraph:
+    """A compiled graph with the nodes draft, execute_tool and revise: `graph.invoke({"messages": [("user", "…")]})`.
+
+    model: a LangChain chat model, or retries or fallbacks over some. tool: executes an answer; a function (also async),
+    a LangChain tool or a runnable, given the answer, or those fields of the schemas that it takes by name; or a graph
+    database (`mulligan.core.graphs.Graph`). instructions: what the answer has to be, for draft and revision.
+    draft, revise: what the model is asked for, as pydantic models; see `mulligan.langgraph.schemas`. judge: when it is
+    good enough; None: a score of good_score or more, 0 to 10. max_steps: drafts and revisions at most.
+    store: where runs are recorded; None: where `mulligan runs` looks; False: nowhere. agent_id: whose record it is.
+    bank: a bank, or an agent_id; recalled from before the draft. learn: it is taught by each episode that is over.
+    checkpointer, interrupt_before, interrupt_after: as `StateGraph.compile` takes them. approve: a person approves,
+    edits or refuses each answer before it is executed; needs a checkpointer. handle_errors: what the tool raises goes
+    back to the model. repeatable: whether the tool may be run again where it was cut off. prompts: a folder with
+    prompts in the place of ours. name: of the graph, and of its runs. Raises `InvalidInput`.
+    """
+    checked_schemas(draft, revise, judge is not None)
+    _checked(max_steps, good_score, learn, bank)
+    texts = _prompts(prompts)
+    drafting = Asking(model, draft, texts.get("reflexion_graph.draft").check(*SLOTS), instructions)
+    revising = Asking(model, revise, texts.get("reflexion_graph.revise").check(*SLOTS), instructions)
+    if not models_in(drafting.model):
+        raise InvalidInput(f"model is a LangChain chat model, or made of some, and {type(model).__name__} is none.")
+    executing = Executing(tool, draft, revise, repeatable=repeatable, handle_errors=handle_errors)
+    parts = Parts(
+        drafting,
+        executing,
+        revising,
+        reading_of,
+        lambda reading, message: reading.answer,
+        _judged(judge) if judge else lambda reading, message: reading.score is not None and reading.score >= good_score,
+        approve=approval.ask if approve else None,
+    )
+    nodes = Nodes(
+        parts,
+        Recorder(_store(store)),
+        max_steps,
+        agent_id,
+        head(
+            {"draft": drafting.model, "revise": revising.model},
+            texts.used,
+            {
+                "graph": name,
+                "tool": executing.name,
+                "max_steps": max_steps,
+                "good_score": None if judge else good_score,
+                "instructions": instructions,
+                "approve": approve,
+            },
+        ),
+        {f"prompts/{key}.md": text for key, text in texts.texts.items()},
+        _bank(bank),
+        learn,
+        name,
+    )
+    compiled = wired(nodes).compile(
+        checkpointer=checkpointer,
+        interrupt_before=interrupt_before if isinstance(interrupt_before, str) else list(interrupt_before or ()),
+        interrupt_after=interrupt_after if isinstance(interrupt_after, str) else list(interrupt_after or ()),
+        name=name,
+    )
+    return cast(ReflexionGraph, compiled)
+
+
+SLOTS = ("tool", "schema", "instructions", "lessons")
+
+
+def _judged(judge: Judge) -> Callable[[Reading, ToolMessage], Any]:
+    @both_ways
+    async def verdict(reading: Reading, message: ToolMessage) -> bool | None:
+        return await called(judge, reading, message)
+
+    return verdict
+
+
+def _checked(max_steps: int, good_score: float, learn: bool, bank: Bank | str | None) -> None:
+    if isinstance(max_steps, bool) or not isinstance(max_steps, int) or max_steps < 1:
+        raise InvalidInput(f"max_steps is a whole number from 1: drafts and revisions at most; not {max_steps!r}.")
+    if isinstance(good_score, bool) or not isinstance(good_score, int | float) or not 0 <= good_score <= 10:
+        raise InvalidInput(f"good_score is a number from 0 to 10, not {good_score!r}.")
+    if learn and bank is None:
+        raise InvalidInput("learn=True needs a bank to teach: give bank=…")
+
+
+def _prompts(folder: str | os.PathLike[str] | None) -> Any:
+    from mulligan.app.config import load, prompts_folder
+    from mulligan.app.prompts import FilePrompts
+
+    own = os.fspath(folder) if folder is not None else prompts_folder(load())
+    return FilePrompts([Path(own)] if own else [])
+
+
+def _store(given: Store | bool | None) -> Store | None:
+    """The store that was given, or the one in force, which is opened when it is first used."""
+    if given is None or given is True:
+        from mulligan.app.session import open_store
+
+        return open_store()
+    return given or None
+
+
+def _bank(given: Bank | str | None) -> Bank | None:
+    if not isinstance(given, str):
+        return given
+    from mulligan.app.memory import open_bank
+
+    return open_bank(given)
