@@ -171,6 +171,7 @@ LIKELY: Mapping[str, float] = {
     "trajectory": 0.85,
     "query": 0.95,
     "reset": 0.1,
+    "tests": 0.02,
     "memoryOverride": 0.15,
     "actorInputText": 0.9,
     "actorOutputText": 0.9,

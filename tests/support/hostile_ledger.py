@@ -43,6 +43,8 @@ class Ledger:
         self._methods: dict[str, set[str]] = {}
         self._tools: dict[str, str] = {}
         self._newest: dict[str, Message] = {}
+        self._tokens: Counter[str] = Counter()
+        self._token_of: dict[str, list[str]] = {}
         self._nameless = 0
         self.kinds: Counter[str] = Counter()
         self.codes: Counter[str] = Counter()
@@ -81,6 +83,9 @@ class Ledger:
         if tool:
             self._tools[message.key] = tool if tool in self._validators else ""
         self._newest[message.key] = message
+        if message.token:
+            self._tokens[message.token] += 1
+            self._token_of.setdefault(message.key, []).append(message.token)
         if message.owed and self._asked[message.key] == 1:
             self._open[message.key] = message
 
@@ -93,6 +98,9 @@ class Ledger:
         if "method" in answer:
             assert "id" not in answer, f"the server asks something: {line[:300]!r}"
             assert answer["method"] in NOTIFICATIONS, f"an unknown notification: {line[:300]!r}"
+            token = id_key(answer["params"].get("progressToken"))
+            assert self._tokens[token] > 0, f"progress of nothing that is under way: {line[:300]!r}"
+            self.codes["progress"] += 1
             return None
         assert ("result" in answer) != ("error" in answer), f"neither or both: {line[:300]!r}"
         if answer["id"] is None:
@@ -109,6 +117,9 @@ class Ledger:
         self._answered[key] += 1
         assert self._answered[key] <= self._asked[key], f"answered twice: {line[:300]!r}"
         self._open.pop(key, None)
+        if self._token_of.get(key) and self._answered[key] == self._asked[key]:
+            for token in self._token_of.pop(key):
+                self._tokens[token] -= 1
         while len(self._newest) > 500:
             del self._newest[next(iter(self._newest))]
 

@@ -98,7 +98,8 @@ class Listed:
 
 @dataclass(frozen=True)
 class Message:
-    """kind: how it was made. owed: True one answer, False none to any id of ours, None perhaps. key: its id as JSON."""
+    """kind: how it was made. owed: True one answer, False none to any id of ours, None perhaps. key: its id as JSON.
+    token: of its progress, as JSON."""
 
     data: bytes
     kind: str
@@ -106,6 +107,7 @@ class Message:
     key: str = ""
     method: str = ""
     cancels: str = ""
+    token: str = ""
 
 
 def id_key(id: Json) -> str:
@@ -127,7 +129,16 @@ def judged(data: bytes, kind: str) -> Message:
     plain = not isinstance(id, str) or (id.isprintable() and "\ufffd" not in id)
     sure = plain and isinstance(method, str) and not {"result", "error"} & set(said)
     method = method if isinstance(method, str) else ""
-    return Message(data, kind, True if sure and method != "subscriptions/listen" else None, id_key(id), method)
+    owed = True if sure and method != "subscriptions/listen" else None
+    return Message(data, kind, owed, id_key(id), method, token=_token(said.get("params")))
+
+
+def _token(params: Json) -> str:
+    try:
+        token = params["_meta"]["progressToken"]
+    except (TypeError, KeyError, IndexError):
+        return ""
+    return id_key(token) if isinstance(token, str | int) and not isinstance(token, bool) else ""
 
 
 IDS: Sequence[Json] = (None, True, 1.0, 1e300, [], {}, [1], Raw("1" + "0" * 5000))
@@ -198,6 +209,8 @@ class Messages:
             params["arguments"] = self.values.twisted(params.get("arguments"))
         if self.chance.random() < 0.05:
             params["name"] = self.values.bad()
+        if self.chance.random() < 0.2:
+            params["_meta"] = {**params.get("_meta", {}), "progressToken": f"token {self._n}"}
         return self._request("tools/call", params, "call")
 
     def _method(self) -> Message:
