@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 
@@ -29,6 +30,7 @@ class Asking:
         self._engine = engine
         self._stale = stale
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="mulligan-graph")
+        self._running: set[threading.Event] = set()
         self._closed = False
 
     @property
@@ -61,6 +63,8 @@ class Asking:
     async def close(self) -> None:
         """Ends what is running. Closing twice does no harm."""
         self._closed = True
+        for abandoned in self._running:
+            abandoned.set()
         self._engine.interrupt()
         await asyncio.to_thread(self._thread.shutdown, wait=True, cancel_futures=True)
         self._engine.stop()
@@ -68,15 +72,20 @@ class Asking:
     async def _ask(self, request: Mapping[str, Json], seconds: float) -> dict[str, Json]:
         if self._closed:
             raise GraphError(f"{self._name} is closed: open it again.")
-        running: Future[dict[str, Json]] = self._thread.submit(self._asked, request, seconds)
+        abandoned = threading.Event()
+        running: Future[dict[str, Json]] = self._thread.submit(self._asked, request, seconds, abandoned)
+        self._running.add(abandoned)
         try:
             return await asyncio.wrap_future(running)
         except asyncio.CancelledError:
-            if not running.cancel():
+            abandoned.set()
+            if running.running():
                 self._engine.interrupt()
             raise
+        finally:
+            self._running.discard(abandoned)
 
-    def _asked(self, request: Mapping[str, Json], seconds: float) -> dict[str, Json]:
+    def _asked(self, request: Mapping[str, Json], seconds: float, abandoned: threading.Event) -> dict[str, Json]:
         if self._stale is not None and self._stale():
             self._engine.stop()
-        return self._engine.ask(request, seconds)
+        return self._engine.ask(request, seconds, abandoned)

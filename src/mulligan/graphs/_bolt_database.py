@@ -111,7 +111,7 @@ class BoltDatabase:
         code, said = getattr(error, "code", None), getattr(error, "message", None) or str(error)
         if not isinstance(error, self._neo4j.exceptions.Neo4jError) or not code:
             if isinstance(error, self._neo4j.exceptions.DriverError):
-                return self._unreachable(error)
+                return self._broken_off(error)
             return Trouble(f"{type(error).__name__}: {said}", "failed")
         kind = next((kind for start, kind in reversed(_KINDS) if code.startswith(start)), None)
         if kind == "gone":
@@ -122,6 +122,16 @@ class BoltDatabase:
             kind = "unknown" if _UNKNOWN.search(said) else "syntax" if code.endswith(".SyntaxError") else "failed"
         line, column = _place(said)
         return Trouble(said if len(said) <= _LONGEST else said[:_LONGEST] + " ...", kind, line, column)
+
+    def _broken_off(self, error: Exception) -> Trouble:
+        """A server that answers again at once has broken off over this query, and not for good."""
+        try:
+            self._driver.verify_connectivity()
+        except Exception:
+            return self._unreachable(error)
+        return Trouble(
+            f"{self._name} broke off the connection over this query: it may take too much memory there.", "failed"
+        )
 
     def _unreachable(self, error: Exception) -> Trouble:
         """In one sentence, without what was given as user and password."""

@@ -39,5 +39,5 @@ class Database(Protocol):
 
     def schema(self, seconds: float) -> Json: ...
     def settle(self) -> None:
-        """Lets go of what is left of the last query, after its answer was sent."""
+        """Lets go of what is left of the last query, after its answer was sent; nobody waits for it long."""
         ...

@@ -31,11 +31,10 @@ from mulligan.graphs._words import (
     WRITING,
 )
 
-CHARACTERS, DEPTH = 20_000, 60
+CHARACTERS, DEPTH = 20_000, 30
 """How long a query may be, and how deep its brackets may be nested: databases fall over far beyond both."""
 
 _OPEN, _CLOSED = "([{", ")]}"
-_SUBQUERIES = frozenset(("CALL", "EXISTS", "COUNT", "COLLECT"))
 _Expected = Literal["value", "link", "either"]
 
 
@@ -105,7 +104,7 @@ class _Check:
 
     def run(self) -> None:
         """Raises `Refused`."""
-        self._begins()
+        self._begins(0, "the query")
         self._nested()
         self._statement()
         self._words()
@@ -125,20 +124,21 @@ class _Check:
     def _named(self, n: int) -> bool:
         return 0 <= n < len(self._tokens) and self._tokens[n].kind in ("word", "quoted")
 
-    def _begins(self) -> None:
-        if not self._tokens:
-            raise Refused("the query is empty", 0, "syntax")
-        first, word = self._tokens[0], self._word(0)
+    def _begins(self, n: int, what: str) -> None:
+        """Refuses a query, or one inside of it, that begins with anything but a clause that reads."""
+        word = self._word(n)
         if word in BEGINNINGS:
             return
-        shown = first.text if first.kind == "word" else repr(first.text)
+        if n >= len(self._tokens):
+            raise Refused(f"{what} is empty", self._end, "syntax")
+        token = self._tokens[n]
         if word in WRITING or word in ELSEWHERE:
-            raise Refused(f"{word} does something other than asking the graph, which is only read here", first.at)
+            raise Refused(f"{word} does something other than asking the graph, which is only read here", token.at)
         near = difflib.get_close_matches(word, sorted(BEGINNINGS), n=1, cutoff=0.7)
         meant = f"; did you mean {near[0]}?" if near else ""
-        raise Refused(
-            f"a query begins with {', '.join(sorted(BEGINNINGS))}, not with {shown}{meant}", first.at, "syntax"
-        )
+        shown = token.text if token.kind in ("word", "sign") else repr(token.text)
+        known = ", ".join(sorted(BEGINNINGS))
+        raise Refused(f"{what} begins with {known}, not with {shown}{meant}", token.at, "syntax")
 
     def _nested(self) -> None:
         depth = 0
@@ -172,7 +172,7 @@ class _Check:
                 if word == "AS" and expected == "link":
                     alias = n + 1
                 if word == "UNION":
-                    self._after_union(n)
+                    self._begins(n + (2 if self._word(n + 1) in ("ALL", "DISTINCT") else 1), "what is behind UNION")
                 if word == "CALL":
                     n = self._call(n)
                 expected = self._after(word, expected)
@@ -236,19 +236,16 @@ class _Check:
             return True
         return before in ("(", "[", ",") and after in (")", "]", ",")
 
-    def _after_union(self, n: int) -> None:
-        n += 2 if self._word(n + 1) in ("ALL", "DISTINCT") else 1
-        if self._word(n) not in BEGINNINGS:
-            raise Refused("behind UNION another query that reads is expected", self._at(n), "syntax")
-
     def _call(self, n: int) -> int:
         """The last token of what is called. Raises `Refused` for a procedure that is not known to read."""
         if self._sign(n + 1) == "{":
-            return self._subquery(n + 1)
+            self._begins(n + 2, "a subquery")
+            return n + 1
         if self._sign(n + 1) == "(":
             close = self._closing(n + 1)
             if self._sign(close + 1) == "{":
-                return self._subquery(close + 1)
+                self._begins(close + 2, "a subquery")
+                return close + 1
         last = n + 1
         while self._named(last) and self._sign(last + 1) == "." and self._named(last + 2):
             last += 2
@@ -259,11 +256,6 @@ class _Check:
             known = ", ".join(sorted(PROCEDURES))
             raise Refused(f"CALL {name} is not known to read only. Known are: {known}", self._at(n + 1))
         return last
-
-    def _subquery(self, n: int) -> int:
-        if self._word(n + 1) not in BEGINNINGS:
-            raise Refused("a subquery begins with a clause that reads", self._at(n + 1), "syntax")
-        return n
 
     def _closing(self, n: int) -> int:
         depth = 0

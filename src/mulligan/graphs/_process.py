@@ -13,6 +13,7 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 import weakref
 from collections.abc import Mapping
@@ -26,6 +27,8 @@ OPENING = 60.0
 """Seconds that a database may take to be opened."""
 ANSWER = 4_000_000
 """Bytes of JSON of one answer; rows beyond that are left out, and the answer is marked as truncated."""
+SETTLING = 0.2
+"""Seconds that a worker may take to let go of the last query, from when the next one comes; else it is replaced."""
 _SAID = 2_000
 
 
@@ -42,6 +45,7 @@ class Engine:
         self._memory = memory
         self._process: subprocess.Popen[bytes] | None = None
         self._ready = False
+        self._settled = True
         self._was_open = False
         self._left = b""
         self._last_rites: weakref.finalize[..., Any] | None = None
@@ -51,15 +55,20 @@ class Engine:
         """The worker's; None where there is none."""
         return self._process.pid if self._process else None
 
-    def ask(self, request: Mapping[str, Json], seconds: float) -> dict[str, Json]:
+    def ask(self, request: Mapping[str, Json], seconds: float, abandoned: threading.Event) -> dict[str, Json]:
         """The worker's answer. Opening the database for the first time comes on top of the seconds.
 
+        abandoned: set, before `interrupt`, when nobody waits for the answer any more.
         Raises `QueryError` where the query failed, was too slow or too large, `GraphError` where the database failed.
         """
         if not self._was_open:
             self._open(None)
         deadline = time.monotonic() + seconds + GRACE
+        if not self._settled and not self._receive(time.monotonic() + SETTLING):
+            self.stop()
         self._open(deadline)
+        if abandoned.is_set():
+            raise QueryError("The query was given up before it was asked.", "failed")
         left = max(0.05, min(seconds, deadline - GRACE - time.monotonic()))
         self._send({**request, "seconds": left})
         answer = self._receive(deadline)
@@ -68,10 +77,11 @@ class Engine:
             raise QueryError(_slow(seconds), "slow")
         if not answer:
             raise self._death(seconds)
+        self._settled = False
         return self._taken(answer, seconds)
 
     def interrupt(self) -> None:
-        """Ends what is running, from any other thread; the one that asked is told by an error."""
+        """Ends what is running, from any other thread; who asked is told by an error."""
         if process := self._process:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
@@ -80,7 +90,7 @@ class Engine:
         """Ends the process, from the thread that asks, or when none does any more."""
         if self._last_rites:
             self._last_rites()
-        self._process, self._ready, self._left, self._last_rites = None, False, b"", None
+        self._process, self._ready, self._settled, self._left, self._last_rites = None, False, True, b"", None
 
     def _taken(self, answer: dict[str, Json], seconds: float) -> dict[str, Json]:
         error = answer.get("error")
@@ -168,7 +178,7 @@ class Engine:
         """What is said of a worker that died by itself. A new one is started where the database was open."""
         process = self._process
         if process is None:
-            return QueryError("The query was cancelled.", "failed")
+            return QueryError("The query was given up.", "failed")
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(1)
         said, code = _said(process), process.returncode

@@ -116,8 +116,8 @@ def _after_comment(text: str, at: int) -> int:
         close = text.find("*/", at + 2)
         if close < 0:
             raise Unreadable("this comment is not closed", at)
-        if "/*" in text[at + 2 : close]:
-            raise Unreadable("this comment has another /* in it", at, ambiguous=True)
+        if "/*" in text[at + 2 : close + 1] or text[at + 2] == "/":
+            raise Unreadable("this comment has another /* or */ in it", at, ambiguous=True)
         _printable(text, at, close)
         return close + 2
     close = text.find("\n", at)

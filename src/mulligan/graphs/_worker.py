@@ -1,7 +1,8 @@
 """The process that asks a database: reads requests as lines of JSON, writes answers as lines of JSON.
 
-Started by `_process`, and bounded before it reads the first query: it can write no file, take only so much memory, and
-is ended by the kernel's alarm when a query holds it past its time-out, even if nobody is there any more to kill it.
+Started by `_process`, and bounded before it reads the first query: it can write no file, take only so much memory, with
+an embedded engine open no file either, and is ended by the kernel's alarm when a query holds it past its time-out, even
+if nobody is there any more to kill it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import re
 import resource
 import signal
 import sys
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -40,6 +42,7 @@ def main() -> None:
         try:
             _say(answers, _answered(database, json.loads(line), setup["answer"]))
             database.settle()
+            _say(answers, {"settled": True})
         except MemoryError:
             os._exit(EXHAUSTED)
     os._exit(0)  # nobody asks any more: no engine is waited for
@@ -56,6 +59,9 @@ def _opened(setup: Mapping[str, Any]) -> Database:
 
 
 def _bound(memory: int, *, files: bool) -> None:
+    nowhere = tempfile.mkdtemp()
+    os.chdir(nowhere)
+    os.rmdir(nowhere)  # a relative path leads nowhere now
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     if not files:

@@ -44,9 +44,8 @@ class LadybugGraph:
             raise InvalidInput(f"There is no graph at {path}: mulligan graph load makes one from CSV files.")
         if self._path.is_dir():
             raise InvalidInput(f"{path} is a folder, and a graph is a file: mulligan graph load {path} --into FILE.")
-        self._seen = self._state()
         setup = {"engine": "ladybug", "path": str(self._path)}
-        self._asking = Asking(self.name, Engine(self.name, setup, memory), self._changed)
+        self._asking = Asking(self.name, Engine(self.name, setup, memory), _Watched(self._path).changed)
 
     @property
     def pid(self) -> int | None:
@@ -70,13 +69,17 @@ class LadybugGraph:
     async def close(self) -> None:
         await self._asking.close()
 
-    def _changed(self) -> bool:
-        before, self._seen = self._seen, self._state()
-        return before != self._seen
 
-    def _state(self) -> tuple[tuple[int, int, int] | None, ...]:
-        """What tells one state of the files from another: the database, and what was written beside it."""
-        return tuple(_stamp(path) for path in (self._path, self._path.with_name(self._path.name + ".wal")))
+class _Watched:
+    """The files of a database: itself, and what was written to it and is not yet in it."""
+
+    def __init__(self, path: Path) -> None:
+        self._paths = (path, path.with_name(path.name + ".wal"))
+        self._seen = [_stamp(path) for path in self._paths]
+
+    def changed(self) -> bool:
+        before, self._seen = self._seen, [_stamp(path) for path in self._paths]
+        return before != self._seen
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:
