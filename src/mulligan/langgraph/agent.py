@@ -5,8 +5,10 @@ Code written for the seed's class runs here: its six methods, or the four of the
 
 from __future__ import annotations
 
+import hashlib
+import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -14,19 +16,26 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END
 
+from mulligan.core.episode import RESUMABLE
 from mulligan.core.errors import BadAnswer, InvalidInput
-from mulligan.core.protocols import Store
-from mulligan.langgraph.bridge import run
+from mulligan.core.protocols import Bank, Store
+from mulligan.core.records import Json
+from mulligan.langgraph import bridge
 from mulligan.langgraph.graph import DRAFT, EXECUTE_TOOL, REVISE, STEPS, Nodes, Parts, Reading, wired
+from mulligan.langgraph.heads import head
 from mulligan.langgraph.logger import ReflexionAgentLogger
+from mulligan.langgraph.modern import GOOD_SCORE
 from mulligan.langgraph.responder import proposed
-from mulligan.langgraph.roles import Conversation, Prompted, Role, Told, conversation
+from mulligan.langgraph.roles import Conversation, OwnBank, Prompted, Role, Told, conversation
 from mulligan.langgraph.rows import result_in
+from mulligan.langgraph.schemas import score_of
 from mulligan.langgraph.working import Recorder
 
 DRAFT_NODE, EXECUTE_TOOL_NODE, REVISE_NODE, END_NODE = DRAFT, EXECUTE_TOOL, REVISE, END
-GOOD_SCORE = 7.0
-"""A score that is good enough, of 10. The seed says "greater than 7", its code `>= 7`: so it is here."""
+QUESTION = "question"
+"""The id of the message that asks: with the run's thread, it says which record a run goes on with."""
+PROMPT = "prompt.md"
+"""What the model was told, among the files of a record."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +77,9 @@ class ReflexionAgent(ABC):
 
     conversation_factory: makes an object with a LangChain chat model as `.chat`, or the chat model. max_steps: drafts
     and revisions at most; 0 or less: 30. good_score: the score of a revision that ends it, 0 to 10. store: where runs
-    are recorded; None: where `mulligan runs` looks; False: nowhere. agent_id: whose record it is.
+    are recorded; None: where `mulligan runs` looks; False: nowhere. agent_id: whose record it is. bank: lessons are
+    recalled from it before the draft, and shown with the prompt; a bank, or an agent_id. learn: it is taught by each
+    question that is over.
 
     Raises `InvalidInput`.
     """
@@ -82,6 +93,8 @@ class ReflexionAgent(ABC):
         good_score: float = GOOD_SCORE,
         store: Store | bool | None = None,
         agent_id: str = "",
+        bank: Bank | str | None = None,
+        learn: bool = True,
     ) -> None:
         if not 0 <= good_score <= 10:
             raise InvalidInput(f"good_score is from 0 to 10, as the model's scores are, not {good_score:g}.")
@@ -91,6 +104,8 @@ class ReflexionAgent(ABC):
         self.good_score = good_score
         self._given_store, self._agent_id = store, agent_id
         self._opened: Store | None = None
+        self._bank = OwnBank(bank) if isinstance(bank, str) else bank
+        self._learn = learn
 
     # --- to be written by a subclass ------------------------------------------------------------------------------
 
@@ -167,7 +182,7 @@ class ReflexionAgent(ABC):
     def execute(self, question: str, prompt: Prompted = None) -> Any:
         """Answers the question; what `_parse_final_result` makes of the messages. See `aexecute`. May be called where
         an event loop runs (a notebook), which stands still meanwhile."""
-        return run(self.aexecute(question, prompt))
+        return bridge.run(self.aexecute(question, prompt))
 
     async def aexecute(self, question: str, prompt: Prompted = None, config: RunnableConfig | None = None) -> Any:
         """prompt: what the model is told besides the question, at the draft and at each revision; or a function of the
@@ -178,10 +193,13 @@ class ReflexionAgent(ABC):
         """
         if not question.strip():
             raise InvalidInput("The question is empty: say what is to be found out.")
-        messages, ended = Transcript([HumanMessage(question)]), dict[str, Any]()
+        messages, ended = Transcript([HumanMessage(question, id=QUESTION)]), dict[str, Any]()
         graph = self.graph(prompt).compile()
-        config = cast(RunnableConfig, {**(config or {}), "recursion_limit": 2 * self.max_steps + 5})
-        async for update in graph.astream({"messages": [*messages]}, config, stream_mode="updates"):
+        config = {**(config or {}), "recursion_limit": 2 * self.max_steps + 5}
+        config["configurable"] = {"thread_id": secrets.token_hex(8), **config.get("configurable", {})}
+        async for update in graph.astream(
+            {"messages": [*messages]}, cast(RunnableConfig, config), stream_mode="updates"
+        ):
             for node, values in update.items():
                 given = cast(dict[str, Any], values or {})
                 for message in given.get("messages", ()):
@@ -191,6 +209,29 @@ class ReflexionAgent(ABC):
         messages.result = self._final(messages, ended)
         self._log_final_result(messages)
         return messages.result
+
+    def resume(self, run: str, prompt: Prompted = None) -> Any:
+        """Goes on with a recorded run that was cut short. See `aresume`."""
+        return bridge.run(self.aresume(run, prompt))
+
+    async def aresume(self, run: str, prompt: Prompted = None, config: RunnableConfig | None = None) -> Any:
+        """Goes on with a run (its id, or the beginning of one) where it was cut short: what was done is not done again.
+
+        prompt: as it was given to `execute`; a text is in the record, and need not be given again. Raises `NotFound`,
+        `LeaseLost`, `InvalidInput` where there is nothing left to do or another agent's run is meant.
+        """
+        store = self._store()
+        if store is None:
+            raise InvalidInput("This agent records nothing (store=False), so that it has nothing to go on with.")
+        episode = await store.load((await store.resolve(run))[0])
+        settings = episode.head.settings
+        if settings.get("agent") != type(self).__name__ or "thread" not in settings:
+            raise InvalidInput(f"Run {episode.run} is none of {type(self).__name__}: see mulligan runs show {run}.")
+        if episode.stop is not None and episode.stop.reason not in RESUMABLE:
+            raise InvalidInput(f"Run {episode.run} is over: {episode.stop.reason}, {episode.stop.detail}.")
+        told = prompt or (await store.files(episode.id)).get(PROMPT)
+        config = {**(config or {}), "configurable": {"thread_id": settings["thread"]}}
+        return await self.aexecute(episode.task.prompt, told, config)
 
     def _final(self, messages: Transcript, ended: dict[str, Any]) -> Any:
         try:
@@ -208,7 +249,7 @@ class ReflexionAgent(ABC):
     def graph(self, prompt: Prompted = None) -> Any:
         """The agent as a `StateGraph` that is not compiled: for checkpointers, interrupts, or as a part of another."""
         prompt = self._prompt(prompt)
-        told, own = Told(prompt), type(self)._should_continue is not ReflexionAgent._should_continue
+        told, own = Told(prompt, self._with_lessons), type(self)._should_continue is not ReflexionAgent._should_continue
         parts = Parts(
             Role(self._create_initial_responder, prompt, told),
             self._tool_function,
@@ -218,7 +259,33 @@ class ReflexionAgent(ABC):
             (lambda reading, message: self._passed(reading, message) or None) if own else self._passed,
             self._should_continue if own else None,
         )
-        return wired(Nodes(parts, Recorder(self._store()), self.max_steps, self._agent_id))
+        texts, given = self._prompt_texts(), {PROMPT: prompt} if isinstance(prompt, str) else {}
+        chat, settings = self.conversation.chat, {"agent": type(self).__name__, **self._settings()}
+        return wired(
+            Nodes(
+                parts,
+                self._recorder(),
+                self.max_steps,
+                self._agent_id,
+                head({"draft": chat, "revise": chat}, {name: _hash(text) for name, text in texts.items()}, settings),
+                {**{f"prompts/{name}.md": text for name, text in texts.items()}, **given},
+                self._bank,
+                self._learn,
+                type(self).__name__,
+            )
+        )
+
+    def _settings(self) -> dict[str, Json]:
+        """What the record says of how the agent was made."""
+        return {"max_steps": self.max_steps, "good_score": self.good_score}
+
+    def _prompt_texts(self) -> Mapping[str, str]:
+        """The prompt files that the agent rests on, by name."""
+        return {}
+
+    def _with_lessons(self, prompt: str | None, lessons: str) -> str | None:
+        """The prompt, with what the bank recalled."""
+        return "\n\n".join(part for part in (prompt, lessons) if part) or None
 
     def get_logs(self) -> str:
         """All that was logged so far, a line an entry."""
@@ -226,12 +293,17 @@ class ReflexionAgent(ABC):
 
     def close(self) -> None:
         """Lets go of what the agent opened by itself. Closing twice does no harm; so does leaving it to the end."""
-        run(self.aclose())
+        bridge.run(self.aclose())
 
     async def aclose(self) -> None:
         store, self._opened = self._opened, None
+        if isinstance(self._bank, OwnBank):
+            await self._bank.close()
         if store is not None:
             await store.close()
+
+    def _recorder(self) -> Recorder:
+        return Recorder(self._store())
 
     def _prompt(self, given: Prompted) -> Prompted:
         """What the model is told, where the caller gave this."""
@@ -249,15 +321,10 @@ class ReflexionAgent(ABC):
         return self._opened
 
 
-def score_of(said: Any) -> float | None:
-    """A score such as "8", 8 or "8/10", from 0 to 10; None for what is none."""
-    try:
-        score = float(str(said).partition("/")[0])
-    except ValueError:
-        return None
-    return score if 0 <= score <= 10 else None
-
-
 def _since_question(state: Sequence[BaseMessage]) -> list[BaseMessage]:
     last = max((n for n, message in enumerate(state) if isinstance(message, HumanMessage)), default=-1)
     return list(state[last + 1 :])
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -10,18 +10,20 @@ from typing import Any, TypeVar
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from mulligan.app.prompts import FilePrompts
 from mulligan.core.errors import InvalidInput, QueryError
 from mulligan.core.graphs import SECONDS, Graph
-from mulligan.core.protocols import Prompts, Store
+from mulligan.core.protocols import Bank, Store
 from mulligan.core.records import Json
 from mulligan.core.truncate import truncate_text
-from mulligan.langgraph.agent import GOOD_SCORE, ReflexionAgent, ReflexionAgentResult
+from mulligan.langgraph.agent import ReflexionAgent, ReflexionAgentResult
 from mulligan.langgraph.bridge import run
 from mulligan.langgraph.graph import STEPS, Reading
 from mulligan.langgraph.kg_prompts import CYPHER, KGPrompts
 from mulligan.langgraph.logger import ReflexionAgentLogger
+from mulligan.langgraph.modern import GOOD_SCORE
 from mulligan.langgraph.responder import NO_CALL, ResponderWithRetries, one_call, proposed
-from mulligan.langgraph.roles import Prompted
+from mulligan.langgraph.roles import Prompted, recalled
 from mulligan.langgraph.rows import has_values, record_in, result_in, tool_message
 from mulligan.langgraph.schema_text import schema_text
 from mulligan.langgraph.working import here
@@ -62,8 +64,8 @@ class ReviseQuery(GenerateQuery):
 class KGQueryReflexionAgent(ReflexionAgent):
     """connection_args: `path` of an embedded graph, or `host`, `port`, `user`, `password`, `database`, or `uri`; a path
     or an address alone; or a `Graph`. query_lang: what the model is told to write; "Cypher" is made exact by the
-    database's dialect. seconds: what one query may take. rows: how many of an answer are kept. prompts: where kg.draft
-    and kg.revise come from. The rest is as in `ReflexionAgent`. Raises `InvalidInput`.
+    database's dialect. seconds: what one query may take. rows: how many of an answer are kept. prompts: a folder with
+    kg.draft.md and kg.revise.md in the place of ours. The rest is as in `ReflexionAgent`. Raises `InvalidInput`.
 
     The database is opened by the first question, and stays open until `close` or the end of the process.
     """
@@ -79,17 +81,27 @@ class KGQueryReflexionAgent(ReflexionAgent):
         good_score: float = GOOD_SCORE,
         seconds: float = SECONDS,
         rows: int = ROWS,
-        prompts: Prompts | None = None,
+        prompts: str | Path | None = None,
         store: Store | bool | None = None,
         agent_id: str = "",
+        bank: Bank | str | None = None,
+        learn: bool = True,
     ) -> None:
         super().__init__(
-            conversation_factory, max_steps, agent_logger, good_score=good_score, store=store, agent_id=agent_id
+            conversation_factory,
+            max_steps,
+            agent_logger,
+            good_score=good_score,
+            store=store,
+            agent_id=agent_id,
+            bank=bank,
+            learn=learn,
         )
         if seconds <= 0 or rows < 1:
             raise InvalidInput(f"A query is given some seconds and a row at least, not {seconds:g} s and {rows} rows.")
         self.query_lang, self.seconds, self.rows = query_lang, seconds, rows
-        self._prompts = KGPrompts(prompts or _prompts())
+        self._texts = _prompts(prompts)
+        self._prompts = KGPrompts(self._texts)
         self._own = not isinstance(connection_args, Graph)
         self._database = _opened(connection_args)
 
@@ -100,7 +112,9 @@ class KGQueryReflexionAgent(ReflexionAgent):
         return self._responder("revise", ReviseQuery, prompt)
 
     def _responder(self, part: str, schema: type[BaseModel], prompt: str | None) -> ResponderWithRetries:
-        told = self._prompts.messages(part, self._database, self.query_lang, self.rows, prompt or "")
+        def told() -> list[BaseMessage]:
+            return self._prompts.messages(part, self._database, self.query_lang, self.rows, prompt or "", recalled())
+
         model = self.conversation.chat.bind_tools([schema], tool_choice=schema.__name__)
 
         def check(message: AIMessage) -> bool:
@@ -174,6 +188,17 @@ class KGQueryReflexionAgent(ReflexionAgent):
         failed = f"the last query failed: {found['error']}" if "error" in found else ""
         return ReflexionAgentResult(found.get("query"), found["result"], detail=failed)
 
+    def _settings(self) -> dict[str, Json]:
+        settings = {"database": self._database.name, "language": self.query_lang, "rows": self.rows}
+        return {**super()._settings(), **settings, "seconds": self.seconds}
+
+    def _prompt_texts(self) -> Mapping[str, str]:
+        return self._texts.texts
+
+    def _with_lessons(self, prompt: str | None, lessons: str) -> str | None:
+        """The prompt alone: lessons have a place of their own in ours."""
+        return prompt
+
     def _prompt(self, given: Prompted) -> Prompted:
         """The graph's whole schema, where nothing is given (`BioCypherPromptEngine` chooses of it)."""
         return given or self._schema
@@ -196,23 +221,22 @@ class KGQueryReflexionAgent(ReflexionAgent):
 class _Told:
     """The model, told something before the messages of the conversation."""
 
-    def __init__(self, told: Sequence[BaseMessage], model: Any) -> None:
+    def __init__(self, told: Callable[[], Sequence[BaseMessage]], model: Any) -> None:
         self._told, self._model = told, model
 
     def invoke(self, given: Mapping[str, Any]) -> AIMessage:
-        return one_call(self._model.invoke([*self._told, *given["messages"]]))
+        return one_call(self._model.invoke([*self._told(), *given["messages"]]))
 
     async def ainvoke(self, given: Mapping[str, Any]) -> AIMessage:
-        return one_call(await self._model.ainvoke([*self._told, *given["messages"]]))
+        return one_call(await self._model.ainvoke([*self._told(), *given["messages"]]))
 
 
-def _prompts() -> Prompts:
-    """The user's prompts, as mulligan.toml says, and ours."""
+def _prompts(folder: str | Path | None) -> FilePrompts:
+    """Those of this folder, else of the one that mulligan.toml names, and ours."""
     from mulligan.app.config import load, prompts_folder
-    from mulligan.app.prompts import FilePrompts
 
-    folder = prompts_folder(load())
-    return FilePrompts([Path(folder)] if folder else [])
+    chosen = folder or prompts_folder(load())
+    return FilePrompts([Path(chosen)] if chosen else [])
 
 
 def _opened(where: Mapping[str, Any] | str | Path | Graph) -> Graph:

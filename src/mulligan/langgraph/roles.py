@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeAlias, cast
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 
 from mulligan.core.errors import InvalidInput
-from mulligan.langgraph.bridge import called
+from mulligan.core.protocols import Learned
+from mulligan.core.records import Episode, Recall, Task
+from mulligan.langgraph.bridge import called, portal
 from mulligan.langgraph.journalled import journalled
 from mulligan.langgraph.responder import ResponderWithRetries
+from mulligan.langgraph.working import here
 
 Prompted: TypeAlias = "str | Callable[[str], str] | Callable[[str], Awaitable[str]] | None"
 """What a model is told besides the question, or a function of the question that makes it."""
@@ -42,13 +45,20 @@ def conversation(factory: Any) -> Conversation:
 
 
 class Told:
-    """The prompt for a question: the same at the draft and at each revision."""
+    """The prompt for a question, the same at the draft and at each revision, and the lessons that the bank recalled.
 
-    def __init__(self, prompt: Prompted) -> None:
-        self._prompt = prompt
+    lessons: puts both together.
+    """
+
+    def __init__(self, prompt: Prompted, lessons: Callable[[str | None, str], str | None]) -> None:
+        self._prompt, self._with_lessons = prompt, lessons
         self._known: dict[str, str] = {}
 
     async def about(self, question: str) -> str | None:
+        prompt, lessons = await self._own(question), recalled()
+        return self._with_lessons(prompt, lessons) if lessons else prompt
+
+    async def _own(self, question: str) -> str | None:
         if not callable(self._prompt):
             return self._prompt
         if question not in self._known:
@@ -57,6 +67,40 @@ class Told:
                 del self._known[next(iter(self._known))]
             self._known[question] = text
         return self._known[question]
+
+
+def recalled() -> str:
+    """The lessons that the bank recalled for the question of the node that runs now, in words; "" for none."""
+    work = here.get()
+    recall = work.episode.recall if work else None
+    return recall.formatted_prompt if recall else ""
+
+
+class OwnBank:
+    """The bank of an agent_id, opened when it is first asked, on one event loop for life: its work goes on there behind
+    the callers' backs, whose loops come and go."""
+
+    def __init__(self, agent_id: str) -> None:
+        self._agent_id = agent_id
+        self._opened: Any = None
+
+    async def recall(self, task: Task, *, top_k: int | None = None) -> Recall:
+        return await portal.within(self._bank().recall(task, top_k=top_k))
+
+    async def learn(self, episodes: Sequence[Episode]) -> Learned:
+        return await portal.within(self._bank().learn(episodes))
+
+    async def close(self) -> None:
+        bank, self._opened = self._opened, None
+        if bank is not None:
+            await portal.within(bank.close())
+
+    def _bank(self) -> Any:
+        if self._opened is None:
+            from mulligan.app.memory import open_bank
+
+            self._opened = open_bank(self._agent_id)
+        return self._opened
 
 
 class Role:
