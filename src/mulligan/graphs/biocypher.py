@@ -57,6 +57,11 @@ class _File:
     paths: tuple[Path, ...]
     marks: _Marks
 
+    @property
+    def label(self) -> str:
+        """A dot has a meaning of its own in queries, even in backticks for Ladybug."""
+        return self.name.replace(".", "_")
+
     def place(self, special: str) -> int | None:
         return next((n for n, part in enumerate(self.parts) if part.special == special), None)
 
@@ -73,11 +78,12 @@ def biocypher_tables(folder: Path) -> Tables:
     for file in nodes:
         key = _needed(file, "ID")
         space = file.parts[key].space
-        labels.update((((space, cells[key]), file.name) for _, cells in _records(file)))
+        labels.update((((space, cells[key]), file.label) for _, cells in _records(file)))
     edges = [table for file in every if file.place("ID") is None for table in _edges(file, labels)]
     tables = Tables(tuple(_nodes(file) for file in nodes), tuple(edges))
     if any(file.place("LABEL") is not None for file in nodes):
         tables.notes.append("Of a node's labels only that of its file is kept: a node has one label here.")
+    tables.notes.extend(f"{file.name} is {file.label} here." for file in nodes if file.label != file.name)
     return tables
 
 
@@ -87,7 +93,7 @@ def _nodes(file: _File) -> NodeTable:
     places = [n for n, part in enumerate(file.parts) if not part.special and part.column.name != own]
     twin = next((n for n, part in enumerate(file.parts) if not part.special and part.column.name == own), None)
     columns = unique([Column(own), *(file.parts[n].column for n in places)], f"{file.name}{_HEADER}")
-    return NodeTable(file.name, columns, partial(_node_rows, file, key, places, twin))
+    return NodeTable(file.label, columns, partial(_node_rows, file, key, places, twin))
 
 
 def _node_rows(file: _File, key: int, places: Sequence[int], twin: int | None) -> Iterator[Row]:

@@ -46,6 +46,9 @@ def load(tables: Tables, into: Path) -> Loaded:
         raise InvalidInput(f"{into} is there already: remove it, or choose another place.")
     if not tables.nodes:
         raise InvalidInput("There are no nodes to load.")
+    for label in (table.label for table in (*tables.nodes, *tables.edges)):
+        if "." in label:
+            raise InvalidInput(f"the label {label} has a dot in it, which queries read as something else: rename it.")
     into.parent.mkdir(parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(prefix=f".{into.name}-", dir=into.parent))
     try:
