@@ -1,0 +1,157 @@
+"""What a graph holds, read from the forms in which schemas come: BioCypher's two, and a live database's.
+
+`schema_config` says how each kind is represented; `schema_info` (`is_schema_info: true`) what of it is in the graph.
+Names are labels: each word begins with a capital ("protein to disease association": ProteinToDiseaseAssociation).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import Any, cast
+
+from mulligan.core.errors import InvalidInput
+from mulligan.core.graphs import GraphSchema
+
+_RELATIONS = ("interaction", "association")
+"""A node that is called one of these stands for a relationship (reference A4)."""
+
+
+@dataclass(frozen=True)
+class Relationship:
+    """label: what a query calls it. ends: (source, target) labels that it joins; none where nobody says."""
+
+    label: str
+    ends: tuple[tuple[str, str], ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True)
+class Known:
+    """What there is to choose from: entities by label with their properties (name to type, "" where none is known), and
+    relationships by name."""
+
+    entities: Mapping[str, Mapping[str, str]]
+    relationships: Mapping[str, Relationship]
+
+
+def pascal_case(name: str) -> str:
+    return "".join(word[0].upper() + word[1:] for word in name.split())
+
+
+def from_database(schema: GraphSchema) -> Known:
+    """Labels as they are. Raises `InvalidInput` for an empty graph."""
+    entities = {node.label: node.properties for node in schema.nodes}
+    relationships = {
+        f"{edge.label} relationship" if edge.label in entities else edge.label: Relationship(
+            edge.label, edge.ends, edge.properties
+        )
+        for edge in schema.edges
+    }
+    return _checked(Known(entities, relationships), "The graph")
+
+
+def from_file(path: str | Path) -> Known:
+    """A YAML or JSON file. Raises `InvalidInput`."""
+    import yaml
+
+    try:
+        text = Path(path).expanduser().read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"The schema {path} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
+    try:
+        found = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        said = " ".join(str(error).split())
+        raise InvalidInput(f"The schema {path} is no YAML: {said}.") from None
+    return from_table(found, str(path))
+
+
+def from_table(schema: Any, where: str = "The schema") -> Known:
+    """Either of BioCypher's forms, as a dict. Raises `InvalidInput` that names the entry."""
+    if not isinstance(schema, Mapping):
+        raise InvalidInput(f"{where} must be a table of kinds by name, not {type(schema).__name__}.")
+    table = cast(Mapping[str, Any], schema)
+    is_info = bool(table.get("is_schema_info"))
+    entities: dict[str, Mapping[str, str]] = {}
+    relationships: dict[str, Relationship] = {}
+    for name, entry in table.items():
+        if not isinstance(entry, Mapping):
+            continue
+        kind = _Kind(str(name), cast(Mapping[str, Any], entry), where)
+        if is_info and kind.entry.get("present_in_knowledge_graph") is False:
+            continue
+        relates, label = kind.relates(by_flag=is_info), pascal_case(kind.name)
+        if relates is None:
+            continue
+        if label in entities or label in relationships:
+            raise InvalidInput(f"{where}, {kind.name}: there is another entry that is called {label}.")
+        if relates:
+            relationships[label] = kind.relationship()
+        else:
+            entities[label] = kind.properties()
+    return _checked(Known(entities, relationships), where)
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """One entry of a schema."""
+
+    name: str
+    entry: Mapping[str, Any]
+    where: str
+
+    def relates(self, *, by_flag: bool) -> bool | None:
+        """Whether it is a relationship; None where it is no part of the graph. by_flag: `is_relationship` says so."""
+        flag = self.entry.get("is_relationship")
+        if by_flag and isinstance(flag, bool):
+            return flag
+        said = _first(self.entry.get("represented_as"))
+        if said is None:
+            return None
+        if said not in ("node", "edge"):
+            raise self._wrong("represented_as", f"must be node or edge, not {said!r}")
+        return said == "edge" or any(word in self.name.lower() for word in _RELATIONS)
+
+    def relationship(self) -> Relationship:
+        label = self.entry.get("label_as_edge")
+        if label is not None and not (isinstance(label, str) and label.strip()):
+            raise self._wrong("label_as_edge", f"must be a name, not {label!r}")
+        ends = tuple(product(self._ends("source"), self._ends("target")))
+        return Relationship(label or pascal_case(self.name), ends, self.properties())
+
+    def _ends(self, key: str) -> list[str]:
+        given = self.entry.get(key)
+        names = cast(list[Any], given) if isinstance(given, list) else [] if given is None else [given]
+        for name in names:
+            if not isinstance(name, str) or not name.strip():
+                raise self._wrong(key, f"must be a name or a list of names, not {name!r}")
+        return [pascal_case(name) for name in names]
+
+    def properties(self) -> Mapping[str, str]:
+        given = self.entry.get("properties")
+        if given is None:
+            return {}
+        if isinstance(given, Mapping):
+            table = cast(Mapping[Any, Any], given)
+            return {str(name): "" if kind is None else str(kind) for name, kind in table.items()}
+        if isinstance(given, list):
+            return {str(name): "" for name in cast(list[Any], given)}
+        raise self._wrong("properties", f"must be a table of names and types, or a list of names, not {given!r}")
+
+    def _wrong(self, key: str, what: str) -> InvalidInput:
+        return InvalidInput(f"{self.where}, {self.name}: {key} {what}.")
+
+
+def _first(value: Any) -> Any:
+    """Of a list, as kinds with several sources have it, the first."""
+    listed = cast(list[Any], value) if isinstance(value, list) else []
+    return listed[0] if listed else cast(Any, value)
+
+
+def _checked(known: Known, where: str) -> Known:
+    if not known.entities:
+        raise InvalidInput(f"{where} has no entities: nothing of it is a node of the graph.")
+    return known
