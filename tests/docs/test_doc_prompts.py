@@ -13,7 +13,9 @@ from mulligan.app.service import Service
 from mulligan.bank.extraction import Extractor
 from mulligan.bank.judging import Judge
 from mulligan.core.errors import InvalidInput
+from mulligan.core.graphs import GraphSchema, NodeKind
 from mulligan.core.prompts import Prompt
+from mulligan.langgraph.prompt_engine import BioCypherPromptEngine
 from mulligan.mcp_server.instructions import instructions
 from mulligan.mcp_server.prompts import Prompts
 
@@ -52,6 +54,10 @@ def built_with(folder: Path, prompt: str, text: str) -> None:
         service = Service(config=Config(folder, {"prompts": "."}))
         Prompts(service, "all")
         instructions(service, "all")
+        return
+    if name == "prompt_engine":
+        schema = GraphSchema((NodeKind("Gene"),))
+        BioCypherPromptEngine(graph=schema, prompts=FilePrompts([folder]))
         return
     for role in ROLES:
         if name in names(role) and (Path(mulligan.__file__).parent / role / f"{prompt}.md").exists():
