@@ -179,6 +179,28 @@ async def test_a_repeated_step_is_answered_as_it_was_and_recorded_once(store: Sq
     assert await client.look() == whole
 
 
+async def test_how_many_trials_are_planned_counts_when_the_reflection_comes_first(store: SqliteStore) -> None:
+    client = await Client.begun(store)
+    await client.take(evaluate(1, "9"), reflect(1, "9", reflection="r"))
+    before = await client.look()
+    assert not (await client.take(reflect(1, "9", reflection="r", trials=1))).over
+    assert await client.look() == before
+    await client.take(act(2, 2), evaluate(2, "10", 5))
+    assert (await client.take(reflect(2, "10", reflection="q", trials=2))).over
+    assert (await client.take(reflect(2, "10", reflection="q", trials=9))).over
+
+
+async def test_a_result_that_was_cut_off_from_its_event_binds_nobody(store: SqliteStore) -> None:
+    client = await Client.begun(store)
+    lease = await store.acquire(client.id, "dead", 30)
+    await store.finish_step(lease, "trial.1/act/client#1", {"output": "lost"})
+    await store.release(lease)
+    await client.take(evaluate(1, "9"))
+    (row, _) = await store.steps(client.id)
+    assert row.result == {"output": "9"}
+    assert (await store.load(client.id)).trials[0].attempt.output == "9"
+
+
 async def test_a_verdict_can_follow_an_evaluator_step_without_one(store: SqliteStore) -> None:
     client = await Client.begun(store)
     assert not (await client.take(evaluate(1, "11", passed=False))).over

@@ -216,6 +216,14 @@ async def test_without_a_connection_the_first_call_gives_the_id_that_ties_the_re
         assert "must be a positive integer" in (await told(service, None, {})).text
 
 
+async def test_an_actor_step_that_comes_again_without_the_id_says_what_is_remembered() -> None:
+    async with a_service() as service, a_client(service) as client:
+        await good(client, act(1, memoryOverride=["a"]))
+        id = (await good(client, act(1, memoryOverride=["b"])))["episodeId"]
+        assert (await good(client, act(1, episodeId=id)))["current_memory"] == ["b"]
+        assert len(await recorded(service)) == 1
+
+
 async def test_the_depth_is_that_of_the_server() -> None:
     async with a_service(depth=1) as service, a_client(service) as client:
         id = (await good(client, act(1, memoryOverride=["a", "b"])))["episodeId"]
