@@ -178,6 +178,10 @@ async def test_an_unknown_episode_and_another_agents_look_the_same() -> None:
         }
         assert len(said) == 1
         assert "There is no episode 'ID' here" in said.pop()
+        for odd in ("x" * 1_000_000, "\ud800", "é", "'; --", "\0", id[:-1], f"x{id}"):
+            text = (await told(service, link, evaluate(1, "9", episodeId=odd))).text
+            assert text.startswith('{"error":"There is no episode ')
+            assert len(text) < 500
         assert not (await told(service, None, evaluate(1, "9", episodeId=id))).error
         assert not (await told(service, None, evaluate(1, "9", episodeId=id), "mine")).error
         assert "answers 'mine' only" in (await told(service, link, act(1, agentId="other"), "mine")).text

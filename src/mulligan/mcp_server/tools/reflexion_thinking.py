@@ -19,6 +19,8 @@ from mulligan.mcp_server.tool import Call, Reply, Tool
 
 NAME = "reflexion-thinking"
 
+LONGEST_ID = 80
+
 AGENTS = 16
 """Agents that one connection remembers for, the longest unused forgotten first."""
 
@@ -80,10 +82,12 @@ def failed(message: str, arguments: Mapping[str, Json]) -> Reply:
 
 async def _in_order(ask: Asked, episode: str, agent: str | None, call: Call) -> Reply:
     try:
+        if len(episode) > LONGEST_ID or not episode.isascii():
+            raise NotFound("No id is like this.")
         taken = await call.service.client_led.take(episode, ask.step, agent)
     except NotFound:
         raise InvalidInput(
-            f"There is no episode {episode!r} here: pass the episodeId that the actor step of trial 1 returned, or "
+            f"There is no episode {episode[:LONGEST_ID]!r} here: pass the episodeId that the actor step of trial 1 returned, or "
             "call that step without one."
         ) from None
     if call.link is not None and NAME in call.link.kept:
