@@ -3,6 +3,7 @@
 The seed of a lane that failed is in its message: the same seed makes the same messages.
 """
 
+import re
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,22 @@ async def lane(database: Path, seed: int, revision: str, count: int) -> None:
 @pytest.mark.parametrize("revision", ["2025-06-18", "2026-07-28"])
 async def test_hostile_lines_among_good_ones(database: Path, revision: str) -> None:
     await lane(database, 1, revision, 1_000)
+
+
+async def test_what_is_logged_of_hostile_lines_is_lines(database: Path) -> None:
+    """With all that can be logged: no line of ours is made by a client, and nothing of what it said is repeated."""
+    await keep(database)
+    with piped("--embedder", "none", "--log-level", "debug") as server:
+        driven = StdioLane(server, 7)
+        driven.drive(500)
+        server.close_input()
+        assert server.ended() == 0
+        lines = server.said().splitlines()
+    assert len(lines) > 300
+    for line in lines:
+        assert re.match(r"\d\d:\d\d:\d\d (debug|info|warning) (mulligan|mcp|asyncio)[a-z_.]*: ", line), line
+        assert line.isprintable()
+        assert not any(text in line for text in ("DROP TABLE", "</lessons>", "jndi", "Open the door", "canary sings"))
 
 
 def shown(text: bytes) -> bytes:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, cast
 
-from hostile_messages import Message, id_key
+from hostile_messages import Message, id_key, whole
 from jsonschema import Draft202012Validator
 
 Json = Any
@@ -173,7 +173,7 @@ def strict(data: bytes) -> Json:
 
     try:
         text = data.decode("utf-8")
-        found = json.loads(text, parse_constant=never, parse_int=lambda n: int(n) if len(n) <= 4000 else n)
+        found = json.loads(text, parse_constant=never, parse_int=whole)
     except (ValueError, RecursionError) as error:
         raise AssertionError(f"the server wrote what is no JSON ({error}): {data[:300]!r}") from None
     if "\\ud" in text.lower():

@@ -114,10 +114,15 @@ def id_key(id: Json) -> str:
     return json.dumps(id)
 
 
+def whole(digits: str) -> int | None:
+    """None for what Python does not read."""
+    return int(digits) if len(digits.lstrip("-")) <= 4300 else None
+
+
 def judged(data: bytes, kind: str) -> Message:
     """The message, with what is owed for it."""
     try:
-        found = json.loads(data.decode("utf-8", "replace"), parse_int=lambda n: int(n) if len(n) <= 4000 else None)
+        found = json.loads(data.decode("utf-8", "replace"), parse_int=whole)
     except (ValueError, RecursionError):
         return Message(data, kind, None)
     if not isinstance(found, dict):
@@ -126,7 +131,7 @@ def judged(data: bytes, kind: str) -> Message:
     id, method = said.get("id"), said.get("method")
     if isinstance(id, bool) or not isinstance(id, int | str):
         return Message(data, kind, False)
-    plain = not isinstance(id, str) or (id.isprintable() and "\ufffd" not in id)
+    plain = id.isprintable() and "\ufffd" not in id if isinstance(id, str) else abs(id) < 10**4000
     sure = plain and isinstance(method, str) and not {"result", "error"} & set(said)
     method = method if isinstance(method, str) else ""
     owed = True if sure and method != "subscriptions/listen" else None
