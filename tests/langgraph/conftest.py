@@ -1,3 +1,4 @@
+import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -44,3 +45,10 @@ def agent_on() -> Iterator[Callable[..., tuple[KGQueryReflexionAgent, Chat]]]:
     yield make
     for agent in agents:
         agent.close()
+
+
+@pytest.fixture
+def unused_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
