@@ -1,7 +1,7 @@
 """Subclasses of `ReflexionAgent`, written as seed 001 tells and as the code that it documents wants them."""
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from graph_agents import Chat, Conversation
@@ -40,7 +40,7 @@ def guess(answer: str, score: str | None = None, number: int = 0) -> AIMessage:
 
 
 def answered(state: list[BaseMessage], secret: str = "7") -> ToolMessage:
-    call: Any = state[-1].tool_calls[0]  # pyright: ignore[reportAttributeAccessIssue]
+    call = cast(AIMessage, state[-1]).tool_calls[0]
     said = "right" if call["args"]["answer"] == secret else "wrong"
     return ToolMessage(f'{{"result": ["{said}"]}}', tool_call_id=call["id"])
 
@@ -85,7 +85,10 @@ class FourMethods(ReflexionAgent):
         return answered(state)
 
     def _create_initial_responder(self, prompt: str | None = None) -> Any:
-        return RunnableLambda(lambda given: self.conversation.chat.invoke(given["messages"]))
+        def drafted(given: dict[str, Any]) -> Any:
+            return self.conversation.chat.invoke(given["messages"])
+
+        return RunnableLambda(drafted)
 
     def _create_revise_responder(self, prompt: str | None = None) -> Any:
         return self._revised

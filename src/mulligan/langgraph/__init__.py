@@ -19,15 +19,22 @@ if TYPE_CHECKING:
         ReflexionAgent,
         ReflexionAgentResult,
     )
+    from mulligan.langgraph.chat import chat_model
+    from mulligan.langgraph.conversation import GptConversation
     from mulligan.langgraph.kg import GenerateQuery, KGQueryReflexionAgent, ReviseQuery
     from mulligan.langgraph.logger import ReflexionAgentLogger
+    from mulligan.langgraph.modern import create_reflexion_graph
+    from mulligan.langgraph.prompt_engine import BioCypherPromptEngine
     from mulligan.langgraph.responder import ResponderWithRetries
+    from mulligan.langgraph.scripted import ScriptedChat
 
 _HOMES = {
+    "BioCypherPromptEngine": "prompt_engine",
     "DRAFT_NODE": "agent",
     "END_NODE": "agent",
     "EXECUTE_TOOL_NODE": "agent",
     "GenerateQuery": "kg",
+    "GptConversation": "conversation",
     "KGQueryReflexionAgent": "kg",
     "REVISE_NODE": "agent",
     "ReflexionAgent": "agent",
@@ -35,6 +42,9 @@ _HOMES = {
     "ReflexionAgentResult": "agent",
     "ResponderWithRetries": "responder",
     "ReviseQuery": "kg",
+    "ScriptedChat": "scripted",
+    "chat_model": "chat",
+    "create_reflexion_graph": "modern",
 }
 
 __all__ = [
@@ -42,13 +52,18 @@ __all__ = [
     "END_NODE",
     "EXECUTE_TOOL_NODE",
     "REVISE_NODE",
+    "BioCypherPromptEngine",
     "GenerateQuery",
+    "GptConversation",
     "KGQueryReflexionAgent",
     "ReflexionAgent",
     "ReflexionAgentLogger",
     "ReflexionAgentResult",
     "ResponderWithRetries",
     "ReviseQuery",
+    "ScriptedChat",
+    "chat_model",
+    "create_reflexion_graph",
 ]
 
 
