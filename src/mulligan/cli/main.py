@@ -11,7 +11,7 @@ import click
 
 from mulligan.cli.terminal import prepare
 
-COMMANDS = ("init", "add", "lint", "run", "solve", "runs", "memory", "models", "doctor", "schema", "serve")
+COMMANDS = ("init", "add", "lint", "run", "solve", "runs", "memory", "graph", "models", "doctor", "schema", "serve")
 """Each is a file of this folder with a click command of the same name, imported when it is needed."""
 
 

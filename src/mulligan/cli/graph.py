@@ -1,0 +1,170 @@
+"""`mulligan graph`: graphs to ask: made of files, looked at, asked by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from mulligan.cli.terminal import clean, emit, one_line, say
+
+if TYPE_CHECKING:
+    from mulligan.core.graphs import Graph, GraphSchema, Rows
+
+F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
+WIDTH = 60
+"""Characters of a value in a table; --json shows all of it."""
+
+
+@click.group()
+def graph() -> None:
+    """Graph databases: a sample to try, loading from files, and asking by hand. Nothing here changes a graph that is
+    there."""
+
+
+def server_options(command: F) -> F:
+    for option in (
+        click.option("--database", metavar="NAME", help="Of a server, the database (default: the server's)."),
+        click.option("--user", metavar="NAME", help="Of a server; the password is read from MULLIGAN_GRAPH_PASSWORD."),
+    ):
+        command = option(command)
+    return command
+
+
+@graph.command()
+@click.argument("folder")
+@click.option("--seed", type=int, metavar="N", help="Another graph of the same kind (default: that of the examples).")
+def sample(folder: str, seed: int | None) -> None:
+    """Write a small biomedical graph into FOLDER as CSV files. It is made up: only the genes' symbols are real."""
+    from pathlib import Path
+
+    from mulligan.graphs.sample import SEED, write_sample
+
+    written = write_sample(Path(folder), SEED if seed is None else seed)
+    say(f"{folder} written: {sum(written.values()):,} rows in {len(written)} files, and schema_info.json")
+    say(f"mulligan graph load {folder} --into FILE makes a graph of it.")
+
+
+@graph.command()
+@click.argument("source")
+@click.option("--into", required=True, metavar="FILE", help="The new graph's file; it must not be there yet.")
+def load(source: str, into: str) -> None:
+    """Make a graph (a Ladybug database) of the files in the folder SOURCE: nodes/LABEL.csv and edges/TYPE.csv, or what
+    BioCypher wrote."""
+    from mulligan.app.graphs import load_graph
+
+    loaded, notes = load_graph(source, into)
+    for note in notes:
+        say(f"note: {clean(note)}")
+    for label, number in (*sorted(loaded.nodes.items()), *sorted(loaded.edges.items())):
+        say(f"{number:>9,}  {clean(label)}")
+    emit(into)
+
+
+@graph.command()
+@click.argument("where")
+@click.option("--json", "as_json", is_flag=True, help="JSON for a program.")
+@server_options
+def schema(where: str, as_json: bool, user: str | None, database: str | None) -> None:
+    """What the graph is made of. WHERE is a graph's file, or a server's address: bolt://host:7687, neo4j+s://host."""
+    from dataclasses import asdict
+
+    found = _with_graph(where, user, database, lambda opened: opened.schema())
+    emit(json.dumps(asdict(found), ensure_ascii=False, indent=2) if as_json else _described(found))
+
+
+@graph.command()
+@click.argument("where")
+@click.argument("query")
+@click.option("--param", "params", multiple=True, metavar="NAME=VALUE", help="A parameter, as JSON or as a text.")
+@click.option("--seconds", type=float, metavar="S", help="Stop it after S seconds (default: 10).")
+@click.option("--rows", type=int, metavar="N", help="At most N rows (default: 1000).")
+@click.option("--json", "as_json", is_flag=True, help="JSON for a program: a row a line.")
+@server_options
+def query(
+    where: str,
+    query: str,
+    params: tuple[str, ...],
+    seconds: float | None,
+    rows: int | None,
+    as_json: bool,
+    user: str | None,
+    database: str | None,
+) -> None:
+    """The answer of the graph at WHERE to a QUERY in Cypher, which only reads."""
+    from mulligan.core.errors import InvalidInput, QueryError
+    from mulligan.core.graphs import ROWS, SECONDS
+
+    given = dict(_parameter(text) for text in params)
+    limits = {"seconds": SECONDS if seconds is None else seconds, "rows": ROWS if rows is None else rows}
+
+    async def ask(opened: Graph) -> Rows:
+        return await opened.run(query, given, **limits)  # pyright: ignore[reportArgumentType]
+
+    try:
+        found = _with_graph(where, user, database, ask)
+    except QueryError as error:
+        if error.kind in ("syntax", "unknown", "refused"):
+            raise InvalidInput(str(error)) from None
+        raise
+    if as_json:
+        emit("\n".join(json.dumps(row, ensure_ascii=False) for row in found.rows))
+    elif found.rows:
+        emit(_table(found.columns, found.rows))
+    say(
+        f"{len(found.rows)} row{'' if len(found.rows) == 1 else 's'}{', and there are more' if found.truncated else ''}"
+    )
+
+
+def _with_graph(where: str, user: str | None, database: str | None, work: Callable[[Graph], Awaitable[T]]) -> T:
+    import asyncio
+
+    from mulligan.app.graphs import open_graph
+
+    async def run() -> T:
+        opened = open_graph(where, user=user, database=database)
+        try:
+            return await work(opened)
+        finally:
+            await opened.close()
+
+    return asyncio.run(run())
+
+
+def _parameter(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise click.BadParameter(f"{text!r} is not of the form NAME=VALUE.", param_hint="--param")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+def _described(found: GraphSchema) -> str:
+    nodes = [f"(:{node.label}{_properties(node.properties)})" for node in found.nodes]
+    edges = [
+        f"(:{source})-[:{edge.label}{_properties(edge.properties)}]->(:{target})"
+        for edge in found.edges
+        for source, target in edge.ends or (("", ""),)
+    ]
+    return clean("\n".join((*nodes, *edges)))
+
+
+def _properties(properties: Mapping[str, str]) -> str:
+    typed = (f"{name}: {kind}" if kind else name for name, kind in properties.items())
+    return f" {{{', '.join(typed)}}}" if properties else ""
+
+
+def _table(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
+    cells = [[one_line(name, WIDTH) for name in columns], *([_cell(row[name]) for name in columns] for row in rows)]
+    widths = [max(len(row[n]) for row in cells) for n in range(len(columns))]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells)
+    return "\n".join(lines)
+
+
+def _cell(value: Any) -> str:
+    return one_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), WIDTH)
