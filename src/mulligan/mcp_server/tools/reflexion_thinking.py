@@ -87,8 +87,8 @@ async def _in_order(ask: Asked, episode: str, agent: str | None, call: Call) -> 
         taken = await call.service.client_led.take(episode, ask.step, agent)
     except NotFound:
         raise InvalidInput(
-            f"There is no episode {episode[:LONGEST_ID]!r} here: pass the episodeId that the actor step of trial 1 returned, or "
-            "call that step without one."
+            f"There is no episode {episode[:LONGEST_ID]!r} here: pass the episodeId that the actor step of trial 1 "
+            "returned, or call that step without one."
         ) from None
     if call.link is not None and NAME in call.link.kept:
         connection: Connection = call.link.kept[NAME]
