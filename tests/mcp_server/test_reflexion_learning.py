@@ -53,13 +53,21 @@ async def test_with_a_model_it_is_learned_in_the_background(tmp_path: Path) -> N
 
 async def test_without_a_model_the_client_is_asked_to_think() -> None:
     async with a_service() as service, a_client(service) as client:
-        answer = await solved(client)
+        answer = await solved(client, agentId="Jo Doe")
         learning = answer["learning"]
         assert learning["status"] == "needs_thinking"
         assert TASK in learning["prompt"]
         assert learning["schema"]["type"] == "object"
-        learned = await service.bank("").commit(learning["task_id"].removeprefix("extract_"), LESSONS)
+        work = learning["task_id"].removeprefix("extract_")
+        assert learning["message"].endswith(f": mulligan memory --agent-id 'Jo Doe' commit {work} FILE")
+        learned = await service.bank("Jo Doe").commit(work, LESSONS)
         assert len(learned.lessons) == 1
+
+
+async def test_extract_memory_is_named_where_it_is_offered() -> None:
+    async with a_service() as service, a_client(service, tools="all") as client:
+        learning = (await solved(client))["learning"]
+        assert "call extract_memory with this task_id" in learning["message"]
 
 
 async def test_the_last_reflection_teaches_and_a_repeated_call_teaches_once() -> None:

@@ -35,10 +35,10 @@ async def a_service(**served: Any) -> AsyncGenerator[Service]:
 
 
 @asynccontextmanager
-async def a_client(service: Service, mode: str = "legacy") -> AsyncGenerator[Client]:
+async def a_client(service: Service, mode: str = "legacy", tools: str = "reflexion") -> AsyncGenerator[Client]:
     """A connection of its own."""
     bound = service.served.agent_id
-    async with Client(make_server(service, "reflexion", lambda _: one_connection(bound)), mode=mode) as client:
+    async with Client(make_server(service, tools, lambda _: one_connection(bound)), mode=mode) as client:
         await client.list_tools()  # so that the client holds answers against the output schema
         yield client
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from mulligan.app.places import Notice
 from mulligan.core.episode import RESUMABLE
 from mulligan.core.errors import MulliganError
@@ -36,6 +38,12 @@ def said(learned: Learned) -> str:
         _count(learned.quarantined, "held back (mulligan memory list --quarantined)"),
     ]
     return ", ".join(part for part in parts if part) or f"nothing to learn: {learned.nothing_because}"
+
+
+def memory_command(agent_id: str | None, *words: str) -> str:
+    """What a person types, so that it is done in the bank of this agent."""
+    named = ["--agent-id", agent_id] if agent_id else []
+    return f"mulligan memory {shlex.join([*named, *words])}"
 
 
 def _count(ids: tuple[str, ...], what: str) -> str:

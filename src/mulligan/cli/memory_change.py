@@ -192,7 +192,7 @@ def merge(ctx: click.Context, ids: Sequence[str], answer: str | None, model: str
     schema of the answer: give the answer with --answer FILE.
     """
     said = None if answer is None else json_of(answer, "answer")
-    again = f"mulligan memory merge {' '.join(ids)} --answer FILE"
+    again = ("merge", *ids, "--answer", "FILE")
     ctx.exit(_learned(lambda bank: bank.merge(ids, answer=said), again, model))
 
 
@@ -201,11 +201,14 @@ def merge(ctx: click.Context, ids: Sequence[str], answer: str | None, model: str
 @agent_options
 def question(work: str) -> None:
     """Print the question that WORK waits with, and the JSON schema of its answer: think, then `commit`."""
+    from mulligan.app.teaching import memory_command
     from mulligan.cli.memory_words import question_json
 
+    id = _of_task(work)
+
     async def look(bank: Bank) -> None:
-        emit(dumped(question_json(work, await bank.question(work))))
-        say(f"Think about this, and then: mulligan memory commit {work} FILE")
+        emit(dumped(question_json(id, await bank.question(id))))
+        say(f"Think about this, and then: {memory_command(bank.agent_id, 'commit', id, 'FILE')}")
 
     with_bank(writing(), look)
 
@@ -217,12 +220,19 @@ def question(work: str) -> None:
 @click.pass_context
 def commit(ctx: click.Context, work: str, answer: str) -> None:
     """Give the answer in FILE (JSON; - is standard input) to the question that WORK waits with."""
-    said = json_of(answer, "answer")
-    ctx.exit(_learned(lambda bank: bank.commit(work, said), "mulligan memory commit {work} FILE", None))
+    said, id = json_of(answer, "answer"), _of_task(work)
+    ctx.exit(_learned(lambda bank: bank.commit(id, said), ("commit", "{work}", "FILE"), None))
 
 
-def _learned(do: Callable[[Bank], Awaitable[Learned]], again: str, model: str | None) -> int:
-    """The ids of what was made on stdout, or the question; the exit status."""
+def _of_task(work: str) -> str:
+    """The id of the work; an agent is told of it as `extract_` and this id."""
+    return work.removeprefix("extract_")
+
+
+def _learned(do: Callable[[Bank], Awaitable[Learned]], again: Sequence[str], model: str | None) -> int:
+    """The ids of what was made on stdout, or the question; the exit status. again: the command that answers it, with
+    {work} for the id."""
+    from mulligan.app.teaching import memory_command
     from mulligan.cli.errors import SOLVED, UNFINISHED
     from mulligan.cli.memory_words import learned_lines, question_json
 
@@ -234,7 +244,8 @@ def _learned(do: Callable[[Bank], Awaitable[Learned]], again: str, model: str | 
             emit(id)
         if learned.question is not None:
             emit(dumped(question_json(learned.work, learned.question)))
-            say(f"No model was named, so think about this, and then: {again.format(work=learned.work)}")
+            words = [word.format(work=learned.work) for word in again]
+            say(f"No model was named, so think about this, and then: {memory_command(bank.agent_id, *words)}")
         return UNFINISHED if learned.failed else SOLVED
 
     return with_bank(writing(), work, model=model)

@@ -21,14 +21,14 @@ LEARNED = "Memory extraction successful"
 FAILED = "Extraction failed: "
 
 
-async def learning(bank: Bank, learned: Learned) -> dict[str, Json]:
+async def learning(bank: Bank, learned: Learned, *, by_tool: bool = True) -> dict[str, Json]:
     """The answer: its `status` is success, processing, needs_thinking (with the question), or error.
 
-    bank: of the agent that learned.
+    bank: of the agent that learned. by_tool: whether extract_memory is there to answer a question with.
     """
     head: dict[str, Json] = {"task_id": task_id(learned.work), "agent_id": bank.agent_id or None}
     if learned.question is not None:
-        return {"status": "needs_thinking", "message": _to_think(learned), **head, **asked(learned)}
+        return {"status": "needs_thinking", "message": _to_think(bank, learned, by_tool), **head, **asked(learned)}
     if learned.pending:
         return {"status": "processing", "message": ACCEPTED, **head}
     if learned.failed:
@@ -85,8 +85,10 @@ async def task_of(call: Call, task: str, agent: str | None) -> tuple[Bank, str]:
     return call.service.bank(queued.agent_id), queued.id
 
 
-def _to_think(learned: Learned) -> str:
+def _to_think(bank: Bank, learned: Learned, by_tool: bool) -> str:
     why = f"The last attempt did not do: {learned.failed} " if learned.failed else ""
+    if not by_tool:
+        return f"{why}{_at_a_prompt(bank, learned)}"
     if learned.success is None:
         return (
             f"{why}Whether the task succeeded is not known. Judge it by `prompt`, then call extract_memory with this "
@@ -95,6 +97,16 @@ def _to_think(learned: Learned) -> str:
     return (
         f"{why}No model was named on this server, so the lessons are yours to draw. Think about `prompt`, then call "
         "extract_memory with this task_id and your answer, JSON that fits `schema`, as lessons."
+    )
+
+
+def _at_a_prompt(bank: Bank, learned: Learned) -> str:
+    from mulligan.app.teaching import memory_command
+
+    return (
+        "No model was named on this server, and extract_memory is not offered here. Think about `prompt`, write your "
+        "answer, JSON that fits `schema`, to a file, and have it kept by this command: "
+        f"{memory_command(bank.agent_id, 'commit', str(learned.work), 'FILE')}"
     )
 
 
@@ -110,14 +122,15 @@ def _said(learned: Learned, kept: list[Lesson]) -> str:
 
 async def _management(bank: Bank, learned: Learned, kept: list[Lesson]) -> dict[str, Json]:
     """merges_triggered: merges of these lessons that were made or are queued by now."""
+    from mulligan.app.teaching import memory_command
+
     new = {lesson.id for lesson in kept}
     merged = {lesson.superseded_by for lesson in kept if lesson.superseded_by}
     queued = [work for work in await bank.pending("merge") if new & set(work.payload["lessons"])]
+    to_read = memory_command(bank.agent_id, "list", "--quarantined")
     parts = [
         f"{len(learned.folded)} known already, and counted there." if learned.folded else "",
-        f"{len(learned.quarantined)} held back until somebody has read it (mulligan memory list --quarantined)."
-        if learned.quarantined
-        else "",
+        f"{len(learned.quarantined)} held back until somebody has read it ({to_read})." if learned.quarantined else "",
     ]
     return {
         "duplicates_skipped": len(learned.folded),

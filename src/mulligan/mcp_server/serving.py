@@ -80,7 +80,8 @@ def make_server(
             return _result(_unknown(params.name, which))
         connections: Connections = context.lifespan_context
         bare = params.arguments is None
-        call = Call(service, connections.bound(context), connections.link(context), _teller(context), bare)
+        bound, link = connections.bound(context), connections.link(context)
+        call = Call(service, bound, link, _teller(context), bare, tools.keys())
         return _result(await answered(tool, arguments, call))
 
     server: Server[Connections] = Server(

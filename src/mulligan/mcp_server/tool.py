@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,7 +36,8 @@ class Call:
 
     bound: the only agent_id that this caller may see or name; None: any. link: None where nothing can be kept between
     calls (the protocol's stateless revision over HTTP). progress: tells how far it is (done, total, in words). bare:
-    no arguments were sent at all, which a tool is handed as none of them.
+    no arguments were sent at all, which a tool is handed as none of them. offered: the names of the tools that this
+    server has.
     """
 
     service: Service
@@ -44,6 +45,7 @@ class Call:
     link: Link | None = None
     progress: Callable[[float, float | None, str], Awaitable[None]] = _untold
     bare: bool = False
+    offered: Collection[str] = ()
 
     def agent(self, named: Json) -> str | None:
         """The agent_id that counts: the bound one, else the one that was named; None: none was. Raises `InvalidInput`

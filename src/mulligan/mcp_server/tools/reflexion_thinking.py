@@ -176,7 +176,8 @@ async def _learned(episode: Episode, call: Call) -> Json:
 
     try:
         bank = call.service.bank(episode.agent)
-        return await learning(bank, await bank.learn(episode, background=True))
+        learned = await bank.learn(episode, background=True)
+        return await learning(bank, learned, by_tool="extract_memory" in call.offered)
     except MulliganError as error:
         return {"status": "error", "message": f"Nothing was learned: {error}"}
 
