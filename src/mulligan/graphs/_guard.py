@@ -4,7 +4,7 @@ Two fences. Words that write (or reach files, the network, other databases, sett
 could begin; they count as names only where no grammar lets a clause begin, such as behind a dot or a colon. And behind
 a value, a name or a closed bracket only the words of reading clauses and operators are let through, so that a clause
 of some dialect which nobody thought of is not let through either. Names in backticks, texts and comments hold no
-words.
+words. Why no grammar: design/014.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A process of ours that asks a database: it can be killed, and what it may use is bounded by the kernel.
 
 Engines and servers cannot be trusted to keep a time-out, nor to bound what they allocate: a query that gets past both
-is ended here, with its process, and the next query finds a new one. Knows nothing of any database.
+is ended here, with its process, and the next query finds a new one (design/014). Knows nothing of any database.
 """
 
 from __future__ import annotations
