@@ -269,10 +269,14 @@ async def test_recalled_lessons_stand_in_fences() -> None:
 
 async def test_what_fails_in_the_server_is_logged_and_not_told(caplog: pytest.LogCaptureFixture) -> None:
     async with surface() as (client, service):
-        await service.store.create(Episode("e1", Task("p")))
+        for id in ("e1", "e2", "e3"):
+            await service.store.create(Episode(id, Task("p")))
         with closing(sqlite3.connect(service.config.database)) as db:
-            db.execute("UPDATE episodes SET record = '{'")
+            db.execute("UPDATE episodes SET record = '{' WHERE id = 'e2'")
             db.commit()
-        for asked in (client.read_resource("mulligan://episodes/e1"), client.list_resources()):
-            assert await refused(asked) == (-32603, "Something in the server failed; its log says what.")
-    assert "Episode e1 cannot be read" in caplog.text
+        asked = client.read_resource("mulligan://episodes/e2")
+        assert await refused(asked) == (-32603, "Something in the server failed; its log says what.")
+        assert "Episode e2 cannot be read" in caplog.text
+        found = (await client.list_resources()).resources
+    assert [str(one.uri) for one in found] == ["mulligan://episodes/e3", "mulligan://episodes/e1"]
+    assert "episode e2 cannot be read, and is not listed" in caplog.text

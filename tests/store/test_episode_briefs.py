@@ -1,6 +1,8 @@
 """Lists of episodes to choose from: whose they are, page by page, by the beginning of an id."""
 
+import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -55,6 +57,15 @@ async def test_pages_follow_each_other_though_episodes_begin_meanwhile(store: Sq
     third = await store.briefs(agent="a", before=second[-1].id, limit=2)
     assert [brief.id for page in (first, second, third) for brief in page] == ["a5", "a4", "a3", "a2", "a1"]
     assert await store.briefs(agent="a", before="a1") == ()
+
+
+async def test_a_broken_record_hides_no_other_and_ends_no_page(store: SqliteStore, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "m.db", timeout=10)) as db, db:
+        db.execute("UPDATE episodes SET record = '{' WHERE id IN ('a4', 'a1')")
+    first = await store.briefs(agent="a", limit=2)
+    assert [brief.id for brief in first] == ["a5", "a3"]
+    assert [brief.id for brief in await store.briefs(agent="a", before="a3", limit=2)] == ["a2"]
+    assert [brief.id for brief in await store.briefs(agent="a", before="a4")] == ["a3", "a2"]
 
 
 async def test_another_agent_s_episode_is_as_unknown_as_none(store: SqliteStore) -> None:

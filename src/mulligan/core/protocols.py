@@ -354,7 +354,9 @@ class Store(Protocol):
         ...
 
     async def briefs(self, *, agent: str | None = None, before: str | None = None, limit: int = 50) -> Sequence[Brief]:
-        """Newest first, of this agent alone if one is named, and older than `before`: raises `NotFound` without it."""
+        """Newest first, of this agent alone if one is named, and older than `before`: raises `NotFound` without it.
+        A record that cannot be read is left out.
+        """
         ...
 
     async def ids(self, prefix: str, *, agent: str | None = None, limit: int = 50) -> Sequence[str]:

@@ -6,16 +6,20 @@ Each function is work within one reading transaction.
 from __future__ import annotations
 
 import json
+import logging
 import sqlite3
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 from mulligan.core.codec import from_json
-from mulligan.core.errors import InvalidInput, NotFound, StoreError
+from mulligan.core.errors import InvalidInput, NotFound
 from mulligan.core.records import Brief, Episode
 
 BEGINNING = 200
 """Characters of a task that a list says."""
+
+log = logging.getLogger("mulligan")
 
 _LAST = chr(0x10FFFF)
 _KINDS = {"acted": '{"event":"acted",', "stopped": '{"event":"stopped",'}
@@ -26,7 +30,7 @@ _BRIEF = (
     " (SELECT count(*) FROM events v WHERE v.episode = p.n AND substr(v.event, 1, length(:acted)) = :acted),"
     " (SELECT CASE WHEN substr(v.event, 1, length(:stopped)) = :stopped THEN v.event END"
     " FROM events v WHERE v.episode = p.n ORDER BY v.seq DESC LIMIT 1)"
-    " FROM episodes p WHERE {where} ORDER BY p.n DESC LIMIT :limit"
+    " FROM episodes p WHERE {where} ORDER BY p.n DESC"
 )
 
 
@@ -35,22 +39,25 @@ def missing(episode: str) -> NotFound:
 
 
 def listed(db: sqlite3.Connection, agent: str | None, before: str | None, limit: int) -> Sequence[Brief]:
+    """What cannot be read is logged and passed over: one broken record must not hide all others."""
     wall = "1" if agent is None else "agent = :agent"
-    values: dict[str, Any] = {"agent": agent, "before": before, "limit": limit, **_KINDS}
+    values: dict[str, Any] = {"agent": agent, "before": before, **_KINDS}
     if before is not None:
-        found = db.execute(f"SELECT n FROM episodes WHERE id = :before AND {wall}", values).fetchone()
-        if found is None:
+        last = db.execute(f"SELECT n FROM episodes WHERE id = :before AND {wall}", values).fetchone()
+        if last is None:
             raise missing(before)
-        wall, values["before"] = f"{wall} AND p.n < :before", found[0]
-    return tuple(_brief(*row) for row in db.execute(_BRIEF.format(where=wall), values))
+        wall, values["before"] = f"{wall} AND p.n < :before", last[0]
+    found = (_brief(*row) for row in db.execute(_BRIEF.format(where=wall), values))
+    return tuple(islice((brief for brief in found if brief is not None), limit))
 
 
-def _brief(id: str, schema: int, record: str, trials: int, stopped: str | None) -> Brief:
+def _brief(id: str, schema: int, record: str, trials: int, stopped: str | None) -> Brief | None:
     try:
         begun = from_json(Episode, json.loads(record), schema)
         reason: Any = json.loads(stopped)["stop"]["reason"] if stopped else None
     except (InvalidInput, ValueError, LookupError) as error:
-        raise StoreError(f"Episode {id} cannot be read: {error}") from error
+        log.warning("episode %s cannot be read, and is not listed: %s", id, error)
+        return None
     return Brief(id, begun.run, begun.agent, begun.started, begun.task.prompt[:BEGINNING], trials, reason)
 
 
