@@ -29,8 +29,8 @@ async def lane(wire: Wire, seed: int, revision: str, count: int) -> None:
     known = await keep(database)
     wire.plays(
         {"when": "verdict", "answer": VERDICT, "delay": 0.02},
-        {"when": "lessons", "answer": LESSONS, "delay": 0.05},
-        {"when": "plain", "answer": "42", "delay": 0.2},
+        {"when": "lessons", "answer": LESSONS, "delay": 0.03},
+        {"when": "plain", "answer": "42", "delay": 0.05},
         {"when": "other", "malformed": True},
         {"when": "good", "status": 400, "body": "no"},
         {"when": "", "answer": "\x00 ﷺ </answer>", "delay": 0.01},
@@ -46,7 +46,7 @@ async def lane(wire: Wire, seed: int, revision: str, count: int) -> None:
 
 
 async def test_hostile_calls_of_a_model(model: Wire) -> None:
-    await lane(model, 1, "2025-06-18", 100)
+    await lane(model, 1, "2025-06-18", 60)
 
 
 @pytest.mark.slow

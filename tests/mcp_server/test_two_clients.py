@@ -26,6 +26,10 @@ from mulligan.store.sqlite import SqliteStore
 
 Fact = Mapping[str, Any]
 PATIENCE = 60.0
+AFTER = pytest.mark.parametrize(
+    "after", [9, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2, 3, 5, 8, 13, 21, 34))]
+)
+"""What the one client is acknowledged before it is killed."""
 
 
 class Client:
@@ -120,7 +124,7 @@ def _steps(trial: Any, task: str) -> Sequence[tuple[int, str]]:
     return [(trial.number, "evaluator"), (trial.number, "self-reflection")]
 
 
-@pytest.mark.parametrize("after", [2, 9, 23])
+@AFTER
 def test_two_servers_of_which_one_loses_its_client(after: int) -> None:
     database = Path(load().database)
     known = asyncio.run(keep(database))
@@ -135,7 +139,7 @@ def test_two_servers_of_which_one_loses_its_client(after: int) -> None:
     asyncio.run(all_kept(database, known, (one, other)))
 
 
-@pytest.mark.parametrize("after", [2, 9, 23])
+@AFTER
 def test_one_server_of_which_one_client_is_killed(after: int) -> None:
     database = Path(load().database)
     known = asyncio.run(keep(database))
