@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         ReflexionAgent,
         ReflexionAgentResult,
     )
+    from mulligan.langgraph.ask import ask_graph, resume_graph
     from mulligan.langgraph.chat import chat_model
     from mulligan.langgraph.conversation import GptConversation
     from mulligan.langgraph.kg import GenerateQuery, KGQueryReflexionAgent, ReviseQuery
@@ -43,8 +44,10 @@ _HOMES = {
     "ResponderWithRetries": "responder",
     "ReviseQuery": "kg",
     "ScriptedChat": "scripted",
+    "ask_graph": "ask",
     "chat_model": "chat",
     "create_reflexion_graph": "modern",
+    "resume_graph": "ask",
 }
 
 __all__ = [
@@ -62,8 +65,10 @@ __all__ = [
     "ResponderWithRetries",
     "ReviseQuery",
     "ScriptedChat",
+    "ask_graph",
     "chat_model",
     "create_reflexion_graph",
+    "resume_graph",
 ]
 
 

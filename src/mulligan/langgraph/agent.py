@@ -44,6 +44,7 @@ class ReflexionAgentResult:
 
     score: of the answer, 0 to 10, higher is better, by the model itself. stop, detail: why it ended: "solved",
     "exhausted" (the steps are used up), "gave_up" (no answer that can be used). run: for `mulligan runs show`.
+    note: what qualifies the result, such as that there are more rows.
     """
 
     answer: str | None
@@ -52,6 +53,7 @@ class ReflexionAgentResult:
     stop: str | None = None
     detail: str = ""
     run: str = ""
+    note: str = ""
 
     def __str__(self) -> str:
         return self.answer or ""

@@ -17,7 +17,7 @@ from mulligan.core.protocols import Bank, Store
 from mulligan.core.records import Json
 from mulligan.core.truncate import truncate_text
 from mulligan.langgraph.agent import ReflexionAgent, ReflexionAgentResult
-from mulligan.langgraph.bridge import run
+from mulligan.langgraph.bridge import run, settled
 from mulligan.langgraph.graph import STEPS, Reading
 from mulligan.langgraph.kg_prompts import CYPHER, KGPrompts
 from mulligan.langgraph.logger import ReflexionAgentLogger
@@ -25,6 +25,7 @@ from mulligan.langgraph.modern import GOOD_SCORE
 from mulligan.langgraph.responder import NO_CALL, ResponderWithRetries, one_call, proposed
 from mulligan.langgraph.roles import Prompted, recalled
 from mulligan.langgraph.rows import has_values, record_in, result_in, tool_message
+from mulligan.langgraph.schema_forms import schema_json, schema_of_json
 from mulligan.langgraph.schema_text import schema_text
 from mulligan.langgraph.working import here
 
@@ -186,7 +187,7 @@ class KGQueryReflexionAgent(ReflexionAgent):
             return ReflexionAgentResult(None)
         found = record_in(message)
         failed = f"the last query failed: {found['error']}" if "error" in found else ""
-        return ReflexionAgentResult(found.get("query"), found["result"], detail=failed)
+        return ReflexionAgentResult(found.get("query"), found["result"], detail=failed, note=found.get("truncated", ""))
 
     def _settings(self) -> dict[str, Json]:
         settings = {"database": self._database.name, "language": self.query_lang, "rows": self.rows}
@@ -204,10 +205,14 @@ class KGQueryReflexionAgent(ReflexionAgent):
         return given or self._schema
 
     async def _schema(self, question: str) -> str:
+        return schema_text(schema_of_json(await self._known_schema()))
+
+    async def _known_schema(self) -> Json:
+        """The database's schema as JSON; journalled while a node is at work."""
         database = self._database
 
         async def look() -> Json:
-            return schema_text(await database.schema())
+            return schema_json(await settled(database.schema()))
 
         work = here.get()
         return await (look() if work is None else work.journal.step("schema", {"graph": database.name}, look))

@@ -9,7 +9,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 
 from mulligan.core.errors import InvalidInput
-from mulligan.core.protocols import Learned
+from mulligan.core.protocols import Learned, Model
 from mulligan.core.records import Episode, Recall, Task
 from mulligan.langgraph.bridge import called, portal
 from mulligan.langgraph.journalled import journalled
@@ -78,10 +78,10 @@ def recalled() -> str:
 
 class OwnBank:
     """The bank of an agent_id, opened when it is first asked, on one event loop for life: its work goes on there behind
-    the callers' backs, whose loops come and go."""
+    the callers' backs, whose loops come and go. model: who thinks for it; None: as `open_bank` has it."""
 
-    def __init__(self, agent_id: str) -> None:
-        self._agent_id = agent_id
+    def __init__(self, agent_id: str, model: Model | None = None) -> None:
+        self._agent_id, self._model = agent_id, model
         self._opened: Any = None
 
     async def recall(self, task: Task, *, top_k: int | None = None) -> Recall:
@@ -99,7 +99,7 @@ class OwnBank:
         if self._opened is None:
             from mulligan.app.memory import open_bank
 
-            self._opened = open_bank(self._agent_id)
+            self._opened = open_bank(self._agent_id, model=self._model)
         return self._opened
 
 
