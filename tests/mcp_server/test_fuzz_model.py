@@ -31,7 +31,7 @@ async def lane(wire: Wire, seed: int, revision: str, count: int) -> None:
         {"when": "verdict", "answer": VERDICT, "delay": 0.02},
         {"when": "lessons", "answer": LESSONS, "delay": 0.03},
         {"when": "plain", "answer": "42", "delay": 0.05},
-        {"when": "other", "malformed": True},
+        {"when": "other", **({"malformed": True} if count > 100 else {"status": 400, "body": "no"})},  # tried again
         {"when": "good", "status": 400, "body": "no"},
         {"when": "", "answer": "\x00 ﷺ </answer>", "delay": 0.01},
     )
