@@ -250,7 +250,7 @@ def _folded(id: str, schema: int, record: str, events: Sequence[tuple[int, int, 
         episode = from_json(Episode, json.loads(record), schema)
         for _, written, text in events:
             episode = advance(episode, _event(id, written, text))
-    except (InvalidInput, OutOfOrder) as error:
+    except (InvalidInput, OutOfOrder, ValueError) as error:
         raise StoreError(f"Episode {id} cannot be read: {error}") from error
     return episode
 
@@ -258,7 +258,7 @@ def _folded(id: str, schema: int, record: str, events: Sequence[tuple[int, int, 
 def _event(episode: str, schema: int, text: str) -> Event:
     try:
         return event_from_json(json.loads(text), schema)
-    except InvalidInput as error:
+    except (InvalidInput, ValueError) as error:
         raise StoreError(f"An event of episode {episode} cannot be read: {error}") from error
 
 
