@@ -113,7 +113,7 @@ def query(
     if as_json:
         emit("\n".join(json.dumps(row, ensure_ascii=False) for row in found.rows))
     elif found.rows:
-        emit(_table(found.columns, found.rows))
+        emit(table(found.columns, found.rows))
     say(
         f"{len(found.rows)} row{'' if len(found.rows) == 1 else 's'}{', and there are more' if found.truncated else ''}"
     )
@@ -159,7 +159,8 @@ def _properties(properties: Mapping[str, str]) -> str:
     return f" {{{', '.join(typed)}}}" if properties else ""
 
 
-def _table(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
+def table(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows for a person, each value in a line and cut at `WIDTH`."""
     cells = [[one_line(name, WIDTH) for name in columns], *([_cell(row[name]) for name in columns] for row in rows)]
     widths = [max(len(row[n]) for row in cells) for n in range(len(columns))]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells)
