@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from mulligan.app import graph_led
 from mulligan.app.client_led import led_by_client, refuse_resume
 from mulligan.app.config import Config, choose_model, load, prompts_folder
 from mulligan.app.models_by_name import Models
@@ -132,6 +133,8 @@ async def resume(
         episodes = [await at.load(episode) for episode in await at.resolve(run)]
         if led_by_client(episodes[0]):
             refuse_resume(episodes[0].run)
+        if graph_led.led_by_graph(episodes[0]):
+            graph_led.refuse_resume(episodes[0])
         recipe = _again(Recipe.from_json(episodes[0].head.settings), config, *names)
         recipe = replace(recipe, limits=with_limits(recipe.limits, limits))
         if recipe.recalls and bank is None and recipe.bank is None:

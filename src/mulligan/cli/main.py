@@ -11,8 +11,23 @@ import click
 
 from mulligan.cli.terminal import prepare
 
-COMMANDS = ("init", "add", "lint", "run", "solve", "runs", "memory", "graph", "models", "doctor", "schema", "serve")
-"""Each is a file of this folder with a click command of the same name, imported when it is needed."""
+COMMANDS = (
+    "init",
+    "add",
+    "lint",
+    "run",
+    "solve",
+    "runs",
+    "memory",
+    "graph",
+    "ask-graph",
+    "models",
+    "doctor",
+    "schema",
+    "serve",
+)
+"""Each is a file of this folder with a click command of the same name (ask_graph for ask-graph), imported when it is
+needed."""
 
 
 class Lazy(click.Group):
@@ -22,7 +37,8 @@ class Lazy(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        return getattr(import_module(f"mulligan.cli.{cmd_name}"), cmd_name)
+        name = cmd_name.replace("-", "_")
+        return getattr(import_module(f"mulligan.cli.{name}"), name)
 
 
 @click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})

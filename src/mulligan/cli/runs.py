@@ -70,6 +70,11 @@ def resume(ctx: click.Context, run: str, fork: bool, **given: Any) -> None:
     from mulligan.app.solve import resume as library
     from mulligan.cli.conduct import Hooks, conduct
 
+    if _asked_a_graph(run):
+        from mulligan.cli.ask_graph import resumed
+
+        ctx.exit(resumed(run, fork=fork, given=given))
+
     async def work(hooks: Hooks) -> Episode:
         return await library(run, fork=fork, limits=limits_of(given), model=given["model"], **hooks)
 
@@ -101,6 +106,16 @@ def export(run: str, form: str, output: str | None) -> None:
 
     text = _with_store(write)
     put(text, output)
+
+
+def _asked_a_graph(run: str) -> bool:
+    """Whether `mulligan ask-graph` began it."""
+    from mulligan.app.graph_led import asked_by_name
+
+    async def look(store: Store) -> bool:
+        return asked_by_name(await store.load((await store.resolve(run))[0]))
+
+    return _with_store(look)
 
 
 def _with_store(work: Callable[[Store], Awaitable[T]]) -> T:

@@ -15,7 +15,7 @@ from mulligan.app.graph_led import ASKED, refuse_resume
 from mulligan.app.places import Notice
 from mulligan.app.runner import OnStart
 from mulligan.app.session import DEFAULT_MODEL, with_store
-from mulligan.core.codec import event_from_json
+from mulligan.core.codec import event_from_json, from_json
 from mulligan.core.episode import advance
 from mulligan.core.errors import BadAnswer
 from mulligan.core.graphs import SECONDS, Graph
@@ -203,14 +203,17 @@ class Telling(Recorder):
         self._told, self._limits = told, limits
         self._at: dict[str, tuple[int, Episode]] = {}
 
-    async def begin(self, episode: Episode, *more: Any, **named: Any) -> Json:
-        return self._began(await super().begin(episode, *more, **named))
+    async def begin(self, episode: Episode, record: Any, files: Mapping[str, str]) -> None:
+        await super().begin(episode, record, files)
+        self._began(episode)
 
-    async def stored(self, id: str) -> Json | None:
-        record = await super().stored(id)
-        return None if record is None else self._began(record)
+    async def stored(self, id: str) -> Json:
+        begun = await super().stored(id)
+        if begun is not None:
+            self._began(from_json(Episode, begun))
+        return begun
 
-    def record(self, work: Work) -> Json:
+    def record(self, work: Work) -> Any:
         record = super().record(work)
         seen, episode = self._at.get(work.episode.id, (len(work.events), work.episode))
         for row in work.events[seen:]:
@@ -221,12 +224,10 @@ class Telling(Recorder):
         self._at[work.episode.id] = (len(work.events), episode)
         return record
 
-    def _began(self, record: Json) -> Json:
-        episode = self.episode(record)
+    def _began(self, episode: Episode) -> None:
         self._at[episode.id] = (0, episode)
         if self._told.on_start is not None:
             self._told.on_start(episode, self._limits)
-        return record
 
 
 def _located(graph: str | Path | Mapping[str, Any] | Graph) -> str | dict[str, Json] | None:

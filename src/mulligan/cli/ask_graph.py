@@ -1,0 +1,195 @@
+"""`mulligan ask-graph`: a question in plain words to a graph database."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine, Mapping
+from typing import TYPE_CHECKING, Any, TypedDict
+
+import click
+
+from mulligan.cli.graph import server_options, table
+from mulligan.cli.options import bank_of, memory_options
+from mulligan.cli.terminal import emit, one_line, say
+
+if TYPE_CHECKING:
+    from mulligan.app.places import Notice
+    from mulligan.app.runner import OnStart
+    from mulligan.cli.progress import Progress
+    from mulligan.core.episode import Event
+    from mulligan.core.limits import Limits
+    from mulligan.core.protocols import Observer
+    from mulligan.core.records import Episode
+    from mulligan.langgraph.agent import ReflexionAgentResult
+
+WIDTH = 160
+"""Characters of a query, or of what came of it, in a line of progress."""
+HANDED_ON = ("model", "user", "database", "max_steps", "good_score", "rows", "seconds")
+
+
+class Hooks(TypedDict):
+    """What `ask_graph` and `resume_graph` are handed to tell how it goes."""
+
+    on_start: OnStart
+    observers: tuple[Observer, ...]
+    notice: Notice
+
+
+@click.command("ask-graph")
+@click.argument("question")
+@click.option("--graph", required=True, metavar="WHERE", help="A graph's file, or bolt://host:7687, neo4j+s://host, …")
+@server_options
+@click.option("--model", metavar="MODEL", help="local, PROVIDER:NAME, scripted:FILE; else MULLIGAN_MODEL's.")
+@click.option(
+    "--max-steps", type=click.IntRange(min=1), metavar="N", help="Drafts and revisions at most (default: 30)."
+)
+@click.option(
+    "--good-score", type=float, metavar="X", help="A revision's score that is good enough, of 10 (default: 7)."
+)
+@click.option("--rows", type=int, metavar="N", help="At most N rows (default: 30).")
+@click.option("--seconds", type=float, metavar="S", help="Stop a query after S seconds (default: 10).")
+@click.option("--no-prompt-engine", is_flag=True, help="Tell the model the whole schema, instead of what it chooses.")
+@memory_options
+@click.option("--json", "as_json", is_flag=True, help='A JSON object for each event; the last, "result", has the rows.')
+@click.option("--quiet", "-q", is_flag=True, help="No progress on stderr, only errors.")
+@click.pass_context
+def ask_graph(ctx: click.Context, question: str, graph: str, no_prompt_engine: bool, **given: Any) -> None:
+    """Answer QUESTION from a graph database: write a query, run it, look at the rows, and mend it.
+
+    The query and its rows go to stdout, progress to stderr. Queries only read. The password of a server is read from
+    MULLIGAN_GRAPH_PASSWORD. `mulligan graph sample` makes a graph to try.
+
+    Ends with 0 when there are rows, or the model finds the answer good; 1 when not; 2 for bad input; 3 when
+    interrupted or stopped by an error (resume it); 4 when it could not be judged.
+    """
+    from mulligan.langgraph.ask import ask_graph as library
+
+    options = {name: given[name] for name in HANDED_ON if given[name] is not None}
+    options |= {"prompt_engine": not no_prompt_engine, **bank_of(given)}
+
+    def work(hooks: Hooks) -> Coroutine[Any, Any, ReflexionAgentResult]:
+        return library(question, graph, **options, **hooks)
+
+    ctx.exit(conducted(work, quiet=given["quiet"], as_json=given["as_json"]))
+
+
+def resumed(run: str, *, fork: bool, given: Mapping[str, Any]) -> int:
+    """Goes on with a run of this command; the exit status. Raises `InvalidInput` for what can only be done anew."""
+    from mulligan.core.errors import InvalidInput
+    from mulligan.langgraph.ask import resume_graph
+
+    quiet, as_json = given["quiet"], given["as_json"]
+    other = [
+        f"--{name.replace('_', '-')}" for name, value in given.items() if value and name not in ("quiet", "as_json")
+    ]
+    if fork or other:
+        raise InvalidInput(
+            f"A question to a graph goes on as it was asked, so that {', '.join(['--fork'] * fork + other)} cannot be "
+            "given: leave it out, or ask again with mulligan ask-graph."
+        )
+    return conducted(lambda hooks: resume_graph(run, **hooks), quiet=quiet, as_json=as_json)
+
+
+def conducted(work: Callable[[Hooks], Coroutine[Any, Any, ReflexionAgentResult]], *, quiet: bool, as_json: bool) -> int:
+    """Runs it to its end, and says how it ended; the exit status."""
+    from mulligan.cli.conduct import run
+    from mulligan.cli.errors import UNFINISHED, report
+
+    watch = _Watch(quiet, as_json)
+    hooks: Hooks = {"on_start": watch.began, "observers": (watch.saw,), "notice": watch.told}
+    try:
+        return watch.ended(run(work(hooks), watch.interrupting))
+    except asyncio.CancelledError:
+        if watch.episode is None:
+            say("Interrupted before anything was begun.")
+        else:
+            say(f"Interrupted. Go on with: mulligan runs resume {watch.episode.run}")
+        return UNFINISHED
+    except Exception as error:
+        watch.progress.failed(error)
+        status = report(error, watch.episode.run if watch.episode else "")
+        if watch.episode and status == UNFINISHED:
+            say(f"Go on with: mulligan runs resume {watch.episode.run}")
+        return status
+
+
+class _Watch:
+    """Follows the episode, and tells of it like the other commands; besides, of each query and what came of it."""
+
+    def __init__(self, quiet: bool, as_json: bool) -> None:
+        from mulligan.cli.progress import first
+
+        self.progress: Progress = first(quiet=quiet, as_json=as_json)
+        self._lines, self._json = not quiet and not as_json, as_json
+        self.episode: Episode | None = None
+        self._limits: Limits | None = None
+
+    def began(self, episode: Episode, limits: Limits) -> None:
+        self.episode, self._limits = episode, limits
+        self.progress.began(episode, limits)
+
+    def saw(self, episode: Episode, event: Event) -> None:
+        from mulligan.core.episode import Acted
+
+        self.episode = episode
+        if self._lines and isinstance(event, Acted):
+            say(f"query: {one_line(event.attempt.output, WIDTH)}")
+            say(f"came back: {one_line(came_of(event.attempt.steps[0].observation), WIDTH)}")
+        self.progress.saw(episode, event)
+
+    def told(self, sentence: str) -> None:
+        self.progress.told(sentence)
+
+    def interrupting(self) -> None:
+        self.progress.interrupting()
+
+    def ended(self, result: ReflexionAgentResult) -> int:
+        from mulligan.cli.errors import exit_status
+        from mulligan.cli.words import closing
+
+        episode, limits = self.episode, self._limits
+        assert episode is not None
+        assert limits is not None
+        status = exit_status(episode)
+        if self._json:
+            emit(json.dumps({"event": "result", **answer(result, episode), "exit_status": status}, ensure_ascii=False))
+            return status
+        if self._lines or status:
+            for line in closing(episode, limits):
+                say(line)
+        if result.note:
+            say(f"note: {result.note}")
+        if result.answer:
+            rows = result.tool_result or []
+            emit(result.answer if not rows else f"{result.answer}\n\n{table(list(rows[0]), rows)}")
+        return status
+
+
+def came_of(observation: str) -> str:
+    """What a query gave, in words."""
+    found: Mapping[str, Any] = json.loads(observation)
+    if "error" in found:
+        return str(found["error"])
+    count = len(found["result"])
+    more = f", {found['shown']}" if "shown" in found else ""
+    return f"{count} row{'' if count == 1 else 's'}{more}"
+
+
+def answer(result: ReflexionAgentResult, episode: Episode) -> dict[str, Any]:
+    """The result for a program; what there is none of is null."""
+    from mulligan.core.codec import to_json
+
+    return {
+        "run": episode.run,
+        "episode": episode.id,
+        "solved": episode.solved,
+        "stop": episode.stop and to_json(episode.stop),
+        "query": result.answer,
+        "rows": result.tool_result,
+        "note": result.note,
+        "score": result.score,
+        "trials": len(episode.trials),
+        "used": to_json(episode.usage),
+        "seconds": episode.seconds,
+    }
