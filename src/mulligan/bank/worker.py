@@ -10,7 +10,7 @@ from contextlib import suppress
 from mulligan.bank.learning import Learning
 from mulligan.bank.ports import LEASE, Ports
 from mulligan.bank.tending import Tending
-from mulligan.core.errors import LeaseLost, MulliganError
+from mulligan.core.errors import LeaseLost, MulliganError, StoreError
 from mulligan.core.queued import Claim, Queued
 
 RETRY = 30.0
@@ -68,15 +68,21 @@ class Worker:
         await asyncio.gather(self._background, return_exceptions=True)
 
     async def _attend(self) -> None:
-        """What failed is tried again when its time has come, and what another process had is taken over if it ended."""
+        """What failed is tried again when its time has come, and what another process had is taken over if it ended.
+        Who rings while it is looked whether anything is left is heard, and a store that fails is asked again later.
+        """
         while True:
             self._bell.clear()
-            await self.work()
-            due = await self._ports.memory.queue.due(self.kinds)
-            if due is None or self._leaving:
+            try:
+                await self.work()
+                due = await self._ports.memory.queue.due(self.kinds)
+            except StoreError as error:
+                log.warning("queued work is not gone on with for now: %s", error)
+                due = time.time() + LONGEST
+            if self._leaving or (due is None and not self._bell.is_set()):
                 return
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._bell.wait(), min(max(due - time.time(), SHORTEST), LONGEST))
+                await asyncio.wait_for(self._bell.wait(), min(max((due or 0.0) - time.time(), SHORTEST), LONGEST))
 
     async def _one(self, work: Queued, claim: Claim) -> None:
         do = {
