@@ -65,7 +65,7 @@ def test_the_tools_are_described_and_calls_worded() -> None:
   - value: The result itself, complete.
 
 Answer with one JSON object and nothing else, such as
-{"tool": "search", "arguments": {"words": "..."}}
+{"tool": "search", "arguments": {"words": ["..."]}}
 The next message then says what came of it.
 <user> Find it.
 <assistant> I search.

@@ -112,18 +112,19 @@ def conversation_of(
     factory: Callable[[], Any] | None, model: str | Model | BaseChatModel | None, provider: str | None, name: str | None
 ) -> Any:
     """What is asked: the factory's product, else the model, else the one that is called so. Without any: the model that
-    MULLIGAN_MODEL or mulligan.toml names. Raises `InvalidInput`; nothing is called."""
+    MULLIGAN_MODEL or mulligan.toml names. A model of ours is asked at temperature 0. Raises `InvalidInput`; nothing is
+    called."""
     if factory is not None:
         return factory()
     if isinstance(model, BaseChatModel):
         return model
     if model is not None:
-        return chat_model(model)
+        return chat_model(model, temperature=0.0)
     if name and provider:
         name = f"{PROVIDERS.get(provider, provider)}:{name}"
     if provider and not name:
         raise InvalidInput(f"Which model of {provider}? Name one: model_name=….")
-    return chat_model(name)
+    return chat_model(name, temperature=0.0)
 
 
 def _given(answer: AIMessage, schema: Mapping[str, Json]) -> Json:

@@ -13,7 +13,6 @@ from typing import Any, cast
 
 from langchain_core.language_models import BaseChatModel
 
-from mulligan.core.codec import from_json, to_json
 from mulligan.core.errors import BadAnswer, InvalidInput
 from mulligan.core.graphs import Graph, GraphSchema
 from mulligan.core.loop import Meter
@@ -23,7 +22,15 @@ from mulligan.langgraph import prompt_selection as choosing
 from mulligan.langgraph.bridge import finish, settled
 from mulligan.langgraph.prompt_asking import Asker, conversation_of
 from mulligan.langgraph.prompt_selection import Selection
-from mulligan.langgraph.schema_forms import Known, Relationship, from_database, from_file, from_table
+from mulligan.langgraph.schema_forms import (
+    Known,
+    Relationship,
+    from_database,
+    from_file,
+    from_table,
+    schema_json,
+    schema_of_json,
+)
 from mulligan.langgraph.working import here
 
 CYPHER = "Cypher"
@@ -168,8 +175,8 @@ class BioCypherPromptEngine:
         graph = self._graph
         messages = self._prompts["selected"].render(
             language=graph.language if graph is not None and language == CYPHER else language,
-            entities=_lines({spelled(name): typed(properties) for name, properties in selection.entities.items()}),
-            relationships=_lines({spelled(name): typed(properties) for name, properties in selection.labels.items()}),
+            entities=in_query(selection.entities),
+            relationships=in_query(selection.labels),
             combinations="\n".join(f"- {pattern(*each)}" for each in selection.combinations),
             notes="\n".join(f"- {note}" for note in graph.notes) if graph is not None else "",
         )
@@ -185,11 +192,11 @@ class BioCypherPromptEngine:
         graph = cast(Graph, self._graph)
 
         async def look() -> Json:
-            return to_json(await settled(graph.schema()))
+            return schema_json(await settled(graph.schema()))
 
         work = here.get()
         found = await (look() if work is None else work.journal.step("schema", {"graph": graph.name}, look))
-        return from_database(from_json(GraphSchema, found))
+        return from_database(schema_of_json(found))
 
 
 def listed(properties: Mapping[str, str]) -> str:
@@ -198,7 +205,17 @@ def listed(properties: Mapping[str, str]) -> str:
 
 def typed(properties: Mapping[str, str]) -> str:
     """name (str), score (float)"""
-    return ", ".join(f"{spelled(name)} ({kind})" if kind else spelled(name) for name, kind in properties.items())
+    return ", ".join(f"{name} ({kind})" if kind else name for name, kind in properties.items())
+
+
+def in_query(kinds: Mapping[str, Mapping[str, str]]) -> str:
+    """A line for each, all names spelt as a query has to spell them."""
+    return _lines(
+        {
+            spelled(kind): typed({spelled(name): type for name, type in properties.items()})
+            for kind, properties in kinds.items()
+        }
+    )
 
 
 def spelled(name: str) -> str:

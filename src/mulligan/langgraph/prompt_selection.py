@@ -85,7 +85,7 @@ def schema_of_query(title: str, language: str) -> dict[str, Json]:
 
 
 def _some_of(names: Sequence[str]) -> Json:
-    return {"type": "array", "items": {"type": "string", "enum": list(names)}, "maxItems": len(names)}
+    return {"type": "array", "items": {"type": "string", "enum": list(names)}}
 
 
 def _object(title: str, description: str, properties: dict[str, Json]) -> dict[str, Json]:

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from mulligan.core.errors import InvalidInput
-from mulligan.core.graphs import GraphSchema
+from mulligan.core.graphs import EdgeKind, GraphSchema, NodeKind
+from mulligan.core.records import Json
 
 _RELATIONS = ("interaction", "association")
 """A node that is called one of these stands for a relationship (reference A4)."""
@@ -51,6 +52,22 @@ def from_database(schema: GraphSchema) -> Known:
         for edge in schema.edges
     }
     return _checked(Known(entities, relationships), "The graph")
+
+
+def schema_json(schema: GraphSchema) -> Json:
+    """A database's schema as JSON, which `schema_of_json` reads."""
+    nodes = [{"label": node.label, "properties": dict(node.properties)} for node in schema.nodes]
+    edges = [
+        {"label": edge.label, "ends": [list(pair) for pair in edge.ends], "properties": dict(edge.properties)}
+        for edge in schema.edges
+    ]
+    return {"nodes": nodes, "edges": edges}
+
+
+def schema_of_json(found: Json) -> GraphSchema:
+    nodes = tuple(NodeKind(**node) for node in found["nodes"])
+    edges = tuple(EdgeKind(e["label"], tuple((s, t) for s, t in e["ends"]), e["properties"]) for e in found["edges"])
+    return GraphSchema(nodes, edges)
 
 
 def from_file(path: str | Path) -> Known:

@@ -171,8 +171,15 @@ def _form(schema: Json, names: Mapping[str, str]) -> dict[str, Json]:
 def _example(tool: Tool) -> str:
     """A call of this tool: small models do better with one than with a description of the form. It says nothing that
     would sway a reflector, such as the key "done"."""
-    names = cast(Sequence[str], cast(dict[str, Any], tool.parameters).get("required") or ())
-    return json.dumps({"tool": tool.name, "arguments": dict.fromkeys(names, "...")})
+    given = cast(dict[str, Any], tool.parameters)
+    kinds = cast(dict[str, Json], given.get("properties") or {})
+    names = cast(Sequence[str], given.get("required") or ())
+    arguments = {name: ["..."] if _kind(kinds.get(name)) == "array" else "..." for name in names}
+    return json.dumps({"tool": tool.name, "arguments": arguments})
+
+
+def _kind(schema: Json) -> Json:
+    return cast(dict[str, Json], schema).get("type") if isinstance(schema, dict) else None
 
 
 def _described(tool: Tool) -> str:
