@@ -1,4 +1,4 @@
-"""What HTTP knows of a request: whose token it bears, and which session of the older revisions it belongs to."""
+"""What HTTP knows of a request: whose token it bears, and what is kept for its connection."""
 
 from __future__ import annotations
 
@@ -13,6 +13,31 @@ from mulligan.mcp_server.tool import Link
 SESSIONS = 1000
 """Sessions that may be open, and that are kept in mind."""
 
+KEPT = 64_000_000
+"""Characters that all connections of a server remember together."""
+
+
+class Links:
+    """What is kept for each connection. Where it is too much, the least used one is forgotten."""
+
+    def __init__(self) -> None:
+        self._links: OrderedDict[object, Link] = OrderedDict()
+
+    def of(self, connection: object) -> Link:
+        link = self._links.setdefault(connection, Link())
+        self._links.move_to_end(connection)
+        while len(self._links) > SESSIONS or (len(self._links) > 1 and self._weight > KEPT):
+            self._links.popitem(last=False)
+        return link
+
+    def forget(self, connection: object) -> None:
+        """One that has ended."""
+        self._links.pop(connection, None)
+
+    @property
+    def _weight(self) -> int:
+        return sum(link.weight for link in self._links.values())
+
 
 class ByToken:
     """otherwise: the agent of callers whose token is bound to none."""
@@ -26,22 +51,18 @@ class ByToken:
 
 
 class Sessions(ByToken):
-    """A memory for each session of the older revisions; none for the stateless one. The least used is forgotten."""
+    """A memory for each session of the older revisions; none for the stateless one."""
 
     def __init__(self, otherwise: str | None) -> None:
         super().__init__(otherwise)
-        self._links: OrderedDict[str, Link] = OrderedDict()
+        self._links = Links()
 
     def link(self, context: Any) -> Link | None:
         session = context.request.headers.get("mcp-session-id")
         if session is None or context.protocol_version in MODERN_PROTOCOL_VERSIONS:
             return None
-        link = self._links.setdefault(session, Link())
-        self._links.move_to_end(session)
-        while len(self._links) > SESSIONS:
-            self._links.popitem(last=False)
-        return link
+        return self._links.of(session)
 
     def forget(self, session: str | None) -> None:
         """An ended session."""
-        self._links.pop(session or "", None)
+        self._links.forget(session)

@@ -18,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 from mulligan.app.service import Service
 from mulligan.mcp_server import messages
 from mulligan.mcp_server.admission import Admission, held, ticket_of
-from mulligan.mcp_server.connections import ByToken
+from mulligan.mcp_server.connections import ByToken, Links
 from mulligan.mcp_server.load import Calls, taken
 from mulligan.mcp_server.logs import told
 from mulligan.mcp_server.serving import make_server
@@ -30,21 +30,25 @@ ENDPOINT, POSTS = "/sse", "/messages/"
 class OneStream(ByToken):
     """One client's stream: it has a memory of its own."""
 
-    def __init__(self, otherwise: str | None) -> None:
+    def __init__(self, otherwise: str | None, links: Links) -> None:
         super().__init__(otherwise)
-        self._link = Link()
+        self._links = links
 
     def link(self, context: Any) -> Link | None:
-        return self._link
+        return self._links.of(self)
 
 
 def site(service: Service, which: str, admission: Admission) -> Router:
     """The two endpoints."""
-    transport = SseServerTransport(POSTS, max_request_body_size=messages.LONGEST)
+    transport, links = SseServerTransport(POSTS, max_request_body_size=messages.LONGEST), Links()
 
     @asynccontextmanager
     async def one_stream(_: Any) -> AsyncGenerator[OneStream]:
-        yield OneStream(service.served.agent_id)
+        stream = OneStream(service.served.agent_id, links)
+        try:
+            yield stream
+        finally:
+            links.forget(stream)
 
     server: Server[Any] = make_server(service, which, one_stream)
     server.middleware += [held, told]

@@ -24,10 +24,11 @@ class Link:
     """What one connection keeps between calls, for clients of the older servers, which name no episode.
 
     Over stdio it lives as long as the process, over SSE as the connection, over HTTP as the session of the older
-    protocol. `kept` is free for a tool to use under its own name.
+    protocol. `kept` is free for a tool to use under its own name; it says in `weight` how many characters that is.
     """
 
     kept: dict[str, Any] = field(default_factory=dict[str, Any])
+    weight: int = 0
 
 
 @dataclass(frozen=True)

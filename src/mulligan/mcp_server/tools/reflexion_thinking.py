@@ -24,6 +24,9 @@ LONGEST_ID = 80
 AGENTS = 16
 """Agents that one connection remembers for, the longest unused forgotten first."""
 
+KEPT = 4_000_000
+"""Characters that one connection remembers: of a task and a reflection, each as long as a call may be, at least."""
+
 
 @dataclass
 class Remembered:
@@ -33,6 +36,11 @@ class Remembered:
     done: int = 0
     task: str | None = None
     episode: str | None = None
+
+    @property
+    def weight(self) -> int:
+        """Characters that it holds."""
+        return len(self.task or "") + sum(map(len, self.memory))
 
 
 @dataclass
@@ -56,11 +64,18 @@ class Connection:
                 state.memory = taken.remembered
 
     def keep(self, agent: str, now: Remembered) -> None:
+        """What is too much is forgotten: the longest unused agents, then this one's oldest reflections."""
         self.agent = agent
         self.agents.pop(agent, None)
         self.agents[agent] = now
-        if len(self.agents) > AGENTS:
+        while len(self.agents) > AGENTS or (len(self.agents) > 1 and self.weight > KEPT):
             del self.agents[next(iter(self.agents))]
+        while len(now.memory) > 1 and self.weight > KEPT:
+            now.memory = now.memory[:-1]
+
+    @property
+    def weight(self) -> int:
+        return sum(state.weight for state in self.agents.values())
 
 
 async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
@@ -73,7 +88,9 @@ async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
     connection: Connection = call.link.kept.setdefault(NAME, Connection())
     async with connection.turn:
         unnamed = agent is None and arguments.get("agentId") is None
-        return await _as_the_seed(ask, connection.agent if unnamed else agent or "", connection, call)
+        reply = await _as_the_seed(ask, connection.agent if unnamed else agent or "", connection, call)
+        call.link.weight = connection.weight
+        return reply
 
 
 def failed(message: str, arguments: Mapping[str, Json]) -> Reply:
