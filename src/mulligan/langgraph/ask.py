@@ -171,7 +171,7 @@ class _Agent(KGQueryReflexionAgent):
             seconds=asked.seconds,
             store=store,
             agent_id=asked.bank or "",
-            bank=OwnBank(bank, _thinking(chat)) if isinstance(bank, str) else bank,
+            bank=OwnBank(bank, _thinking(chat), told.notice) if isinstance(bank, str) else bank,
             learn=isinstance(bank, str),
         )
         self._wish, self._tells, self._by_name = asked, told, by_name

@@ -8,7 +8,9 @@ from typing import Any, TypeAlias, cast
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 
-from mulligan.core.errors import InvalidInput
+from mulligan.app.places import Notice
+from mulligan.app.teaching import said
+from mulligan.core.errors import InvalidInput, MulliganError
 from mulligan.core.protocols import Learned, Model
 from mulligan.core.records import Episode, Recall, Task
 from mulligan.langgraph.bridge import called, portal
@@ -78,17 +80,26 @@ def recalled() -> str:
 
 class OwnBank:
     """The bank of an agent_id, opened when it is first asked, on one event loop for life: its work goes on there behind
-    the callers' backs, whose loops come and go. model: who thinks for it; None: as `open_bank` has it."""
+    the callers' backs, whose loops come and go. model: who thinks for it; None: as `open_bank` has it.
+    notice: is told what was learned."""
 
-    def __init__(self, agent_id: str, model: Model | None = None) -> None:
-        self._agent_id, self._model = agent_id, model
+    def __init__(self, agent_id: str, model: Model | None = None, notice: Notice | None = None) -> None:
+        self._agent_id, self._model, self._notice = agent_id, model, notice
         self._opened: Any = None
 
     async def recall(self, task: Task, *, top_k: int | None = None) -> Recall:
         return await portal.within(self._bank().recall(task, top_k=top_k))
 
     async def learn(self, episodes: Sequence[Episode]) -> Learned:
-        return await portal.within(self._bank().learn(episodes))
+        try:
+            learned = await portal.within(self._bank().learn(episodes))
+        except MulliganError as error:
+            if self._notice:
+                self._notice(f"nothing was learned: {error}")
+            raise
+        if self._notice:
+            self._notice(said(learned))
+        return learned
 
     async def close(self) -> None:
         bank, self._opened = self._opened, None

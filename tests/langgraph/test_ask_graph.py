@@ -1,0 +1,285 @@
+"""`mulligan ask-graph` at the command line, and going on with it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from bolt_server import PASSWORD
+from graph_agents import EMPTY, GOOD, REGULATED, draft, revision
+from wire_client import Wire, running
+
+from mulligan.cli.main import main
+from mulligan.core.errors import InvalidInput
+from mulligan.langgraph import ask_graph, resume_graph
+
+QUESTION = "Which genes does EOMES regulate?"
+CHOSEN: list[Any] = [
+    {"entities": ["Gene"]},
+    {"relationships": ["REGULATES"]},
+    {"properties": {"Gene": ["name"], "REGULATES": ["effect"]}},
+]
+TABLE = [GOOD, "", "name", *(row["name"] for row in REGULATED)]
+
+
+class Ended(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+
+Asking = Callable[..., Ended]
+
+
+def said(*replies: Any) -> list[Any]:
+    """A script of these replies: the arguments alone, as one tool is asked for."""
+    return [reply["arguments"] if isinstance(reply, dict) and "arguments" in reply else reply for reply in replies]
+
+
+@pytest.fixture
+def asking(tmp_path: Path, kg: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Asking:
+    """Runs `mulligan` in this process; a script comes first, and then stands for --model."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mulligan.toml").write_text('[memory]\nembedder = "none"\n')
+
+    def run(script: list[Any] | None, *arguments: str) -> Ended:
+        if script is not None:
+            (tmp_path / "script.json").write_text(json.dumps(script))
+            arguments = (*arguments, "--graph", str(kg), "--model", "scripted:script.json")
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+        captured = capsys.readouterr()
+        assert isinstance(ended.value.code, int)
+        return Ended(ended.value.code, captured.out, captured.err)
+
+    return run
+
+
+def test_the_query_and_its_rows_are_the_result(asking: Asking) -> None:
+    script = [*CHOSEN, *said(draft(EMPTY), revision(1, GOOD, "Capitals."), revision(9))]
+    ended = asking(script, "ask-graph", QUESTION)
+    assert (ended.status, ended.out.splitlines()) == (0, TABLE)
+    told = ended.err.splitlines()
+    assert told[0].endswith("script.json, at most 29 trials")
+    assert f"query: {EMPTY}" in told
+    assert "came back: 0 rows" in told
+    assert "trial 1 of 29: lesson: Capitals." in told
+    assert "came back: 5 rows" in told
+    assert told[-2].startswith("solved at trial 2 of 29 (")
+    listed = asking(None, "runs", "list").out
+    assert "solved" in listed
+    assert QUESTION in listed
+    run = told[-1].rpartition(" ")[2]
+    assert GOOD in asking(None, "runs", "show", run).out
+
+
+def test_a_program_gets_events_and_rows(asking: Asking) -> None:
+    script = said(draft(GOOD), revision(9))
+    ended = asking(script, "ask-graph", QUESTION, "--no-prompt-engine", "--json", "--rows", "2")
+    assert (ended.status, ended.err) == (0, "")
+    events = [json.loads(line) for line in ended.out.splitlines()]
+    assert [event["event"] for event in events] == ["started", "acted", "evaluated", "stopped", "result"]
+    result = events[-1]
+    assert (result["query"], result["rows"], result["score"]) == (GOOD, REGULATED[:2], 9)
+    assert (result["solved"], result["exit_status"], result["note"]) == (True, 0, "there are more than these 2 rows")
+
+
+def test_quiet_is_quiet(asking: Asking) -> None:
+    ended = asking(said(draft(GOOD), revision(9)), "ask-graph", QUESTION, "--no-prompt-engine", "-q")
+    assert (ended.status, ended.out.splitlines(), ended.err) == (0, TABLE, "")
+
+
+def test_where_nothing_is_found_the_last_query_is_the_result(asking: Asking) -> None:
+    script = said(draft(EMPTY), revision(1, "MATCH (g:Gen) RETURN g.name"), revision(0))
+    ended = asking(script, "ask-graph", QUESTION, "--no-prompt-engine", "--max-steps", "3", "-q")
+    assert (ended.status, ended.out) == (1, "MATCH (g:Gen) RETURN g.name\n")
+    assert "not solved: 2 of 2 trials used" in ended.err
+
+
+def test_a_score_that_is_good_enough_is_a_setting(asking: Asking) -> None:
+    script = said(draft(EMPTY), revision(6), revision(0))
+    ended = asking(script, "ask-graph", QUESTION, "--no-prompt-engine", "--good-score", "6", "-q")
+    assert (ended.status, ended.out) == (0, f"{EMPTY}\n")
+
+
+def test_a_model_that_gives_nothing_to_run(asking: Asking) -> None:
+    ended = asking(["no", "no", "no"], "ask-graph", QUESTION, "--no-prompt-engine")
+    assert (ended.status, ended.out) == (4, "")
+    assert "nothing that can be used, 3 times" in ended.err
+
+
+def test_where_nothing_is_chosen_the_whole_schema_is_told(asking: Asking) -> None:
+    none: dict[str, Any] = {"entities": []}
+    ended = asking([none, none, *said(draft(GOOD), revision(9))], "ask-graph", QUESTION)
+    assert (ended.status, ended.out.splitlines()) == (0, TABLE)
+    assert "the whole schema is told" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (("--graph", "nowhere", "--model", "local"), "no graph at"),
+        (("--graph", "ftp://host"), "begins with bolt://"),
+        (("--graph", "KG"), "No model was named"),
+        (("--graph", "KG", "--model", "local", "--agent-id", "me"), "--memory asks for one"),
+        (("--graph", "KG", "--model", "scripted:script.json", "--good-score", "70"), "from 0 to 10"),
+        (("--graph", "KG", "--model", "scripted:script.json", "--rows", "0"), "a row at least"),
+        (("--graph", "KG", "--model", "scripted:script.json", "--user", "me"), "has no users"),
+        (("--graph", "KG", "--max-steps", "0"), "0 is not in the range"),
+        ((), "Missing option '--graph'"),
+    ],
+)
+def test_bad_input_is_refused_before_anything(
+    asking: Asking, tmp_path: Path, kg: Path, more: tuple[str, ...], says: str
+) -> None:
+    (tmp_path / "script.json").write_text('["unused"]')
+    ended = asking(None, "ask-graph", QUESTION, *(str(kg) if word == "KG" else word for word in more))
+    assert (ended.status, ended.out) == (2, "")
+    assert says in ended.err
+    assert "No run is recorded" in asking(None, "runs", "list").err
+
+
+def test_an_empty_question_is_refused_there(asking: Asking) -> None:
+    ended = asking(said(draft(GOOD)), "ask-graph", " ")
+    assert (ended.status, ended.out) == (2, "")
+    assert "question is empty" in ended.err
+
+
+def test_what_one_question_taught_stands_in_the_prompt_of_the_next(asking: Asking, tmp_path: Path) -> None:
+    lesson = {"title": "Symbols", "description": "d", "content": "Gene symbols are in capitals.", "steps": [1]}
+    learned = {"why": "w", "lessons": [lesson], "nothing_because": ""}
+    options = ("--no-prompt-engine", "--memory", "--agent-id", "biologist")
+    first = asking([*said(draft(GOOD), revision(9)), learned], "ask-graph", QUESTION, *options)
+    assert first.status == 0
+    assert "1 lesson learned: " in first.err
+    second = asking([*said(draft(GOOD), revision(9)), learned], "ask-graph", QUESTION, *options)
+    assert "1 lesson recalled" in second.err
+    run = next(line for line in second.err.splitlines() if line.startswith("recorded")).rpartition(" ")[2]
+    asked = [
+        step["request"] for step in _steps(asking, run) if "draft" in step["key"] and "messages" in step["request"]
+    ]
+    assert "Gene symbols are in capitals." in json.dumps(asked[0])
+    assert "Symbols" in asking(None, "memory", "list", "--agent-id", "biologist").out
+
+
+def _steps(asking: Asking, run: str) -> list[Any]:
+    exported = json.loads(asking(None, "runs", "export", run).out)
+    return exported["episodes"][0]["steps"]
+
+
+@pytest.fixture
+def provider() -> Iterator[Wire]:
+    with running("--port", "0") as wire:
+        yield wire
+
+
+@pytest.fixture
+def cut_off(tmp_path: Path, kg: Path, provider: Wire) -> Callable[[signal.Signals], tuple[str, str]]:
+    """A question whose revision is cut off by this signal; the run, and what was said."""
+
+    def start(number: signal.Signals) -> tuple[str, str]:
+        provider.plays({"answer": json.dumps(draft(EMPTY)["arguments"])}, {"hang": True})
+        process = subprocess.Popen(
+            [sys.executable, "-m", "mulligan", "ask-graph", QUESTION, "--graph", str(kg), "--model", "openai:m",
+             "--no-prompt-engine"],
+            cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env={**os.environ, "OPENAI_BASE_URL": provider.url, "OPENAI_API_KEY": "k"},
+        )  # fmt: skip
+        assert process.stderr is not None
+        seen: list[str] = []
+        for line in process.stderr:
+            seen.append(line)
+            if "judging" in line:
+                break
+        process.send_signal(number)
+        out, err = process.communicate(timeout=30)
+        assert out == ""
+        assert process.returncode == (3 if number != signal.SIGKILL else -signal.SIGKILL), "".join(seen) + err
+        return seen[0].split()[1].rstrip(":"), err
+
+    return start
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_question_that_was_cut_off_is_gone_on_with(
+    cut_off: Any, asking: Asking, provider: Wire, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", provider.url)
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    run, err = cut_off(number)
+    if number != signal.SIGKILL:
+        assert f"Interrupted. Go on with: mulligan runs resume {run}" in err
+        assert "paused: interrupted" in asking(None, "runs", "list").out
+    answers = [revision(1, GOOD), revision(9)]
+    provider.plays(*({"answer": json.dumps(answer["arguments"])} for answer in answers))
+    ended = asking(None, "runs", "resume", run)
+    assert (ended.status, ended.out.splitlines()) == (0, TABLE)
+    assert len(provider.requests) == 2, "the draft was not asked for again"
+    again = asking(None, "runs", "resume", run)
+    assert again.status == 2
+    assert "is over: solved" in again.err
+
+
+def test_going_on_otherwise_is_asking_again(asking: Asking) -> None:
+    ended = asking(said(draft(EMPTY), revision(1)), "ask-graph", QUESTION, "--no-prompt-engine")
+    assert ended.status == 3
+    assert "2 answers and was asked for number 3" in ended.err
+    run = ended.err.rstrip().rpartition(" ")[2]
+    for more in (("--fork",), ("--trials", "9"), ("--model", "local")):
+        refused = asking(None, "runs", "resume", run, *more)
+        assert refused.status == 2
+        assert f"{more[0]} cannot be given" in refused.err
+
+
+async def test_a_run_that_was_asked_with_objects_says_who_can_go_on(kg: Path) -> None:
+    import mulligan
+    from mulligan.langgraph import ScriptedChat
+
+    with pytest.raises(mulligan.MulliganError):
+        await ask_graph(QUESTION, kg, model=ScriptedChat(said(draft(EMPTY))), prompt_engine=False)
+    from mulligan.app.session import open_store
+
+    store = open_store()
+    (episode,) = await store.list()
+    await store.close()
+    for go_on in (resume_graph, mulligan.resume):
+        with pytest.raises(InvalidInput, match="has to go on with it itself"):
+            await go_on(episode.run)
+
+
+async def test_the_same_in_python(kg: Path, tmp_path: Path) -> None:
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps(said(draft(GOOD), revision(8))))
+    seen: list[str] = []
+    result = await ask_graph(
+        QUESTION,
+        {"path": str(kg)},
+        model=f"scripted:{script}",
+        prompt_engine=False,
+        observers=[lambda episode, event: seen.append(type(event).__name__)],
+        on_start=lambda episode, limits: seen.append(f"{limits.trials} trials"),
+    )
+    assert (str(result), result.tool_result, result.stop) == (GOOD, REGULATED, "solved")
+    assert seen == ["29 trials", "Acted", "Evaluated", "Stopped"]
+
+
+@pytest.mark.slow
+def test_a_server_is_asked_with_user_and_password(
+    asking: Asking, bolt_server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MULLIGAN_GRAPH_PASSWORD", PASSWORD)
+    (tmp_path / "script.json").write_text(json.dumps([*CHOSEN, *said(draft(GOOD), revision(9))]))
+    access = bolt_server.access
+    ended = asking(
+        None, "ask-graph", QUESTION, "--graph", bolt_server.address, "--user", access["user"],
+        "--database", access["database"], "--model", "scripted:script.json",
+    )  # fmt: skip
+    assert (ended.status, ended.out.splitlines()) == (0, TABLE)
+    run = ended.err.rstrip().rpartition(" ")[2]
+    assert PASSWORD not in asking(None, "runs", "export", run).out
