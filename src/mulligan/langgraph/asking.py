@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.runnables import RunnableBinding
 from pydantic import BaseModel, ValidationError
 
 from mulligan.core.errors import BadAnswer
@@ -34,12 +35,17 @@ class Asking:
 
     def __init__(self, model: Any, schema: type[BaseModel], prompt: Prompt, instructions: str) -> None:
         self._schema, self._prompt, self._instructions = schema, prompt, instructions
+        self._scores = "score" in schema.model_fields
         try:
             bound = model.bind_tools([schema], tool_choice=schema.__name__)
             self._tools = True
         except NotImplementedError:
             bound, self._tools = model, False
-        self.model = journalled(bound)
+        self.model: Any = journalled(bound)
+        self._asked, self._options = self.model, dict[str, Any]()
+        made: object = self.model
+        if isinstance(made, RunnableBinding) and not cast(Any, made).config:  # asked without its detour
+            self._asked, self._options = cast(Any, made).bound, cast(Any, made).kwargs
         self._systems: dict[str, list[BaseMessage]] = {}
 
     async def __call__(self, messages: Sequence[BaseMessage]) -> AIMessage:
@@ -48,11 +54,16 @@ class Asking:
         told = [*self._system(recall.formatted_prompt if recall else ""), *self._spoken(messages)]
         wrong = ""
         for _ in range(TIMES):
-            message: AIMessage = self.model.invoke(told) if blocking.get() else await self.model.ainvoke(told)
+            message = await self._answer(told)
             if not (wrong := self._wrong(message)):
                 return message
             told += [message, *_returned(message, wrong)]
         raise BadAnswer(f"The model gave nothing that can be used, {TIMES} times: {wrong}")
+
+    async def _answer(self, told: list[BaseMessage]) -> AIMessage:
+        if blocking.get():
+            return self._asked.invoke(told, **self._options)
+        return await self._asked.ainvoke(told, **self._options)
 
     def _system(self, lessons: str) -> list[BaseMessage]:
         if lessons not in self._systems:
@@ -80,7 +91,8 @@ class Asking:
         if self._tools and [call["name"] for call in message.tool_calls] != [name]:
             return f"Answer with one call of the tool {name}."
         try:
-            self._schema.model_validate(fields_of(message))
+            given = fields_of(message)
+            self._schema.model_validate(given)
         except ValidationError as error:
             return "; ".join(f"{'.'.join(map(str, e['loc'])) or name}: {e['msg']}" for e in error.errors()[:5])
         except ValueError as error:
@@ -103,8 +115,15 @@ def reading_of(message: AIMessage) -> Reading:
         given = fields_of(message)
     except ValueError:
         return Reading(message.text)
-    answer = next((str(given[name]) for name in ANSWERS if given.get(name)), "")
-    return Reading(answer, str(given.get("reflection") or ""), score_of(given.get("score")))
+    return Reading(answer_in(given), str(given.get("reflection") or ""), score_of(given.get("score")))
+
+
+def answer_in(given: Mapping[str, Any]) -> str:
+    """What is to be executed, of the fields that a model gave; "" for nothing."""
+    for name in ANSWERS:
+        if said := given.get(name):
+            return str(said)
+    return ""
 
 
 def _returned(message: AIMessage, wrong: str) -> list[BaseMessage]:

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from mulligan.core.errors import BadAnswer, InvalidInput, MulliganError, QueryError, ToolError
 from mulligan.core.graphs import Graph
 from mulligan.core.records import Json
-from mulligan.langgraph.asking import fields_of, reading_of
+from mulligan.langgraph.asking import answer_in, fields_of
 from mulligan.langgraph.bridge import blocking, called, portal
 from mulligan.langgraph.messages import jsonable
 from mulligan.langgraph.state import newest
@@ -49,44 +49,49 @@ class Executing:
     ) -> None:
         self._repeatable, self._handle_errors = repeatable, handle_errors
         self._tool, self._inputs = tool, _inputs(tool, draft, revise)
+        self._is_tool, self._is_graph = isinstance(tool, BaseTool), isinstance(tool, Graph)
+        self._is_runnable = isinstance(tool, Runnable)
         self.name = _name(tool)
 
     async def __call__(self, messages: list[Any]) -> ToolMessage:
-        proposal = newest(messages, AIMessage)
-        answer = reading_of(proposal).answer
-        given = {**fields_of(proposal), "answer": answer}
-        named = {name: given[field] for name, field in self._inputs.items() if field in given}
-
-        async def run() -> Json:
-            try:
-                return _told(await self._run(answer, named))
-            except GraphBubbleUp:
-                raise
-            except Exception as error:
-                if not self._handle_errors or (isinstance(error, MulliganError) and not isinstance(error, MENDABLE)):
-                    raise
-                kind = "" if isinstance(error, MulliganError) else f"{type(error).__name__}: "
-                return {"content": f"{kind}{error}", "status": "error"}
-
-        work = here.get()
+        proposal, work = newest(messages, AIMessage), here.get()
+        given = fields_of(proposal)
+        answer = answer_in(given)
+        named = {name: _field(given, field, answer) for name, field in self._inputs.items()}
         if work is None or work.store is None:
-            told = await run()
+            told = await self._told(answer, named)
         else:
             request = {"tool": self.name, "input": jsonable(named) if self._inputs else answer}
-            told = await work.journal.step(f"tool.{self.name}", request, run, repeatable=self._repeatable)
+            told = await work.journal.step(
+                f"tool.{self.name}", request, lambda: self._told(answer, named), repeatable=self._repeatable
+            )
         call = proposal.tool_calls[0] if proposal.tool_calls else {"id": "", "name": None}
         return ToolMessage(told["content"], tool_call_id=call["id"] or "", name=call["name"], status=told["status"])
 
+    async def _told(self, answer: str, named: Mapping[str, Any]) -> Json:
+        """What the tool gave, or what was wrong, as JSON."""
+        try:
+            return _told(await self._run(answer, named))
+        except GraphBubbleUp:
+            raise
+        except Exception as error:
+            if not self._handle_errors or (isinstance(error, MulliganError) and not isinstance(error, MENDABLE)):
+                raise
+            kind = "" if isinstance(error, MulliganError) else f"{type(error).__name__}: "
+            return {"content": f"{kind}{error}", "status": "error"}
+
     async def _run(self, answer: str, named: Mapping[str, Any]) -> Any:
         tool = self._tool
-        if isinstance(tool, Graph):
+        if self._is_graph:
             return await portal.within(_rows(tool, answer))
-        if isinstance(tool, BaseTool):
-            return await _invoked(tool, dict(named))
-        if isinstance(tool, Runnable):
-            return await _invoked(cast(Any, tool), answer)
+        if self._is_runnable:
+            return await _invoked(tool, dict(named) if self._is_tool else answer)
         function = cast(Callable[..., Any], tool)
         return await (called(_with(function, named)) if self._inputs else called(function, answer))
+
+
+def _field(given: Mapping[str, Any], field: str, answer: str) -> Any:
+    return answer if field == "answer" else given.get(field)
 
 
 async def _invoked(tool: Any, given: Any) -> Any:

@@ -77,7 +77,7 @@ async def forked(recorder: Recorder, work: Work, stack: AsyncExitStack, why: Jso
     begun = replace(from_json(Episode, work.begun), id=f"{run}.1", run=run, forked_from=old.id)
     files = await store.files(old.id)
     work.begun, work.episode = to_json(begun), replace(old, id=begun.id, run=run, forked_from=old.id)
-    work.kept, work.next, work.resumed = (), 0, True
+    work.kept, work.place, work.resumed = (), 0, True
     try:
         await store.load(begun.id)
     except NotFound:

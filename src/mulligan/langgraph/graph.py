@@ -11,6 +11,7 @@ import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
@@ -18,12 +19,13 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END, START
 
 from mulligan.app.teaching import teach
+from mulligan.core.codec import to_json
 from mulligan.core.episode import Acted, Evaluated, Recalled, Reflected, Stopped, due
 from mulligan.core.errors import BadAnswer, InvalidInput
 from mulligan.core.journal import digest
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Bank
-from mulligan.core.records import Attempt, Episode, Feedback, Head, Json, Plan, Reflection, Step, Stop, Task
+from mulligan.core.records import Attempt, Episode, Feedback, Head, Plan, Reflection, Step, Stop, Task
 from mulligan.langgraph.approval import Approve
 from mulligan.langgraph.bridge import Settling, called, settled
 from mulligan.langgraph.roomy import Node, ReflexionStateGraph, way
@@ -32,6 +34,7 @@ from mulligan.langgraph.state import (
     EXECUTE_TOOL,
     REVISE,
     Reading,
+    Record,
     ReflexionState,
     newest,
     result_of,
@@ -82,7 +85,7 @@ class Nodes:
     learn: bool = False
     name: str = "reflexion"
 
-    @property
+    @cached_property
     def limits(self) -> Limits:
         """A trial takes a revision to be judged, and the draft is a step too."""
         return Limits(trials=max(self.steps - 1, 1), identical=None)
@@ -90,65 +93,67 @@ class Nodes:
     async def draft(self, state: ReflexionState, config: RunnableConfig) -> Mapping[str, Any]:
         messages = since_question(state["messages"])
         record = await self._begun(messages[0], config)
-        begun = {"question": messages[0].id or "", "steps": 1, "reflexion": None}
         async with self.recorder.work(record, "trial.1", "draft") as work:
             if self.bank is not None:
                 await self._recall(work, self.bank)
+            work.steps = 1
             try:
                 message = await called(self.parts.draft, messages)
             except BadAnswer as error:
-                return {**begun, **await self._given_up(work, 1, None, error)}
-            return {**begun, "messages": [message], "record": self.recorder.record(work), "next": EXECUTE_TOOL}
+                return await self._given_up(work, None, error)
+            work.next = EXECUTE_TOOL
+            update = {"messages": [message], "record": self.recorder.record(work)}
+            return update if state.get("reflexion") is None else {**update, "reflexion": None}
 
     async def execute_tool(self, state: ReflexionState, config: RunnableConfig) -> Mapping[str, Any]:
-        messages = since_question(state["messages"], state.get("question"))
-        number = 1 + sum(event["event"] == "acted" for event in state["record"]["events"])
-        proposal, refusal, update = newest(messages, AIMessage), None, dict[str, Any]()
+        record = state["record"]
+        messages = since_question(state["messages"], record["question"])
+        number = 1 + len(self.recorder.episode(record).trials)
+        proposal, refusal, edits = newest(messages, AIMessage), None, list[BaseMessage]()
         if self.parts.approve is not None:
             answer, question = self.parts.read(proposal).answer, messages[0].text
             edited, refusal = self.parts.approve(proposal, answer, question, number)
-            messages = [edited if message is proposal else message for message in messages]
-            update["messages"] = [edited] if edited is not proposal else []
-            proposal = edited
-        async with self.recorder.work(state["record"], f"trial.{number}", "act") as work:
+            if edited is not proposal:
+                messages = [edited if message is proposal else message for message in messages]
+                proposal, edits = edited, [edited]
+        async with self.recorder.work(record, f"trial.{number}", "act") as work:
             message: ToolMessage = refusal or await called(self.parts.execute, messages)
             reading = self.parts.read(proposal)
             answer = reading.answer if refusal else self.parts.answered(reading, message)
             step = Step(action=answer, observation=text_of(message))
-            await work.keep(Acted(number, Attempt(answer, (step,), usage=work.spent())))
-            update = {"messages": [*update.get("messages", ()), message], "next": REVISE}
+            await work.keep(Acted(number, Attempt(answer, (step,), usage=work.spent()), seconds=work.lap()))
+            work.next = REVISE
+            update = {"messages": [*edits, message]}
             if self.steps > 1:
                 return {**update, "record": self.recorder.record(work)}
             await work.keep(Evaluated(number, Feedback(None, "no step was left to judge it", source="revise")))
-            update |= await self._moved(work, reading, message, None, 1)
+            update |= await self._moved(work, reading, message, None)
         return await self._taught(update, work)
 
     async def revise(self, state: ReflexionState, config: RunnableConfig) -> Mapping[str, Any]:
-        messages = since_question(state["messages"], state.get("question"))
-        number = sum(event["event"] == "acted" for event in state["record"]["events"])
-        steps, tool = state["steps"] + 1, newest(messages, ToolMessage)
-        async with self.recorder.work(state["record"], f"trial.{number}", "evaluate") as work:
+        record = state["record"]
+        messages = since_question(state["messages"], record["question"])
+        number, tool = len(self.recorder.episode(record).trials), newest(messages, ToolMessage)
+        async with self.recorder.work(record, f"trial.{number}", "evaluate") as work:
+            work.steps += 1
             try:
                 message: AIMessage = await called(self.parts.revise, messages)
             except BadAnswer as error:
                 if not await self._verdict(Reading(""), tool):
-                    return {"steps": steps, **await self._given_up(work, steps, tool, error)}
-                await work.keep(Evaluated(number, Feedback(True, str(error), source="revise", usage=work.spent())))
-                return await self._taught(
-                    {"steps": steps, **await self._moved(work, Reading(""), tool, None, steps)}, work
-                )
+                    return await self._given_up(work, tool, error)
+                feedback = Feedback(True, str(error), source="revise", usage=work.spent())
+                await work.keep(Evaluated(number, feedback, work.lap()))
+                return await self._taught(await self._moved(work, Reading(""), tool, None), work)
             reading = self.parts.read(message)
             goes_on = self.parts.goes_on and self.parts.goes_on([*messages, message]) != END
             passed = False if goes_on else await self._verdict(reading, tool)
             said = "no score" if reading.score is None else f"scored {reading.score:g} of 10 by the model itself"
-            await work.keep(Evaluated(number, Feedback(passed, said, reading.score, "revise", usage=work.spent())))
-            update = {"messages": [message], "steps": steps}
-            update |= await self._moved(work, reading, tool, goes_on, steps)
+            feedback = Feedback(passed, said, reading.score, "revise", usage=work.spent())
+            await work.keep(Evaluated(number, feedback, work.lap()))
+            update = {"messages": [message], **await self._moved(work, reading, tool, goes_on)}
         return await self._taught(update, work)
 
-    async def _moved(
-        self, work: Work, reading: Reading, tool: ToolMessage, goes_on: bool | None, steps: int
-    ) -> dict[str, Any]:
+    async def _moved(self, work: Work, reading: Reading, tool: ToolMessage, goes_on: bool | None) -> dict[str, Any]:
         """What comes after a verdict: the end, or the reflection and the next trial. The update of the state."""
         move, number = due(work.episode, self.limits), len(work.episode.trials)
         if isinstance(move, Stop):
@@ -157,24 +162,24 @@ class Nodes:
             await work.keep(Stopped(Stop("gave_up", "the agent's own rule ended it")))
         elif move.kind == "reflect":
             await work.keep(Reflected(number, Reflection(reading.reflection)))
-        if work.episode.stop is None:
-            return {"record": self.recorder.record(work), "next": EXECUTE_TOOL}
-        return {
-            "record": self.recorder.record(work),
-            "next": END,
-            "reflexion": result_of(work.episode, steps, tool),
-        }
+        if work.episode.stop is not None:
+            return self._ended(work, tool)
+        work.next = EXECUTE_TOOL
+        return {"record": self.recorder.record(work)}
 
-    async def _given_up(self, work: Work, steps: int, tool: ToolMessage | None, error: BadAnswer) -> dict[str, Any]:
-        await work.keep(Stopped(Stop("gave_up", str(error)), work.spent()))
-        result = result_of(work.episode, steps, tool)
-        return {"record": self.recorder.record(work), "next": END, "reflexion": result}
+    async def _given_up(self, work: Work, tool: ToolMessage | None, error: BadAnswer) -> dict[str, Any]:
+        await work.keep(Stopped(Stop("gave_up", str(error)), work.spent(), work.lap()))
+        return self._ended(work, tool)
+
+    def _ended(self, work: Work, tool: ToolMessage | None) -> dict[str, Any]:
+        work.next = END
+        return {"record": self.recorder.record(work), "reflexion": result_of(work.episode, work.steps, tool)}
 
     async def _recall(self, work: Work, bank: Bank) -> None:
         from mulligan.app.journaled import JournaledBank
 
         journaled = JournaledBank(cast(Bank, Settling(bank)), work.journal)
-        await work.keep(Recalled(await journaled.recall(work.episode.task)))
+        await work.keep(Recalled(await journaled.recall(work.episode.task), work.lap()))
 
     async def _taught(self, update: dict[str, Any], work: Work) -> dict[str, Any]:
         """The update, once the bank has learned from an episode that is over."""
@@ -189,7 +194,7 @@ class Nodes:
             return await said
         return await settled(said) if inspect.isawaitable(said) else said
 
-    async def _begun(self, question: BaseMessage, config: RunnableConfig) -> Json:
+    async def _begun(self, question: BaseMessage, config: RunnableConfig) -> Record:
         """The record that this run of the graph works on: within one thread, the same one each time it is run on the
         same message."""
         prompt = question.text
@@ -201,13 +206,20 @@ class Nodes:
             outer = str(where.get("checkpoint_ns", "")).rpartition("|")[0]  # without the task of this node
             run = digest([str(thread), outer, question.id, prompt, self.agent_id, self.name])[:12]
             if (known := await self.recorder.stored(f"{run}.1")) is not None:
-                return known
+                return _beginning(known, question)
         plan = Plan(recalls=self.bank is not None, reflects=True)
         head, started = self.head, round(time.time(), 3)
         if thread is not None:
             head = replace(head, settings={**head.settings, "thread": str(thread)})
         episode = Episode(f"{run}.1", Task(prompt), run, self.agent_id, plan, head, started)
-        return await self.recorder.begin(episode, self.files)
+        lean = thread is None and not self.recorder.records  # no checkpoint and no store will ask for JSON
+        record = _beginning(episode if lean else to_json(episode), question)
+        await self.recorder.begin(episode, record, self.files)
+        return record
+
+
+def _beginning(begun: Any, question: BaseMessage) -> Record:
+    return {"begun": begun, "events": [], "question": question.id or "", "steps": 0, "next": DRAFT, "spent": None}
 
 
 def wired(nodes: Nodes) -> ReflexionStateGraph:

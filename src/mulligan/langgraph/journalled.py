@@ -62,13 +62,10 @@ class Journalled(BaseChatModel):
         return journalled(cast(Any, self.inner).with_structured_output(schema, **kwargs))
 
     def _should_stream(self, *, async_api: bool, run_manager: Any = None, **kwargs: Any) -> bool:
-        """Only for a caller's own `stream`; in a call, `inner` streams to whoever listens, and answers as a whole."""
+        """For a caller's own `stream`; in a call, `inner` streams to whoever listens, and answers as a whole."""
         return run_manager is None and _private(self.inner)._should_stream(async_api=async_api, **kwargs)
 
-    def _should_use_protocol_streaming(self, **kwargs: Any) -> bool:
-        return False
-
-    def _generate(
+    def _generate_with_cache(
         self,
         messages: list[BaseMessage],
         stop: list[str] | None = None,
@@ -83,9 +80,9 @@ class Journalled(BaseChatModel):
         async def ask() -> ChatResult:
             return inner._generate_with_cache(messages, stop, run_manager, **kwargs)
 
-        return finish(self._recorded(work, messages, stop, kwargs, ask))
+        return _identified(finish(self._recorded(work, messages, stop, kwargs, ask)), run_manager)
 
-    async def _agenerate(
+    async def _agenerate_with_cache(
         self,
         messages: list[BaseMessage],
         stop: list[str] | None = None,
@@ -99,7 +96,25 @@ class Journalled(BaseChatModel):
         async def ask() -> ChatResult:
             return await inner._agenerate_with_cache(messages, stop, run_manager, **kwargs)
 
-        return await self._recorded(work, messages, stop, kwargs, ask)
+        return _identified(await self._recorded(work, messages, stop, kwargs, ask), run_manager)
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        return self._generate_with_cache(messages, stop, run_manager, **kwargs)
+
+    async def _agenerate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        return await self._agenerate_with_cache(messages, stop, run_manager, **kwargs)
 
     def _stream(
         self,
@@ -240,6 +255,14 @@ def model_id(model: BaseChatModel) -> str:
 def _metered(work: Work | None, result: ChatResult) -> ChatResult:
     if work is not None:
         work.meter.add(usage_of(cast(AIMessage, result.generations[0].message)))
+    return result
+
+
+def _identified(result: ChatResult, run_manager: Any) -> ChatResult:
+    """With an id for a message from the journal, which has none of its own."""
+    message = result.generations[0].message
+    if message.id is None and run_manager is not None:
+        message.id = f"lc_run--{run_manager.run_id}-0"
     return result
 
 

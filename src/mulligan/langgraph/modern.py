@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from langchain_core.messages import ToolMessage
 from pydantic import BaseModel
 
+from mulligan.app.prompts import FilePrompts
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Bank, Store
+from mulligan.core.records import Head, Json
 from mulligan.langgraph import approval
 from mulligan.langgraph.asking import Asking, reading_of
 from mulligan.langgraph.bridge import both_ways, called
@@ -47,8 +50,8 @@ def create_reflexion_graph(
     bank: Bank | str | None = None,
     learn: bool = False,
     checkpointer: Any = None,
-    interrupt_before: Sequence[str] | Literal["*"] | None = None,
-    interrupt_after: Sequence[str] | Literal["*"] | None = None,
+    interrupt_before: Sequence[str] | None = None,
+    interrupt_after: Sequence[str] | None = None,
     approve: bool = False,
     handle_errors: bool = True,
     repeatable: bool = True,
@@ -69,55 +72,67 @@ def create_reflexion_graph(
     back to the model. repeatable: whether the tool may be run again where it was cut off. prompts: a folder with
     prompts in the place of ours. name: of the graph, and of its runs. Raises `InvalidInput`.
     """
-    checked_schemas(draft, revise, judge is not None)
     _checked(max_steps, good_score, learn, bank)
-    texts = _prompts(prompts)
-    drafting = Asking(model, draft, texts.get("reflexion_graph.draft").check(*SLOTS), instructions)
-    revising = Asking(model, revise, texts.get("reflexion_graph.revise").check(*SLOTS), instructions)
-    if not models_in(drafting.model):
-        raise InvalidInput(f"model is a LangChain chat model, or made of some, and {type(model).__name__} is none.")
+    asked = Asked.of(model, draft, revise, instructions, _prompts(prompts))
     executing = Executing(tool, draft, revise, repeatable=repeatable, handle_errors=handle_errors)
-    parts = Parts(
-        drafting,
-        executing,
-        revising,
-        reading_of,
-        lambda reading, message: reading.answer,
-        _judged(judge) if judge else lambda reading, message: reading.score is not None and reading.score >= good_score,
-        approve=approval.ask if approve else None,
-    )
-    nodes = Nodes(
-        parts,
-        Recorder(_store(store)),
-        max_steps,
-        agent_id,
-        head(
-            {"draft": drafting.model, "revise": revising.model},
-            texts.used,
-            {
-                "graph": name,
-                "tool": executing.name,
-                "max_steps": max_steps,
-                "good_score": None if judge else good_score,
-                "instructions": instructions,
-                "approve": approve,
-            },
-        ),
-        {f"prompts/{key}.md": text for key, text in texts.texts.items()},
-        _bank(bank),
-        learn,
-        name,
-    )
-    compiled = wired(nodes).compile(
-        checkpointer=checkpointer,
-        interrupt_before=interrupt_before if isinstance(interrupt_before, str) else list(interrupt_before or ()),
-        interrupt_after=interrupt_after if isinstance(interrupt_after, str) else list(interrupt_after or ()),
-        name=name,
-    )
+    checked_schemas(draft, revise, judge is not None)
+    settings = {"tool": executing.name, "good_score": None if judge else good_score, "approve": approve}
+    settings |= {"graph": name, "max_steps": max_steps, "instructions": instructions}
+    parts = _parts(asked, executing, _by_score(good_score) if judge is None else _judged(judge), approve)
+    recorder, head = Recorder(_store(store)), asked.head(settings)
+    graph = wired(Nodes(parts, recorder, max_steps, agent_id, head, asked.files, _bank(bank), learn, name))
+    before, after = _names(interrupt_before), _names(interrupt_after)
+    compiled = graph.compile(checkpointer=checkpointer, interrupt_before=before, interrupt_after=after, name=name)
     return cast(ReflexionGraph, compiled)
 
 
 SLOTS = ("tool", "schema", "instructions", "lessons")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Who is asked for drafts and revisions, and by which prompts."""
+
+    draft: Asking
+    revise: Asking
+    prompts: FilePrompts
+
+    @classmethod
+    def of(
+        cls, model: Any, draft: type[BaseModel], revise: type[BaseModel], instructions: str, prompts: FilePrompts
+    ) -> Asked:
+        """Raises `InvalidInput` for what is no chat model, and for prompts that cannot be."""
+        first, then = (
+            Asking(model, schema, prompts.get(f"reflexion_graph.{role}").check(*SLOTS), instructions)
+            for role, schema in (("draft", draft), ("revise", revise))
+        )
+        if not models_in(first.model):
+            raise InvalidInput(f"model is a LangChain chat model, or made of some; {type(model).__name__} is none.")
+        return cls(first, then, prompts)
+
+    @property
+    def files(self) -> Mapping[str, str]:
+        return {f"prompts/{name}.md": text for name, text in self.prompts.texts.items()}
+
+    def head(self, settings: Mapping[str, Json]) -> Head:
+        models = {"draft": self.draft.model, "revise": self.revise.model}
+        return head(models, self.prompts.used, settings)
+
+
+def _parts(asked: Asked, executing: Executing, passed: Callable[[Reading, ToolMessage], Any], approve: bool) -> Parts:
+    return Parts(
+        asked.draft,
+        executing,
+        asked.revise,
+        reading_of,
+        lambda reading, message: reading.answer,
+        passed,
+        approve=approval.ask if approve else None,
+    )
+
+
+def _by_score(good_score: float) -> Callable[[Reading, ToolMessage], bool]:
+    return lambda reading, message: reading.score is not None and reading.score >= good_score
 
 
 def _judged(judge: Judge) -> Callable[[Reading, ToolMessage], Any]:
@@ -126,6 +141,11 @@ def _judged(judge: Judge) -> Callable[[Reading, ToolMessage], Any]:
         return await called(judge, reading, message)
 
     return verdict
+
+
+def _names(given: Sequence[str] | None) -> Any:
+    """The nodes to interrupt at, as `StateGraph.compile` takes them: "*" for all."""
+    return given if given == "*" else list(given or ())
 
 
 def _checked(max_steps: int, good_score: float, learn: bool, bank: Bank | str | None) -> None:
@@ -137,9 +157,8 @@ def _checked(max_steps: int, good_score: float, learn: bool, bank: Bank | str | 
         raise InvalidInput("learn=True needs a bank to teach: give bank=…")
 
 
-def _prompts(folder: str | os.PathLike[str] | None) -> Any:
+def _prompts(folder: str | os.PathLike[str] | None) -> FilePrompts:
     from mulligan.app.config import load, prompts_folder
-    from mulligan.app.prompts import FilePrompts
 
     own = os.fspath(folder) if folder is not None else prompts_folder(load())
     return FilePrompts([Path(own)] if own else [])

@@ -16,7 +16,7 @@ from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from mulligan.langgraph.bridge import blocking, finish
-from mulligan.langgraph.state import ReflexionInput, ReflexionOutput, ReflexionState
+from mulligan.langgraph.state import Record, ReflexionInput, ReflexionOutput, ReflexionState
 
 
 class ReflexionStateGraph(StateGraph[Any, Any, Any, Any]):
@@ -69,22 +69,22 @@ class Node(Runnable[Any, Any]):
             blocking.reset(token)
 
 
-class _Next(TypedDict):
-    next: str
+class _Place(TypedDict):
+    record: Record
 
 
-def _next(state: _Next) -> str:
-    return state["next"]
+def _next(state: _Place) -> str:
+    return state["record"]["next"]
 
 
 class _Way(RunnableLambda[Any, Any]):
     """Where to go on, read from the state. No thread, no callbacks: it is a look at one key."""
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        return input["next"]
+        return _next(input)
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        return input["next"]
+        return _next(input)
 
 
 way = _Way(_next)

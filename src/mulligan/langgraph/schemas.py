@@ -11,6 +11,8 @@ from mulligan.core.errors import InvalidInput
 
 def score_of(said: Any) -> float | None:
     """A score such as "8", 8 or "8/10", from 0 to 10; None for what is none."""
+    if said is None:
+        return None
     try:
         score = float(str(said).partition("/")[0])
     except ValueError:

@@ -52,18 +52,28 @@ class ReflexionOutput(TypedDict):
     reflexion: ReflexionResult | None
 
 
-class ReflexionState(TypedDict):
-    """messages: the question, then draft, tool's answer, revision, tool's answer, … question: the id of its message.
+class Record(TypedDict):
+    """An episode as far as it has come: `episode_of` makes the object of it. As JSON, which any checkpointer keeps; but
+    the episode and its events are objects as they are where nothing is recorded and no thread is named.
 
-    record: the episode so far, {"begun", "events"}; `episode_of` makes the object of it. steps: drafts and revisions
-    so far. next: the node that comes next, or END. reflexion: what came of it, None as long as it goes on.
+    begun: as it began; events: what happened since. question: the id of the message that asked. steps: drafts and
+    revisions so far. next: the node that comes next, or END. spent: usage and seconds that belong to the next event.
     """
 
-    messages: Annotated[list[AnyMessage], add_messages]
+    begun: Any
+    events: Sequence[Any]
     question: str
-    record: Json
     steps: int
     next: str
+    spent: Json
+
+
+class ReflexionState(TypedDict):
+    """messages: the question, then draft, tool's answer, revision, tool's answer, … record: how far it has come.
+    reflexion: what came of it, None as long as it goes on."""
+
+    messages: Annotated[list[AnyMessage], add_messages]
+    record: Record
     reflexion: ReflexionResult | None
 
 

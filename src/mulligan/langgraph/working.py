@@ -12,10 +12,10 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import cast
+from typing import Any, cast
 
 from langgraph.errors import GraphBubbleUp
 
@@ -30,6 +30,7 @@ from mulligan.core.records import Episode, Json, Stop, Usage
 from mulligan.core.scope import scope
 from mulligan.langgraph.bridge import Settling, blocking, portal
 from mulligan.langgraph.forking import ForkingJournal, forked
+from mulligan.langgraph.state import Record
 
 LEASE_SECONDS = 60.0
 REMEMBERED = 256
@@ -40,21 +41,25 @@ log = logging.getLogger("mulligan.langgraph")
 
 @dataclass
 class Work:
-    """One node's work. `episode` grows with `keep`; `events` are its events so far, as the graph's state holds them.
+    """One node's work. `episode` grows with `keep`; begun, events, question, steps and next are what the graph's state
+    holds of it: see `state.Record`.
 
-    kept: those that the store holds, without pauses; next: the number of the store's next event, in which pauses count
-    too. resumed: False as long as the store says that the episode pauses.
+    kept: the events that the store holds, without pauses; place: the number of the store's next event, in which pauses
+    count too. resumed: False as long as the store says that the episode pauses.
     """
 
     episode: Episode
-    begun: Json
-    events: Sequence[Json]
+    begun: Any
+    events: Sequence[Any]
+    question: str
+    steps: int
+    next: str
     journal: Journal = field(default_factory=NoJournal)
     meter: Meter = field(default_factory=Meter)
     store: Store | None = None
     lease: Lease | None = None
     kept: Sequence[Event] = ()
-    next: int = 0
+    place: int = 0
     resumed: bool = True
     began: float = field(default_factory=time.monotonic)
     fork: Callable[[Json], Awaitable[None]] | None = None
@@ -67,14 +72,26 @@ class Work:
         return self._loop or portal.loop
 
     @property
-    def record(self) -> Json:
-        """As the graph's state holds it: JSON, which any checkpointer can keep."""
-        return {"begun": self.begun, "events": list(self.events)}
+    def record(self) -> Record:
+        """As the graph's state holds it: JSON, which any checkpointer can keep. What no event has counted yet goes on
+        to the next node: the draft's call belongs to the trial that it is executed in."""
+        spent = {"usage": to_json(self.meter.usage), "seconds": self.lap()} if self.meter.usage.calls else None
+        return {
+            "begun": self.begun,
+            "events": self.events,
+            "question": self.question,
+            "steps": self.steps,
+            "next": self.next,
+            "spent": spent,
+        }
+
+    def lap(self) -> float:
+        """Seconds since this was last asked, for the next event."""
+        began, self.began = self.began, time.monotonic()
+        return self.began - began
 
     async def keep(self, event: Event) -> None:
         """Raises `OutOfOrder` for what the episode was not waiting for, `StoreError`."""
-        now = time.monotonic()
-        event, self.began = replace(event, seconds=now - self.began), now
         known = self.kept[len(self.events)] if len(self.events) < len(self.kept) else None
         if known is not None and replace(known, seconds=0.0) != replace(event, seconds=0.0):
             known = None
@@ -83,7 +100,8 @@ class Work:
         self.episode = advance(self.episode, known or event)
         if known is None:
             await self.tell(event)
-        self.events = [*self.events, to_json(known or event)]
+        happened = known or event
+        self.events = [*self.events, happened if isinstance(self.begun, Episode) else to_json(happened)]
 
     async def tell(self, event: Event) -> None:
         """Into the store alone: what is no step of the graph, such as that it was cut short, or goes on."""
@@ -93,8 +111,8 @@ class Work:
             if isinstance(event, Stopped) and event.stop.reason in RESUMABLE:
                 return  # it pauses already
             await self.tell(Resumed())
-        await self.store.append(self.lease, self.next, event)
-        self.next += 1
+        await self.store.append(self.lease, self.place, event)
+        self.place += 1
         self.resumed = not (isinstance(event, Stopped) and event.stop.reason in RESUMABLE)
         if not pause(event):
             self.kept = [*self.kept, event]
@@ -114,11 +132,11 @@ class _Known:
     """What this process knows of an episode: its record and what that stands for; what the store held when the lease
     of this fence was given back."""
 
-    record: Json
+    record: Record
     episode: Episode
     fence: int = -1
     kept: Sequence[Event] = ()
-    next: int = 0
+    place: int = 0
 
 
 class Recorder:
@@ -133,16 +151,14 @@ class Recorder:
     def records(self) -> bool:
         return self._store is not None
 
-    async def begin(self, episode: Episode, files: Mapping[str, str] | None = None) -> Json:
-        """The record as the graph's state holds it, created in the store."""
+    async def begin(self, episode: Episode, record: Record, files: Mapping[str, str]) -> None:
+        """Creates the episode in the store. record: its beginning, as the graph's state holds it."""
         if self._store is not None:
-            await self._settling.create(episode, files or {})
-        record: Json = {"begun": to_json(episode), "events": []}
+            await self._settling.create(episode, files)
         self._remember(_Known(record, episode, fence=0))
-        return record
 
-    async def stored(self, id: str) -> Json | None:
-        """The record as it was begun, without what happened since; None where there is none."""
+    async def stored(self, id: str) -> Json:
+        """The episode as JSON, as it was begun, without what happened since; None where there is none."""
         if self._store is None:
             return None
         self._known.pop(id, None)
@@ -151,17 +167,20 @@ class Recorder:
         except NotFound:
             return None
         begun = replace(episode, trials=(), recall=None, stop=None, seconds=0.0, lost=Usage())
-        return {"begun": to_json(begun), "events": []}
+        return to_json(begun)
 
-    def episode(self, record: Json) -> Episode:
-        known = self._known.get(record["begun"]["id"])
+    def episode(self, record: Record) -> Episode:
+        begun: Any = record["begun"]
+        known = self._known.get(begun.id if isinstance(begun, Episode) else begun["id"])
         return known.episode if known and known.record is record else episode_of(record)
 
-    def record(self, work: Work) -> Json:
+    def record(self, work: Work) -> Record:
         """The record after this work, for the graph's state; what it stands for is remembered beside it."""
-        record, known = work.record, self._known.get(work.episode.id)
-        before = known or _Known(None, work.episode)
-        self._remember(replace(before, record=record, episode=work.episode))
+        record = work.record
+        if work.episode.stop is None:
+            self._remember(_Known(record, work.episode))
+        else:
+            self._known.pop(work.episode.id, None)
         return record
 
     def _remember(self, known: _Known) -> None:
@@ -170,34 +189,34 @@ class Recorder:
         while len(self._known) > REMEMBERED:
             del self._known[next(iter(self._known))]
 
-    @asynccontextmanager
-    async def work(self, record: Json, *names: str) -> AsyncGenerator[Work]:
+    def work(self, record: Record, *names: str) -> AbstractAsyncContextManager[Work]:
         """The work of one node; what it records is keyed below these names, such as "trial.1", "act".
 
         A node that is cut short leaves the episode stopped, resumably; a node that waits for a person does not.
         Raises `LeaseLost` while somebody else works on the episode.
         """
-        work = Work(self.episode(record), record["begun"], record["events"])
+        work = Work(
+            self.episode(record),
+            record["begun"],
+            record["events"],
+            record["question"],
+            record["steps"],
+            record["next"],
+        )
+        if spent := record["spent"]:
+            work.meter.add(from_json(Usage, spent["usage"]))
+            work.began -= spent["seconds"]
         if not blocking.get():
             work._loop = asyncio.get_running_loop()  # pyright: ignore[reportPrivateUsage]
-        token = here.set(work)
-        try:
-            if self._store is None:
-                with scope(*names):
-                    yield work
-            else:
-                async with self._recorded(work, names):
-                    yield work
-        finally:
-            here.reset(token)
+        return _AtWork(work) if self._store is None else self._recorded(work, names)
 
     @asynccontextmanager
-    async def _recorded(self, work: Work, names: Sequence[str]) -> AsyncGenerator[None]:
-        async with AsyncExitStack() as stack:
+    async def _recorded(self, work: Work, names: Sequence[str]) -> AsyncGenerator[Work]:
+        async with _AtWork(work), AsyncExitStack() as stack:
             await self.take(work, stack)
             try:
                 with scope(*names):
-                    yield
+                    yield work
                 self._leave(work)
             except (GraphBubbleUp, StoreError, JournalError, GeneratorExit):
                 raise
@@ -226,10 +245,10 @@ class Recorder:
         known = self._known.pop(id, None)  # put back by a node that ends well
         contiguous = known is not None and known.fence + 1 == lease.fence
         if known is not None and contiguous:
-            work.kept, work.next, work.resumed = known.kept, known.next, True
+            work.kept, work.place, work.resumed = known.kept, known.place, True
         else:
             events = await store.events(id)
-            work.kept, work.next = [event for event in events if not pause(event)], len(events)
+            work.kept, work.place = [event for event in events if not pause(event)], len(events)
             work.resumed = not events or not isinstance(events[-1], Stopped) or not pause(events[-1])
         for event in work.events[len(work.kept) :]:
             await work.tell(event_from_json(event))
@@ -245,14 +264,29 @@ class Recorder:
         """What the next node need not read, if nobody else has held the lease in between."""
         known, lease = self._known.get(work.episode.id), work.lease
         if known is not None and lease is not None:
-            self._remember(replace(known, fence=lease.fence, kept=work.kept, next=work.next))
+            self._remember(replace(known, fence=lease.fence, kept=work.kept, place=work.place))
 
 
-def episode_of(record: Json) -> Episode:
+class _AtWork:
+    """While it is open, the work is that of `here`."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+
+    async def __aenter__(self) -> Work:
+        self._token = here.set(self._work)
+        return self._work
+
+    async def __aexit__(self, *_: object) -> None:
+        here.reset(self._token)
+
+
+def episode_of(record: Record) -> Episode:
     """The episode that a graph's state holds as `record`, with its trials. Raises `InvalidInput`, `OutOfOrder`."""
-    episode = from_json(Episode, record["begun"])
+    begun: Any = record["begun"]
+    episode = begun if isinstance(begun, Episode) else from_json(Episode, begun)
     for event in record["events"]:
-        episode = advance(episode, event_from_json(event))
+        episode = advance(episode, event_from_json(event) if isinstance(event, dict) else event)
     return episode
 
 
