@@ -15,6 +15,7 @@ from mulligan.bank.judging import Judge
 from mulligan.core.errors import InvalidInput
 from mulligan.core.graphs import GraphSchema, NodeKind
 from mulligan.core.prompts import Prompt
+from mulligan.langgraph.kg_prompts import KGPrompts
 from mulligan.langgraph.prompt_engine import BioCypherPromptEngine
 from mulligan.mcp_server.instructions import instructions
 from mulligan.mcp_server.prompts import Prompts
@@ -54,6 +55,9 @@ def built_with(folder: Path, prompt: str, text: str) -> None:
         service = Service(config=Config(folder, {"prompts": "."}))
         Prompts(service, "all")
         instructions(service, "all")
+        return
+    if name == "kg":
+        KGPrompts(FilePrompts([folder]))
         return
     if name == "prompt_engine":
         schema = GraphSchema((NodeKind("Gene"),))

@@ -7,7 +7,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from mulligan.core.graphs import Graph
 from mulligan.core.protocols import Prompts
 
-SLOTS = ("language", "rows", "schema", "notes", "lessons")
+SLOTS = ("language", "rows", "graph", "notes", "lessons")
 _KINDS = {"system": SystemMessage, "user": HumanMessage, "assistant": AIMessage}
 CYPHER = "Cypher"
 """As a language, it is made exact by what the database says of its own."""
@@ -26,7 +26,7 @@ class KGPrompts:
         rendered = self._parts[part].render(
             language=database.language if language == CYPHER else language,
             rows=str(rows),
-            schema=schema,
+            graph=schema,
             notes="\n".join(f"- {note}" for note in database.notes),
             lessons=lessons,
         )
