@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 
 from mulligan.core.errors import GraphError, InvalidInput, QueryError
 from mulligan.core.graphs import EdgeKind, GraphSchema, NodeKind, Rows
@@ -88,4 +89,9 @@ class Asking:
     def _asked(self, request: Mapping[str, Json], seconds: float, abandoned: threading.Event) -> dict[str, Json]:
         if self._stale is not None and self._stale():
             self._engine.stop()
-        return self._engine.ask(request, seconds, abandoned)
+        try:
+            return self._engine.ask(request, seconds, abandoned)
+        finally:
+            if self._engine.spent and not self._closed:
+                with suppress(RuntimeError):  # it was closed meanwhile
+                    self._thread.submit(self._engine.refresh)

@@ -35,6 +35,7 @@ _LONGEST = 2_000
 
 class BoltDatabase:
     files = True
+    reserved = 0
 
     def __init__(self, setup: Mapping[str, Any]) -> None:
         import logging

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 from mulligan.core.records import Json
 
-GRACE = 0.5
+GRACE = 0.25
 """Seconds beyond its time-out that a query may take to say that it took too long; then its process is killed."""
 EXHAUSTED = 77
 """The status with which a worker ends that got no more memory."""
+
+
+def address_space() -> int | None:
+    """Bytes of this process's; None where the system does not say."""
+    try:
+        with open("/proc/self/status", encoding="ascii") as status:
+            found = re.search(r"^VmSize:\s+(\d+)", status.read(), re.MULTILINE)
+    except OSError:
+        return None
+    return int(found[1]) << 10 if found else None
 
 
 class Trouble(Exception):
@@ -26,10 +37,12 @@ class Trouble(Exception):
 class Database(Protocol):
     """What a database has to be able to do in here. Both raise `Trouble`.
 
-    files: whether it opens files or sockets once it is open.
+    files: whether it opens files or sockets once it is open. reserved: bytes of address space that it has taken already
+    and that count as its memory, as it fills them later.
     """
 
     files: bool
+    reserved: int
 
     def rows(
         self, query: str, parameters: Mapping[str, Json], seconds: float, rows: int

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mulligan.core.records import Json
-from mulligan.graphs._database import Trouble
+from mulligan.graphs._database import Trouble, address_space
 from mulligan.graphs._values import edge, key, node, plain
 
 THREADS = 2
@@ -39,17 +39,22 @@ class LadybugDatabase:
 
         self._ladybug = ladybug
         path, memory = setup["path"], setup["memory"]
-        size = os.path.getsize(path)
-        pool = memory // 4
-        region = 1 << max(30, (2 * (size + pool)).bit_length())  # the address space that the engine reserves
+        region = 1 << max(26, (4 * _size(path)).bit_length())  # address space for the database's pages
+        before = address_space() or 0
         try:
             self._database = ladybug.Database(
-                path, read_only=True, buffer_pool_size=pool, max_num_threads=THREADS, max_db_size=region
+                path,
+                read_only=True,
+                buffer_pool_size=memory // 4,
+                max_num_threads=THREADS,
+                max_db_size=region,
             )
             self._connection = ladybug.Connection(self._database)
             self._warm()
         except Exception as error:
             raise Trouble(_unopened(path, str(error)), "gone") from None
+        taken = (address_space() or 0) - before - region
+        self.reserved = max(0, min(taken, memory // 2))
         self._asked = 0
         self._result: Any = None
         self._names: list[str] | None = None
@@ -130,6 +135,11 @@ class LadybugDatabase:
         known = {table["label"] for table in every} if wrong[1] else {p for table in every for p in table["properties"]}
         near = difflib.get_close_matches(wrong[1] or wrong[2], sorted(known), n=1)
         return f" Did you mean {near[0]}?" if near else ""
+
+
+def _size(path: str) -> int:
+    """Bytes of the database, and of what was written to it and is not yet in it."""
+    return sum(os.path.getsize(file) for file in (path, f"{path}.wal") if os.path.exists(file))
 
 
 def _by_label(table: Json) -> str:

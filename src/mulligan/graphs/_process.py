@@ -36,7 +36,8 @@ class Engine:
     """A worker process, started when it is first asked and again when it was killed. For one thread at a time.
 
     setup: what the worker is told of its database, over a pipe, so that no password stands in a list of processes.
-    memory: MB that the worker may use beyond what it has once the database is open.
+    memory: MB that the worker may use beyond what it has once the database is open. spent: whether its process has been
+    killed, and `refresh` has something to do.
     """
 
     def __init__(self, name: str, setup: Mapping[str, Json], memory: int) -> None:
@@ -44,6 +45,7 @@ class Engine:
         self._setup = {**setup, "memory": memory << 20, "answer": ANSWER}
         self._memory = memory
         self._process: subprocess.Popen[bytes] | None = None
+        self.spent = False
         self._ready = False
         self._settled = True
         self._was_open = False
@@ -64,6 +66,7 @@ class Engine:
         if not self._was_open:
             self._open(None)
         deadline = time.monotonic() + seconds + GRACE
+        self.refresh()
         if not self._settled and not self._receive(time.monotonic() + SETTLING):
             self.stop()
         self._open(deadline)
@@ -73,7 +76,7 @@ class Engine:
         self._send({**request, "seconds": left})
         answer = self._receive(deadline)
         if answer is None:
-            self._start()
+            self._spend()
             raise QueryError(_slow(seconds), "slow")
         if not answer:
             raise self._death(seconds)
@@ -86,11 +89,22 @@ class Engine:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
 
+    def refresh(self) -> None:
+        """Starts a process in the place of one that is spent, so that it opens the database while nobody waits."""
+        if self.spent:
+            self._start()
+
     def stop(self) -> None:
         """Ends the process, from the thread that asks, or when none does any more."""
         if self._last_rites:
             self._last_rites()
         self._process, self._ready, self._settled, self._left, self._last_rites = None, False, True, b"", None
+        self.spent = False
+
+    def _spend(self) -> None:
+        """Kills the process without waiting for its end, as somebody waits for an answer."""
+        self.interrupt()
+        self.spent = True
 
     def _taken(self, answer: dict[str, Json], seconds: float) -> dict[str, Json]:
         error = answer.get("error")
@@ -100,7 +114,7 @@ class Engine:
             self.stop()
             raise GraphError(error["message"])
         if error["kind"] == "large":
-            self._start()  # what it took may not all have been given back
+            self._spend()  # what it took may not all have been given back
         message = error["message"] or (_slow(seconds) if error["kind"] == "slow" else _large(self._memory))
         raise QueryError(message, error["kind"], error["line"], error["column"])
 
@@ -175,16 +189,17 @@ class Engine:
         return json.loads(line)
 
     def _death(self, seconds: float, *, opening: bool = False) -> QueryError:
-        """What is said of a worker that died by itself. A new one is started where the database was open."""
+        """What is said of a worker that died by itself."""
         process = self._process
         if process is None:
             return QueryError("The query was given up.", "failed")
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(1)
         said, code = _said(process), process.returncode
-        self.stop()
-        if not opening:
-            self._start()
+        if opening:
+            self.stop()
+        else:
+            self._spend()
         if code == -signal.SIGALRM:
             return QueryError(_slow(seconds), "slow")
         if code == EXHAUSTED:

@@ -10,17 +10,15 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import re
 import resource
 import signal
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 from mulligan.core.records import Json
-from mulligan.graphs._database import EXHAUSTED, GRACE, Database, Trouble
+from mulligan.graphs._database import EXHAUSTED, GRACE, Database, Trouble, address_space
 
 
 def main() -> None:
@@ -36,7 +34,7 @@ def main() -> None:
     except Trouble as trouble:
         _say(answers, _error(trouble))
         return
-    _bound(setup["memory"], files=database.files)
+    _bound(setup["memory"] - database.reserved, files=database.files)
     _say(answers, {"ready": True})
     for line in requests:
         try:
@@ -62,17 +60,15 @@ def _bound(memory: int, *, files: bool) -> None:
     nowhere = tempfile.mkdtemp()
     os.chdir(nowhere)
     os.rmdir(nowhere)  # a relative path leads nowhere now
+    taken = address_space()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     if not files:
         lowest = os.dup(1)
         os.close(lowest)
         resource.setrlimit(resource.RLIMIT_NOFILE, (lowest, lowest))
-    with suppress(OSError), open("/proc/self/status", encoding="ascii") as status:  # elsewhere memory is not bounded
-        found = re.search(r"^VmSize:\s+(\d+)", status.read(), re.MULTILINE)
-        if found:
-            limit = (int(found[1]) << 10) + memory
-            resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    if taken is not None:  # elsewhere memory is not bounded
+        resource.setrlimit(resource.RLIMIT_AS, (taken + memory, taken + memory))
 
 
 def _answered(database: Database, request: Mapping[str, Any], most: int) -> Json:
