@@ -58,7 +58,7 @@ async def beside_a_bystander(database: Path, seed: int, revision: str, count: in
         print("bound", driven.report())
         assert server.stop() == 0
         traces = server.said()
-    await intact(database, known, traces)
+    await intact(database, known, traces, "canary")
 
 
 @pytest.mark.parametrize("revision", ["2025-06-18", "2026-07-28"])

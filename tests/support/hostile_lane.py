@@ -97,8 +97,11 @@ async def _kept(database: Path) -> Json:
     )
 
 
-async def intact(database: Path, known: Json, said: str) -> None:
-    """Fails for a traceback in what the server said, and for a store that is not what it was."""
+async def intact(database: Path, known: Json, said: str, grown: str = "") -> None:
+    """Fails for a traceback in what the server said, and for a store that is not what it was.
+
+    grown: an agent who may have learned more meanwhile.
+    """
     traced = TRACES.search(said)
     assert traced is None, f"on stderr: {said[max(0, traced.start() - 500) : traced.start() + 4_000] if traced else ''}"
     assert len(said) < 5_000_000, f"{len(said)} characters on stderr"
@@ -110,7 +113,9 @@ async def intact(database: Path, known: Json, said: str) -> None:
         assert found == [], f"verify: {found[:5]}"
     finally:
         await memory.close()
-    assert await _kept(database) == known
+    now = await _kept(database)
+    assert [one for one in known if one not in now] == [], "what was known is not as it was"
+    assert [one for one in now if one not in known and one[0] != grown] == [], "there is more than was known"
 
 
 class StdioLane:
