@@ -33,7 +33,7 @@ REPLY = Tool(
 
 def described(tools: Sequence[Any]) -> list[dict[str, Any]]:
     """Pydantic classes, functions, LangChain's tools and schemas, as JSON that can be bound to a model. Raises
-    `InvalidInput` for two of one name, and for tools that run at a provider: none of them is spoken to directly."""
+    `InvalidInput` for tools that run at a provider: none of them is spoken to directly."""
     found: list[dict[str, Any]] = []
     for tool in tools:
         try:
@@ -46,9 +46,6 @@ def described(tools: Sequence[Any]) -> list[dict[str, Any]]:
                 "pydantic classes, LangChain's tools or JSON schemas."
             )
         found.append(told)
-    names = [told["function"]["name"] for told in found]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise InvalidInput(f"Two tools are called {', '.join(twice)}: give each a name of its own.")
     return found
 
 
@@ -73,8 +70,11 @@ def wanted(choice: Any, tools: Sequence[Mapping[str, Any]]) -> str | None:
 
 
 def tools_of(bound: Sequence[Mapping[str, Any]]) -> tuple[Tool, ...]:
-    """What `described` made, as our tools."""
+    """What `described` made, as our tools. Raises `InvalidInput` for two of one name."""
     empty: Json = {"type": "object", "properties": {}}
+    names = [each["function"]["name"] for each in bound]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise InvalidInput(f"Two tools are called {', '.join(twice)}: give each a name of its own.")
     return tuple(
         Tool(told["name"], told.get("description") or "", told.get("parameters") or empty)
         for told in (each["function"] for each in bound)
