@@ -75,7 +75,7 @@ def list_lessons(limit: int, as_json: bool, **given: Any) -> None:
         elif lessons:
             emit(memory_words.lesson_rows(lessons, agents=bank.agent_id is None))
         else:
-            say("There is no such lesson here.")
+            say("There is no such lesson here." + ("" if reading() is None else " Those of all agents: --all-agents"))
 
     with_bank(reading(), work)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +71,8 @@ def _serving(service: Service, given: Mapping[str, Any]) -> Coroutine[Any, Any, 
     for line in unused_keys(service):
         say(line)
     if stdio:
+        if sys.stdin is not None and sys.stdin.isatty():
+            say("Serving MCP over this terminal; Ctrl-C ends it. A client starts it by itself: --print-config says how")
         from mulligan.mcp_server.stdio import serve_stdio
 
         return serve_stdio(service, given["which"])
