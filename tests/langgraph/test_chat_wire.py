@@ -93,7 +93,7 @@ def test_a_call_that_has_to_be_made_behind_others(wire: Wire) -> None:
     assert "Result of add:" in str(wire.bodies[1])
 
 
-def test_aprovider_that_takes_no_tools(wire: Wire) -> None:
+def test_a_server_that_takes_no_tools(wire: Wire) -> None:
     wire.plays(
         {"status": 400, "body": {"error": {"message": "this model does not support tools"}}},
         '{"tool": "add", "arguments": {"a": 1, "b": 2}}',
