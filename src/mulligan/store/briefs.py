@@ -9,6 +9,7 @@ import json
 import logging
 import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from itertools import islice
 from typing import Any
 
@@ -47,8 +48,9 @@ def listed(db: sqlite3.Connection, agent: str | None, before: str | None, limit:
         if last is None:
             raise missing(before)
         wall, values["before"] = f"{wall} AND p.n < :before", last[0]
-    found = (_brief(*row) for row in db.execute(_BRIEF.format(where=wall), values))
-    return tuple(islice((brief for brief in found if brief is not None), limit))
+    with closing(db.execute(_BRIEF.format(where=wall), values)) as rows:
+        found = (_brief(*row) for row in rows)
+        return tuple(islice((brief for brief in found if brief is not None), limit))
 
 
 def _brief(id: str, schema: int, record: str, trials: int, stopped: str | None) -> Brief | None:
