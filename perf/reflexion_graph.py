@@ -152,7 +152,7 @@ def main() -> None:
         walls, cpus = zip(*rounds[1:], strict=True)
         base_wall, base_cpu = (min(part) for part in zip(*found[way, "bare"][1:], strict=True))
         print(
-            f"{way:8} {kind:13} wall: best {min(walls) * 1e3:6.2f} ms, median {statistics.median(walls) * 1e3:6.2f} ms; "
+            f"{way:8} {kind:14} wall: best {min(walls) * 1e3:6.2f}, median {statistics.median(walls) * 1e3:6.2f} ms; "
             f"CPU: best {min(cpus) * 1e3:6.2f} ms, a node {min(cpus) * 1e6 / nodes:5.0f} µs; "
             f"beside bare: {min(walls) / base_wall:.2f} x wall, {min(cpus) / base_cpu:.2f} x CPU"
         )

@@ -1,5 +1,5 @@
 """A run that goes on otherwise than it was recorded: from an old checkpoint with the state edited, or with another
-prompt or model after a crash. LangGraph's users do that on purpose, so it is no error: design/013.
+prompt or model after a crash. LangGraph's users do that on purpose, so it is no error: design/015.
 
 The record that was there stays as it is. The run goes on as an episode of its own, `forked_from` it, that begins with
 the events and the journal steps that both have in common. Its id is made from where and how the two part, so that a

@@ -18,10 +18,12 @@ from mulligan.core.records import Head, Json
 from mulligan.langgraph import approval
 from mulligan.langgraph.asking import Asking, reading_of
 from mulligan.langgraph.bridge import both_ways, called
+from mulligan.langgraph.chat import chat_model
 from mulligan.langgraph.executing import Executing
 from mulligan.langgraph.graph import STEPS, Nodes, Parts, wired
 from mulligan.langgraph.heads import head
-from mulligan.langgraph.journalled import models_in
+from mulligan.langgraph.journalled import journalled, models_in
+from mulligan.langgraph.roles import OwnBank
 from mulligan.langgraph.roomy import ReflexionGraph
 from mulligan.langgraph.schemas import Draft, Revision, checked_schemas
 from mulligan.langgraph.state import Reading
@@ -60,9 +62,10 @@ def create_reflexion_graph(
 ) -> ReflexionGraph:
     """A compiled graph with the nodes draft, execute_tool and revise: `graph.invoke({"messages": [("user", "…")]})`.
 
-    model: a LangChain chat model, or retries or fallbacks over some. tool: executes an answer; a function (also async),
-    a LangChain tool or a runnable, given the answer, or those fields of the schemas that it takes by name; or a graph
-    database (`mulligan.core.graphs.Graph`). instructions: what the answer has to be, for draft and revision.
+    model: a LangChain chat model, retries or fallbacks over some, or a name as in docs/models.md. tool: executes an
+    answer; a function (also async), a LangChain tool or a runnable, given the answer, or those fields of the schemas
+    that it takes by name; or a graph database (`mulligan.core.graphs.Graph`). instructions: what the answer has to be,
+    for draft and revision.
     draft, revise: what the model is asked for, as pydantic models; see `mulligan.langgraph.schemas`. judge: when it is
     good enough; None: a score of good_score or more, 0 to 10. max_steps: drafts and revisions at most.
     store: where runs are recorded; None: where `mulligan runs` looks; False: nowhere. agent_id: whose record it is.
@@ -73,9 +76,10 @@ def create_reflexion_graph(
     prompts in the place of ours. name: of the graph, and of its runs. Raises `InvalidInput`.
     """
     _checked(max_steps, good_score, learn, bank)
+    checked_schemas(draft, revise, judge is not None)
+    model = chat_model(model) if isinstance(model, str) else model
     asked = Asked.of(model, draft, revise, instructions, _prompts(prompts))
     executing = Executing(tool, draft, revise, repeatable=repeatable, handle_errors=handle_errors)
-    checked_schemas(draft, revise, judge is not None)
     settings = {"tool": executing.name, "good_score": None if judge else good_score, "approve": approve}
     settings |= {"graph": name, "max_steps": max_steps, "instructions": instructions}
     parts = _parts(asked, executing, _by_score(good_score) if judge is None else _judged(judge), approve)
@@ -102,12 +106,12 @@ class Asked:
         cls, model: Any, draft: type[BaseModel], revise: type[BaseModel], instructions: str, prompts: FilePrompts
     ) -> Asked:
         """Raises `InvalidInput` for what is no chat model, and for prompts that cannot be."""
+        if not models_in(journalled(model)):
+            raise InvalidInput(f"model is a LangChain chat model, or made of some; {type(model).__name__} is none.")
         first, then = (
             Asking(model, schema, prompts.get(f"reflexion_graph.{role}").check(*SLOTS), instructions)
             for role, schema in (("draft", draft), ("revise", revise))
         )
-        if not models_in(first.model):
-            raise InvalidInput(f"model is a LangChain chat model, or made of some; {type(model).__name__} is none.")
         return cls(first, then, prompts)
 
     @property
@@ -174,8 +178,4 @@ def _store(given: Store | bool | None) -> Store | None:
 
 
 def _bank(given: Bank | str | None) -> Bank | None:
-    if not isinstance(given, str):
-        return given
-    from mulligan.app.memory import open_bank
-
-    return open_bank(given)
+    return OwnBank(given) if isinstance(given, str) else given

@@ -1,0 +1,223 @@
+"""What executes an answer: functions, LangChain tools, runnables, graph databases; and what becomes of their errors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from langchain_core.messages import ToolMessage
+from langchain_core.runnables import RunnableLambda
+from langchain_core.tools import ToolException, tool
+from pydantic import BaseModel
+from reflexion_graphs import a_graph, asking, chat, run
+
+from mulligan.core.errors import GraphError, InvalidInput, QueryError, StoreError
+from mulligan.core.graphs import GraphSchema, Rows
+from mulligan.core.records import Json
+from mulligan.langgraph import ScriptedChat
+
+BOTH = ("invoke", "ainvoke")
+
+
+async def later(answer: str) -> str:
+    return f"ran {answer}"
+
+
+@tool
+def described(answer: str) -> str:
+    """Runs the answer."""
+    return f"ran {answer}"
+
+
+@tool
+def named_otherwise(query: str, limit: int = 5) -> str:
+    """Runs the query."""
+    return f"ran {query}"
+
+
+@tool
+async def described_later(query: str) -> str:
+    """Runs the query."""
+    return f"ran {query}"
+
+
+class Callable:
+    def __call__(self, whatever: str) -> str:
+        return f"ran {whatever}"
+
+
+class CallableLater:
+    async def __call__(self, whatever: str) -> str:
+        return f"ran {whatever}"
+
+
+TOOLS: dict[str, Any] = {
+    "a function": lambda q: f"ran {q}",  # pyright: ignore
+    "an async function": later,
+    "an object": Callable(),
+    "an async object": CallableLater(),
+    "a tool": described,
+    "a tool whose parameter is called otherwise": named_otherwise,
+    "a runnable": RunnableLambda(lambda q: f"ran {q}"),  # pyright: ignore
+}
+
+
+@pytest.mark.parametrize("way", BOTH)
+@pytest.mark.parametrize("kind", TOOLS)
+def test_anything_that_runs_an_answer_can_be_the_tool(way: str, kind: str) -> None:
+    assert run(way, a_graph(chat(9), TOOLS[kind]), asking())["reflexion"]["tool_result"] == "ran answer 1"
+
+
+def test_a_tool_that_is_only_async_runs_where_the_graph_does() -> None:
+    assert run("ainvoke", a_graph(chat(9), described_later), asking())["reflexion"]["tool_result"] == "ran answer 1"
+
+
+class Wide(BaseModel):
+    """A draft with more fields."""
+
+    answer: str
+    limit: int
+    reflection: str = ""
+
+
+class Wider(Wide):
+    """A revision with more fields."""
+
+    score: int
+
+
+WIDE = [{"answer": "a", "limit": 3}, {"answer": "b", "limit": 4, "score": 2}, {"answer": "c", "limit": 5, "score": 8}]
+
+
+@pytest.mark.parametrize("way", BOTH)
+def test_fields_of_the_schemas_go_to_the_parameters_of_their_names(way: str) -> None:
+    seen: list[Any] = []
+
+    def both(query: str, limit: int) -> str:
+        seen.append((query, limit))
+        return "ran"
+
+    run(way, a_graph(ScriptedChat(WIDE), both, draft=Wide, revise=Wider), asking())
+    run(way, a_graph(ScriptedChat(WIDE), named_otherwise, draft=Wide, revise=Wider), asking())
+    assert seen == [("a", 3), ("b", 4)]
+
+
+def test_a_tool_that_wants_what_no_field_holds_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="wants start, stop"):
+        a_graph(chat(9), lambda start, stop: "")  # pyright: ignore
+    with pytest.raises(InvalidInput, match="tool is a function"):
+        a_graph(chat(9), 5)
+
+
+class Other(BaseModel):
+    text: str
+
+
+class Unscored(BaseModel):
+    answer: str
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"draft": Other}, "Other has no field for what is executed"),
+        ({"revise": Unscored}, "no field 'score'"),
+        ({"draft": dict}, "draft is a pydantic model"),
+        ({"draft": Wider, "revise": Wider}, "Both schemas are called Wider"),
+    ],
+)
+def test_schemas_that_a_graph_cannot_go_by_are_refused(given: Any, said: str) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        a_graph(chat(9), **given)
+
+
+@pytest.mark.parametrize("way", BOTH)
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (ValueError("no such gene"), "ValueError: no such gene"),
+        (ToolException("busy"), "ToolException: busy"),
+        (QueryError("line 1: no such label", "unknown"), "line 1: no such label"),
+    ],
+)
+def test_what_a_tool_raises_goes_back_to_the_model(way: str, error: Exception, told: str) -> None:
+    def fails(answer: str) -> str:
+        if answer == "answer 1":
+            raise error
+        return "found"
+
+    model = chat(1, 9)
+    found = run(way, a_graph(model, fails), asking())
+    assert [(m.text, m.status) for m in found["messages"] if isinstance(m, ToolMessage)] == [
+        (told, "error"),
+        ("found", "success"),
+    ]
+    assert model.asked[1][-1].text == told
+    assert found["reflexion"]["tool_result"] == "found"
+
+
+@pytest.mark.parametrize("way", BOTH)
+@pytest.mark.parametrize("error", [GraphError("the database has died"), StoreError("the disk is full")])
+def test_what_no_answer_can_mend_ends_the_run(way: str, error: Exception) -> None:
+    def fails(answer: str) -> str:
+        raise error
+
+    with pytest.raises(type(error), match=str(error)):
+        run(way, a_graph(chat(1, 9), fails), asking())
+
+
+def test_errors_are_raised_where_they_are_wanted() -> None:
+    def fails(answer: str) -> str:
+        raise ValueError("no such gene")
+
+    with pytest.raises(ValueError, match="no such gene"):
+        a_graph(chat(1, 9), fails, handle_errors=False).invoke(asking())
+
+
+class Genes:
+    """A graph database that knows one query."""
+
+    name, language, notes = "genes", "Cypher", ()
+
+    async def run(
+        self, query: str, parameters: Mapping[str, Json] | None = None, *, seconds: float = 1, rows: int = 9
+    ) -> Rows:
+        if query != "answer 2":
+            raise QueryError("line 1, column 3: no such label", "unknown", 1, 3)
+        return Rows(("gene",), ({"gene": "TBX21"},), truncated=True)
+
+    async def schema(self) -> GraphSchema:
+        return GraphSchema()
+
+    async def close(self) -> None:
+        return
+
+
+@pytest.mark.parametrize("way", BOTH)
+def test_a_graph_database_is_asked_and_what_it_says_goes_back(way: str) -> None:
+    graph = a_graph(chat(1, 9), Genes())
+    found = [run(way, a_graph(chat(1, 9), Genes()), asking()), run(way, graph, asking())][-1]
+    messages: Sequence[Any] = found["messages"]
+    assert messages[2].text == "line 1, column 3: no such label"
+    assert json.loads(found["reflexion"]["tool_result"]) == {
+        "query": "answer 2",
+        "result": [{"gene": "TBX21"}],
+        "truncated": "only the first 30 rows",
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [({"rows": [1]}, '{"rows": [1]}'), (Other(text="x"), '{"text": "x"}'), ("text", "text"), (None, "null")],
+)
+def test_what_a_tool_gives_is_told_as_text(given: Any, told: str) -> None:
+    assert a_graph(chat(9), lambda answer: given).invoke(asking())["reflexion"]["tool_result"] == told  # pyright: ignore
+
+
+@pytest.mark.parametrize("way", BOTH)
+def test_a_graph_can_be_the_tool_of_a_graph(way: str) -> None:
+    inner = a_graph(chat(9))
+    outer = a_graph(chat(9), RunnableLambda(lambda answer: inner.invoke(asking(answer))["reflexion"]["answer"]))  # pyright: ignore
+    assert run(way, outer, asking())["reflexion"]["tool_result"] == "answer 1"
