@@ -1,0 +1,129 @@
+"""How well a model answers ten questions to the sample graph: `questions.json`, written before any model saw them.
+
+    mulligan models pull qwen2.5-coder-1.5b
+    python studies/graph_questions/run.py --no-prompt-engine --max-steps 4
+
+The runs are recorded in the store, and a study that was stopped goes on where it was. `--report` prints the table of
+what the store holds, without a model. "solved" is the agent's own rule: rows came back, or the model's own score was
+good; "right" is ours: see questions.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mulligan.app.graph_led import ASKED
+from mulligan.app.graphs import load_graph
+from mulligan.core.episode import RESUMABLE
+from mulligan.core.errors import MulliganError
+from mulligan.core.records import Episode
+from mulligan.graphs.sample import write_sample
+from mulligan.langgraph import ask_graph, resume_graph
+from mulligan.store.sqlite import SqliteStore
+
+HERE = Path(__file__).parent
+QUESTIONS: list[dict[str, Any]] = json.loads((HERE / "questions.json").read_text(encoding="utf-8"))["questions"]
+
+
+def is_right(rows: Sequence[Mapping[str, Any]], right: Sequence[Any]) -> bool:
+    """Whether the values of a column, or of one property of the nodes in a column, are exactly these."""
+    columns: dict[str, list[Any]] = {}
+    for row in rows:
+        for name, value in row.items():
+            for key, one in parts_of(name, value):
+                columns.setdefault(key, []).append(one)
+    wanted = {json.dumps(value) for value in right}
+    return any({json.dumps(value) for value in values} == wanted for values in columns.values())
+
+
+def parts_of(name: str, value: Any) -> list[tuple[str, Any]]:
+    """The value of a column; of a node, each of its properties."""
+    node: dict[str, Any] = dict(value.get("properties", {})) if isinstance(value, dict) else {}  # pyright: ignore
+    return [(f"{name}.{key}", one) for key, one in node.items()] or [(name, value)]
+
+
+async def rows_of(store: SqliteStore, episode: Episode) -> list[dict[str, Any]]:
+    """What the last query gave, whole: as its step of the journal has it."""
+    ran = episode.trials[-1].attempt.output if episode.trials else ""
+    steps = [row.result for row in await store.steps(episode.id) if row.done and "/query#" in row.key]
+    return next((given["result"] for given in reversed(steps) if given["query"] == ran), list[Any]())
+
+
+async def recorded(store: SqliteStore) -> dict[str, Episode]:
+    """By question, the newest run of each."""
+    episodes = [e for e in await store.list(limit=1000) if ASKED in e.head.settings]
+    return {episode.task.prompt: episode for episode in reversed(episodes)}
+
+
+async def run(store: SqliteStore, graph: Path, options: Mapping[str, Any]) -> None:
+    for each in QUESTIONS:
+        known = (await recorded(store)).get(each["question"])
+        if known is not None and known.stop is not None and known.stop.reason not in RESUMABLE:
+            continue
+        try:
+            if known is None:
+                result = await ask_graph(each["question"], graph, store=store, **options)
+            else:
+                result = await resume_graph(known.run, store=store)
+            print(f"{each['question']}\n  {result.stop}: {result}", file=sys.stderr, flush=True)
+        except MulliganError as error:
+            print(f"{each['question']}\n  {error}", file=sys.stderr, flush=True)
+
+
+async def report(store: SqliteStore) -> str:
+    """A Markdown table, and the sums."""
+    found = await recorded(store)
+    heads = sorted({head for e in found.values() for head in e.head.models.values()})
+    asked: dict[str, Any] = next((e.head.settings[ASKED] for e in found.values()), dict[str, Any]())
+    how = {name: asked.get(name) for name in ("max_steps", "good_score", "prompt_engine", "rows")}
+    lines = [f"Model: {', '.join(f'`{head}`' for head in heads)}. Settings: `{json.dumps(how)}`.", ""]
+    lines += ["| question | steps | solved | right | seconds | tokens |", "|---|--:|---|---|--:|--:|"]
+    solved = right = 0
+    for each in QUESTIONS:
+        episode = found.get(each["question"])
+        if episode is None:
+            lines.append(f"| {each['question']} | – | – | – | – | – |")
+            continue
+        good = is_right(await rows_of(store, episode), each["right"])
+        solved, right = solved + episode.solved, right + good
+        steps = 1 + sum(trial.feedback is not None for trial in episode.trials)
+        stop = "cut off" if episode.stop is None else episode.stop.reason
+        said = ("yes" if episode.solved else f"no: {stop}", "yes" if good else "no")
+        used = (f"{episode.seconds:.0f}", f"{episode.usage.tokens:,}")
+        lines.append(f"| {each['question']} | {steps} | {' | '.join((*said, *used))} |")
+    return "\n".join([*lines, "", f"{solved} of {len(QUESTIONS)} solved by the agent's own rule, {right} right."])
+
+
+async def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default="local:qwen2.5-coder-1.5b")
+    parser.add_argument("--max-steps", type=int, default=4)
+    parser.add_argument("--no-prompt-engine", action="store_true", help="tell the model the whole schema")
+    parser.add_argument("--store", type=Path, default=Path("graph-questions.db"))
+    parser.add_argument(
+        "--graph", type=Path, default=Path("graph-questions.kg"), help="made of the sample, if not there"
+    )
+    parser.add_argument("--report", action="store_true", help="print the table of what the store holds")
+    asked = parser.parse_args()
+    store = SqliteStore(asked.store)
+    if not asked.report:
+        if not asked.graph.exists():
+            with tempfile.TemporaryDirectory() as folder:
+                write_sample(Path(folder) / "files")
+                load_graph(Path(folder) / "files", asked.graph)
+        engine = not asked.no_prompt_engine
+        options = {"model": asked.model, "max_steps": asked.max_steps, "prompt_engine": engine}
+        await run(store, asked.graph, options)
+    print(await report(store))
+    await store.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
