@@ -4,7 +4,7 @@ import asyncio
 from typing import Any, TypedDict
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
 from langchain_core.tools import tool
 from pydantic import BaseModel, Field
 
@@ -64,6 +64,19 @@ async def test_every_way_of_asking_gives_the_same() -> None:
     assert [chunk.content for chunk in chat.stream("And?") if chunk.content] == ["Fine."]
     assert (await chat.ainvoke("And?", temperature=0.5)).content == "Fine."
     assert len(model.questions) == 10
+
+
+async def test_an_answer_streams_as_one_piece() -> None:
+    broken: Any = {"tool": "Weather", "arguments": '{"city": "Ro'}
+    chat, _ = scripted(*[{"text": "I look.", "calls": [ROME, broken]}] * 2)
+    bound = chat.bind_tools([Weather])
+    for chunks in ([chunk async for chunk in bound.astream("?")], list(bound.stream("?"))):
+        (chunk,) = chunks
+        assert isinstance(chunk, AIMessageChunk)
+        assert (chunk.content, chunk.chunk_position) == ("I look.", "last")
+        assert [call["args"] for call in chunk.tool_calls] == [{"city": "Rome"}]
+        assert [call["args"] for call in chunk.invalid_tool_calls] == ['{"city": "Ro']
+        assert chunk.usage_metadata is not None
 
 
 def test_sampling_is_what_the_call_says_then_what_the_model_was_made_with() -> None:

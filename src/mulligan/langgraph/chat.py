@@ -7,7 +7,7 @@ step of the journal.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
@@ -23,7 +23,7 @@ from mulligan.core.protocols import Model
 from mulligan.core.questions import Sampling
 from mulligan.core.records import Json
 from mulligan.langgraph.bridge import run
-from mulligan.langgraph.chat_messages import answered, said, unreadable
+from mulligan.langgraph.chat_messages import answered, chunk_of, said, unreadable
 from mulligan.langgraph.chat_tools import Asking, described, tools_of, wanted
 from mulligan.models.failures import NotJson
 
@@ -31,7 +31,17 @@ NO_MODEL = (
     'No model was named: give one, such as "openai:gpt-6-luna" or "local", set MULLIGAN_MODEL, or write model = "…" '
     "into mulligan.toml. docs/models.md has the names."
 )
-_OPTIONS = ("model", "temperature", "max_tokens", "seed", "tools", "tool_choice", "parallel_tool_calls", "strict")
+_OPTIONS = (
+    "model",
+    "temperature",
+    "max_tokens",
+    "seed",
+    "tools",
+    "tool_choice",
+    "parallel_tool_calls",
+    "strict",
+    "stream",
+)
 
 
 class ChatMulligan(BaseChatModel):
@@ -152,6 +162,13 @@ class ChatMulligan(BaseChatModel):
     ) -> ChatResult:
         return run(self._agenerate(messages, stop, None, **kwargs))
 
+    async def _astream(self, messages: list[BaseMessage], *given: Any, **named: Any) -> AsyncIterator[Any]:
+        """The whole answer as one piece: a call that can be taken up again is not given away in pieces."""
+        yield chunk_of((await self._agenerate(messages, *given, **named)).generations[0])
+
+    def _stream(self, messages: list[BaseMessage], *given: Any, **named: Any) -> Iterator[Any]:
+        yield chunk_of(self._generate(messages, *given, **named).generations[0])
+
     def _sampling(self, of_role: Sampling, stop: Sequence[str] | None, options: Mapping[str, Any]) -> Sampling:
         """What the call says first, then what this object does, then the role."""
 
@@ -196,7 +213,7 @@ def chat_model(
 
 
 def _check(options: Mapping[str, Any]) -> None:
-    """strict: the schema is kept to wherever that can be done, asked for or not."""
+    """strict: the schema is kept to wherever that can be done, asked for or not. stream: LangChain's own."""
     for name in options:
         if name not in _OPTIONS:
             raise InvalidInput(f"A model of Mulligan's takes no option {name!r}; it takes {', '.join(_OPTIONS)}.")

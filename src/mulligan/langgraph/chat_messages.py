@@ -13,10 +13,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    BaseMessage,
+    ChatMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
 from langchain_core.messages import InvalidToolCall as Invalid
 from langchain_core.messages import ToolCall as Called
 from langchain_core.messages.ai import UsageMetadata
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk
 
 from mulligan.core.errors import InvalidInput
 from mulligan.core.journal import digest
@@ -92,6 +101,20 @@ def unreadable(bad: NotJson, tool: str) -> AIMessage:
     """What should have been a call of this tool ("": of any), and cannot be read."""
     invalid = _invalid(tool, bad.text, f"call_{digest(bad.text)[:12]}_1", bad.why)
     return _message("", bad.model, bad.usage, invalid_tool_calls=[invalid])
+
+
+def chunk_of(generation: ChatGeneration) -> ChatGenerationChunk:
+    """The whole of an answer as the only piece of a stream."""
+    message = cast(AIMessage, generation.message)
+    chunk = AIMessageChunk(
+        content=message.content,
+        tool_calls=message.tool_calls,
+        invalid_tool_calls=message.invalid_tool_calls,
+        usage_metadata=message.usage_metadata,
+        response_metadata=message.response_metadata,
+        chunk_position="last",
+    )
+    return ChatGenerationChunk(message=chunk)
 
 
 def _invalid(name: str, text: str, id: str, error: str) -> Invalid:
