@@ -117,9 +117,11 @@ class Service:
 
     async def close(self, seconds: float = 5.0) -> None:
         """Queued work goes on for that long at most; the rest is on disk for the next process."""
-        await asyncio.gather(*self._closing, *(bank.close(seconds) for bank in self._banks.values()))
-        if self._store is not None:
-            await self._store.close()
+        try:
+            await asyncio.gather(*self._closing, *(bank.close(seconds) for bank in self._banks.values()))
+        finally:
+            if self._store is not None:
+                await self._store.close()
 
 
 class Lent:

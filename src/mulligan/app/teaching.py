@@ -16,26 +16,26 @@ async def teach(bank: Bank, episode: Episode, notice: Notice) -> None:
     if episode.stop is None or episode.stop.reason in RESUMABLE or not episode.trials:
         return
     try:
-        notice(said(await bank.learn([episode])))
+        notice(said(await bank.learn([episode]), getattr(bank, "agent_id", None)))
     except MulliganError as error:
         notice(f"nothing was learned: {error}")
 
 
-def said(learned: Learned) -> str:
+def said(learned: Learned, agent_id: str | None) -> str:
     """What became of it, for a person."""
     if learned.failed:
         return f"nothing was learned: {learned.failed}"
     if learned.question is not None:
         return (
-            "no model was named for the bank, so a question waits for somebody's thinking: mulligan memory question "
-            f"{learned.work}"
+            "no model was named for the bank, so a question waits for somebody's thinking: "
+            f"{memory_command(agent_id, 'question', learned.work or '')}"
         )
     if learned.pending:
         return f"another process is learning from it already: work {learned.work}"
     parts = [
         _count(learned.lessons, "learned"),
         _count(learned.folded, "known already"),
-        _count(learned.quarantined, "held back (mulligan memory list --quarantined)"),
+        _count(learned.quarantined, f"held back ({memory_command(agent_id, 'list', '--quarantined')})"),
     ]
     return ", ".join(part for part in parts if part) or f"nothing to learn: {learned.nothing_because}"
 

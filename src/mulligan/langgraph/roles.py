@@ -98,7 +98,7 @@ class OwnBank:
                 self._notice(f"nothing was learned: {error}")
             raise
         if self._notice:
-            self._notice(said(learned))
+            self._notice(said(learned, self._agent_id))
         return learned
 
     async def close(self) -> None:
