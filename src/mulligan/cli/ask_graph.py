@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -93,6 +92,8 @@ def resumed(run: str, *, fork: bool, given: Mapping[str, Any]) -> int:
 
 def conducted(work: Callable[[Hooks], Coroutine[Any, Any, ReflexionAgentResult]], *, quiet: bool, as_json: bool) -> int:
     """Runs it to its end, and says how it ended; the exit status."""
+    import asyncio
+
     from mulligan.cli.conduct import run
     from mulligan.cli.errors import UNFINISHED, report
 
