@@ -58,10 +58,15 @@ def schema_of(question: Question) -> Json:
     return question.schema["properties"]["arguments"]
 
 
-def test_what_the_three_selections_ask() -> None:
+def selections() -> list[Question]:
+    """The questions of the three selections, in their order."""
     model = ScriptedModel(ANSWERS)
     BioCypherPromptEngine(schema_config_or_info_dict=SCHEMA, model=model).select(QUESTION)
-    assert asked(model.questions[0]) == snapshot("""\
+    return list(model.questions)
+
+
+def test_what_the_selection_of_entities_asks() -> None:
+    assert asked(selections()[0]) == snapshot("""\
 system: Somebody asks a question, and a graph database holds the answer. Choose the kinds of nodes that a query for it has to go through: what the question asks for, what it names (in whatever words), and what has to stand between them. Choose as few as will do.
 
 These kinds of nodes are in the graph, each with its properties:
@@ -81,7 +86,10 @@ The next message then says what came of it.
 ---
 user: Which genes are expressed in T cells?\
 """)
-    assert asked(model.questions[1]) == snapshot("""\
+
+
+def test_what_the_selection_of_relationships_asks() -> None:
+    assert asked(selections()[1]) == snapshot("""\
 system: Somebody asks a question, and a graph database holds the answer. The query goes through these kinds of nodes: Gene, CellType. Choose the relationships that it has to follow to get from what the question names to what it asks for. Choose as few as will do, and none where a single kind of node holds the answer.
 
 These relationships are in the graph, each with its direction and its properties:
@@ -101,7 +109,10 @@ The next message then says what came of it.
 ---
 user: Which genes are expressed in T cells?\
 """)
-    assert asked(model.questions[2]) == snapshot("""\
+
+
+def test_what_the_selection_of_properties_asks() -> None:
+    assert asked(selections()[2]) == snapshot("""\
 system: Somebody asks a question, and a graph database holds the answer. Of each kind of node and relationship below, choose the properties that the query needs: those that are compared with what the question names, those that it counts, sorts or filters by, and those that are shown in the answer, such as names. Leave the list of a kind empty where none of its properties is needed.
 
 These properties are there, each with its type:
@@ -122,7 +133,10 @@ The next message then says what came of it.
 ---
 user: Which genes are expressed in T cells?\
 """)
-    assert [schema_of(question) for question in model.questions] == snapshot(
+
+
+def test_what_the_selections_may_answer() -> None:
+    assert [schema_of(question) for question in selections()] == snapshot(
         [
             {
                 "properties": {
