@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -196,6 +197,9 @@ def cut_off(tmp_path: Path, kg: Path, provider: Wire) -> Callable[[signal.Signal
             seen.append(line)
             if "judging" in line:
                 break
+        until = time.monotonic() + 30
+        while len(provider.requests) < 2 and time.monotonic() < until:
+            time.sleep(0.05)
         process.send_signal(number)
         out, err = process.communicate(timeout=30)
         assert out == ""
