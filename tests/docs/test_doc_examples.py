@@ -19,7 +19,16 @@ from mulligan.core.protocols import Evaluator
 from mulligan.core.records import Attempt, Episode, Feedback, Task, Trial
 
 DOCS = Path(__file__).parents[2] / "docs"
-RUN = ("graphs.md", "python.md", "plugins.md", "models.md", "serve.md", "reflexion-thinking.md")
+RUN = (
+    "graphs.md",
+    "python.md",
+    "plugins.md",
+    "models.md",
+    "serve.md",
+    "reflexion-thinking.md",
+    "langgraph-chat.md",
+    "prompt-engine.md",
+)
 READ = ("embedded-models.md", "embedders.md", "evaluators/README.md", "memory.md")
 """Pages whose blocks are only compiled here: they need weights, or are run by a test of their own."""
 
