@@ -220,7 +220,7 @@ def in_query(kinds: Mapping[str, Mapping[str, str]]) -> str:
 
 def spelled(name: str) -> str:
     """As a query has to spell it."""
-    return name if _PLAIN.fullmatch(name) else f"`{name}`"
+    return name if _PLAIN.fullmatch(name) else "`" + name.replace("`", "``") + "`"
 
 
 def pattern(source: str, label: str, target: str) -> str:
