@@ -28,6 +28,7 @@ RUN = (
     "reflexion-thinking.md",
     "langgraph-chat.md",
     "prompt-engine.md",
+    "knowledge-graphs.md",
 )
 READ = ("embedded-models.md", "embedders.md", "evaluators/README.md", "memory.md")
 """Pages whose blocks are only compiled here: they need weights, or are run by a test of their own."""

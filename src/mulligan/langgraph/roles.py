@@ -84,7 +84,8 @@ class OwnBank:
     notice: is told what was learned."""
 
     def __init__(self, agent_id: str, model: Model | None = None, notice: Notice | None = None) -> None:
-        self._agent_id, self._model, self._notice = agent_id, model, notice
+        self.agent_id = agent_id
+        self._model, self._notice = model, notice
         self._opened: Any = None
 
     async def recall(self, task: Task, *, top_k: int | None = None) -> Recall:
@@ -98,7 +99,7 @@ class OwnBank:
                 self._notice(f"nothing was learned: {error}")
             raise
         if self._notice:
-            self._notice(said(learned, self._agent_id))
+            self._notice(said(learned, self.agent_id))
         return learned
 
     async def close(self) -> None:
@@ -110,7 +111,7 @@ class OwnBank:
         if self._opened is None:
             from mulligan.app.memory import open_bank
 
-            self._opened = open_bank(self._agent_id, model=self._model)
+            self._opened = open_bank(self.agent_id, model=self._model)
         return self._opened
 
 
