@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, cast
 
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, RemoveMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END, START
 
@@ -91,7 +91,10 @@ class Nodes:
         return Limits(trials=max(self.steps - 1, 1), identical=None)
 
     async def draft(self, state: ReflexionState, config: RunnableConfig) -> Mapping[str, Any]:
-        messages = since_question(state["messages"])
+        messages, removed = since_question(state["messages"]), list[RemoveMessage]()
+        if messages[0].id and messages[0].id == (state.get("record") or {}).get("question"):
+            removed = [RemoveMessage(id=message.id or "") for message in messages[1:]]  # asked again: it begins anew
+            messages = messages[:1]
         record = await self._begun(messages[0], config)
         async with self.recorder.work(record, "trial.1", "draft") as work:
             if self.bank is not None:
@@ -100,9 +103,9 @@ class Nodes:
             try:
                 message = await called(self.parts.draft, messages)
             except BadAnswer as error:
-                return await self._given_up(work, None, error)
+                return {"messages": removed, **await self._given_up(work, None, error)}
             work.next = EXECUTE_TOOL
-            update = {"messages": [message], "record": self.recorder.record(work)}
+            update = {"messages": [*removed, message], "record": self.recorder.record(work)}
             return update if state.get("reflexion") is None else {**update, "reflexion": None}
 
     async def execute_tool(self, state: ReflexionState, config: RunnableConfig) -> Mapping[str, Any]:

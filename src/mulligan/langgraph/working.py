@@ -137,6 +137,7 @@ class _Known:
     fence: int = -1
     kept: Sequence[Event] = ()
     place: int = 0
+    resumed: bool = True
 
 
 class Recorder:
@@ -245,7 +246,7 @@ class Recorder:
         known = self._known.pop(id, None)  # put back by a node that ends well
         contiguous = known is not None and known.fence + 1 == lease.fence
         if known is not None and contiguous:
-            work.kept, work.place, work.resumed = known.kept, known.place, True
+            work.kept, work.place, work.resumed = known.kept, known.place, known.resumed
         else:
             events = await store.events(id)
             work.kept, work.place = [event for event in events if not pause(event)], len(events)
@@ -264,7 +265,8 @@ class Recorder:
         """What the next node need not read, if nobody else has held the lease in between."""
         known, lease = self._known.get(work.episode.id), work.lease
         if known is not None and lease is not None:
-            self._remember(replace(known, fence=lease.fence, kept=work.kept, place=work.place))
+            of_store: dict[str, Any] = {"kept": work.kept, "place": work.place, "resumed": work.resumed}
+            self._remember(replace(known, fence=lease.fence, **of_store))
 
 
 class _AtWork:
