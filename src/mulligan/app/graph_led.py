@@ -20,6 +20,23 @@ def asked_by_name(episode: Episode) -> bool:
     return led_by_graph(episode) and ASKED in episode.head.settings
 
 
+def may_wait(episode: Episode) -> bool:
+    """Whether it may wait for a person, or for whoever goes on with its thread, and is not cut off where nobody drives
+    it: a graph of a program's own stops where it is told to."""
+    return led_by_graph(episode) and "graph" in episode.head.settings
+
+
+def driver(episode: Episode) -> str:
+    """The graph or the agent that drives it, and how far it may go, in a line."""
+    told = episode.head.settings
+    who = f"the graph {told['graph']}" if "graph" in told else str(told.get("agent", "a graph"))
+    parts = [f"driven by {who} (LangGraph)"]
+    parts += [f"tool {told['tool']}"] if "tool" in told else []
+    parts += [f"at most {told['max_steps']} steps"] if "max_steps" in told else []
+    parts += [f"thread {told['thread']}"] if may_wait(episode) and "thread" in told else []
+    return ", ".join(parts)
+
+
 def refuse_resume(episode: Episode) -> NoReturn:
     """Raises `InvalidInput` that says how an episode of a graph is gone on with."""
     run, thread = episode.run, episode.head.settings.get("thread")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mulligan.app.client_led import led_by_client
+from mulligan.app.graph_led import driver, led_by_graph
 from mulligan.cli.table import state
 from mulligan.cli.terminal import clean, one_line
 from mulligan.cli.words import role, used, verdict
@@ -28,6 +29,8 @@ def _lines(episode: Episode, running: bool, tokens: int | None) -> Iterator[str]
     roles = ((name, role(episode, name)) for name in ("actor", "evaluator", "strategy", "reflector"))
     if led_by_client(episode):
         yield f"led by a client, {episode.head.settings['trials']} trials planned"
+    elif led_by_graph(episode):
+        yield one_line(driver(episode), 300)
     else:
         yield ", ".join(f"{name} {one_line(plugin, 80)}" for name, plugin in roles if plugin)
     if episode.forked_from:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Container, Sequence
 
 from mulligan.app.client_led import led_by_client
+from mulligan.app.graph_led import may_wait
 from mulligan.app.places import unjudged
 from mulligan.cli.terminal import one_line
 from mulligan.core.codec import to_json
@@ -36,9 +37,9 @@ def facts(episode: Episode, running: bool) -> dict[str, Json]:
 
 def state(episode: Episode, running: bool) -> str:
     """The stop reason, "done" where nobody was to judge; "paused: …" when it can be resumed, as can what is "cut off"
-    (its process was killed). One that a client leads and has not ended is "open"."""
+    (its process was killed). One that has not ended and that a client leads, or a graph that may wait, is "open"."""
     if episode.stop is None:
-        waits = "open" if led_by_client(episode) else "cut off"
+        waits = "open" if led_by_client(episode) or may_wait(episode) else "cut off"
         return "running" if running else waits
     reason = episode.stop.reason
     if unjudged(episode):

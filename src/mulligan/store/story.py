@@ -17,6 +17,10 @@ _MARGIN = 20_000
 """Characters behind a cut that are looked through for secrets, so that none is shown by its first half."""
 
 
+LEADERS = {"client": "a client", "langgraph": "a LangGraph graph"}
+"""Who drives an episode, where it is not we."""
+
+
 @dataclass(frozen=True)
 class _Fence:
     """Foreign text, to be shown in a fence."""
@@ -49,7 +53,7 @@ def _episode(episode: Episode) -> Iterator[str | _Fence]:
     facts = {
         "Run": episode.run,
         "Agent": episode.agent,
-        "Led by": "a client" if episode.head.settings.get("led_by") == "client" else "",
+        "Led by": LEADERS.get(str(episode.head.settings.get("led_by")), ""),
         "Forked from": episode.forked_from or "",
         **{f"Model ({role})": model for role, model in episode.head.models.items()},
         "Ended": _ended(episode),
