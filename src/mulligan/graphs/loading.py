@@ -7,7 +7,9 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
@@ -70,6 +72,8 @@ class _Loader:
         self._connection: Any = None
 
     def run(self) -> Loaded:
+        with suppress(ImportError):  # after a Ladybug database was open, importing it ends the process (std::bad_alloc)
+            import_module("xllamacpp")
         import ladybug
 
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -15,6 +16,8 @@ log = logging.getLogger("mulligan.langgraph")
 
 WIDTH = 2000
 """Characters of one entry."""
+KEPT = 10_000
+"""Entries that are kept, the newest."""
 _LEVELS = {"info": logging.INFO, "warn": logging.WARNING, "error": logging.ERROR}
 
 
@@ -22,7 +25,7 @@ class ReflexionAgentLogger:
     """One for each agent; `logs` is all that was logged so far, a line an entry."""
 
     def __init__(self) -> None:
-        self._lines: list[str] = []
+        self._lines: deque[str] = deque(maxlen=KEPT)
 
     def log_step_message(self, step: int, node_name: str, output: BaseMessage) -> None:
         """What a node gave: the arguments of its tool calls, or its text."""

@@ -18,12 +18,18 @@ TEXT, ITEMS = 400, 20
 
 
 def has_values(rows: Any) -> bool:
-    """Whether any row holds a value; a text that says null is none, a 0 is one (seed 001's code)."""
+    """Whether any row holds a value: a 0 is one; a null, a text that says null (seed 001's code) and a list or object
+    without any are none."""
     listed = cast(list[Any], rows) if isinstance(rows, list) else [rows]
-    values: list[Any] = [
-        value for row in listed for value in (cast(dict[str, Any], row).values() if isinstance(row, dict) else [row])
-    ]
-    return any(value not in (None, "None", "null") for value in values)
+    values = [v for row in listed for v in (cast(dict[str, Any], row).values() if isinstance(row, dict) else [row])]
+    return any(_is_value(value) for value in values)
+
+
+def _is_value(value: Any) -> bool:
+    if isinstance(value, list | dict):
+        parts = cast(Any, value.values() if isinstance(value, dict) else value)
+        return any(_is_value(part) for part in parts)
+    return value not in (None, "None", "null")
 
 
 def tool_message(found: Mapping[str, Json], call: Mapping[str, Any]) -> ToolMessage:
