@@ -39,7 +39,7 @@ def test_servers_are_named_without_what_is_secret(where: Any, name: str) -> None
 @pytest.mark.parametrize("as_dict", [False, True])
 def test_a_path_is_a_ladybug_file(kg: Path, as_dict: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(kg.parent)
-    with opened({"path": "./kg"} if as_dict else "./kg") as graph:
+    with opened({"path": "./kg", "memory": "512"} if as_dict else "./kg") as graph:
         assert isinstance(graph, LadybugGraph)
         assert graph.name == "./kg"
         monkeypatch.chdir("/")
@@ -58,6 +58,8 @@ def test_a_path_is_a_ladybug_file(kg: Path, as_dict: bool, monkeypatch: pytest.M
         ({"host": "h", "port": "x"}, r"is a number from 1 to 65535, not 'x'"),
         ({"host": "h", "path": "p"}, r"is a path, a uri, or a host with its port: one of them"),
         ({"host": "h", "passwd": "p"}, r"has no passwd; it takes path, uri, host"),
+        ({"path": "x", "memory": "1 GB"}, r"memory is a whole number of MB that one query may take, not '1 GB'"),
+        ({"path": "x", "memory": 0}, r"memory is a whole number of MB"),
         ({"path": "x", "user": "u"}, r"x is a file: it has no users and no databases"),
     ],
 )

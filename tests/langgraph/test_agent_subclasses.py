@@ -252,3 +252,20 @@ def test_a_prompt_may_be_made_of_the_question() -> None:
     chat = Chat([guess("7"), guess("7", "8", 1)])
     SixMethods(lambda: Conversation(chat)).execute("Which number?", lambda question: f"About: {question}")
     assert chat.asked[0][0].text == "About: Which number?"
+
+
+@pytest.mark.parametrize(("store", "recorded"), [(None, 1), (True, 1), (False, 0)])
+async def test_a_store_of_its_own_or_none(store: bool | None, recorded: int) -> None:
+    from mulligan.app.session import open_store
+
+    class Recorded(SixMethods):
+        def __init__(self, chat: Chat) -> None:
+            ReflexionAgent.__init__(self, chat, store=store)
+            self.seen = []
+
+    agent = Recorded(Chat([guess("7"), guess("7", "8", 1)]))
+    assert await agent.aexecute("Which number?") == "7"
+    await agent.aclose()
+    opened = open_store()
+    assert len(await opened.list()) == recorded
+    await opened.close()

@@ -16,7 +16,7 @@ from graph_agents import EMPTY, GOOD, REGULATED, draft, revision
 from wire_client import Wire, running
 
 from mulligan.cli.main import main
-from mulligan.core.errors import InvalidInput
+from mulligan.core.errors import GraphError, InvalidInput
 from mulligan.langgraph import ask_graph, resume_graph
 
 QUESTION = "Which genes does EOMES regulate?"
@@ -255,6 +255,23 @@ async def test_a_run_that_was_asked_with_objects_says_who_can_go_on(kg: Path) ->
     for go_on in (resume_graph, mulligan.resume):
         with pytest.raises(InvalidInput, match="has to go on with it itself"):
             await go_on(episode.run)
+
+
+async def test_a_password_in_an_address_is_not_recorded(tmp_path: Path, unused_port: int) -> None:
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps(said(draft(GOOD))))
+    address = f"bolt://user:secret-word@127.0.0.1:{unused_port}"
+    for graph in (address, {"uri": address}):
+        with pytest.raises(GraphError, match="cannot be reached"):
+            await ask_graph(QUESTION, graph, model=f"scripted:{script}", prompt_engine=False)
+    from mulligan.app.session import open_store
+
+    store = open_store()
+    recorded = await store.list()
+    await store.close()
+    assert [episode.head.settings["ask_graph"]["graph"] for episode in recorded] != []
+    assert "user@127.0.0.1" in str(recorded)
+    assert "secret-word" not in str(recorded)
 
 
 async def test_the_same_in_python(kg: Path, tmp_path: Path) -> None:

@@ -41,10 +41,17 @@ def open_graph(
     database = database or given.get("database") or given.get("db_name")
     if sum(key in given for key in ("path", "uri", "host")) > 1:
         raise InvalidInput("A graph's connection is a path, a uri, or a host with its port: one of them.")
-    more = {"memory": given["memory"]} if "memory" in given else {}
+    more = {"memory": _megabytes(given["memory"])} if "memory" in given else {}
     if "path" in given or "uri" in given:
         return _opened(str(given.get("path") or given["uri"]), user, password, database, more)
     return _opened(_address(where, given), user, password, database, more)
+
+
+def _megabytes(given: Any) -> int:
+    text = str(given)
+    if not text.isdecimal() or not int(text):
+        raise InvalidInput(f"memory is a whole number of MB that one query may take, not {given!r}.")
+    return int(text)
 
 
 def _address(where: Mapping[str, Any], given: Mapping[str, Any]) -> str:

@@ -312,9 +312,9 @@ class ReflexionAgent(ABC):
         return given
 
     def _store(self) -> Store | None:
-        if isinstance(self._given_store, bool):
+        if self._given_store is False:
             return None
-        if self._given_store is not None:
+        if self._given_store is not None and self._given_store is not True:
             return self._given_store
         if self._opened is None:
             from mulligan.app.session import open_store

@@ -235,7 +235,7 @@ def _located(graph: str | Path | Mapping[str, Any] | Graph) -> str | dict[str, J
     if isinstance(graph, Graph):
         return None
     if isinstance(graph, Mapping):
-        kept = {key: str(value) for key, value in graph.items() if key != "password" and value is not None}
+        kept = {key: _without_password(str(value)) for key, value in graph.items() if key != "password" and value}
         return {**kept, "path": os.path.abspath(Path(kept["path"]).expanduser())} if "path" in kept else kept
     if "://" not in str(graph):
         return os.path.abspath(Path(graph).expanduser())
@@ -243,7 +243,9 @@ def _located(graph: str | Path | Mapping[str, Any] | Graph) -> str | dict[str, J
 
 
 def _without_password(address: str) -> str:
-    scheme, _, rest = address.partition("://")
+    scheme, found, rest = address.partition("://")
+    if not found:
+        return address
     access, at, place = rest.rpartition("@")
     return f"{scheme}://{access.partition(':')[0]}{at}{place}"
 

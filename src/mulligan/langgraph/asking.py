@@ -66,7 +66,8 @@ class Asking:
         return await self._asked.ainvoke(told, **self._options)
 
     def _system(self, lessons: str) -> list[BaseMessage]:
-        if lessons not in self._systems:
+        known = self._systems  # replaced whole: another thread may ask with other lessons meanwhile
+        if lessons not in known:
             schema = "" if self._tools else json.dumps(self._schema.model_json_schema(), ensure_ascii=False)
             rendered = self._prompt.render(
                 tool=self._schema.__name__ if self._tools else "",
@@ -74,9 +75,8 @@ class Asking:
                 instructions=self._instructions,
                 lessons=lessons,
             )
-            self._systems.clear()
-            self._systems[lessons] = [SystemMessage(message.text) for message in rendered]
-        return self._systems[lessons]
+            known = self._systems = {lessons: [SystemMessage(message.text) for message in rendered]}
+        return known[lessons]
 
     def _spoken(self, messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
         if self._tools:

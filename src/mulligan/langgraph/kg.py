@@ -169,7 +169,10 @@ class KGQueryReflexionAgent(ReflexionAgent):
 
     def _awaited(self, asking: Coroutine[Any, Any, T]) -> T:
         work = here.get()
-        return run(asking) if work is None else asyncio.run_coroutine_threadsafe(asking, work.loop).result()
+        if work is None:
+            return run(asking)
+        work.waits = asyncio.run_coroutine_threadsafe(asking, work.loop)
+        return work.waits.result()
 
     def _answered(self, reading: Reading, message: ToolMessage) -> str:
         return str(record_in(message).get("query", reading.answer))

@@ -125,9 +125,10 @@ class Role:
 
     async def __call__(self, messages: list[BaseMessage]) -> Any:
         prompt = await self._told.about(messages[0].text)
-        if self._made is None or self._made[0] != prompt:
-            self._made = (prompt, self._make(prompt))
-        return await called(*_asking(self._made[1], messages))
+        made = self._made  # another thread may ask another question of the same graph meanwhile
+        if made is None or made[0] != prompt:
+            made = self._made = (prompt, self._make(prompt))
+        return await called(*_asking(made[1], messages))
 
 
 def _asking(responder: Any, messages: list[BaseMessage]) -> tuple[Callable[..., Any], Any]:

@@ -12,6 +12,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -64,6 +65,8 @@ class Work:
     began: float = field(default_factory=time.monotonic)
     fork: Callable[[Json], Awaitable[None]] | None = None
     """Makes this the work on a fork of the episode, given how the two part; set where there is a store."""
+    waits: Future[Any] | None = None
+    """What a thread of the node waits for, to be given up with the node."""
     _loop: asyncio.AbstractEventLoop | None = None
 
     @property
@@ -281,6 +284,8 @@ class _AtWork:
 
     async def __aexit__(self, *_: object) -> None:
         here.reset(self._token)
+        if self._work.waits is not None:
+            self._work.waits.cancel()
 
 
 def episode_of(record: Record) -> Episode:

@@ -1,0 +1,49 @@
+"""A question that is given up takes its query with it: the next one to the same graph need not wait for it."""
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from graph_agents import EMPTY, Chat, draft
+
+from mulligan.app.graphs import open_graph
+from mulligan.core.graphs import Graph, Rows
+from mulligan.langgraph import KGQueryReflexionAgent
+
+SECONDS = 20.0
+ENDLESS = "MATCH (a:Gene), (b:Gene), (c:Gene), (d:Gene) WHERE a.length + b.length > c.length * d.length RETURN count(*)"
+
+
+class Watched:
+    """A graph that says when it is asked."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph, self.asked = graph, asyncio.Event()
+        self.name, self.language, self.notes = graph.name, graph.language, graph.notes
+        self.schema, self.close = graph.schema, graph.close
+
+    async def run(self, query: str, parameters: Mapping[str, Any] | None = None, **given: Any) -> Rows:
+        self.asked.set()
+        return await self._graph.run(query, parameters, **given)
+
+
+@pytest.mark.parametrize("way", ["aexecute", "ainvoke"])
+async def test_a_question_that_is_cancelled_takes_its_query_with_it(way: str, kg: Path) -> None:
+    graph = Watched(open_graph(kg))
+    agent = KGQueryReflexionAgent(Chat([draft(ENDLESS)]), graph, seconds=SECONDS)
+    try:
+        asking = asyncio.ensure_future(
+            agent.aexecute("How many?", "-")
+            if way == "aexecute"
+            else agent.graph("-").compile().ainvoke({"messages": [("user", "How many?")]})
+        )
+        await asyncio.wait_for(graph.asked.wait(), 30)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        assert (await asyncio.wait_for(graph.run(EMPTY), SECONDS / 2)).rows == ()
+    finally:
+        await agent.aclose()
+        await graph.close()
