@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
+from contextvars import Context
 
 from mulligan.core.errors import LeaseLost, StoreError
 from mulligan.core.protocols import Lease, Store
@@ -97,7 +98,7 @@ class _Heart:
         if here:
             what()
         else:
-            self._loop.call_soon_threadsafe(what)
+            self._loop.call_soon_threadsafe(what, context=Context())  # what this thread is at is not its matter
 
     def _rest(self) -> None:
         if not self._stopped:

@@ -1,7 +1,7 @@
 """One way of writing for code that runs in an event loop and code that does not.
 
 What a node does is a coroutine. In a loop it is awaited. In synchronous code it is run to its end without ever waiting
-(`finish`): while `blocking` is set, whatever would have to wait for something does so on the portal, an event loop in a
+(`finish`): while `blocking` is set, whatever would have to wait for something does so on a portal, an event loop in a
 thread of its own, and this thread stands still meanwhile.
 """
 
@@ -62,7 +62,8 @@ def finish(work: Coroutine[Any, Any, T]) -> T:
 class Portal:
     """An event loop in a thread of its own, started when it is first asked for; a forked process gets another."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self._name = name
         self._starting = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._process = 0
@@ -72,7 +73,7 @@ class Portal:
         with self._starting:
             if self._loop is None or self._process != os.getpid():
                 self._loop, self._process = asyncio.new_event_loop(), os.getpid()
-                threading.Thread(target=self._loop.run_forever, name="mulligan-portal", daemon=True).start()
+                threading.Thread(target=self._loop.run_forever, name=self._name, daemon=True).start()
             return self._loop
 
     @property
@@ -84,7 +85,9 @@ class Portal:
             return False
 
     def run(self, work: Awaitable[T]) -> T:
-        """The result of `work`, for which this thread waits."""
+        """The result of `work`, for which this thread waits. On the portal itself, another thread does the work."""
+        if self.here:
+            return run(_awaited(work))
         future = asyncio.run_coroutine_threadsafe(_awaited(work), self.loop)
         try:
             return future.result()
@@ -94,14 +97,18 @@ class Portal:
 
     async def within(self, work: Awaitable[T]) -> T:
         """The result of `work`, which always runs over there: for what belongs to one event loop for life."""
-        if self.here:
-            return await work
         if blocking.get():
             return self.run(work)
+        if self.here:
+            return await work
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_awaited(work), self.loop))
 
 
-portal = Portal()
+portal = Portal("mulligan-portal")
+"""Where what is asynchronous of a user's runs, for synchronous code."""
+
+keeper = Portal("mulligan-keeper")
+"""Where a store is spoken to, for synchronous code. No other code runs there, so that it never waits for itself."""
 
 
 async def _awaited(work: Awaitable[T]) -> T:
@@ -109,24 +116,22 @@ async def _awaited(work: Awaitable[T]) -> T:
     return await work
 
 
-async def settled(work: Awaitable[T]) -> T:
+async def settled(work: Awaitable[T], where: Portal = portal) -> T:
     """The result of `work`: awaited, or waited for where this is run by synchronous code."""
-    if blocking.get() and not portal.here:
-        return portal.run(work)
-    return await work
+    return where.run(work) if blocking.get() else await work
 
 
 class Settling:
     """An object whose methods are coroutine functions; here each of them can be called from both kinds of code."""
 
-    def __init__(self, inner: Any) -> None:
-        self._inner = inner
+    def __init__(self, inner: Any, where: Portal = portal) -> None:
+        self._inner, self._where = inner, where
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._inner, name)
 
         async def call(*given: Any, **named: Any) -> Any:
-            return await settled(method(*given, **named))
+            return await settled(method(*given, **named), self._where)
 
         return call
 

@@ -21,7 +21,7 @@ from langgraph.graph import END, START
 from mulligan.app.teaching import teach
 from mulligan.core.codec import to_json
 from mulligan.core.episode import Acted, Evaluated, Recalled, Reflected, Stopped, due
-from mulligan.core.errors import BadAnswer, InvalidInput
+from mulligan.core.errors import BadAnswer, InvalidInput, StoreError
 from mulligan.core.journal import digest
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Bank
@@ -217,7 +217,12 @@ class Nodes:
         episode = Episode(f"{run}.1", Task(prompt), run, self.agent_id, plan, head, started)
         lean = thread is None and not self.recorder.records  # no checkpoint and no store will ask for JSON
         record = _beginning(episode if lean else to_json(episode), question)
-        await self.recorder.begin(episode, record, self.files)
+        try:
+            await self.recorder.begin(episode, record, self.files)
+        except StoreError:
+            if (known := await self.recorder.stored(episode.id)) is None:
+                raise
+            return _beginning(known, question)  # another run of the thread was faster
         return record
 
 

@@ -46,11 +46,12 @@ def message_of(row: Json) -> AIMessage:
 
 
 def usage_of(message: AIMessage) -> Usage:
-    """One call. Tokens are 0 where the model said nothing of them; a cost that nobody named is unknown."""
-    used = message.usage_metadata
-    cost = message.response_metadata.get("cost")
+    """One call. Tokens are 0 where the model said nothing of them; a cost that nobody named is unknown, and that of an
+    answer from LangChain's cache nothing."""
+    used = cast(dict[str, Any], message.usage_metadata or {})
+    cost = used.get("total_cost", message.response_metadata.get("cost"))
     known = float(cost) if isinstance(cost, int | float) and math.isfinite(cost) else None
-    return Usage(used["input_tokens"] if used else 0, used["output_tokens"] if used else 0, 1, known)
+    return Usage(used.get("input_tokens", 0), used.get("output_tokens", 0), 1, known)
 
 
 def jsonable(value: Any) -> Json:

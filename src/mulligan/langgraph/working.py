@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -29,7 +30,7 @@ from mulligan.core.loop import Meter
 from mulligan.core.protocols import Journal, Lease, Store
 from mulligan.core.records import Episode, Json, Stop, Usage
 from mulligan.core.scope import scope
-from mulligan.langgraph.bridge import Settling, blocking, portal
+from mulligan.langgraph.bridge import Settling, blocking, keeper, portal
 from mulligan.langgraph.forking import ForkingJournal, forked
 from mulligan.langgraph.state import Record
 
@@ -148,8 +149,9 @@ class Recorder:
 
     def __init__(self, store: Store | None) -> None:
         self._store = store
-        self._settling = cast(Store, Settling(store))
+        self._settling = cast(Store, Settling(store, keeper))
         self._known: dict[str, _Known] = {}
+        self._lock = threading.Lock()
 
     @property
     def records(self) -> bool:
@@ -188,10 +190,11 @@ class Recorder:
         return record
 
     def _remember(self, known: _Known) -> None:
-        self._known.pop(known.episode.id, None)
-        self._known[known.episode.id] = known
-        while len(self._known) > REMEMBERED:
-            del self._known[next(iter(self._known))]
+        with self._lock:
+            self._known.pop(known.episode.id, None)
+            self._known[known.episode.id] = known
+            while len(self._known) > REMEMBERED:
+                del self._known[next(iter(self._known))]
 
     def work(self, record: Record, *names: str) -> AbstractAsyncContextManager[Work]:
         """The work of one node; what it records is keyed below these names, such as "trial.1", "act".
@@ -238,7 +241,7 @@ class Recorder:
         journal: the one that goes on here, in a fork.
         """
         id, store = work.episode.id, self._settling
-        heart = portal.loop if blocking.get() else None
+        heart = keeper.loop if blocking.get() else None
         holding = leased(store, id, seconds=LEASE_SECONDS, heart=heart)
         try:
             lease = await stack.enter_async_context(holding)
