@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -185,8 +186,9 @@ def cut_off(tmp_path: Path, kg: Path, provider: Wire) -> Callable[[signal.Signal
 
     def start(number: signal.Signals) -> tuple[str, str]:
         provider.plays({"answer": json.dumps(draft(EMPTY)["arguments"])}, {"hang": True})
+        shutil.copy(kg, tmp_path / "here.kg")
         process = subprocess.Popen(
-            [sys.executable, "-m", "mulligan", "ask-graph", QUESTION, "--graph", str(kg), "--model", "openai:m",
+            [sys.executable, "-m", "mulligan", "ask-graph", QUESTION, "--graph", "here.kg", "--model", "openai:m",
              "--no-prompt-engine"],
             cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             env={**os.environ, "OPENAI_BASE_URL": provider.url, "OPENAI_API_KEY": "k"},
@@ -225,6 +227,7 @@ def test_a_question_that_was_cut_off_is_gone_on_with(
     ended = asking(None, "runs", "resume", run)
     assert (ended.status, ended.out.splitlines()) == (0, TABLE)
     assert len(provider.requests) == 2, "the draft was not asked for again"
+    assert [each["run"] for each in json.loads(asking(None, "runs", "list", "--json").out)] == [run]
     again = asking(None, "runs", "resume", run)
     assert again.status == 2
     assert "is over: solved" in again.err
@@ -280,7 +283,7 @@ async def test_the_same_in_python(kg: Path, tmp_path: Path) -> None:
     seen: list[str] = []
     result = await ask_graph(
         QUESTION,
-        {"path": str(kg)},
+        {"path": str(kg), "memory": 512},
         model=f"scripted:{script}",
         prompt_engine=False,
         observers=[lambda episode, event: seen.append(type(event).__name__)],

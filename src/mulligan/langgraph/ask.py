@@ -104,7 +104,7 @@ async def ask_graph(
         bank if isinstance(bank, str) else None,
     )
     by_name = asked.graph is not None and not isinstance(model, BaseChatModel) and (bank is None or bank == asked.bank)
-    opened = graph if isinstance(graph, Graph) else open_graph(graph, user, password, database)
+    opened = graph if isinstance(graph, Graph) else open_graph(_in_place(graph), user, password, database)
     told = Told(observers, on_start, notice or log.info)
     agent = _Agent(opened, model, asked, bank, store, told, by_name)
     try:
@@ -235,11 +235,19 @@ def _located(graph: str | Path | Mapping[str, Any] | Graph) -> str | dict[str, J
     if isinstance(graph, Graph):
         return None
     if isinstance(graph, Mapping):
-        kept = {key: _without_password(str(value)) for key, value in graph.items() if key != "password" and value}
-        return {**kept, "path": os.path.abspath(Path(kept["path"]).expanduser())} if "path" in kept else kept
+        given = {key: value for key, value in graph.items() if key != "password" and value}
+        kept = {k: v if isinstance(v, int) else _without_password(str(v)) for k, v in given.items()}
+        return {**kept, "path": os.path.abspath(Path(given["path"]).expanduser())} if "path" in kept else kept
     if "://" not in str(graph):
         return os.path.abspath(Path(graph).expanduser())
     return _without_password(str(graph))
+
+
+def _in_place(graph: str | Path | Mapping[str, Any]) -> Any:
+    """Where the graph is, a file by its whole path: as it is called when the run is gone on with from elsewhere."""
+    located = _located(graph)
+    is_file = "path" in located if isinstance(located, dict) else "://" not in str(located)
+    return located if is_file else graph
 
 
 def _without_password(address: str) -> str:
