@@ -66,6 +66,10 @@ async def _acquired(store: Store, episode: str, owner: str, seconds: float, pati
             if time.monotonic() >= until:
                 raise
             await asyncio.sleep(0.01)
+        except asyncio.CancelledError:  # the store may have been at it already
+            with suppress(StoreError):
+                await store.release(await store.acquire(episode, owner, seconds))
+            raise
 
 
 class _Heart:
