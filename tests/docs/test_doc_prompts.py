@@ -15,6 +15,7 @@ from mulligan.bank.judging import Judge
 from mulligan.core.errors import InvalidInput
 from mulligan.core.graphs import GraphSchema, NodeKind
 from mulligan.core.prompts import Prompt
+from mulligan.langgraph import ScriptedChat, create_reflexion_graph
 from mulligan.langgraph.kg_prompts import KGPrompts
 from mulligan.langgraph.prompt_engine import BioCypherPromptEngine
 from mulligan.mcp_server.instructions import instructions
@@ -58,6 +59,9 @@ def built_with(folder: Path, prompt: str, text: str) -> None:
         return
     if name == "kg":
         KGPrompts(FilePrompts([folder]))
+        return
+    if name == "reflexion_graph":
+        create_reflexion_graph(ScriptedChat(["…"]), str, store=False, prompts=folder)
         return
     if name == "prompt_engine":
         schema = GraphSchema((NodeKind("Gene"),))
