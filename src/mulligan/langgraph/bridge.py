@@ -12,6 +12,8 @@ import inspect
 import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import Future, wait
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any, TypeVar, cast
 
@@ -23,26 +25,34 @@ blocking: ContextVar[bool] = ContextVar("mulligan_langgraph_blocking", default=F
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """The result of `work`. Inside a running loop (a notebook) it runs in a thread of its own."""
+    """The result of `work`. Inside a running loop (a notebook) it runs in a thread of its own; Ctrl-C here ends it
+    there."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(work)
-    results: list[T] = []
-    errors: list[BaseException] = []
+    done: Future[T] = Future()
+    begun: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = []
+
+    async def worked() -> T:
+        begun.append((asyncio.get_running_loop(), cast(asyncio.Task[Any], asyncio.current_task())))
+        return await work
 
     def elsewhere() -> None:
         try:
-            results.append(asyncio.run(work))
+            done.set_result(asyncio.run(worked()))
         except BaseException as error:
-            errors.append(error)
+            done.set_exception(error)
 
-    thread = threading.Thread(target=elsewhere, name="mulligan")
-    thread.start()
-    thread.join()
-    if errors:
-        raise errors[0]
-    return results[0]
+    threading.Thread(target=elsewhere, name="mulligan").start()
+    try:
+        return done.result()
+    except KeyboardInterrupt:
+        for loop, task in begun:
+            with suppress(RuntimeError):  # it is over, and its loop closed
+                loop.call_soon_threadsafe(task.cancel)
+        wait([done])
+        raise
 
 
 def finish(work: Coroutine[Any, Any, T]) -> T:

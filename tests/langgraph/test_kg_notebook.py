@@ -1,0 +1,33 @@
+"""Ctrl-C in a notebook, where `execute` is called while an event loop runs, ends the question as anywhere else."""
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from graph_agents import Chat
+
+from mulligan.app.session import open_store
+from mulligan.core.records import Stop
+from mulligan.langgraph import KGQueryReflexionAgent
+
+
+class Endless(Chat):
+    """Is interrupted when it is asked, and says nothing before it is given up."""
+
+    async def _agenerate(self, *given: Any, **named: Any) -> Any:
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.wait_for(asyncio.Event().wait(), 20)
+
+
+async def test_ctrl_c_where_a_loop_runs(kg: Path) -> None:
+    agent = KGQueryReflexionAgent(Endless([]), kg)
+    with pytest.raises(KeyboardInterrupt):
+        agent.execute("How many?", "-")
+    await agent.aclose()
+    store = open_store()
+    (episode,) = await store.list()
+    await store.close()
+    assert episode.stop == Stop("interrupted", "during draft of trial.1")
