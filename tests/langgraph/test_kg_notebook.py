@@ -17,13 +17,16 @@ from mulligan.langgraph import KGQueryReflexionAgent
 class Endless(Chat):
     """Is interrupted when it is asked, and says nothing before it is given up."""
 
+    def __init__(self) -> None:
+        super().__init__([])
+
     async def _agenerate(self, *given: Any, **named: Any) -> Any:
         os.kill(os.getpid(), signal.SIGINT)
         await asyncio.wait_for(asyncio.Event().wait(), 20)
 
 
 async def test_ctrl_c_where_a_loop_runs(kg: Path) -> None:
-    agent = KGQueryReflexionAgent(Endless([]), kg)
+    agent = KGQueryReflexionAgent(Endless(), kg)
     with pytest.raises(KeyboardInterrupt):
         agent.execute("How many?", "-")
     await agent.aclose()
