@@ -146,6 +146,13 @@ def test_bad_input_is_refused_before_anything(
     assert "No run is recorded" in asking(None, "runs", "list").err
 
 
+def test_without_langgraph_it_says_what_to_install(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "langgraph", None)
+    ended = asking(said(draft(GOOD)), "ask-graph", QUESTION)
+    assert (ended.status, ended.out) == (2, "")
+    assert 'pip install "mulligan[langgraph]"' in ended.err
+
+
 def test_an_empty_question_is_refused_there(asking: Asking) -> None:
     ended = asking(said(draft(GOOD)), "ask-graph", " ")
     assert (ended.status, ended.out) == (2, "")

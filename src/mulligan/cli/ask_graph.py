@@ -62,7 +62,7 @@ def ask_graph(ctx: click.Context, question: str, graph: str, no_prompt_engine: b
     Ends with 0 when there are rows, or the model finds the answer good; 1 when not; 2 for bad input; 3 when
     interrupted or stopped by an error (resume it); 4 when it could not be judged.
     """
-    from mulligan.langgraph.ask import ask_graph as library
+    from mulligan.langgraph import ask_graph as library
 
     options = {name: given[name] for name in HANDED_ON if given[name] is not None}
     options |= {"prompt_engine": not no_prompt_engine, **bank_of(given)}
@@ -76,7 +76,7 @@ def ask_graph(ctx: click.Context, question: str, graph: str, no_prompt_engine: b
 def resumed(run: str, *, fork: bool, given: Mapping[str, Any]) -> int:
     """Goes on with a run of this command; the exit status. Raises `InvalidInput` for what can only be done anew."""
     from mulligan.core.errors import InvalidInput
-    from mulligan.langgraph.ask import resume_graph
+    from mulligan.langgraph import resume_graph
 
     quiet, as_json = given["quiet"], given["as_json"]
     other = [
