@@ -52,14 +52,26 @@ class Worker:
         """Work is done behind the caller's back, in this process, while there is some. once: unless it was before."""
         if once and self._background is not None:
             return
-        self._bell.set()
+        self._ring()
         if self._background is None or self._background.done():
             self._bell, self._leaving = asyncio.Event(), False
             self._background = asyncio.create_task(self._attend())
 
+    def _ring(self) -> None:
+        """Also where the work is done on another event loop, in another thread."""
+        if self._background is None or self._background.get_loop() is asyncio.get_running_loop():
+            self._bell.set()
+        elif self._background.get_loop().is_running():
+            self._background.get_loop().call_soon_threadsafe(self._bell.set)
+
     async def leave(self, seconds: float) -> None:
         """What can be done now is, for that long at most; nothing is waited for."""
         if self._background is None:
+            return
+        at = self._background.get_loop()
+        if at is not asyncio.get_running_loop():  # the bank is used from several event loops
+            if at.is_running():
+                await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self.leave(seconds), at))
             return
         self._leaving = True
         self._bell.set()

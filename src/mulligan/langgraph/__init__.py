@@ -20,33 +20,46 @@ if TYPE_CHECKING:
         ReflexionAgentResult,
     )
     from mulligan.langgraph.ask import ask_graph, resume_graph
+    from mulligan.langgraph.bank_store import BankStore
     from mulligan.langgraph.chat import chat_model
     from mulligan.langgraph.conversation import GptConversation
     from mulligan.langgraph.kg import GenerateQuery, KGQueryReflexionAgent, ReviseQuery
+    from mulligan.langgraph.lesson_tools import bank_tools
     from mulligan.langgraph.logger import ReflexionAgentLogger
     from mulligan.langgraph.modern import create_reflexion_graph
     from mulligan.langgraph.prompt_engine import BioCypherPromptEngine
     from mulligan.langgraph.responder import ResponderWithRetries
+    from mulligan.langgraph.schemas import Draft, Revision
     from mulligan.langgraph.scripted import ScriptedChat
+    from mulligan.langgraph.state import Reading, ReflexionResult, ReflexionState
+    from mulligan.langgraph.working import episode_of
 
 _HOMES = {
+    "BankStore": "bank_store",
     "BioCypherPromptEngine": "prompt_engine",
     "DRAFT_NODE": "agent",
+    "Draft": "schemas",
     "END_NODE": "agent",
     "EXECUTE_TOOL_NODE": "agent",
     "GenerateQuery": "kg",
     "GptConversation": "conversation",
     "KGQueryReflexionAgent": "kg",
     "REVISE_NODE": "agent",
+    "Reading": "state",
     "ReflexionAgent": "agent",
     "ReflexionAgentLogger": "logger",
     "ReflexionAgentResult": "agent",
+    "ReflexionResult": "state",
+    "ReflexionState": "state",
     "ResponderWithRetries": "responder",
     "ReviseQuery": "kg",
+    "Revision": "schemas",
     "ScriptedChat": "scripted",
     "ask_graph": "ask",
+    "bank_tools": "lesson_tools",
     "chat_model": "chat",
     "create_reflexion_graph": "modern",
+    "episode_of": "working",
     "resume_graph": "ask",
 }
 
@@ -55,19 +68,27 @@ __all__ = [
     "END_NODE",
     "EXECUTE_TOOL_NODE",
     "REVISE_NODE",
+    "BankStore",
     "BioCypherPromptEngine",
+    "Draft",
     "GenerateQuery",
     "GptConversation",
     "KGQueryReflexionAgent",
+    "Reading",
     "ReflexionAgent",
     "ReflexionAgentLogger",
     "ReflexionAgentResult",
+    "ReflexionResult",
+    "ReflexionState",
     "ResponderWithRetries",
     "ReviseQuery",
+    "Revision",
     "ScriptedChat",
     "ask_graph",
+    "bank_tools",
     "chat_model",
     "create_reflexion_graph",
+    "episode_of",
     "resume_graph",
 ]
 

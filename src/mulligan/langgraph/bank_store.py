@@ -1,0 +1,316 @@
+"""The bank as a LangGraph store: lessons as items, by key, in the namespace of their agent."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any, TypeVar, cast
+from urllib.parse import quote, unquote
+
+from langgraph.store.base import (
+    BaseStore,
+    GetOp,
+    Item,
+    ListNamespacesOp,
+    MatchCondition,
+    Op,
+    PutOp,
+    Result,
+    SearchItem,
+    SearchOp,
+)
+
+from mulligan.bank.bank import EDITABLE, Bank
+from mulligan.core.errors import InvalidInput, NotFound
+from mulligan.core.lessons import Selection
+from mulligan.core.records import Json, Lesson
+from mulligan.langgraph.bridge import finish, portal, settled
+from mulligan.langgraph.store_filters import fits, matches
+
+T = TypeVar("T")
+
+LESSONS = "lessons"
+UNNAMED = "_"
+KEYS = "langgraph_keys"
+"""Where a lesson's context holds the keys that it was put under."""
+
+
+def label(agent_id: str) -> str:
+    """What stands for the agent in a namespace, whose labels may not be empty, nor hold a full stop."""
+    return (
+        UNNAMED if not agent_id else "%5F" if agent_id == UNNAMED else quote(agent_id, safe=" /:@").replace(".", "%2E")
+    )
+
+
+class BankStore(BaseStore):
+    """Items are lessons, in the namespace (agent_id, "lessons"); `label` says how an agent_id is written there.
+
+    bank: whose lessons there are; None: those of all agents, in the store in force, opened when it is first used.
+    threshold: relevance below which nothing is found, as `Bank.recall` takes it; None: the bank's own, 0: none.
+    An item's value is what a lesson holds: title and content, and description, outcome, query, tags, kind, context,
+    confidence. `put` adds a lesson or edits the one of that key; what it said before stays in its history. `delete`
+    retires it. `search` with a query is a recall, with its scores and its threshold; without one, the newest come
+    first. The key of a lesson that was not put here is its id. Raises `InvalidInput` for what a lesson cannot hold.
+    """
+
+    def __init__(self, bank: Bank | None = None, *, threshold: float | str | None = None) -> None:
+        self._threshold = threshold
+        self._seen: dict[tuple[str, str], str] = {}
+        self._banks = _One(bank) if bank is not None else _All()
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        return finish(self._done(list(ops)))
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        return await self._done(list(ops))
+
+    def close(self) -> None:
+        """Lets go of what it opened by itself; a bank that was given is its giver's to close."""
+        finish(self._banks.close())
+
+    async def aclose(self) -> None:
+        await self._banks.close()
+
+    async def _done(self, ops: Sequence[Op]) -> list[Result]:
+        """Reads see what was there before the writes of the same batch; of two writes to one key, the last counts."""
+        puts = {(op.namespace, op.key): op for op in ops if isinstance(op, PutOp)}
+        for put in puts.values():
+            _checked(put)
+        results: list[Result] = [None if isinstance(op, PutOp) else await self._read(op) for op in ops]
+        for put in puts.values():
+            await self._put(put)
+        return results
+
+    async def _read(self, op: Op) -> Result:
+        match op:
+            case GetOp():
+                return await self._get(op)
+            case SearchOp():
+                return cast(Result, await self._search(op))
+            case ListNamespacesOp():
+                return cast(Result, await self._namespaces(op))
+            case _:
+                raise InvalidInput(f"A store has no operation {type(op).__name__}.")
+
+    async def _get(self, op: GetOp) -> Item | None:
+        bank = await self._bank(op.namespace)
+        lesson = bank and await self._find(bank, op.key, ("active",))
+        return await self._item(bank, lesson, op.key) if bank and lesson else None
+
+    async def _put(self, op: PutOp) -> None:
+        bank = await self._bank(op.namespace)
+        if bank is None:
+            raise InvalidInput(f'There is no namespace {op.namespace}: lessons are in (agent_id, "{LESSONS}").')
+        lesson = await self._find(bank, op.key, ("active", "retired"))
+        if op.value is None:
+            if lesson is not None and lesson.state == "active":
+                await self._removed(bank, lesson, op.key)
+            return
+        fields = {**_NEW, **op.value}
+        if lesson is not None and _keys(lesson) != [op.key] and _keys(lesson):
+            await self._removed(bank, lesson, op.key)
+            lesson = None
+        if lesson is None:
+            await self._added(bank, fields, op.key)
+            return
+        if lesson.state == "retired":
+            lesson = await self._banks.do(bank.restore(lesson.id))
+        context = {**fields["context"], **({KEYS: _keys(lesson)} if _keys(lesson) else {})}
+        if _value(lesson) != fields:
+            await self._banks.do(bank.edit(lesson.id, **{**fields, "context": context}))
+
+    async def _added(self, bank: Bank, fields: dict[str, Any], key: str) -> None:
+        given: dict[str, Any] = {**fields, "context": {**fields["context"], KEYS: [key]}}
+        lesson = await self._banks.do(bank.add(**given))
+        if lesson.state == "retired":
+            lesson = await self._banks.do(bank.restore(lesson.id))
+        if lesson.state != "active":
+            raise InvalidInput(
+                f"Lesson {lesson.id} says the same and is {lesson.state}, or was held back as it was read: "
+                f"mulligan memory show {lesson.id[:8]}"
+            )
+        if key not in _keys(lesson):  # it was there already, under another name
+            context = {**lesson.context, KEYS: [*(_keys(lesson) or [lesson.id]), key]}
+            await self._banks.do(bank.edit(lesson.id, context=context))
+
+    async def _removed(self, bank: Bank, lesson: Lesson, key: str) -> None:
+        """The lesson under this key no longer; retired, where it has no other."""
+        left = [other for other in _keys(lesson) if other != key]
+        if left:
+            await self._banks.do(bank.edit(lesson.id, context={**lesson.context, KEYS: left}))
+        else:
+            await self._banks.do(bank.retire(lesson.id, "deleted through the LangGraph store"))
+
+    async def _search(self, op: SearchOp) -> list[SearchItem]:
+        found: list[SearchItem] = []
+        last = max(op.offset, 0) + max(op.limit, 0)
+        for bank in await self._banks.under(op.namespace_prefix):
+            if op.query:
+                most = last if not op.filter else max(await self._count(bank), 1)
+                recall = await self._banks.do(bank.recall(op.query, top_k=max(most, 1), threshold=self._threshold))
+                lessons: Sequence[Lesson] = recall.lessons
+            else:
+                which = Selection(limit=None if op.filter else last)
+                lessons = await self._banks.do(bank.list(which))
+            for lesson in lessons:
+                if fits(_value(lesson), op.filter):
+                    found += [await self._hit(bank, lesson, key) for key in _keys(lesson) or [lesson.id]]
+        if op.query:
+            found.sort(key=lambda item: -(item.score or 0.0))
+        return found[max(op.offset, 0) : last]
+
+    async def _count(self, bank: Bank) -> int:
+        told = await self._banks.do(bank.stats())
+        return sum(agent["lessons"].get("active", 0) for agent in told.values())
+
+    async def _namespaces(self, op: ListNamespacesOp) -> list[tuple[str, ...]]:
+        there: list[tuple[str, ...]] = [(label(agent), LESSONS) for agent in await self._banks.agents()]
+        wanted = [one for one in there if all(matches(one, _condition(c)) for c in op.match_conditions or ())]
+        cut = sorted({one[: op.max_depth] for one in wanted})
+        return [*cut[op.offset : op.offset + op.limit]]
+
+    async def _bank(self, namespace: tuple[str, ...]) -> Bank | None:
+        """Whose namespace it is; None where there is none such."""
+        return await self._banks.of(namespace[0]) if len(namespace) == 2 and namespace[1] == LESSONS else None
+
+    async def _find(self, bank: Bank, key: str, states: tuple[Any, ...]) -> Lesson | None:
+        """The lesson of this key; looked for among all of the agent's, where it was not met before."""
+        place = (bank.agent_id or "", key)
+        if place in self._seen:
+            with suppress(NotFound):
+                lesson = await self._banks.do(bank.get(self._seen[place]))
+                if lesson.state in states and key in (_keys(lesson) or [lesson.id]):
+                    return lesson
+        lessons = await self._banks.do(bank.list(Selection(states=states, limit=None)))
+        mine = [lesson for lesson in lessons if key in (_keys(lesson) or [lesson.id])]
+        found = next((lesson for lesson in mine if lesson.state == "active"), mine[0] if mine else None)
+        if found is not None:
+            self._seen[place] = found.id
+        return found
+
+    async def _item(self, bank: Bank, lesson: Lesson, key: str) -> Item:
+        return Item(**await self._told(bank, lesson, key))
+
+    async def _hit(self, bank: Bank, lesson: Lesson, key: str) -> SearchItem:
+        return SearchItem(**await self._told(bank, lesson, key), score=lesson.score)
+
+    async def _told(self, bank: Bank, lesson: Lesson, key: str) -> dict[str, Any]:
+        history = await self._banks.do(bank.history(lesson.id))
+        changed = max((version.at for version in history if version.lesson is not None), default=lesson.created)
+        return {
+            "namespace": (label(lesson.agent_id), LESSONS),
+            "key": key,
+            "value": _value(lesson),
+            "created_at": datetime.fromtimestamp(lesson.created, UTC),
+            "updated_at": datetime.fromtimestamp(changed, UTC),
+        }
+
+
+_NEW: Mapping[str, Json] = {
+    "description": "",
+    "outcome": "success",
+    "query": "",
+    "tags": [],
+    "kind": "",
+    "context": {},
+    "confidence": 0.5,
+}
+
+
+def _value(lesson: Lesson) -> dict[str, Json]:
+    """What of a lesson can be put."""
+    value = {name: getattr(lesson, name) for name in EDITABLE}
+    context = {name: said for name, said in lesson.context.items() if name != KEYS}
+    return {**value, "tags": list(lesson.tags), "context": context}
+
+
+def _keys(lesson: Lesson) -> list[str]:
+    return list(lesson.context.get(KEYS) or ())
+
+
+def _checked(op: PutOp) -> None:
+    """Raises `InvalidInput` for what a lesson cannot hold."""
+    if op.value is None:
+        return
+    unknown = [str(name) for name in op.value if name not in EDITABLE]
+    if unknown:
+        raise InvalidInput(
+            f"A lesson has no {', '.join(unknown)}: an item of this store holds {', '.join(EDITABLE)}. What else there "
+            "is to say goes into context."
+        )
+    for name in ("title", "content"):
+        if not isinstance(op.value.get(name), str) or not op.value[name].strip():
+            raise InvalidInput(f"A lesson needs a {name}: put it into the item's value, as a text.")
+    context = op.value.get("context", {})
+    if not isinstance(context, Mapping) or KEYS in context:
+        raise InvalidInput(f"The context of a lesson is an object, without a key {KEYS!r} of its own.")
+    if op.index is False or op.ttl is not None:
+        raise InvalidInput(
+            "Each lesson can be found, and none is forgotten: index=False and ttl are not for this store."
+        )
+
+
+def _condition(condition: MatchCondition) -> tuple[str, tuple[str, ...]]:
+    return condition.match_type, tuple(condition.path)
+
+
+class _One:
+    """One bank, on whatever event loop its owner uses it."""
+
+    def __init__(self, bank: Bank) -> None:
+        self._bank = bank
+
+    async def do(self, work: Awaitable[T]) -> T:
+        return await settled(work)
+
+    async def of(self, name: str) -> Bank | None:
+        return self._bank if name == label(self._bank.agent_id or "") else None
+
+    async def under(self, prefix: tuple[str, ...]) -> Sequence[Bank]:
+        return [self._bank] if (label(self._bank.agent_id or ""), LESSONS)[: len(prefix)] == prefix else []
+
+    async def agents(self) -> Sequence[str]:
+        agent = self._bank.agent_id or ""
+        return [agent] if await self.do(self._bank.list(Selection(limit=1))) else []
+
+    async def close(self) -> None:
+        return None
+
+
+class _All:
+    """A bank for each agent, opened when it is asked for, on one event loop for life."""
+
+    def __init__(self) -> None:
+        self._opened: Any = None
+
+    async def do(self, work: Awaitable[T]) -> T:
+        return await portal.within(work)
+
+    @property
+    def _service(self) -> Any:
+        if self._opened is None:
+            from mulligan.app.service import Service
+
+            self._opened = Service()
+        return self._opened
+
+    async def of(self, name: str) -> Bank | None:
+        return self._service.bank("" if name == UNNAMED else unquote(name))
+
+    async def under(self, prefix: tuple[str, ...]) -> Sequence[Bank]:
+        if not prefix:
+            return [self._service.bank(None)]
+        bank = await self.of(prefix[0])
+        return [bank] if bank and prefix[1:] in ((), (LESSONS,)) else []
+
+    async def agents(self) -> Sequence[str]:
+        lessons = self._service.store.memory.lessons
+        named: Sequence[str] = await self.do(lessons.agents(limit=100_000))
+        unnamed = await self.do(self._service.bank("").list(Selection(limit=1)))
+        return [*([""] if unnamed else []), *named]
+
+    async def close(self) -> None:
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            await self.do(opened.close())

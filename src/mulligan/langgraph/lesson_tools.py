@@ -1,0 +1,153 @@
+"""The bank as LangChain tools, for any agent: recall lessons before a task, learn from it after."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Annotated, Any, TypeVar
+
+from langchain_core.tools import BaseTool, StructuredTool, ToolException
+from pydantic import BaseModel, Field
+
+from mulligan.app.teaching import said
+from mulligan.core.errors import MulliganError
+from mulligan.core.protocols import Learned
+from mulligan.core.records import Json, Recall
+from mulligan.langgraph.bridge import finish, portal, settled
+
+T = TypeVar("T")
+
+RECALL, LEARN = "recall_lessons", "learn_lessons"
+
+
+class Recalling(BaseModel):
+    """Looks up what was learned from earlier tasks like this one. Call it before you begin."""
+
+    task: str = Field(description="What the task is: its goal, and what it is about.")
+    top_k: Annotated[int, Field(ge=1, le=20)] = Field(default=3, description="Lessons at most.")
+
+
+class Did(BaseModel):
+    """One thing that was done."""
+
+    did: str = Field(description="What you did or said.")
+    saw: str = Field(default="", description="What came of it, if anything did.")
+
+
+class Drawn(BaseModel):
+    """A lesson that you have drawn."""
+
+    title: str = Field(description="What it is about, in a few words.")
+    description: str = Field(description="When it is of use, in a sentence.")
+    content: str = Field(description="What to do, or to avoid, and why.")
+    steps: list[int] = Field(description="The numbers of the steps that show it, from 1.")
+
+
+class Learning(BaseModel):
+    """Hands in what was done for a task, so that lessons are learned from it. Call it when the task is over."""
+
+    task: str = Field(description="What the task was.")
+    steps: list[Did] = Field(description="What was done, in order.")
+    success: bool | None = Field(default=None, description="Whether the task succeeded; leave it out if nobody knows.")
+    recall_id: str | None = Field(default=None, description=f"The id that {RECALL} gave for this task.")
+    lessons: list[Drawn] | None = Field(default=None, description="Your own lessons; only when you are asked for them.")
+
+
+def bank_tools(bank: Any) -> list[BaseTool]:
+    """The tools `recall_lessons` and `learn_lessons`, for an agent of LangChain or LangGraph, sync or async.
+
+    bank: a bank, or an agent_id, whose bank is opened when it is first used. Without a model for the bank, the calling
+    agent is asked to draw the lessons itself. What goes wrong is told to the agent.
+    """
+    tools = _Tools(bank)
+    return [_tool(RECALL, Recalling, tools.recall), _tool(LEARN, Learning, tools.learn)]
+
+
+class _Tools:
+    def __init__(self, bank: Any) -> None:
+        self._bank, self._agent_id = (None, bank) if isinstance(bank, str) else (bank, None)
+
+    async def recall(self, task: str, top_k: int) -> str:
+        recall: Recall = await self._do(lambda bank: bank.recall(task, top_k=top_k))
+        if not recall.lessons:
+            return "No lesson helps with this yet."
+        return f"{recall.formatted_prompt}\n\n(recall_id: {recall.id})"
+
+    async def learn(
+        self,
+        task: str,
+        steps: Sequence[Did],
+        success: bool | None = None,
+        recall_id: str | None = None,
+        lessons: Sequence[Drawn] | None = None,
+    ) -> str:
+        return await self._do(lambda bank: _learned(bank, task, steps, success, recall_id, lessons))
+
+    async def _do(self, work: Callable[[Any], Awaitable[T]]) -> T:
+        if self._agent_id is None:
+            return await settled(work(self._bank))
+        if self._bank is None:
+            from mulligan.app.memory import open_bank
+
+            self._bank = open_bank(self._agent_id)
+        return await portal.within(work(self._bank))
+
+
+async def _learned(
+    bank: Any,
+    task: str,
+    steps: Sequence[Did],
+    success: bool | None,
+    recall_id: str | None,
+    lessons: Sequence[Drawn] | None,
+) -> str:
+    """Learns, and says what came of it, or what the agent has to think about."""
+    from dataclasses import replace
+
+    from mulligan.bank.trajectory import episode_of
+
+    items: list[Json] = []
+    for step in steps:
+        items.append({"role": "assistant", "content": step.did})
+        items += [{"role": "tool", "content": step.saw}] if step.saw else []
+    episode = episode_of(items, task, success)
+    if recall_id:
+        episode = replace(episode, recall=await bank.recalled(recall_id))
+    learned: Learned = await bank.learn(episode, borrow=lessons is not None)
+    if learned.question is not None and learned.success is None and success is not None:
+        verdict = {"reasoning": "The calling agent said so.", "verdict": "success" if success else "failure"}
+        learned = await bank.commit(str(learned.work), verdict)
+    if learned.question is None:
+        return said(learned, bank.agent_id or "")
+    if learned.success is None:
+        return f"Whether the task succeeded is not known: call {LEARN} again with success, true or false."
+    if lessons is None:
+        prompt = "\n\n".join(message.text for message in learned.question.messages)
+        return f"The lessons are yours to draw. Think about this, then call {LEARN} again with lessons:\n\n{prompt}"
+    return said(await bank.commit(str(learned.work), _answer(lessons, items)), bank.agent_id or "")
+
+
+def _answer(lessons: Sequence[Drawn], items: Sequence[Json]) -> Json:
+    """The lessons as the bank asks for them. A step of the agent's is an action, and what came of it the next one."""
+    places = [n for n, item in enumerate(items, 1) if item["role"] == "assistant"]
+
+    def cited(lesson: Drawn) -> list[int]:
+        return [places[n - 1] for n in lesson.steps if 1 <= n <= len(places)]
+
+    drawn = [{**lesson.model_dump(), "steps": cited(lesson)} for lesson in lessons]
+    return {"why": "The calling agent drew them.", "lessons": drawn, "nothing_because": "" if drawn else "it said so"}
+
+
+def _tool(name: str, schema: type[BaseModel], work: Callable[..., Awaitable[str]]) -> BaseTool:
+    async def later(**given: Any) -> str:
+        try:
+            return await work(**given)
+        except MulliganError as error:
+            raise ToolException(str(error)) from error
+
+    def now(**given: Any) -> str:
+        return finish(later(**given))
+
+    described = (schema.__doc__ or "").strip()
+    return StructuredTool.from_function(
+        now, later, name=name, description=described, args_schema=schema, handle_tool_error=True
+    )
