@@ -6,6 +6,7 @@ import asyncio
 import json
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -165,3 +166,71 @@ def judged_by_anybody(episode: Episode) -> dict[str, Any]:
     told = course(episode)
     trials = [(output, feedback and feedback[:2], reflection) for output, feedback, reflection in told["trials"]]
     return {**told, "trials": [*trials[:-1], trials[-1][:2]]}
+
+
+GRAPH_ENDS: dict[str, list[Any]] = {
+    "solved": [
+        {"answer": "five"},
+        {"reflection": "Say it in digits.", "score": 0, "revised_answer": "4"},
+        {"reflection": "", "score": 10, "revised_answer": "4"},
+    ],
+    "exhausted": [
+        {"answer": "five"},
+        {"reflection": "Say it in digits.", "score": 0, "revised_answer": "six"},
+        {"reflection": "In digits.", "score": 0, "revised_answer": "seven"},
+        {"reflection": "", "score": 0, "revised_answer": "eight"},
+    ],
+    "error": [{"answer": "five"}],
+}
+"""A trial takes a call less there: a revision judges, reflects and answers anew. Nothing is "stuck": seed 001."""
+
+
+def as_a_langgraph_graph(end: str, home: Path) -> None:
+    from mulligan.langgraph import ScriptedChat, create_reflexion_graph
+
+    async def run() -> None:
+        store = SqliteStore(home / "mulligan.db")
+        graph: Any = create_reflexion_graph(
+            ScriptedChat(GRAPH_ENDS[end]),
+            lambda answer: "right" if answer == "4" else "wrong",  # pyright: ignore
+            judge=lambda reading, message: message.text == "right",
+            max_steps=1 + LIMITS["trials"],
+            store=store,
+        )
+        with suppress(mulligan.MulliganError):
+            await graph.ainvoke({"messages": [("user", TASK)]})
+        await store.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("end", GRAPH_ENDS)
+def test_a_langgraph_graph_leaves_the_same_record(tmp_path: Path, end: str) -> None:
+    script = tmp_path / "answers.json"
+    script.write_text(json.dumps(ENDS[end]))
+    in_python(script, tmp_path)
+    (tmp_path / "graph").mkdir()
+    as_a_langgraph_graph(end, tmp_path / "graph")
+    plain, graph = recorded(tmp_path), recorded(tmp_path / "graph")
+    assert schema(to_json(graph)) == schema(to_json(plain))
+    assert graph.stop
+    assert plain.stop
+    assert graph.stop.reason == plain.stop.reason == end
+    if end != "error":
+        assert graph.stop.detail == plain.stop.detail
+        tried, before = (
+            [(t.attempt.output, t.reflection and t.reflection.text) for t in e.trials] for e in (graph, plain)
+        )
+        assert tried == before
+        assert {*to_json(graph)["trials"][0]} == {*to_json(plain)["trials"][0]}
+    assert graph.task == plain.task
+    assert graph.plan == plain.plan
+
+
+def schema(record: Any) -> Any:
+    """The keys of a record, and of what is in it; of settings, which each face has its own of, nothing."""
+    if isinstance(record, dict):
+        found: dict[str, Any] = record  # pyright: ignore[reportUnknownVariableType]
+        open_ended = ("versions", "models", "settings", "prompts", "files")
+        return {key: None if key in open_ended else schema(value) for key, value in found.items() if key != "trials"}
+    return None
