@@ -27,6 +27,7 @@ RUN = (
     "serve.md",
     "reflexion-thinking.md",
     "langgraph-chat.md",
+    "langgraph.md",
     "prompt-engine.md",
     "knowledge-graphs.md",
 )
