@@ -92,6 +92,9 @@ def bare(revisions: int, asynchronous: bool) -> Any:
         assert isinstance(newest, AIMessage)
         return END if newest.tool_calls[0]["args"]["score"] >= 7 else "execute_tool"
 
+    async def agoes_on(state: State) -> str:
+        return goes_on(state)
+
     graph: Any = StateGraph(State)
     for name, now, later in (("draft", draft, adraft), ("execute_tool", execute_tool, aexecute_tool)):
         graph.add_node(name, later if asynchronous else now)
@@ -99,7 +102,7 @@ def bare(revisions: int, asynchronous: bool) -> Any:
     graph.add_edge(START, "draft")
     graph.add_edge("draft", "execute_tool")
     graph.add_edge("execute_tool", "revise")
-    graph.add_conditional_edges("revise", goes_on, ["execute_tool", END])
+    graph.add_conditional_edges("revise", agoes_on if asynchronous else goes_on, ["execute_tool", END])
     return graph.compile()
 
 
