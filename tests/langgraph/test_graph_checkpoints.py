@@ -263,3 +263,32 @@ def test_episodes_are_remembered_up_to_a_number() -> None:
         return len(recorder._known)  # pyright: ignore[reportPrivateUsage]
 
     assert asyncio.run(many()) == REMEMBERED
+
+
+@pytest.mark.parametrize("way", BOTH)
+def test_a_judge_that_changed_its_mind_makes_a_fork(way: str, tmp_path: Path) -> None:
+    """What was judged is kept; judged otherwise, from an old checkpoint, it is another episode."""
+    verdicts, saver = [True], InMemorySaver()
+    model = chat(3, 3, 3)
+    with a_store(tmp_path) as store:
+        given: Any = {"judge": lambda reading, message: verdicts[0], "checkpointer": saver, "store": store}  # pyright: ignore
+        graph = a_graph(model, **given)
+        assert run(way, graph, asking(), on_thread())["reflexion"]["solved"]
+        old = next(one for one in graph.get_state_history(on_thread()) if one.next == ("revise",))
+        verdicts[0] = False
+        found = run(way, a_graph(model, max_steps=2, **given), None, old.config)
+    assert not found["reflexion"]["solved"]
+    assert len(model.asked) == 2
+    before, after = recorded(tmp_path)
+    assert (before.solved, after.solved, after.forked_from) == (True, False, before.id)
+
+
+def test_records_of_other_agents_and_graphs_do_not_mix(tmp_path: Path) -> None:
+    """The same message of the same thread, asked of two graphs and for two agents."""
+    model = ScriptedChat([*scored(8)] * 3)
+    with a_store(tmp_path) as store:
+        for more in ({}, {"name": "other"}, {"agent_id": "me"}):
+            given: Any = more
+            assert a_graph(model, store=store, **given).invoke(asking(id="q"), on_thread())["reflexion"]["solved"]
+    assert len(model.asked) == 6
+    assert len({episode.run for episode in recorded(tmp_path)}) == 3

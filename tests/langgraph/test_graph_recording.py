@@ -191,3 +191,42 @@ def test_another_model_or_prompt_is_another_request(tmp_path: Path) -> None:
     one, other = ([row.request for row in steps_of(tmp_path, e.id)] for e in recorded(tmp_path))
     assert (one[0]["model"], other[0]["model"]) == ("scripted:scripted", "scripted:other")
     assert digest(one[1]) == digest(other[1])
+
+
+def test_a_model_of_ours_is_recorded_with_its_whole_id(tmp_path: Path) -> None:
+    """The same before its first call and after, so that a run that goes on asks in the same words."""
+    script = tmp_path / "said.json"
+    drafted, revised = scored(8)
+    said = [{"tool": "Draft", "arguments": drafted}, {"tool": "Revision", "arguments": revised}]
+    script.write_text(json.dumps(said))
+    with a_store(tmp_path) as store:
+        a_graph(f"scripted:{script}", store=store).invoke(asking())
+    (episode,) = recorded(tmp_path)
+    (model,) = {*episode.head.models.values()}
+    assert model.startswith("scripted:said.json@")
+    rows = [row.request for row in steps_of(tmp_path, episode.id) if "model" in row.key]
+    assert {(request["model"], request["kind"]) for request in rows} == {(model, model)}
+
+
+async def test_invoke_where_an_event_loop_runs(tmp_path: Path) -> None:
+    """As in a notebook."""
+    from reflexion_graphs import an_open_store
+
+    async with an_open_store(tmp_path) as store:
+        result = a_graph(chat(3, 8), store=store).invoke(asking())["reflexion"]
+        assert result["solved"]
+        (episode,) = await store.list()
+        assert episode.solved
+
+
+@pytest.mark.parametrize("way", BOTH)
+def test_what_cannot_be_kept_is_not_done(way: str, tmp_path: Path) -> None:
+    """A store that fails ends the run; nothing is asked of the model behind its back."""
+    from mulligan.core.errors import StoreError
+
+    model = chat(8)
+    with a_store(tmp_path) as store:
+        (tmp_path / "mulligan.db").write_text("no database")
+        with pytest.raises(StoreError):
+            run(way, a_graph(model, store=store), asking())
+    assert not model.asked

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, cast
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
@@ -67,9 +68,11 @@ class ChatMulligan(BaseChatModel):
 
     @property
     def _llm_type(self) -> str:
-        """The model's id, which a journal keeps; of a model that was not opened yet, its name."""
-        opened = self._opened.get(self.model)
-        return opened[0].id if opened else self.model or "mulligan"
+        """The model's id, which a journal keeps: the same before its first call and after; its name, where it cannot
+        be opened."""
+        with suppress(InvalidInput):
+            return self.open()[0].id
+        return self.model or "mulligan"
 
     @property
     def _identifying_params(self) -> Mapping[str, Any]:

@@ -246,10 +246,14 @@ def models_in(model: Any) -> list[BaseChatModel]:
 
 
 def model_id(model: BaseChatModel) -> str:
-    """Such as "openai:gpt-4.1-mini": whose model it is, and its name there."""
+    """Such as "openai:gpt-4.1-mini": whose model it is, and its name there; of one of ours, its whole id, with the hash
+    of the weights where there are any."""
+    kind = _private(model)._llm_type
+    if ":" in kind:
+        return kind
     told = _private(model)._get_ls_params()
     named = told.get("ls_model_name") or getattr(model, "model_name", None) or type(model).__name__
-    return f"{told.get('ls_provider') or _private(model)._llm_type}:{named}"
+    return f"{told.get('ls_provider') or kind}:{named}"
 
 
 def _metered(work: Work | None, result: ChatResult) -> ChatResult:
