@@ -67,7 +67,8 @@ def test_the_query_and_its_rows_are_the_result(asking: Asking) -> None:
     ended = asking(script, "ask-graph", QUESTION)
     assert (ended.status, ended.out.splitlines()) == (0, TABLE)
     told = ended.err.splitlines()
-    assert told[0].endswith("script.json, at most 29 trials")
+    assert "scripted:script.json@" in told[0]
+    assert told[0].endswith(", at most 29 trials")
     assert f"query: {EMPTY}" in told
     assert "came back: 0 rows" in told
     assert "trial 1 of 29: lesson: Capitals." in told
