@@ -57,8 +57,8 @@ def main() -> None:
     for line in sys.stdin:
         pid = os.fork()
         if pid == 0:
+            tell(pid=os.getpid())
             asyncio.run(write_on(line.strip()))
-        tell(pid=pid)
         os.waitpid(pid, 0)
         tell(exit=True)
 

@@ -183,9 +183,7 @@ class Writer:
         assert self.process.stdin is not None
         self.process.stdin.write(f"{path}\n")
         self.process.stdin.flush()
-        heard = self.hear()
-        pid = heard.get("pid") or self.hear()["pid"]
-        first = heard if "will" in heard else self.hear()
+        pid, first = self.hear()["pid"], self.hear()
         time.sleep(seconds)
         os.kill(pid, signal.SIGKILL)
         flying, count = known.after(*first["will"]), 0
