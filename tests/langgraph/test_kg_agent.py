@@ -203,6 +203,15 @@ def test_the_model_is_shown_a_bound_of_rows_and_the_result_keeps_all(where: Any,
     assert shown["truncated"] == "there are more than these 150 rows"
 
 
+def test_the_model_is_told_whose_property_it_meant(kg: Path, agent_on: Any) -> None:
+    wrong = "MATCH (g:Gene)-[:REGULATES]->(t:Gene) RETURN t.effect AS effect"
+    agent, chat = agent_on(str(kg), draft(wrong), revision(1, GOOD), revision(9))
+    agent.execute(QUESTION, PROMPT)
+    error = json.loads(chat.asked[1][-1].text)["error"]
+    assert "effect is a property of REGULATES." in error
+    assert "line 1, column 48" in error
+
+
 def test_what_is_not_ascii_comes_through(where: Any, agent_on: Any) -> None:
     query = "RETURN 'Ärzte, 基因, \U0001f9ec' AS text"
     agent, chat = agent_on(where, draft(query), revision(9, reflection="好"))

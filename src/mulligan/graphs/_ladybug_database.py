@@ -132,6 +132,8 @@ class LadybugDatabase:
         except Trouble:
             return ""
         every = [*tables["nodes"], *tables["edges"]]
+        if owners := [table["label"] for table in every if wrong[2] in table["properties"]]:
+            return f" {wrong[2]} is a property of {', '.join(owners)}."
         known = {table["label"] for table in every} if wrong[1] else {p for table in every for p in table["properties"]}
         near = difflib.get_close_matches(wrong[1] or wrong[2], sorted(known), n=1)
         return f" Did you mean {near[0]}?" if near else ""
