@@ -36,11 +36,12 @@ async def names(graph: Graph) -> list[Any]:
 
 
 def gone(pid: int) -> bool:
-    """Whether the process ends within some seconds."""
+    """Whether the process ends within some seconds, with all of its threads."""
     until = time.monotonic() + 10
     while time.monotonic() < until:
         try:
-            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+            dead = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+            if dead and len(list(Path(f"/proc/{pid}/task").iterdir())) == 1:
                 return True
         except OSError:
             return True
