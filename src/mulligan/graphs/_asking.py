@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 
 from mulligan.core.errors import GraphError, InvalidInput, QueryError
-from mulligan.core.graphs import EdgeKind, GraphSchema, NodeKind, Rows
+from mulligan.core.graphs import ROWS, SECONDS, EdgeKind, GraphSchema, NodeKind, Rows
 from mulligan.core.records import Json
 from mulligan.graphs._guard import reading
 from mulligan.graphs._process import Engine
@@ -21,13 +21,13 @@ MEMORY = 1024
 
 
 class Asking:
-    """Belongs to no event loop: any may ask, and the questions are answered in their order.
+    """What every graph of ours is. Belongs to no event loop: any may ask, and questions are answered in their order.
 
     stale: says whether the database has to be opened again before it is asked, because it was changed.
     """
 
     def __init__(self, name: str, engine: Engine, stale: Callable[[], bool] | None = None) -> None:
-        self._name = name
+        self.name = name
         self._engine = engine
         self._stale = stale
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="mulligan-graph")
@@ -36,9 +36,18 @@ class Asking:
 
     @property
     def pid(self) -> int | None:
+        """The process that asks the database; None before the first question."""
         return self._engine.pid
 
-    async def run(self, query: str, parameters: Mapping[str, Json] | None, seconds: float, rows: int) -> Rows:
+    async def run(
+        self,
+        query: str,
+        parameters: Mapping[str, Json] | None = None,
+        *,
+        seconds: float = SECONDS,
+        rows: int = ROWS,
+    ) -> Rows:
+        """Raises `QueryError` for what the query's writer can mend, `GraphError` where the database failed."""
         if seconds <= 0 or rows < 1:
             raise InvalidInput(f"A query is given some seconds and a row at least, not {seconds:g} s and {rows} rows.")
         given = dict(parameters or {})
@@ -72,7 +81,7 @@ class Asking:
 
     async def _ask(self, request: Mapping[str, Json], seconds: float) -> dict[str, Json]:
         if self._closed:
-            raise GraphError(f"{self._name} is closed: open it again.")
+            raise GraphError(f"{self.name} is closed: open it again.")
         abandoned = threading.Event()
         running: Future[dict[str, Json]] = self._thread.submit(self._asked, request, seconds, abandoned)
         self._running.add(abandoned)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
 from urllib.parse import unquote, urlsplit
 
 from mulligan.core.errors import InvalidInput
-from mulligan.core.graphs import ROWS, SECONDS, GraphSchema, Rows
-from mulligan.core.records import Json
 from mulligan.graphs._asking import MEMORY, Asking
 from mulligan.graphs._process import Engine
 
@@ -24,7 +22,7 @@ NOTES = (
 )
 
 
-class BoltGraph:
+class BoltGraph(Asking):
     """A database of a server. address: bolt://host:port, with the schemes of the driver: +s is TLS, +ssc TLS with a
     certificate that nobody signed; neo4j:// is for clusters.
 
@@ -50,38 +48,16 @@ class BoltGraph:
             raise InvalidInput('Graphs on a server need the Neo4j driver: pip install "mulligan[kg]".')
         place, its_user, its_password, its_database = _taken_apart(address)
         database = database or its_database
-        self.name = place + (f"/{database}" if database else "")
+        name = place + (f"/{database}" if database else "")
         setup = {
             "engine": "bolt",
-            "name": self.name,
+            "name": name,
             "address": place,
             "user": its_user if user is None else user,
             "password": its_password if password is None else password,
             "database": database,
         }
-        self._asking = Asking(self.name, Engine(self.name, setup, memory))
-
-    @property
-    def pid(self) -> int | None:
-        """The process that asks the server; None before the first question."""
-        return self._asking.pid
-
-    async def run(
-        self,
-        query: str,
-        parameters: Mapping[str, Json] | None = None,
-        *,
-        seconds: float = SECONDS,
-        rows: int = ROWS,
-    ) -> Rows:
-        """Raises `QueryError` for what the query's writer can mend, `GraphError` where the server failed."""
-        return await self._asking.run(query, parameters, seconds, rows)
-
-    async def schema(self) -> GraphSchema:
-        return await self._asking.schema()
-
-    async def close(self) -> None:
-        await self._asking.close()
+        super().__init__(name, Engine(name, setup, memory))
 
 
 def _taken_apart(address: str) -> tuple[str, str | None, str | None, str | None]:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
 from mulligan.core.errors import InvalidInput
-from mulligan.core.graphs import ROWS, SECONDS, GraphSchema, Rows
-from mulligan.core.records import Json
 from mulligan.graphs._asking import MEMORY, Asking
 from mulligan.graphs._process import Engine
 
@@ -26,7 +24,7 @@ NOTES = (
 )
 
 
-class LadybugGraph:
+class LadybugGraph(Asking):
     """A database file. What is read is its state when it was opened; it is opened again when the file has changed.
 
     memory: MB that one query may take. Raises `InvalidInput` where there is no such file, or no Ladybug installed.
@@ -38,36 +36,13 @@ class LadybugGraph:
     def __init__(self, path: str | Path, *, memory: int = MEMORY) -> None:
         if find_spec("ladybug") is None:
             raise InvalidInput('Graphs in a file need Ladybug: pip install "mulligan[kg]".')
-        self.name = str(path)
         self._path = Path(path).expanduser().absolute()
         if not self._path.exists():
             raise InvalidInput(f"There is no graph at {path}: mulligan graph load makes one from CSV files.")
         if self._path.is_dir():
             raise InvalidInput(f"{path} is a folder, and a graph is a file: mulligan graph load {path} --into FILE.")
         setup = {"engine": "ladybug", "path": str(self._path)}
-        self._asking = Asking(self.name, Engine(self.name, setup, memory), _Watched(self._path).changed)
-
-    @property
-    def pid(self) -> int | None:
-        """The process that asks the database; None before the first question."""
-        return self._asking.pid
-
-    async def run(
-        self,
-        query: str,
-        parameters: Mapping[str, Json] | None = None,
-        *,
-        seconds: float = SECONDS,
-        rows: int = ROWS,
-    ) -> Rows:
-        """Raises `QueryError` for what the query's writer can mend, `GraphError` where the database failed."""
-        return await self._asking.run(query, parameters, seconds, rows)
-
-    async def schema(self) -> GraphSchema:
-        return await self._asking.schema()
-
-    async def close(self) -> None:
-        await self._asking.close()
+        super().__init__(str(path), Engine(str(path), setup, memory), _Watched(self._path).changed)
 
 
 class _Watched:
