@@ -226,8 +226,9 @@ def test_a_chat_model_is_enough_and_nothing_is_refused() -> None:
     assert SixMethods(Conversation(Chat([guess("7"), guess("7", "8", 1)]))).execute("Which number?") == "7"
     with pytest.raises(InvalidInput, match="nothing with a chat model"):
         SixMethods(lambda: object())
-    with pytest.raises(InvalidInput, match="from 0 to 10"):
-        SixMethods(chat, good_score=70)
+    for wrong in ({"good_score": 70}, {"good_score": "7"}, {"max_steps": 2.5}, {"max_steps": "3"}):
+        with pytest.raises(InvalidInput, match=rf"{next(iter(wrong))} is a"):
+            SixMethods(chat, **wrong)
 
 
 async def test_it_runs_where_a_loop_runs_and_as_a_coroutine() -> None:

@@ -29,6 +29,7 @@ from mulligan.langgraph.responder import proposed
 from mulligan.langgraph.roles import Conversation, OwnBank, Prompted, Role, Told, conversation
 from mulligan.langgraph.rows import result_in
 from mulligan.langgraph.schemas import score_of
+from mulligan.langgraph.state import checked
 from mulligan.langgraph.working import Recorder
 
 DRAFT_NODE, EXECUTE_TOOL_NODE, REVISE_NODE, END_NODE = DRAFT, EXECUTE_TOOL, REVISE, END
@@ -98,8 +99,7 @@ class ReflexionAgent(ABC):
         bank: Bank | str | None = None,
         learn: bool = True,
     ) -> None:
-        if not 0 <= good_score <= 10:
-            raise InvalidInput(f"good_score is from 0 to 10, as the model's scores are, not {good_score:g}.")
+        checked(max_steps, good_score)
         self.conversation: Conversation = conversation(conversation_factory)
         self.max_steps = max_steps if max_steps > 0 else STEPS
         self.agent_logger = ReflexionAgentLogger() if agent_logger is None else agent_logger

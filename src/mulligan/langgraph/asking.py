@@ -15,6 +15,7 @@ from mulligan.core.formatting import labelled
 from mulligan.core.prompts import Prompt
 from mulligan.langgraph.bridge import blocking
 from mulligan.langgraph.journalled import journalled
+from mulligan.langgraph.responder import said_back
 from mulligan.langgraph.schemas import ANSWERS, score_of
 from mulligan.langgraph.state import Reading, text_of
 from mulligan.langgraph.working import here
@@ -57,7 +58,7 @@ class Asking:
             message = await self._answer(told)
             if not (wrong := self._wrong(message)):
                 return message
-            told += [message, *_returned(message, wrong)]
+            told += said_back(message, wrong)
         raise BadAnswer(f"The model gave nothing that can be used, {TIMES} times: {wrong}")
 
     async def _answer(self, told: list[BaseMessage]) -> AIMessage:
@@ -124,10 +125,3 @@ def answer_in(given: Mapping[str, Any]) -> str:
         if said := given.get(name):
             return str(said)
     return ""
-
-
-def _returned(message: AIMessage, wrong: str) -> list[BaseMessage]:
-    """What is wrong with a model's message, as the next messages: a tool's answer to each call, or a person's."""
-    said = f"That cannot be used: {wrong}"
-    answers = [ToolMessage(said, tool_call_id=call["id"] or "", status="error") for call in message.tool_calls]
-    return [*answers] or [HumanMessage(said)]

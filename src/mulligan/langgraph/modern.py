@@ -26,7 +26,7 @@ from mulligan.langgraph.journalled import journalled, models_in
 from mulligan.langgraph.roles import OwnBank
 from mulligan.langgraph.roomy import ReflexionGraph
 from mulligan.langgraph.schemas import Draft, Revision, checked_schemas
-from mulligan.langgraph.state import Reading
+from mulligan.langgraph.state import Reading, checked
 from mulligan.langgraph.working import Recorder
 
 GOOD_SCORE = 7.0
@@ -75,7 +75,11 @@ def create_reflexion_graph(
     back to the model. repeatable: whether the tool may be run again where it was cut off. prompts: a folder with
     prompts in the place of ours. name: of the graph, and of its runs. Raises `InvalidInput`.
     """
-    _checked(max_steps, good_score, learn, bank)
+    checked(max_steps, good_score)
+    if max_steps < 1:
+        raise InvalidInput(f"max_steps is a whole number from 1: drafts and revisions at most; not {max_steps}.")
+    if learn and bank is None:
+        raise InvalidInput("learn=True needs a bank to teach: give bank=…")
     checked_schemas(draft, revise, judge is not None)
     model = chat_model(model) if isinstance(model, str) else model
     asked = Asked.of(model, draft, revise, instructions, _prompts(prompts))
@@ -150,15 +154,6 @@ def _judged(judge: Judge) -> Callable[[Reading, ToolMessage], Any]:
 def _names(given: Sequence[str] | None) -> Any:
     """The nodes to interrupt at, as `StateGraph.compile` takes them: "*" for all."""
     return given if given == "*" else list(given or ())
-
-
-def _checked(max_steps: int, good_score: float, learn: bool, bank: Bank | str | None) -> None:
-    if isinstance(max_steps, bool) or not isinstance(max_steps, int) or max_steps < 1:
-        raise InvalidInput(f"max_steps is a whole number from 1: drafts and revisions at most; not {max_steps!r}.")
-    if isinstance(good_score, bool) or not isinstance(good_score, int | float) or not 0 <= good_score <= 10:
-        raise InvalidInput(f"good_score is a number from 0 to 10, not {good_score!r}.")
-    if learn and bank is None:
-        raise InvalidInput("learn=True needs a bank to teach: give bank=…")
 
 
 def _prompts(folder: str | os.PathLike[str] | None) -> FilePrompts:

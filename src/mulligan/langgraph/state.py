@@ -131,3 +131,11 @@ def result_of(episode: Episode, steps: int, tool: ToolMessage | None) -> Reflexi
         "run": episode.run,
         "usage": cast(Any, {name: getattr(used, name) for name in ("input_tokens", "output_tokens", "calls", "cost")}),
     }
+
+
+def checked(max_steps: int, good_score: float) -> None:
+    """Raises `InvalidInput` for a limit of steps that is no whole number, and for a score that none can be."""
+    if isinstance(max_steps, bool) or not isinstance(max_steps, int):
+        raise InvalidInput(f"max_steps is a whole number: drafts and revisions at most; not {max_steps!r}.")
+    if isinstance(good_score, bool) or not isinstance(good_score, int | float) or not 0 <= good_score <= 10:
+        raise InvalidInput(f"good_score is a number from 0 to 10, as the model's scores are, not {good_score!r}.")
