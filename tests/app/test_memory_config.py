@@ -13,11 +13,12 @@ import yaml
 from mulligan.app.config import Config, load
 from mulligan.app.memory_config import KEYS, OF_BANK, STRATEGIES, MemorySettings
 from mulligan.app.memory_upstream import RULES, import_config
-from mulligan.app.plugins import Spec, find, names, settings_of
+from mulligan.app.plugins import find, names, settings_of
 from mulligan.app.project_file import check_project
 from mulligan.app.project_schema import MemoryTable
 from mulligan.bank.settings import Settings
 from mulligan.core.errors import InvalidInput
+from mulligan.core.specs import Spec
 
 DOCS = Path(__file__).parents[2] / "docs" / "memory.md"
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from mulligan.app.plugins import ROLES, Spec, build, find, names, settings_of
+from mulligan.app.plugins import ROLES, build, find, names, parse_spec, settings_of
 from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.records import Json
+from mulligan.core.specs import Spec
 
 PURE = {"strategies", "retrieval", "deduplication", "merging"}
 """Roles whose method is no coroutine."""
@@ -86,11 +87,11 @@ def test_a_dotted_path_is_imported() -> None:
 
 
 def test_an_argument_goes_to_the_first_setting() -> None:
-    assert Spec.parse("evaluators", "exact_match:42") == Spec("exact_match", {"answer": "42"})
-    assert Spec.parse("actors", "command:claude -p") == Spec("command", {"command": "claude -p"})
-    assert Spec.parse("strategies", "reflexion") == Spec("reflexion")
+    assert parse_spec("evaluators", "exact_match:42") == Spec("exact_match", {"answer": "42"})
+    assert parse_spec("actors", "command:claude -p") == Spec("command", {"command": "claude -p"})
+    assert parse_spec("strategies", "reflexion") == Spec("reflexion")
     with pytest.raises(InvalidInput, match="takes no argument"):
-        Spec.parse("strategies", "none:3")
+        parse_spec("strategies", "none:3")
 
 
 def test_settings_are_checked_before_anything_runs() -> None:

@@ -14,9 +14,10 @@ from typing import Any
 
 import pytest
 
-from mulligan.app.plugins import Spec, build
+from mulligan.app.plugins import build
 from mulligan.core.protocols import Evaluator
 from mulligan.core.records import Attempt, Episode, Feedback, Task, Trial
+from mulligan.core.specs import Spec
 
 DOCS = Path(__file__).parents[2] / "docs"
 RUN = (

@@ -7,7 +7,7 @@ import pytest
 
 import mulligan
 from mulligan.app.config import Config
-from mulligan.app.plugins import PORTS, ROLES, Spec, build, find, names, settings_of
+from mulligan.app.plugins import PORTS, ROLES, build, find, names, settings_of
 from mulligan.app.prompts import FilePrompts
 from mulligan.app.service import Service
 from mulligan.bank.extraction import Extractor
@@ -15,6 +15,7 @@ from mulligan.bank.judging import Judge
 from mulligan.core.errors import InvalidInput
 from mulligan.core.graphs import GraphSchema, NodeKind
 from mulligan.core.prompts import Prompt
+from mulligan.core.specs import Spec
 from mulligan.langgraph import ScriptedChat, create_reflexion_graph
 from mulligan.langgraph.kg_prompts import KGPrompts
 from mulligan.langgraph.prompt_engine import BioCypherPromptEngine

@@ -8,11 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from mulligan.app.plugins import Spec, build, names
+from mulligan.app.plugins import build, names
 from mulligan.app.prompts import FilePrompts
 from mulligan.core.errors import BadAnswer, InvalidInput
 from mulligan.core.ranking import Merging
 from mulligan.core.records import Lesson, Origin
+from mulligan.core.specs import Spec
 from mulligan.merging.llm import Llm
 from mulligan.merging.voting import Voting
 

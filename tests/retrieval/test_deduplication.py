@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 from bank_rows import Given
 
-from mulligan.app.plugins import Spec, build, names
+from mulligan.app.plugins import build, names
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Lesson
+from mulligan.core.specs import Spec
 from mulligan.deduplication.none import NoDuplicates
 from mulligan.deduplication.semantic import Semantic
 

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from bank_rows import Given, index_of
 
-from mulligan.app.plugins import Spec, build, find, names, settings_of
+from mulligan.app.plugins import build, find, names, settings_of
 from mulligan.core.errors import InvalidInput
 from mulligan.core.ranking import Retrieval
+from mulligan.core.specs import Spec
 from mulligan.retrieval.cosine import Cosine
 from mulligan.retrieval.fused import Fused
 from mulligan.retrieval.hybrid import DAY, Hybrid

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from mulligan.app.plugins import Spec, build, find, names, settings_of
+from mulligan.app.plugins import build, find, names, settings_of
 from mulligan.core.errors import ToolError
 from mulligan.core.questions import Tool
+from mulligan.core.specs import Spec
 from mulligan.core.tools import Toolset
 from mulligan.sandbox.local import LocalSandbox
 

@@ -18,7 +18,7 @@ from mulligan.agentfile.reading import read_agent
 from mulligan.agentfile.scaffold import builtin_agents
 from mulligan.app.config import FILE, Config
 from mulligan.app.model_roles import Chosen, chosen
-from mulligan.app.plugins import PORTS, Spec, build, check_setting, checked, file_of, find
+from mulligan.app.plugins import PORTS, build, check_setting, checked, file_of, find
 from mulligan.app.prompts import FilePrompts
 from mulligan.app.recipe import Recipe, settled
 from mulligan.app.session import with_limits
@@ -28,6 +28,7 @@ from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.limits import Limits
 from mulligan.core.perform import Skill, StepFile
 from mulligan.core.records import Json
+from mulligan.core.specs import Spec
 
 KEPT = ("workspace", "sandbox", "recalls", "learns", "bank", "restarts", "seed", "prompts")
 """What of a recorded recipe does not come from the agent's files, or is settled when a run begins."""

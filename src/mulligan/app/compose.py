@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mulligan.app.journaled import JournaledBank, JournaledEvaluator
-from mulligan.app.plugins import KINDS, Spec, build, file_of, find, ports_of, settings_of
+from mulligan.app.plugins import KINDS, build, file_of, find, ports_of, settings_of
 from mulligan.app.prompts import FilePrompts
 from mulligan.app.recipe import Recipe, read_file, settled
 from mulligan.core.errors import InvalidInput
@@ -19,6 +19,7 @@ from mulligan.core.journal import NoJournal
 from mulligan.core.loop import Meter, Roles
 from mulligan.core.protocols import Bank, Evaluator, Journal, Model, Sandbox, Strategy
 from mulligan.core.records import Head, Usage
+from mulligan.core.specs import Spec
 from mulligan.core.tools import Tools
 
 if TYPE_CHECKING:

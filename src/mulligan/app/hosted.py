@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 from mulligan.app.config import prompts_folder
 from mulligan.app.places import Notice
-from mulligan.app.plugins import Spec
 from mulligan.app.recipe import Recipe
 from mulligan.app.runner import OnStart
 from mulligan.app.service import Service
@@ -18,6 +17,7 @@ from mulligan.app.session import Session, configured_limits, located, of_bank
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Observer
 from mulligan.core.records import Episode, Task
+from mulligan.core.specs import Spec
 
 MOST_TRIALS = 20
 

@@ -9,13 +9,14 @@ from typing import Any
 from mulligan.app.config import Config, choose_model, load, prompts_folder
 from mulligan.app.memory_config import MemorySettings
 from mulligan.app.models_by_name import Models
-from mulligan.app.plugins import Spec, build
+from mulligan.app.plugins import build
 from mulligan.app.prompts import FilePrompts
 from mulligan.bank.bank import Bank
 from mulligan.bank.ports import Memory, Ports
 from mulligan.bank.vectors import Vectors
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Embedder, Model
+from mulligan.core.specs import Spec
 
 
 def open_bank(

@@ -9,11 +9,12 @@ from typing import Any, Literal, cast
 
 from mulligan.app.config import Config
 from mulligan.app.model_roles import blamed
-from mulligan.app.plugins import PORTS, Spec, build, checked, file_of, find
+from mulligan.app.plugins import PORTS, build, checked, file_of, find, parse_spec
 from mulligan.app.prompts import FilePrompts
 from mulligan.bank.settings import Settings
 from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.records import Json
+from mulligan.core.specs import Spec
 
 STRATEGIES = ("retrieval", "deduplication", "merging")
 OF_BANK = tuple(f.name for f in fields(Settings) if f.name != "paper")
@@ -117,7 +118,7 @@ def spec_of(role: str, value: Json, folder: Path | None = None) -> Spec:
             raise InvalidInput(f"The name of {role} must be a text, such as {_DEFAULT[role]!r}, not {name!r}.")
     else:
         raise InvalidInput(f"{role} must be a name or a table with a name, not {value!r}.")
-    spec = Spec.parse(role, str((folder or Path.cwd()) / Path(name).expanduser()) if file_of(name) else name)
+    spec = parse_spec(role, str((folder or Path.cwd()) / Path(name).expanduser()) if file_of(name) else name)
     return Spec(spec.name, {**spec.settings, **settings})
 
 

@@ -10,7 +10,6 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import Any, get_type_hints
 from mulligan.app.kinds import fits, worded
 from mulligan.core.errors import InvalidInput, MulliganError, UnknownName
 from mulligan.core.records import Json
+from mulligan.core.specs import Spec
 
 ROLES = {
     "actors": "act",
@@ -30,6 +30,8 @@ ROLES = {
     "retrieval": "rank",
     "deduplication": "near",
     "merging": "group",
+    "environments": "step",
+    "benchmarks": "score",
 }
 """The plug-in folders, with the method that makes a class one of them."""
 
@@ -42,6 +44,8 @@ KINDS = {
     "retrieval": "retrieval strategy",
     "deduplication": "deduplication strategy",
     "merging": "merging strategy",
+    "environments": "environment",
+    "benchmarks": "benchmark",
 }
 
 _PACKAGE = Path(__file__).parent.parent
@@ -49,30 +53,22 @@ _USERS = "mulligan_user_"
 """What the name of a module begins with that was loaded from a user's file."""
 
 
-@dataclass(frozen=True)
-class Spec:
-    """A plug-in by name with its settings, as it stands in a record: plain JSON."""
+def parse_spec(role: str, text: str) -> Spec:
+    """`name`, `name:argument`, `./mine.py`, `./mine.py:Class`, `package.module:Class`.
 
-    name: str
-    settings: Mapping[str, Json] = field(default_factory=dict[str, Json])
-
-    @classmethod
-    def parse(cls, role: str, text: str) -> Spec:
-        """`name`, `name:argument`, `./mine.py`, `./mine.py:Class`, `package.module:Class`.
-
-        An argument goes to the plug-in's first setting. Raises `UnknownName`, or `InvalidInput` for an empty text.
-        """
-        name, colon, argument = text.partition(":")
-        if not name.strip():
-            raise InvalidInput(f"An empty name stands where one of the {role} should: {', '.join(names(role))}.")
-        if _is_file(name):
-            return cls(f"{Path(name).expanduser().resolve()}{colon}{argument}")
-        if not colon or "." in name:
-            return cls(text)
-        first = next(iter(settings_of(find(role, name))), None)
-        if first is None:
-            raise InvalidInput(f"{name!r} takes no argument, and {argument!r} was given.")
-        return cls(name, {first: argument})
+    An argument goes to the plug-in's first setting. Raises `UnknownName`, or `InvalidInput` for an empty text.
+    """
+    name, colon, argument = text.partition(":")
+    if not name.strip():
+        raise InvalidInput(f"An empty name stands where one of the {role} should: {', '.join(names(role))}.")
+    if _is_file(name):
+        return Spec(f"{Path(name).expanduser().resolve()}{colon}{argument}")
+    if not colon or "." in name:
+        return Spec(text)
+    first = next(iter(settings_of(find(role, name))), None)
+    if first is None:
+        raise InvalidInput(f"{name!r} takes no argument, and {argument!r} was given.")
+    return Spec(name, {first: argument})
 
 
 def names(role: str) -> list[str]:
@@ -107,7 +103,7 @@ def settings_of(cls: type[Any]) -> dict[str, inspect.Parameter]:
     return {n: p for n, p in parameters.items() if n not in PORTS and p.kind is not p.VAR_KEYWORD}
 
 
-PORTS = frozenset({"model", "sandbox", "journal", "prompts", "workspace", "bank", "tools"})
+PORTS = frozenset({"model", "sandbox", "journal", "prompts", "workspace", "bank", "tools", "environment"})
 
 
 def ports_of(cls: type[Any]) -> list[str]:

@@ -16,10 +16,11 @@ from pydantic import Field, create_model
 from mulligan.agentfile.schema import Count, LimitsTable, Maybe, Name, Table, Text
 from mulligan.app.memory_config import OF_BANK, STRATEGIES, MemorySettings
 from mulligan.app.model_roles import BUILT_IN, RoleSettings
-from mulligan.app.plugins import Spec, find, names, settings_of
+from mulligan.app.plugins import find, names, settings_of
 from mulligan.bank.settings import Settings
 from mulligan.core.limits import Limits
 from mulligan.core.records import Json
+from mulligan.core.specs import Spec
 from mulligan.models.settings import CallSettings
 
 _EXAMPLES: Mapping[str, Json] = {

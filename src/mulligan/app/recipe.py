@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from mulligan.app.plugins import Spec
 from mulligan.core.errors import InvalidInput
 from mulligan.core.limits import Limits
 from mulligan.core.records import Json
+from mulligan.core.specs import Spec
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from mulligan.app.client_led import led_by_client, refuse_resume
 from mulligan.app.config import Config, choose_model, load, prompts_folder
 from mulligan.app.models_by_name import Models
 from mulligan.app.places import Notice
-from mulligan.app.plugins import Spec
+from mulligan.app.plugins import parse_spec
 from mulligan.app.recipe import Recipe
 from mulligan.app.runner import OnStart
 from mulligan.app.session import (
@@ -33,6 +33,7 @@ from mulligan.core.journal import Told
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Actor, Bank, Evaluator, Model, Observer, Reflector, Store, Strategy
 from mulligan.core.records import Episode, Task
+from mulligan.core.specs import Spec
 
 
 async def solve(
@@ -199,7 +200,7 @@ def _judge(
 
 def _spec(kind: str, folder: str, given: Any, own: dict[str, Any]) -> Spec:
     if isinstance(given, str):
-        return Spec.parse(folder, given)
+        return parse_spec(folder, given)
     own[kind] = given
     cls = given if isinstance(given, type) else type(given)
     return Spec(f"object:{cls.__module__}.{cls.__qualname__}")

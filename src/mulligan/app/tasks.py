@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from mulligan.app.plugins import Spec, file_of, find
+from mulligan.app.plugins import file_of, find, parse_spec
 from mulligan.app.recipe import read_file
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Json, Task
+from mulligan.core.specs import Spec
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ def spec_beside(folder: Path, name: str, settings: Mapping[str, Json]) -> Spec:
 
 def plugin_beside(role: str, folder: Path, name: str) -> Spec:
     """A plug-in that a file of this folder names: one that is a file is looked for there."""
-    return Spec.parse(role, str(folder.resolve() / Path(name).expanduser()) if file_of(name) else name)
+    return parse_spec(role, str(folder.resolve() / Path(name).expanduser()) if file_of(name) else name)
 
 
 def _beside(folder: Path, value: Json) -> Json:

@@ -14,12 +14,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
-from mulligan.app.plugins import Spec, build, find, names, settings_of
+from mulligan.app.plugins import build, find, names, settings_of
 from mulligan.core.episode import newest_state
 from mulligan.core.errors import InvalidInput, MulliganError, SandboxError, ToolError, UnknownName
 from mulligan.core.protocols import Place, Sandbox, Workspace
 from mulligan.core.questions import Tool
 from mulligan.core.records import Artifact, Episode, Json
+from mulligan.core.specs import Spec
 from mulligan.core.tools import ToolResult, Toolset
 
 KEPT = 100_000
