@@ -21,6 +21,7 @@ from mulligan.core.protocols import Bank, Evaluator, Journal, Model, Sandbox, St
 from mulligan.core.records import Head, Usage
 from mulligan.core.specs import Spec
 from mulligan.core.tools import Tools
+from mulligan.core.worlds import World
 
 if TYPE_CHECKING:
     from mulligan.workspace.git_workspace import GitWorkspace
@@ -130,8 +131,18 @@ class _Build:
             "workspace": self._parts.workspace,
             "bank": self._parts.bank,
             "tools": self._parts.tools,
+            "environment": self._world(),
         }
         return build(folder, Spec(spec.name, settled(spec.settings, self.files)), ports)
+
+    def _world(self) -> World | None:
+        spec = self._recipe.environment
+        if spec is None:
+            return None
+        from mulligan.app.worlds import Worlds
+
+        find("environments", spec.name)  # says now what is missing
+        return Worlds(spec, lambda: build("environments", spec, {"sandbox": self._parts.sandbox}), self._drive.journal)
 
     def told(self, kind: str, spec: Spec, expects: str) -> Spec:
         """The role told what attempts are, if it has the setting `output`.

@@ -103,7 +103,7 @@ def settings_of(cls: type[Any]) -> dict[str, inspect.Parameter]:
     return {n: p for n, p in parameters.items() if n not in PORTS and p.kind is not p.VAR_KEYWORD}
 
 
-PORTS = frozenset({"model", "sandbox", "journal", "prompts", "workspace", "bank", "tools", "environment"})
+PORTS = frozenset({"model", "sandbox", "journal", "prompts", "workspace", "bank", "tools", "environment", "judges"})
 
 
 def ports_of(cls: type[Any]) -> list[str]:

@@ -22,6 +22,8 @@ class Recipe:
     `agent`: of a recipe made from an agent's files, what `app.agents` makes it from again; its `files` are read afresh
     on a resume. `top_k`: how many lessons are recalled, where the episode recalls; None: the bank's own number.
     `bank`: the agent_id whose bank is opened for it; None where none is. `learns`: whether it teaches the bank.
+    environment: the world that the actor acts in. expansion: of a search, how many children a candidate gets; None: one
+    line of trials. bench: the id of the benchmark run that the episode belongs to, which alone can go on with it.
     A setting of the form {"file": path} stands for that file's text, which is read afresh on a resume, too.
     """
 
@@ -41,6 +43,9 @@ class Recipe:
     bank: str | None = None
     top_k: int | None = None
     agent: Mapping[str, Json] | None = None
+    environment: Spec | None = None
+    expansion: int | None = None
+    bench: str | None = None
     restarts: int = 1
     seed: int = 0
 
@@ -58,6 +63,8 @@ class Recipe:
         values = {key: value for key, value in data.items() if key in known}
         for role in ("actor", "evaluator", "reflector", "strategy"):
             values[role] = Spec(**values[role])
+        if values.get("environment") is not None:
+            values["environment"] = Spec(**values["environment"])
         values["limits"] = Limits(**values["limits"])
         return cls(**values)
 

@@ -59,17 +59,18 @@ class Runner:
     async def _restarts(self, run: str, task: Task, done: list[Episode]) -> Episode:
         while len(done) < self.recipe.restarts and not any(_final(e) for e in done):
             number = len(done) + 1
-            drive_seed = self.recipe.seed + 1000 * (number - 1)
-            composition = compose(self.recipe, self.parts, Drive(seed=drive_seed))
-            plan = Plan(self.recipe.recalls, composition.roles.reflector is not None)
-            episode = Episode(
-                f"{run}.{number}", task, run, self.agent, plan, composition.head, started=round(time.time(), 3)
-            )
-            async with working_in(self.parts.workspace, episode, self.notice) as place:
-                await place.tried_out(composition.judge)
-                await self.store.create(episode, composition.texts)
-                done.append(await self._drive(episode, place))
+            done.append(await self.begin(f"{run}.{number}", run, task, restart_seed(self.recipe.seed, number)))
         return max(done, key=_worth)
+
+    async def begin(self, id: str, run: str, task: Task, seed: int) -> Episode:
+        """A new episode of this task, from its first trial to its stop. `id` has to be new."""
+        composition = compose(self.recipe, self.parts, Drive(seed=seed))
+        plan = Plan(self.recipe.recalls, composition.roles.reflector is not None, self.recipe.expansion)
+        episode = Episode(id, task, run, self.agent, plan, composition.head, started=round(time.time(), 3))
+        async with working_in(self.parts.workspace, episode, self.notice) as place:
+            await place.tried_out(composition.judge)
+            await self.store.create(episode, composition.texts)
+            return await self._drive(episode, place)
 
     async def resume(self, run: Sequence[Episode], *, fork: bool = False) -> Episode:
         """Goes on with the episodes of the run that are not over (a fork: with the first), then with the restarts left.
@@ -86,12 +87,13 @@ class Runner:
                 return max(over, key=_worth)
             raise InvalidInput(f"Run {run[0].run} is over ({_ends(run)}): there is nothing to resume.")
         for episode in paused[:1] if fork else paused:
-            over.append(await self._go_on(episode, fork=fork))
+            over.append(await self.go_on(episode, fork=fork))
             if _final(over[-1]):
                 break
         return await self._restarts(over[-1].run, run[0].task, over)
 
-    async def _go_on(self, episode: Episode, *, fork: bool) -> Episode:
+    async def go_on(self, episode: Episode, *, fork: bool = False) -> Episode:
+        """An episode that is not over, from its first step that is not done. Raises as `resume` does."""
         composition = compose(self.recipe, self.parts, Drive(seed=episode.head.seed))
         differs = changed(episode.head, composition.head)
         if differs and not fork:
@@ -140,6 +142,11 @@ class Runner:
         ):
             await place.delivered(episode, StoredJournal(self.store, lease, told=self.on_step))
         return True
+
+
+def restart_seed(seed: int, number: int) -> int:
+    """Of the restart of this number, from 1: far enough apart that no trial of one has the seed of another's."""
+    return seed + 1000 * (number - 1)
 
 
 def _tell(who: Callable[..., None], *what: Any) -> None:

@@ -6,7 +6,8 @@ Shared by `solve`, `run` and `resume`.
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -20,7 +21,7 @@ from mulligan.app.runner import OnStart, Runner, log
 from mulligan.core.errors import UnknownName
 from mulligan.core.journal import Told
 from mulligan.core.limits import Limits
-from mulligan.core.protocols import Bank, Observer, Store
+from mulligan.core.protocols import Bank, Observer, Sandbox, Store
 from mulligan.core.records import Episode
 
 T = TypeVar("T")
@@ -56,13 +57,31 @@ class Session:
 
         Raises `InvalidInput` for a sandbox, a workspace or a bank that cannot be.
         """
-        bank = self._bank(recipe)
-        runner = self._runner(recipe, agent, bank)
-        try:
+        async with self.parts(recipe) as parts:
+            notice = self.notice or log.info
+
+            def runner(at: Store) -> Runner:
+                return Runner(at, recipe, parts, self.observers, self.on_start, self.on_step, notice, agent)
+
             return await with_store(store, self.config, lambda at: go(runner(at)))
+
+    @asynccontextmanager
+    async def parts(self, recipe: Recipe) -> AsyncGenerator[Parts]:
+        """What the episodes of this recipe share; a bank that was opened for it is closed in the end.
+
+        Raises `InvalidInput` for a sandbox, a workspace or a bank that cannot be.
+        """
+        bank = self._bank(recipe)
+        try:
+            yield self._parts(recipe, bank)
         finally:
             if bank is not None and bank is not self.bank:
                 await cast(Any, bank).close()
+
+    def sandbox(self, level: str) -> Sandbox:
+        from mulligan.sandbox.local import LocalSandbox
+
+        return LocalSandbox(level=level)
 
     def _bank(self, recipe: Recipe) -> Bank | None:
         """The bank that was given, or that of the agent that the recipe names.
@@ -77,19 +96,15 @@ class Session:
         named = None if model == DEFAULT_MODEL else model
         return open_bank(recipe.bank, model=named, models=self.models, config=self.config)
 
-    def _runner(self, recipe: Recipe, agent: str, bank: Bank | None) -> Callable[[Store], Runner]:
-        from mulligan.sandbox.local import LocalSandbox
-
-        sandbox, workspace = LocalSandbox(level=recipe.sandbox), open_workspace(recipe.workspace)
+    def _parts(self, recipe: Recipe, bank: Bank | None) -> Parts:
+        sandbox, workspace = self.sandbox(recipe.sandbox), open_workspace(recipe.workspace)
         tools = None
         if recipe.agent is not None:  # only an agent's steps call tools
             from mulligan.app.toolbox import OpenTools
 
             root = str(self.config.root or Path.cwd())
             tools = OpenTools(sandbox, workspace, self.config.table("tools"), self.config.table("mcp"), root)
-        parts = Parts(self.models.open, sandbox, self.objects, bank, workspace, tools)
-        notice = self.notice or log.info
-        return lambda store: Runner(store, recipe, parts, self.observers, self.on_start, self.on_step, notice, agent)
+        return Parts(self.models.open, sandbox, self.objects, bank, workspace, tools)
 
 
 def configured_limits(config: Config, base: Limits = Limits()) -> Limits:

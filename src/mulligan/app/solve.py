@@ -134,6 +134,11 @@ async def resume(
         episodes = [await at.load(episode) for episode in await at.resolve(run)]
         if led_by_client(episodes[0]):
             refuse_resume(episodes[0].run)
+        if of_bench := episodes[0].head.settings.get("bench"):
+            raise InvalidInput(
+                f"Episode {episodes[0].id} belongs to a benchmark run, which alone can go on with it: mulligan bench "
+                f"run --resume {of_bench}"
+            )
         if graph_led.led_by_graph(episodes[0]):
             graph_led.refuse_resume(episodes[0])
         recipe = _again(Recipe.from_json(episodes[0].head.settings), config, *names)

@@ -18,6 +18,7 @@ COMMANDS = (
     "run",
     "solve",
     "runs",
+    "bench",
     "memory",
     "graph",
     "ask-graph",

@@ -10,6 +10,7 @@ import click
 
 F = TypeVar("F", bound=Callable[..., Any])
 ROLES = ("actor", "evaluator", "reflector", "strategy", "workspace")
+BENCH_ROLES = ("actor", "evaluator", "reflector", "strategy", "environment", "benchmark")
 
 
 def budget_options(command: F) -> F:
@@ -73,13 +74,21 @@ def numbers(ctx: click.Context, option: click.Parameter, value: str | None) -> l
 
 
 def settings(ctx: click.Context, option: click.Parameter, values: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+    return settings_of(ROLES, values)
+
+
+def bench_settings(ctx: click.Context, option: click.Parameter, values: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+    return settings_of(BENCH_ROLES, values)
+
+
+def settings_of(roles: tuple[str, ...], values: tuple[str, ...]) -> dict[str, dict[str, Any]]:
     """`role.key=value`, by role; a value that is JSON is taken as such, any other as text."""
     read: dict[str, dict[str, Any]] = {}
     for text in values:
         name, equals, value = text.partition("=")
         role, dot, key = name.strip().partition(".")
-        if not (equals and dot and key) or role not in ROLES:
-            raise click.BadParameter(f"{text!r} is not of the form role.key=value, with a role of {', '.join(ROLES)}.")
+        if not (equals and dot and key) or role not in roles:
+            raise click.BadParameter(f"{text!r} is not of the form role.key=value, with a role of {', '.join(roles)}.")
         try:
             read.setdefault(role, {})[key] = json.loads(value)
         except ValueError:

@@ -1,8 +1,9 @@
 """The roles that plug-ins play and the ports that they speak to. All of Mulligan's seams are here but those
-of tools: see `core.tools`.
+of tools, environments and benchmarks: see `core.tools`, `core.worlds`, `core.benchmarks`.
 
 A plug-in takes its settings and the ports it wants as keyword parameters; `mulligan.app.plugins` hands them in by
-name: `model`, `sandbox`, `journal`, `prompts`, `workspace`, `bank`, `tools`. Roles are built afresh for each episode.
+name: `model`, `sandbox`, `journal`, `prompts`, `workspace`, `bank`, `tools`, `environment`. Roles are built afresh for
+each episode.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from mulligan.core.questions import Answer, Question, Sampling
 from mulligan.core.records import (
     Attempt,
     Brief,
-    Case,
     Episode,
     Feedback,
     Head,
@@ -26,7 +26,6 @@ from mulligan.core.records import (
     Past,
     Recall,
     Reflection,
-    Step,
     Task,
 )
 
@@ -70,15 +69,6 @@ class Reflector(Protocol):
     async def reflect(self, episode: Episode) -> Reflection | None: ...
 
 
-@runtime_checkable
-class Environment(Protocol):
-    """A world to act in, one per trial. Resuming is `reset` and the recorded actions, observations compared."""
-
-    async def reset(self) -> str: ...
-    async def step(self, action: str) -> Step: ...
-    async def close(self) -> None: ...
-
-
 @dataclass(frozen=True)
 class Learned:
     """What the bank made of some episodes, by ids of lessons.
@@ -108,21 +98,6 @@ class Bank(Protocol):
 
     async def recall(self, task: Task, *, top_k: int | None = None) -> Recall: ...
     async def learn(self, episodes: Sequence[Episode]) -> Learned: ...
-
-
-@dataclass(frozen=True)
-class Score:
-    """What a benchmark says of a finished episode. `value` is None when unscored, and then left out of every mean."""
-
-    value: float | None
-    text: str = ""
-
-
-@runtime_checkable
-class Scorer(Protocol):
-    """Benchmarks only: sees the target, runs after the episode, outside the loop."""
-
-    async def score(self, case: Case, episode: Episode) -> Score: ...
 
 
 # --- ports ------------------------------------------------------------------------------------------------------

@@ -133,6 +133,8 @@ class Feedback:
     `passed` is None when it could not be judged, with the reason in `text`. `score`: higher is better.
     `source` names the evaluator; an evaluator that knows the target writes "oracle".
     `notes` qualify the verdict for the record (such as "in-process: can be forged").
+    `evidence`: what the evaluator keeps for its later verdicts and for reports, such as the tests that it made; no
+    prompt shows it.
     """
 
     passed: bool | None
@@ -141,6 +143,7 @@ class Feedback:
     source: str = ""
     notes: tuple[str, ...] = ()
     usage: Usage = Usage()
+    evidence: Json = None
 
     def __post_init__(self) -> None:
         if self.score is not None and not math.isfinite(self.score):
@@ -276,10 +279,14 @@ class Head:
 
 @dataclass(frozen=True)
 class Plan:
-    """Which of the optional moves this episode makes."""
+    """Which of the optional moves this episode makes.
+
+    expansion: of a search, how many children each candidate gets; None: the trials are one line.
+    """
 
     recalls: bool = False
     reflects: bool = True
+    expansion: int | None = None
 
 
 @dataclass(frozen=True)

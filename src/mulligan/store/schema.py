@@ -175,7 +175,23 @@ _OUTCOMES: Migration = (
     "CREATE INDEX outcomes_of_work ON outcomes (work)",
 )
 
-MIGRATIONS: tuple[Migration, ...] = (_CREATE, _BANK, _OWNERS, _OUTCOMES)
+_BENCHES: Migration = (
+    """CREATE TABLE bench_runs (
+        n INTEGER PRIMARY KEY,
+        id TEXT NOT NULL UNIQUE,
+        schema INTEGER NOT NULL,
+        record TEXT NOT NULL
+    )""",
+    """CREATE TABLE bench_cases (
+        run INTEGER NOT NULL REFERENCES bench_runs,
+        position INTEGER NOT NULL,
+        schema INTEGER NOT NULL,
+        record TEXT NOT NULL,
+        PRIMARY KEY (run, position)
+    )""",
+)
+
+MIGRATIONS: tuple[Migration, ...] = (_CREATE, _BANK, _OWNERS, _OUTCOMES, _BENCHES)
 
 
 def migrate(db: sqlite3.Connection, path: Path, migrations: tuple[Migration, ...] = MIGRATIONS) -> None:

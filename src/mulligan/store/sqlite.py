@@ -22,6 +22,7 @@ from mulligan.core.errors import InvalidInput, NotFound, OutOfOrder, StoreError
 from mulligan.core.protocols import Lease, StepRow
 from mulligan.core.records import Brief, Episode, Head, Json
 from mulligan.store import briefs, leases
+from mulligan.store.benches import SqliteBenches
 from mulligan.store.database import Database, Synchronous
 from mulligan.store.memory import SqliteMemory
 
@@ -33,12 +34,14 @@ class SqliteStore:
     """Opens nothing until it is used; `close` it in the end. Missing folders are made.
 
     busy_seconds: how long a write waits for writers in other processes before it raises `StoreError`.
-    memory: the lessons and the queued work of the same file, over the same connections; closed with this.
+    memory, benches: the lessons and the queued work, and the runs of benchmarks, of the same file, over the same
+    connections; closed with this.
     """
 
     def __init__(self, path: str | Path, *, busy_seconds: float = 30.0, synchronous: Synchronous = "normal") -> None:
         self._db = Database(Path(path), busy_seconds=busy_seconds, synchronous=synchronous)
         self.memory = SqliteMemory(self._db)
+        self.benches = SqliteBenches(self._db)
 
     # --- episodes -----------------------------------------------------------------------------------------------
 

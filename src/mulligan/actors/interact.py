@@ -1,0 +1,78 @@
+"""Acts in an environment line by line: the model is shown what was done and observed so far, and writes the next line.
+
+Source: the actor of the reference's ALFWorld and WebShop experiments (1.3, 1.4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from mulligan.core.errors import InvalidInput
+from mulligan.core.formatting import past_text, task_text
+from mulligan.core.protocols import Model, Prompts
+from mulligan.core.questions import Message, Question, Sampling
+from mulligan.core.records import Attempt, Episode, Outcome, Past, Step
+from mulligan.core.worlds import World
+
+SLOTS = ("task", "recall", "past", "trajectory")
+
+
+class Interact:
+    """The prompt is `interact.NAME` of the environment's name.
+
+    steps: actions at most, thoughts included. temperatures: tried in this order until a line has `shortest` characters.
+    """
+
+    def __init__(
+        self,
+        *,
+        model: Model,
+        prompts: Prompts,
+        environment: World,
+        steps: int = 49,
+        temperatures: Sequence[float] = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
+        max_tokens: int = 100,
+        shortest: int = 2,
+    ) -> None:
+        if steps < 1:
+            raise InvalidInput(f"steps must be at least 1, not {steps}.")
+        if not temperatures or any(not 0 <= t <= 2 for t in temperatures):
+            raise InvalidInput(f"temperatures must be one or more numbers from 0 to 2, not {list(temperatures)}.")
+        self._model, self._world = model, environment
+        self._prompt = prompts.get(f"interact.{environment.name}").check(*SLOTS)
+        self._steps, self._temperatures, self._shortest = steps, tuple(temperatures), shortest
+        self._sampling = Sampling(max_tokens=max_tokens, stop=("\n",))
+
+    async def act(self, episode: Episode, past: Past) -> Attempt:
+        async with self._world.open() as world:
+            beginning = await world.reset()
+            done = list[Step]()
+            outcome = Outcome()
+            while not outcome.done and not outcome.halted:
+                action = await self._line(episode, past, beginning, done)
+                step = await world.step(action)
+                done.append(step)
+                outcome = step.outcome or Outcome()
+                if not outcome.done and len(done) >= self._steps:
+                    outcome = replace(outcome, halted=f"{self._steps} steps were used up")
+            return Attempt(done[-1].action if done else "", tuple(done), outcome)
+
+    async def _line(self, episode: Episode, past: Past, beginning: str, done: Sequence[Step]) -> str:
+        question = Question(self._messages(episode, past, beginning, done))
+        line = ""
+        for number, temperature in enumerate(self._temperatures, len(episode.trials) + 1):
+            sampling = replace(self._sampling, temperature=temperature, seed=episode.head.seed + number)
+            line = str((await self._model.ask(question, sampling)).content).strip().removeprefix(">").strip()
+            if len(line) >= self._shortest:
+                break
+        return line.splitlines()[0] if line else ""
+
+    def _messages(self, episode: Episode, past: Past, beginning: str, done: Sequence[Step]) -> tuple[Message, ...]:
+        lines = [beginning, *(f"> {step.action}\n{step.observation}" for step in done), ">"]
+        return self._prompt.render(
+            task=task_text(episode.task),
+            recall=past.recall.formatted_prompt if past.recall else "",
+            past=past_text(past),
+            trajectory="\n".join(lines),
+        )

@@ -1,0 +1,1 @@
+"""Benchmarks: data found, cases run, results kept."""

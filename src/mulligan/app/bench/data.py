@@ -1,0 +1,55 @@
+"""Where a benchmark's data is: --data, `MULLIGAN_DATA`, the cache that `fetch` fills; in this order."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from mulligan.core.benchmarks import Benchmark
+from mulligan.core.errors import InvalidInput
+from mulligan.core.home import home
+
+
+def cache() -> Path:
+    """The folder that `fetch` fills, one folder for each benchmark in it."""
+    return home() / "data"
+
+
+def find_data(benchmark: Benchmark, given: str | os.PathLike[str] | None) -> Sequence[Path]:
+    """The files that the benchmark reads, in order. Raises `InvalidInput` that says where was looked, and what to do.
+
+    given: a file, which is taken as it is, or a folder. In a folder the nearest files to its top are taken.
+    """
+    if given is not None:
+        path = Path(given).expanduser().resolve()
+        if path.is_file():
+            return [path]
+        if not path.is_dir():
+            raise InvalidInput(f"The data {path} does not exist.")
+        places = [path]
+    else:
+        places = [Path(p).expanduser().resolve() for p in (os.environ.get("MULLIGAN_DATA"), cache()) if p]
+    for place in places:
+        if found := _in(place, benchmark.data):
+            return found
+    name = type(benchmark).__module__.rpartition(".")[2]
+    fetch = f"Fetch it: mulligan bench fetch {name}" if benchmark.sources else benchmark.where
+    looked = " and ".join(map(str, places))
+    raise InvalidInput(
+        f"There is no {benchmark.data} in {looked}. {fetch}; or say where it is, with --data or MULLIGAN_DATA."
+    )
+
+
+def _in(folder: Path, pattern: str) -> list[Path]:
+    """All matches of a pattern; of a plain name the one nearest to the top."""
+    found = sorted(folder.rglob(pattern), key=lambda path: (len(path.parts), path)) if folder.is_dir() else []
+    found = [path for path in found if path.is_file()]
+    return sorted(found) if any(c in pattern for c in "*?[") else found[:1]
+
+
+def hashed(files: Sequence[Path]) -> dict[str, str]:
+    """sha256 by name; the name says where below the common folder, so that moved data stays the same data."""
+    top = Path(os.path.commonpath([path.parent for path in files])) if files else Path()
+    return {str(path.relative_to(top)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}

@@ -1,0 +1,253 @@
+"""Runs the cases of a benchmark over the one loop, several at once, and goes on with a run that was cut short."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+from mulligan.app.bench.plan import BenchPlan, Choice, choice_json, choice_of, make_plan
+from mulligan.app.compose import Parts
+from mulligan.app.config import Config, load
+from mulligan.app.models_by_name import Models
+from mulligan.app.places import Notice
+from mulligan.app.runner import Runner, log, restart_seed
+from mulligan.app.session import Session
+from mulligan.core.benchmarks import BenchRun, CaseResult, Marked, Score, Status
+from mulligan.core.episode import RESUMABLE
+from mulligan.core.errors import JournalDiverged, LeaseLost, NotFound, StoreError
+from mulligan.core.protocols import Bank, Model, Observer
+from mulligan.core.records import Case, Episode, Task, Trial, Usage
+from mulligan.store.sqlite import SqliteStore
+
+OnCase: TypeAlias = Callable[[BenchRun, CaseResult | None], None]
+"""Is told of the run as it is begun or gone on with (None), and of each case that has ended, also before."""
+
+
+_NOTHING = Task("")
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A run and what became of its cases, in its order; of one that was cut short, those that have ended."""
+
+    run: BenchRun
+    results: Sequence[CaseResult]
+
+
+@dataclass(frozen=True)
+class Hooks:
+    """Who is told how it goes; they can change nothing."""
+
+    on_case: OnCase | None = None
+    observers: Sequence[Observer] = ()
+    notice: Notice | None = None
+
+
+async def run_benchmark(
+    benchmark: str,
+    *,
+    model: str | Model | None = None,
+    store: SqliteStore | None = None,
+    bank: Bank | None = None,
+    hooks: Hooks = Hooks(),
+    **options: Any,
+) -> Finished:
+    """Run the cases of a benchmark and judge each by its hidden target once its episode is over.
+
+    benchmark: a name (`mulligan bench list`), `name:argument`, or a file of tasks. options: those of `Choice`.
+    bank: instead of the one that `agent_id` names. One failing case never ends the run; a cancelled or killed run is
+    gone on with by `resume_benchmark`. Raises `InvalidInput` before any model is called, `StoreError`.
+    """
+    config = load()
+    models = Models(config)
+    choice = Choice(benchmark, model=models.name(model), **options)
+    bench = _Bench(config, models, store, bank, hooks)
+    return await bench.begin(choice)
+
+
+async def resume_benchmark(
+    run: str,
+    *,
+    parallel: int | None = None,
+    model: Model | None = None,
+    store: SqliteStore | None = None,
+    bank: Bank | None = None,
+    hooks: Hooks = Hooks(),
+) -> Finished:
+    """Go on with a run: cases that have ended stay, but for those that ended by an error.
+
+    model, bank: again, where they were given as objects. Raises `NotFound`, `JournalDiverged` when data, prompts, model
+    or settings have changed, `LeaseLost` while another process drives it.
+    """
+    config = load()
+    models = Models(config)
+    models.name(model)
+    return await _Bench(config, models, store, bank, hooks).resume(run, parallel)
+
+
+@dataclass
+class _Bench:
+    config: Config
+    models: Models
+    given: SqliteStore | None
+    bank: Bank | None
+    hooks: Hooks
+
+    async def begin(self, choice: Choice) -> Finished:
+        session = Session(self.config, self.models, bank=self.bank)
+        plan = make_plan(choice, self.config, session.sandbox(choice.sandbox))
+
+        async def go(work: _Work) -> Finished:
+            rests_on = plan.rests_on(work.parts)
+            run = BenchRun(
+                f"b{secrets.token_hex(4)}",
+                choice.benchmark,
+                round(time.time(), 3),
+                choice_json(choice),
+                tuple(case.id for case in plan.cases),
+                rests_on,
+            )
+            await work.store.benches.begin(run)
+            return await work.through(run, {})
+
+        return await self._with(plan, session, go)
+
+    async def resume(self, prefix: str, parallel: int | None) -> Finished:
+        store = self.given or SqliteStore(self.config.database)
+        try:
+            run = await store.benches.run(prefix)
+        finally:
+            if self.given is None:
+                await store.close()
+        choice = choice_of(run.options)
+        choice = choice if parallel is None else replace(choice, parallel=parallel)
+        session = Session(self.config, self.models, bank=self.bank)
+        plan = make_plan(choice, self.config, session.sandbox(choice.sandbox))
+
+        async def go(work: _Work) -> Finished:
+            now = plan.rests_on(work.parts)
+            if differs := sorted(n for n in {*run.rests_on, *now} if run.rests_on.get(n) != now.get(n)):
+                raise JournalDiverged(differs)
+            done = {result.position: result for result in await work.store.benches.results(run.id)}
+            return await work.through(run, {n: r for n, r in done.items() if r.status != "error"})
+
+        return await self._with(plan, session, go)
+
+    async def _with(self, plan: BenchPlan, session: Session, go: Callable[[_Work], Any]) -> Finished:
+        store = self.given or SqliteStore(self.config.database)
+        try:
+            recipe = plan.recipe(plan.cases[0], "")
+            async with session.parts(recipe) as parts:
+                return await go(_Work(plan, store, parts, self.hooks))
+        finally:
+            if self.given is None:
+                await store.close()
+
+
+@dataclass
+class _Work:
+    """The cases of one run, done by at most `parallel` at once."""
+
+    plan: BenchPlan
+    store: SqliteStore
+    parts: Parts
+    hooks: Hooks
+    settled: list[CaseResult] = field(default_factory=list[CaseResult])
+
+    async def through(self, run: BenchRun, done: dict[int, CaseResult]) -> Finished:
+        self._tell(run, None)
+        for result in done.values():
+            self._tell(run, result)
+        self.settled = list(done.values())
+        waiting = asyncio.Semaphore(self.plan.choice.parallel)
+
+        async def one(position: int, case: Case) -> None:
+            async with waiting:
+                result = await self._case(run, position, case)
+                await self.store.benches.settle(run.id, result)
+                self.settled.append(result)
+                self._tell(run, result)
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for position, case in enumerate(self.plan.cases, 1):
+                    if position not in done:
+                        group.create_task(one(position, case))
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+        return Finished(run, tuple(sorted(self.settled, key=lambda result: result.position)))
+
+    async def _case(self, run: BenchRun, position: int, case: Case) -> CaseResult:
+        episodes, marked = list[Episode](), list[Marked]()
+        text, failed = "", ""
+        try:
+            for number in range(1, self.plan.choice.episodes + 1):
+                episodes.append(await self._episode(run, position, number, case))
+                scores, text = await self._scored(case, episodes[-1])
+                marked.append(Marked(episodes[-1].id, scores))
+                if self.plan.choice.samples is None and marked[-1].score == 1:
+                    break
+        except (StoreError, JournalDiverged, LeaseLost):
+            raise
+        except Exception as error:  # one failing case never ends the run
+            log.debug("case %s failed", case.id, exc_info=True)
+            failed = f"{type(error).__name__}: {error}"
+        broken = [e.stop.detail for e in episodes if e.stop and e.stop.reason == "error"]
+        failed = failed or (broken[0] if broken else "")
+        return CaseResult(
+            position,
+            case.id,
+            "error" if failed else _status(marked),
+            tuple(marked),
+            failed or text,
+            round(sum(episode.seconds for episode in episodes), 3),
+            sum((episode.usage for episode in episodes), Usage()),
+        )
+
+    async def _episode(self, run: BenchRun, position: int, number: int, case: Case) -> Episode:
+        id = f"{run.id}.{position}.{number}"
+        recipe = self.plan.recipe(case, run.id)
+        runner = Runner(self.store, recipe, self.parts, self.hooks.observers, notice=self.hooks.notice or log.info)
+        try:
+            episode = await self.store.load(id)
+        except NotFound:
+            return await runner.begin(id, run.id, case.task, restart_seed(recipe.seed, number))
+        if episode.stop and episode.stop.reason not in RESUMABLE:
+            return episode
+        return await runner.go_on(episode)
+
+    async def _scored(self, case: Case, episode: Episode) -> tuple[tuple[float | None, ...], str]:
+        """What is handed in after each trial, scored; each trial is scored once."""
+        known: dict[int, Score] = {}
+        handed = [handed_in(episode.trials[:n], self.plan.method.hand_in) for n in range(1, len(episode.trials) + 1)]
+        for trial in handed:
+            if trial.number not in known:
+                upto = replace(episode, trials=episode.trials[: trial.number])
+                known[trial.number] = await self.plan.benchmark.score(case, upto)
+        scores = tuple(known[trial.number].value for trial in handed)
+        return scores, known[handed[-1].number].text if handed else "no attempt was made"
+
+    def _tell(self, run: BenchRun, result: CaseResult | None) -> None:
+        try:
+            if self.hooks.on_case:
+                self.hooks.on_case(run, result)
+        except Exception:
+            log.exception("an observer failed; the run goes on")
+
+
+def handed_in(trials: Sequence[Trial], which: str) -> Trial:
+    """The attempt that counts after these trials: the last, or the best by the loop's own feedback."""
+    best = Episode("", _NOTHING, trials=tuple(trials)).best if which == "best" else trials[-1]
+    assert best is not None
+    return best
+
+
+def _status(marked: Sequence[Marked]) -> Status:
+    scores = [one.score for one in marked]
+    if any(score == 1 for score in scores):
+        return "solved"
+    return "unjudged" if not scores or all(score is None for score in scores) else "failed"

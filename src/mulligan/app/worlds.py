@@ -1,0 +1,98 @@
+"""The environment of an episode: a fresh one for each trial, every effect of it a step of the journal.
+
+A resumed trial does not act again: what was observed is taken from the journal, and the environment itself is only
+made when the first action comes that is not there. It is then brought to that place by the recorded actions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+from mulligan.core.codec import from_json, to_json
+from mulligan.core.errors import JournalDiverged
+from mulligan.core.protocols import Journal
+from mulligan.core.records import Json, Step
+from mulligan.core.specs import Spec
+from mulligan.core.worlds import Environment
+
+
+class Worlds:
+    """A `World`. `make` builds the environment of this spec; it is called when one is needed, and not before."""
+
+    def __init__(self, spec: Spec, make: Callable[[], Environment], journal: Journal) -> None:
+        self._spec, self._make, self._journal = spec, make, journal
+
+    @property
+    def name(self) -> str:
+        return self._spec.name
+
+    @asynccontextmanager
+    async def open(self) -> AsyncGenerator[Environment]:
+        world = JournaledEnvironment(self._spec, self._make, self._journal)
+        try:
+            yield world
+        finally:
+            await world.close()
+
+
+class JournaledEnvironment:
+    """`spec` stands in the request of the reset, so that another game is noticed."""
+
+    def __init__(self, spec: Spec, make: Callable[[], Environment], journal: Journal) -> None:
+        self._spec, self._make, self._journal = spec, make, journal
+        self._inner: Environment | None = None
+        self._seen: list[tuple[str | None, str]] = []
+        """The actions so far with what was observed; the reset is None."""
+        self._made = 0
+        """How many of them the environment itself has been through."""
+
+    async def reset(self) -> str:
+        self._seen, self._made = [], 0
+
+        async def do() -> Json:
+            return await self._live().reset()
+
+        ran = await self._journaled("environment.reset", {"name": self._spec.name, **self._spec.settings}, do)
+        self._seen.append((None, str(ran)))
+        return str(ran)
+
+    async def step(self, action: str) -> Step:
+        async def do() -> Json:
+            await self._catch_up()
+            return to_json(await self._live().step(action))
+
+        step = from_json(Step, await self._journaled("environment.step", {"action": action}, do))
+        self._seen.append((action, step.observation))
+        return step
+
+    async def close(self) -> None:
+        if self._inner is not None:
+            inner, self._inner = self._inner, None
+            await inner.close()
+
+    async def _journaled(self, name: str, request: Json, do: Callable[[], Awaitable[Json]]) -> Json:
+        ran = False
+
+        async def once() -> Json:
+            nonlocal ran
+            ran = True
+            return await do()
+
+        result = await self._journal.step(name, request, once)
+        if ran:
+            self._made = len(self._seen) + 1
+        return result
+
+    def _live(self) -> Environment:
+        if self._inner is None:
+            self._inner = self._make()
+        return self._inner
+
+    async def _catch_up(self) -> None:
+        """Does what the journal says was done. Raises `JournalDiverged` where the world answers otherwise now."""
+        for number, (action, observed) in enumerate(self._seen[self._made :], self._made):
+            now = await self._live().reset() if action is None else (await self._live().step(action)).observation
+            if now != observed:
+                raise JournalDiverged([f"what {self._spec.name} answers to action {number} ({action or 'reset'})"])
+        self._made = len(self._seen)

@@ -1,0 +1,1 @@
+"""Cases with hidden targets, who plays, and who judges afterwards: one file, one benchmark."""

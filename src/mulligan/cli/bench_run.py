@@ -1,0 +1,89 @@
+"""`mulligan bench run`: the cases of a benchmark over the loop, several at once; or on with a run."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mulligan.cli.options import bench_settings, budget_options, limits_of
+
+if TYPE_CHECKING:
+    from mulligan.app.bench.running import Finished
+
+OPTIONS = (
+    "strategy",
+    "model",
+    "reflect_model",
+    "judge_model",
+    "agent",
+    "data",
+    "trials",
+    "samples",
+    "limit",
+)
+"""Handed on as they are, when they were given."""
+
+
+@click.command("run")
+@click.argument("name", required=False)
+@click.option("--resume", metavar="RUN", help="Go on with this run: what has ended stays, and nothing is paid twice.")
+@click.option("--strategy", metavar="NAME", help="One of the benchmark's: mulligan bench list.")
+@click.option("--model", metavar="MODEL", help="PROVIDER:NAME, local:NAME, scripted:FILE or replay:FILE.")
+@click.option("--reflect-model", metavar="MODEL", help="The model that reflects, if it is another.")
+@click.option("--judge-model", metavar="MODEL", help="The model that judges or writes tests, if it is another.")
+@click.option("--agent", metavar="NAME", help="An agent made of files tries, instead of the strategy's actor.")
+@click.option("--data", metavar="PATH", help="The data: a file, or a folder with it in.")
+@click.option("--trials", type=int, metavar="N", help="Attempts of an episode at most, the first included.")
+@budget_options
+@click.option("--restarts", type=int, default=1, metavar="K", help="Episodes of a case, until the target says solved.")
+@click.option("--samples", type=int, metavar="N", help="Episodes of a case, all of them: for pass@k.")
+@click.option("--limit", type=int, metavar="N", help="Only the first N cases.")
+@click.option("--case", "cases", multiple=True, metavar="ID", help="Only this case; may be given again.")
+@click.option("--shuffle", is_flag=True, help="In an order drawn from the seed, before --limit.")
+@click.option("--parallel", type=int, metavar="N", help="Cases at once (default: 1).")
+@click.option("--seed", type=int, default=0, metavar="N", help="For the order, and for models that sample by one.")
+@click.option("--memory", type=click.Choice(["online", "frozen"]), help="Recall from the bank; online also teaches it.")
+@click.option("--agent-id", default="", metavar="NAME", help="Whose bank, with --memory.")
+@click.option(
+    "--sandbox",
+    default="auto",
+    metavar="LEVEL",
+    help="auto (default), strict, or a level that `mulligan doctor` names.",
+)
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    callback=bench_settings,
+    metavar="ROLE.KEY=VALUE",
+    help="Any other setting; ROLE may be benchmark.",
+)
+@click.option("--quiet", "-q", is_flag=True, help="No progress on stderr, only errors.")
+@click.pass_context
+def command(ctx: click.Context, name: str | None, resume: str | None, quiet: bool, **given: Any) -> None:
+    """Run the cases of the benchmark NAME, or of a file of tasks (mine.toml)."""
+    from mulligan.app.bench.running import Hooks, resume_benchmark, run_benchmark
+    from mulligan.cli.benching import Progress
+    from mulligan.cli.conduct import run
+
+    if (name is None) == (resume is None):
+        raise click.UsageError("Name a benchmark, or a run to go on with: --resume RUN.")
+    progress = Progress(quiet)
+    hooks = Hooks(on_case=progress.case)
+
+    async def work() -> Finished:
+        if resume is not None:
+            return await resume_benchmark(resume, parallel=given["parallel"], hooks=hooks)
+        options = {key: given[key] for key in OPTIONS if given[key] is not None}
+        options |= {key: given[key] for key in ("restarts", "shuffle", "seed", "memory", "agent_id", "sandbox")}
+        options |= {"cases": list(given["cases"]), "parallel": given["parallel"] or 1, "limits": limits_of(given)}
+        options["settings"] = given["settings"]
+        assert name is not None
+        return await run_benchmark(name, hooks=hooks, **options)
+
+    try:
+        ctx.exit(progress.ended(run(work(), progress.interrupting)))
+    except asyncio.CancelledError:
+        ctx.exit(progress.cut_off())

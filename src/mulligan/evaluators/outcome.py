@@ -1,0 +1,36 @@
+"""The environment judges: what it said when the trial ended is the verdict."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from mulligan.core.errors import InvalidInput
+from mulligan.core.records import Episode, Feedback
+
+
+class FromOutcome:
+    """Passed when the attempt's outcome is done with a reward of at least `reward`; the score is the reward.
+
+    Without an outcome nobody can tell: `passed` is None. Source: the success bit of ALFWorld and the reward of WebShop
+    (reference, 1.3 and 1.4), which the agent itself sees.
+    """
+
+    expects: Literal["text", "code", "workspace"] = "text"
+
+    def __init__(self, *, reward: float = 1.0) -> None:
+        if reward <= 0:
+            raise InvalidInput(f"reward must be above 0, not {reward}: every attempt would pass.")
+        self._reward = reward
+
+    async def evaluate(self, episode: Episode) -> Feedback:
+        outcome = episode.trials[-1].attempt.outcome
+        if outcome is None:
+            return Feedback(None, "The attempt has no outcome: nobody acted in an environment.", source="environment")
+        passed = outcome.done and (outcome.reward or 0.0) >= self._reward
+        if passed:
+            text = "The task was done."
+        elif outcome.halted:
+            text = f"The task was not done: {outcome.halted}."
+        else:
+            text = f"The task was not done; the reward was {outcome.reward or 0.0:g}."
+        return Feedback(passed, text, outcome.reward, source="environment")
