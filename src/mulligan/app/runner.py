@@ -16,7 +16,7 @@ from mulligan.app.recipe import Recipe
 from mulligan.app.teaching import teach
 from mulligan.core.episode import RESUMABLE, Event, Resumed, advance
 from mulligan.core.errors import InvalidInput, JournalDiverged
-from mulligan.core.journal import StoredJournal, Told
+from mulligan.core.journal import Known, StoredJournal, Told
 from mulligan.core.limits import Limits
 from mulligan.core.loop import Meter, drive
 from mulligan.core.protocols import Observer, Store
@@ -30,7 +30,10 @@ OnStart: TypeAlias = Callable[[Episode, Limits], None]
 
 @dataclass(frozen=True)
 class Runner:
-    """Drives episodes of one recipe on one store. `agent` is the tenant whose record it is."""
+    """Drives episodes of one recipe on one store.
+
+    agent: the tenant whose record it is. known: see `StoredJournal`.
+    """
 
     store: Store
     recipe: Recipe
@@ -40,6 +43,7 @@ class Runner:
     on_step: Told | None = None
     notice: Notice = log.info
     agent: str = ""
+    known: Known | None = None
 
     async def run(self, task: Task) -> Episode:
         """k restarts at most, memory reset between them (pass@k of the reference); stops at the first solved one.
@@ -123,7 +127,7 @@ class Runner:
                 episode = advance(episode, event)
                 await keep(episode, event)
             meter = Meter()
-            journal = StoredJournal(self.store, lease, fork=fork, told=self.on_step)
+            journal = StoredJournal(self.store, lease, fork=fork, told=self.on_step, known=self.known)
             parts = compose(self.recipe, self.parts, Drive(journal, meter, episode.usage, seed=episode.head.seed))
             episode = await drive(episode, parts.roles, self.recipe.limits, keep, meter)
             await place.delivered(episode, journal)

@@ -44,6 +44,7 @@ OPTIONS = (
 @click.option("--shuffle", is_flag=True, help="In an order drawn from the seed, before --limit.")
 @click.option("--parallel", type=int, metavar="N", help="Cases at once (default: 1).")
 @click.option("--seed", type=int, default=0, metavar="N", help="For the order, and for models that sample by one.")
+@click.option("--reuse", is_flag=True, help="Take answers that a model gave to the very same request before.")
 @click.option("--memory", type=click.Choice(["online", "frozen"]), help="Recall from the bank; online also teaches it.")
 @click.option("--agent-id", default="", metavar="NAME", help="Whose bank, with --memory.")
 @click.option(
@@ -77,7 +78,9 @@ def command(ctx: click.Context, name: str | None, resume: str | None, quiet: boo
         if resume is not None:
             return await resume_benchmark(resume, parallel=given["parallel"], hooks=hooks)
         options = {key: given[key] for key in OPTIONS if given[key] is not None}
-        options |= {key: given[key] for key in ("restarts", "shuffle", "seed", "memory", "agent_id", "sandbox")}
+        options |= {
+            key: given[key] for key in ("restarts", "shuffle", "seed", "reuse", "memory", "agent_id", "sandbox")
+        }
         options |= {"cases": list(given["cases"]), "parallel": given["parallel"] or 1, "limits": limits_of(given)}
         options["settings"] = given["settings"]
         assert name is not None

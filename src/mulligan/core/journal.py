@@ -49,6 +49,10 @@ Told: TypeAlias = Callable[[str, Json, Json, bool], None]
 """Is told of each step once it is done: its key, request and result, and whether it was recorded before."""
 
 
+Known: TypeAlias = Callable[[str, str], Awaitable[tuple[Json, ...]]]
+"""The result that another episode has recorded for a step of this name and request hash, or nothing."""
+
+
 class StoredJournal:
     """A `Journal` for one drive of one episode. Keys are (path, n), n counted within the path.
 
@@ -56,13 +60,22 @@ class StoredJournal:
     A step inside another is keyed below it, so that it does not shift the count when the outer one is reused.
     `fork` goes on where a recorded request differs: what was recorded from there on is left behind.
     `told` watches; it cannot change anything, and what it raises is logged.
-    fresh: nothing was recorded for this drive before, so that nothing is looked up.
+    fresh: nothing was recorded for this drive before, so that nothing is looked up. known: asked before a step is done
+    that is not in the record; what it has found is recorded as the step's own result.
     """
 
     def __init__(
-        self, store: Store, lease: Lease, *, fork: bool = False, told: Told | None = None, fresh: bool = False
+        self,
+        store: Store,
+        lease: Lease,
+        *,
+        fork: bool = False,
+        told: Told | None = None,
+        fresh: bool = False,
+        known: Known | None = None,
     ) -> None:
         self._store = store
+        self._known = known
         self._told = told
         self._lease = lease
         self._fork = fork
@@ -83,7 +96,7 @@ class StoredJournal:
         count = self._counts[where]
         self._under_way.add(where)
         try:
-            return await self._settle(f"{where}#{count}", f"{name}#{count}", request, do, repeatable)
+            return await self._settle(name, f"{where}#{count}", f"{name}#{count}", request, do, repeatable)
         except JournalDiverged:
             self._counts[where] -= 1  # it was not taken
             raise
@@ -95,7 +108,7 @@ class StoredJournal:
         self._lease, self._recorded = lease, None
 
     async def _settle(
-        self, key: str, inner: str, request: Json, do: Callable[[], Awaitable[Json]], repeatable: bool
+        self, name: str, key: str, inner: str, request: Json, do: Callable[[], Awaitable[Json]], repeatable: bool
     ) -> Json:
         wanted = digest(request)
         row = await self._row(key)
@@ -108,11 +121,12 @@ class StoredJournal:
             return row.result
         elif row and not repeatable and not self._fork:
             raise StepInFlight(key)
+        found = await self._known(name, wanted) if self._known else ()
         await self._store.begin_step(self._lease, key, request, wanted)
         with scope(inner):
-            result = await do()
+            result = found[0] if found else await do()
         await self._store.finish_step(self._lease, key, result)
-        self._tell(key, request, result, False)
+        self._tell(key, request, result, bool(found))
         return result
 
     def _tell(self, key: str, request: Json, result: Json, recorded: bool) -> None:

@@ -10,6 +10,7 @@ from typing import TypeVar
 from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.core.codec import SCHEMA, from_json, record_text
 from mulligan.core.errors import InvalidInput, NotFound, StoreError
+from mulligan.core.records import Json
 from mulligan.store.database import Database
 
 T = TypeVar("T")
@@ -78,6 +79,22 @@ class SqliteBenches:
                 (run,),
             )
             return tuple(_read(CaseResult, *row) for row in rows)
+
+        return await self._db.read(work)
+
+    async def answered(self, step: str, request_hash: str) -> tuple[Json, ...]:
+        """What a model has answered to this very request (model, messages, sampling, seed) in any episode here; nothing
+        where it was never asked, or `step` is no model call. The oldest answer wins, so that all runs take the same."""
+        if not step.startswith("model."):
+            return ()
+
+        def work(db: sqlite3.Connection) -> tuple[Json, ...]:
+            rows = db.execute(
+                "SELECT result FROM steps JOIN results ON step = n"
+                " WHERE request_hash = ? AND key GLOB '*/model.*' ORDER BY n LIMIT 1",
+                (request_hash,),
+            )
+            return tuple(json.loads(result) for (result,) in rows)
 
         return await self._db.read(work)
 

@@ -189,6 +189,8 @@ _BENCHES: Migration = (
         record TEXT NOT NULL,
         PRIMARY KEY (run, position)
     )""",
+    # of what a run may take from the journal of another
+    "CREATE INDEX steps_of_models ON steps (request_hash) WHERE key GLOB '*/model.*'",
 )
 
 MIGRATIONS: tuple[Migration, ...] = (_CREATE, _BANK, _OWNERS, _OUTCOMES, _BENCHES)

@@ -33,7 +33,9 @@ class Choice:
 
     benchmark: a name, `name:argument`, a file of tasks. strategy: one of the benchmark's; None: its first. restarts:
     episodes of a case at most, until the benchmark says that one is solved (a declared oracle); samples: episodes of a
-    case, all of them. memory: "online" recalls and learns, "frozen" only recalls, of the bank of `agent_id`.
+    case, all of them. reuse: an answer that a model gave to the very same request (seed included) in an earlier episode
+    of this store is taken from there and not asked for again; its tokens count as if it were. memory: "online" recalls
+    and learns, "frozen" only recalls, of the bank of `agent_id`.
     settings: by role, and of the benchmark itself under "benchmark".
     """
 
@@ -53,6 +55,7 @@ class Choice:
     shuffle: bool = False
     parallel: int = 1
     seed: int = 0
+    reuse: bool = False
     memory: str | None = None
     agent_id: str = ""
     sandbox: str = "auto"

@@ -19,6 +19,7 @@ from mulligan.app.session import Session
 from mulligan.core.benchmarks import BenchRun, CaseResult, Marked, Score, Status
 from mulligan.core.episode import RESUMABLE
 from mulligan.core.errors import JournalDiverged, LeaseLost, NotFound, StoreError
+from mulligan.core.journal import Told
 from mulligan.core.protocols import Bank, Model, Observer
 from mulligan.core.records import Case, Episode, Task, Trial, Usage
 from mulligan.store.sqlite import SqliteStore
@@ -44,6 +45,7 @@ class Hooks:
 
     on_case: OnCase | None = None
     observers: Sequence[Observer] = ()
+    on_step: Told | None = None
     notice: Notice | None = None
 
 
@@ -211,7 +213,15 @@ class _Work:
     async def _episode(self, run: BenchRun, position: int, number: int, case: Case) -> Episode:
         id = f"{run.id}.{position}.{number}"
         recipe = self.plan.recipe(case, run.id)
-        runner = Runner(self.store, recipe, self.parts, self.hooks.observers, notice=self.hooks.notice or log.info)
+        runner = Runner(
+            self.store,
+            recipe,
+            self.parts,
+            self.hooks.observers,
+            on_step=self.hooks.on_step,
+            notice=self.hooks.notice or log.info,
+            known=self.store.benches.answered if self.plan.choice.reuse else None,
+        )
         try:
             episode = await self.store.load(id)
         except NotFound:
