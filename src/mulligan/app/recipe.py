@@ -52,6 +52,8 @@ class Recipe:
     def __post_init__(self) -> None:
         if self.restarts < 1:
             raise InvalidInput(f"restarts must be at least 1, not {self.restarts}.")
+        if self.expansion is not None and self.expansion < 1:
+            raise InvalidInput(f"expansion must be at least 1, not {self.expansion}.")
 
     def to_json(self) -> Json:
         return asdict(self)

@@ -8,7 +8,7 @@ from mulligan.app.client_led import led_by_client
 from mulligan.app.graph_led import driver, led_by_graph
 from mulligan.cli.table import state
 from mulligan.cli.terminal import clean, one_line
-from mulligan.cli.words import role, used, verdict
+from mulligan.cli.words import grown, role, used, verdict
 from mulligan.core.records import Attempt, Episode, Trial
 from mulligan.core.truncate import truncate_text
 
@@ -44,7 +44,7 @@ def _lines(episode: Episode, running: bool, tokens: int | None) -> Iterator[str]
 
 
 def _trial(trial: Trial, tokens: int | None) -> Iterator[str]:
-    yield f"\nTrial {trial.number}: {verdict(trial.feedback)} ({used(trial.usage)})"
+    yield f"\nTrial {trial.number}{grown(trial)}: {verdict(trial.feedback)} ({used(trial.usage)})"
     yield from _attempt(trial.attempt, tokens)
     if trial.feedback:
         if trial.feedback.text.strip():

@@ -35,6 +35,11 @@ def verdict(feedback: Feedback | None) -> str:
     return said if feedback.score is None else f"{said}, score {feedback.score:.2f}"
 
 
+def grown(trial: Trial) -> str:
+    """What a trial of a search grew from; empty where that is the one before it."""
+    return "" if trial.parent in (None, trial.number - 1) else f" (grown from trial {trial.parent})"
+
+
 def role(episode: Episode, name: str) -> str:
     """The plug-in that plays this role; of a file of the user's, its name."""
     spec: Any = episode.head.settings.get(name) or {}
@@ -60,12 +65,14 @@ def doing(episode: Episode, limits: Limits) -> str:
         return DOING["recall"]
     if move.kind == "evaluate" and role(episode, "evaluator") == "unjudged":
         return ""
-    return f"trial {move.trial} of {limits.trials}: {DOING[move.kind]}"
+    parent = "" if move.parent in (None, move.trial - 1) else f" to do better than trial {move.parent}"
+    return f"trial {move.trial} of {limits.trials}: {DOING[move.kind]}{parent}"
 
 
 def happened(episode: Episode, event: Event, limits: Limits) -> str:
     """What the event brought, in one line; empty when what comes next says it all. `episode` is as it is after it."""
-    at = f"trial {len(episode.trials)} of {limits.trials}"
+    number = event.trial if isinstance(event, Reflected) else len(episode.trials)
+    at = f"trial {number} of {limits.trials}"
     match event:
         case Recalled(recall):
             return f"{count(len(recall.lessons), 'lesson')} recalled"

@@ -12,16 +12,21 @@ from typing import Any, Literal, TypeAlias, TypeVar
 from mulligan.core.errors import OutOfOrder
 from mulligan.core.limits import Limits
 from mulligan.core.records import Attempt, Episode, Feedback, Recall, Reflection, Stop, Trial, Usage
+from mulligan.core.search import next_parent
 
 R = TypeVar("R", Episode, Trial)
 
 
 @dataclass(frozen=True)
 class Move:
-    """What is due: `kind`, and the number of the trial that it belongs to (0 for recall)."""
+    """What is due: `kind`, and the number of the trial that it belongs to (0 for recall).
+
+    parent: of an act in a search, the trial that the new one grows from; None: the one before it.
+    """
 
     kind: Literal["recall", "act", "evaluate", "reflect"]
     trial: int
+    parent: int | None = None
 
     def __str__(self) -> str:
         return self.kind if self.kind == "recall" else f"{self.kind} of trial {self.trial}"
@@ -107,22 +112,23 @@ def advance(episode: Episode, event: Event) -> Episode:
         if event.stop.reason == "solved" and not isinstance(expected, Stop):
             raise OutOfOrder(_said(expected), _said(event))
         return _changed(episode, seconds=seconds, stop=event.stop, lost=episode.lost + event.usage)
-    if expected != _settles(event):
+    if isinstance(expected, Stop) or not _answers(event, expected):
         raise OutOfOrder(_said(expected), _said(event))
     match event:
         case Recalled(recall):
             return _changed(episode, seconds=seconds, recall=recall)
         case Acted(number, attempt, parent):
-            before = episode.trials[-1].number if episode.trials else None
+            before = expected.parent or (episode.trials[-1].number if episode.trials else None)
             trial = Trial(number, attempt, parent=before if parent is None else parent)
             return _changed(episode, seconds=seconds, trials=(*episode.trials, trial))
         case Evaluated(_, feedback):
             trial = _changed(episode.trials[-1], feedback=feedback)
         case Reflected(_, None):
             return _changed(episode, seconds=seconds, stop=Stop("gave_up", "the reflector saw no way on"))
-        case Reflected(_, reflection):
-            trial = _changed(episode.trials[-1], reflection=reflection)
-    return _changed(episode, seconds=seconds, trials=(*episode.trials[:-1], trial))
+        case Reflected(number, reflection):
+            trial = _changed(episode.trials[number - 1], reflection=reflection)
+    trials = (*episode.trials[: trial.number - 1], trial, *episode.trials[trial.number :])
+    return _changed(episode, seconds=seconds, trials=trials)
 
 
 def newest_state(episode: Episode) -> str | None:
@@ -143,17 +149,29 @@ def _next(episode: Episode) -> Move | Stop:
         return Move("evaluate", newest.number)
     if newest.feedback.passed:
         return Stop("solved", f"trial {newest.number} passed")
+    if episode.plan.expansion is not None:
+        return _grow(episode, episode.plan.expansion)
     failed = newest.feedback.passed is False  # what could not be judged teaches nothing: design/002
     if failed and episode.plan.reflects and newest.reflection is None:
         return Move("reflect", newest.number)
     return Move("act", newest.number + 1)
 
 
+def _grow(episode: Episode, expansion: int) -> Move | Stop:
+    """What is due in a search once the newest trial has not passed."""
+    parent = next_parent(episode.trials, expansion)
+    if parent is None:
+        return Stop("exhausted", "no candidate is left to grow from")
+    if episode.plan.reflects and parent.reflection is None:
+        return Move("reflect", parent.number)
+    return Move("act", episode.trials[-1].number + 1, parent.number)
+
+
 def _over(episode: Episode, limits: Limits) -> Stop | None:
     """The limit that ends this episode, if one does."""
     if len(episode.trials) >= limits.trials:
         return Stop("exhausted", f"{limits.trials} of {limits.trials} trials used")
-    same = limits.identical
+    same = limits.identical if episode.plan.expansion is None else None  # siblings may well be alike
     if same is not None and len(episode.trials) >= same:
         newest = (trial.attempt for trial in episode.trials[-same:])
         made = {(a.output.strip(), tuple(step.action for step in a.steps)) for a in newest}
@@ -171,6 +189,15 @@ def _over(episode: Episode, limits: Limits) -> Stop | None:
 def _changed(record: R, **changes: Any) -> R:
     """As `dataclasses.replace`, at a third of its price: an episode has many fields."""
     return type(record)(**{**vars(record), **changes})
+
+
+def _answers(event: Recalled | Acted | Evaluated | Reflected, expected: Move) -> bool:
+    """Whether the event is the answer to this move. In a search, a trial grows from where it is due, and in a line from
+    where the event says."""
+    if isinstance(event, Acted) and expected.parent is not None and event.parent not in (None, expected.parent):
+        return False
+    settled = _settles(event)
+    return (settled.kind, settled.trial) == (expected.kind, expected.trial)
 
 
 def _settles(event: Recalled | Acted | Evaluated | Reflected) -> Move:

@@ -26,6 +26,7 @@ from mulligan.core.limits import Limits
 from mulligan.core.protocols import Actor, Bank, Evaluator, Reflector, Strategy
 from mulligan.core.records import Episode, Stop, Usage
 from mulligan.core.scope import scope
+from mulligan.core.search import descent
 
 
 class Meter:
@@ -110,14 +111,15 @@ async def _play(move: Move, episode: Episode, roles: Roles, spent: Callable[[], 
             assert roles.bank is not None, "the plan recalls, so a bank must be there"
             return Recalled(await roles.bank.recall(episode.task, top_k=roles.top_k))
         case "act":
-            attempt = await roles.actor.act(episode, roles.strategy.past(episode))
-            return Acted(move.trial, replace(attempt, usage=attempt.usage + spent()))
+            seen = episode if move.parent is None else descent(episode, move.parent, move.trial)
+            attempt = await roles.actor.act(seen, roles.strategy.past(seen))
+            return Acted(move.trial, replace(attempt, usage=attempt.usage + spent()), move.parent)
         case "evaluate":
-            feedback = await roles.evaluator.evaluate(episode)
+            feedback = await roles.evaluator.evaluate(descent(episode, move.trial, move.trial))
             return Evaluated(move.trial, replace(feedback, usage=feedback.usage + spent()))
         case "reflect":
             assert roles.reflector is not None, "the plan reflects, so a reflector must be there"
-            reflection = await roles.reflector.reflect(episode)
+            reflection = await roles.reflector.reflect(descent(episode, move.trial, move.trial))
             if reflection is None:
                 return Reflected(move.trial, None)
             return Reflected(move.trial, replace(reflection, usage=reflection.usage + spent()))
