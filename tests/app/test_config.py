@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mulligan.app.config import load
-from mulligan.app.toml_lines import key_lines, line_of
+from mulligan.core.toml_lines import key_lines, line_of
 from mulligan.core.errors import InvalidInput
 
 TOML = '''\

@@ -48,7 +48,7 @@ class Config:
 
     def where(self, *keys: str) -> str:
         """`path/mulligan.toml:LINE` of a key, or of the nearest table above it."""
-        from mulligan.app.toml_lines import line_of
+        from mulligan.core.toml_lines import line_of
 
         line = line_of(self.source, keys)
         return f"{self.root}/{FILE}:{line}" if line else f"{self.root}/{FILE}"

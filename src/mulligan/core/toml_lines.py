@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 _TOKEN = re.compile(
     r'"""(?:\\.|[^\\])*?"{3,5}'
@@ -19,9 +19,27 @@ _TOKEN = re.compile(
 def key_lines(text: str) -> dict[tuple[str, ...], int]:
     """The first line, counted from 1, of each table and each key outside inline tables."""
     found: dict[tuple[str, ...], int] = {}
+    for keys, line, _ in _keys(text):
+        _note(found, keys, line)
+    return found
+
+
+def array_lines(text: str, name: str) -> list[dict[tuple[str, ...], int]]:
+    """The same for each table of the array `[[name]]`, in order; its header is the line of ()."""
+    tables: list[dict[tuple[str, ...], int]] = []
+    for keys, line, begins in _keys(text):
+        if begins and keys == (name,):
+            tables.append({(): line})
+        elif tables and keys[0] == name:
+            _note(tables[-1], keys[1:], line)
+    return tables
+
+
+def _keys(text: str) -> Iterator[tuple[tuple[str, ...], int, bool]]:
+    """Each key and each header with its line, and whether it is that of one more table of an array."""
     table: tuple[str, ...] = ()
     keys: list[str] = []
-    line, depth = 1, 0
+    line, depth, opened = 1, 0, 0
     state = "start"  # of a line; then "header" and "end", or "key" and "value"
     for token in _TOKEN.findall(text.replace("\r\n", "\n")):
         blank = token.isspace() or token.startswith("#")
@@ -33,18 +51,20 @@ def key_lines(text: str) -> dict[tuple[str, ...], int]:
             state = "start"
         elif state == "start" and not blank:
             keys = [] if token == "[" else [_key(token)]
+            opened = 1
             state = "header" if token == "[" else "key"
         elif state == "key" and token == "=":
-            _note(found, (*table, *keys), line)
+            yield (*table, *keys), line, False
             state = "value"
         elif state == "header" and token == "]":
             table = tuple(keys)
-            _note(found, table, line)
+            yield table, line, opened > 1
             state = "end"
-        elif state in ("key", "header") and not blank and token not in (".", "["):
+        elif state == "header" and token == "[":
+            opened += 1
+        elif state in ("key", "header") and not blank and token != ".":
             keys.append(_key(token))
         line += token.count("\n")
-    return found
 
 
 def line_of(text: str, keys: Sequence[str]) -> int | None:
