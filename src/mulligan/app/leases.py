@@ -1,4 +1,4 @@
-"""The right to drive an episode, held as long as the work on it takes."""
+"""The right to drive an episode, or a benchmark run, held as long as the work on it takes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from contextvars import Context
+from typing import Protocol
 
 from mulligan.core.errors import LeaseLost, StoreError
-from mulligan.core.protocols import Lease, Store
+from mulligan.core.protocols import Lease
 from mulligan.store.leases import owner as new_owner
 
 LEASE_SECONDS = 30.0
@@ -18,9 +19,17 @@ LEASE_SECONDS = 30.0
 log = logging.getLogger("mulligan")
 
 
+class Leases(Protocol):
+    """A store, as far as it gives the right to drive something out."""
+
+    async def acquire(self, id: str, owner: str, seconds: float, /) -> Lease: ...
+    async def renew(self, lease: Lease, seconds: float) -> None: ...
+    async def release(self, lease: Lease) -> None: ...
+
+
 @asynccontextmanager
 async def leased(
-    store: Store,
+    store: Leases,
     episode: str,
     *,
     owner: str | None = None,
@@ -57,7 +66,7 @@ async def leased(
                 await store.release(lease)
 
 
-async def _acquired(store: Store, episode: str, owner: str, seconds: float, patience: float) -> Lease:
+async def _acquired(store: Leases, episode: str, owner: str, seconds: float, patience: float) -> Lease:
     until = time.monotonic() + patience
     while True:
         try:
@@ -77,7 +86,7 @@ class _Heart:
 
     def __init__(
         self,
-        store: Store,
+        store: Leases,
         lease: Lease,
         seconds: float,
         on_lost: Callable[[LeaseLost], None],
@@ -119,7 +128,7 @@ class _Heart:
                 self._on_lost(error)
             return
         except StoreError as error:  # busy, perhaps; there is time for another beat or two
-            log.warning("the lease of episode %s was not renewed: %s", self._lease.episode, error)
+            log.warning("the lease of %s was not renewed: %s", self._lease.episode, error)
         self._rest()
 
     def _cancel(self) -> None:

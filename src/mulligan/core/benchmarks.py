@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
-from mulligan.core.protocols import Evaluator
+from mulligan.core.protocols import Evaluator, Lease
 from mulligan.core.records import Case, Episode, Json, Usage
 from mulligan.core.specs import Spec
 
@@ -153,7 +153,7 @@ class CaseResult:
 
 
 class BenchStore(Protocol):
-    """Keeps runs and their results. Raises `StoreError`, `NotFound`."""
+    """Keeps runs and their results, and who drives a run. Raises `StoreError`, `NotFound`, `LeaseLost`."""
 
     async def begin(self, run: BenchRun) -> None: ...
     async def run(self, prefix: str) -> BenchRun:
@@ -171,3 +171,10 @@ class BenchStore(Protocol):
     async def results(self, run: str) -> Sequence[CaseResult]:
         """In the order of the run; those that have ended."""
         ...
+
+    async def acquire(self, run: str, owner: str, seconds: float) -> Lease:
+        """Raises `LeaseLost` while another owner's lease is fresh, saying who and how long."""
+        ...
+
+    async def renew(self, lease: Lease, seconds: float) -> None: ...
+    async def release(self, lease: Lease) -> None: ...

@@ -123,14 +123,24 @@ class JournalError(MulliganError):
 
 
 class JournalDiverged(JournalError):
-    """What is asked now differs from what was recorded. `changed` names what: a prompt, a file, a setting, a step."""
+    """What is asked now differs from what was recorded. `changed` names what: a prompt, a file, a setting, a step.
 
-    def __init__(self, changed: Iterable[str], where: str = "") -> None:
+    where: at which step. of: what was recorded. otherwise: what can be done instead of undoing the change.
+    """
+
+    def __init__(
+        self,
+        changed: Iterable[str],
+        where: str = "",
+        *,
+        of: str = "this episode",
+        otherwise: str = "go on from here with --fork",
+    ) -> None:
         self.changed = tuple(changed)
         at = f" at {where}" if where else ""
         super().__init__(
-            f"Changed since this episode was recorded{at}: {'; '.join(self.changed)}. "
-            "Undo the change to resume it, or go on from here with --fork."
+            f"Changed since {of} was recorded{at}: {'; '.join(self.changed)}. "
+            f"Undo the change to resume it, or {otherwise}."
         )
 
 

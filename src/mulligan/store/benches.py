@@ -10,7 +10,9 @@ from typing import TypeVar
 from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.core.codec import SCHEMA, from_json, record_text
 from mulligan.core.errors import InvalidInput, NotFound, StoreError
+from mulligan.core.protocols import Lease
 from mulligan.core.records import Json
+from mulligan.store import leases
 from mulligan.store.database import Database
 
 T = TypeVar("T")
@@ -81,6 +83,15 @@ class SqliteBenches:
             return tuple(_read(CaseResult, *row) for row in rows)
 
         return await self._db.read(work)
+
+    async def acquire(self, run: str, owner: str, seconds: float) -> Lease:
+        return await self._db.write(lambda db: leases.acquire(db, run, owner, seconds, leases.BENCH_RUNS))
+
+    async def renew(self, lease: Lease, seconds: float) -> None:
+        await self._db.write(lambda db: leases.renew(db, lease, seconds, leases.BENCH_RUNS))
+
+    async def release(self, lease: Lease) -> None:
+        await self._db.write(lambda db: leases.release(db, lease, leases.BENCH_RUNS))
 
     async def answered(self, step: str, request_hash: str) -> tuple[Json, ...]:
         """What a model has answered to this very request (model, messages, sampling, seed) in any episode here; nothing
