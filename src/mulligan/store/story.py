@@ -1,114 +1,112 @@
-"""Episodes as Markdown that a person reads: the task, then trial by trial what was tried, judged and learned.
+"""Episodes as pages that a person reads: the task, then trial by trial what was tried, judged and learned.
 
-Over any `Store`. Text from models and tasks stands in fences that it cannot close. Secrets are masked.
+Over any `Store`. How foreign text and secrets are kept harmless is the pages' (`core.pages`).
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 
+from mulligan.core.pages import Block, Facts, Fence, Heading, Line, as_markdown, inline
+from mulligan.core.pages import markdown as page
 from mulligan.core.protocols import Store
 from mulligan.core.records import Attempt, Episode, Feedback, Outcome, Trial, Usage
-from mulligan.core.secrets import mask
-
-_MARGIN = 20_000
-"""Characters behind a cut that are looked through for secrets, so that none is shown by its first half."""
-
 
 LEADERS = {"client": "a client", "langgraph": "a LangGraph graph"}
 """Who drives an episode, where it is not we."""
 
 
-@dataclass(frozen=True)
-class _Fence:
-    """Foreign text, to be shown in a fence."""
-
-    text: str
-
-
 async def markdown(store: Store, episodes: Sequence[str]) -> str:
     """The story of these episodes. Raises `NotFound`."""
-    blocks = [_shown(block) for id in episodes for block in _episode(await store.load(id))]
-    return "\n\n".join(blocks) + "\n"
+    return page([block for id in episodes for block in story(await store.load(id))])
 
 
 def beginning(episode: Episode, most: int) -> str:
     """The story of about `most` characters, for one who may not be handed any length; a note says what was cut."""
     blocks: list[str] = []
     total = 0
-    for block in _episode(episode):
+    for block in story(episode):
         if total < most:
-            blocks.append(_shown(block, most - total))
-        total += len(block.text if isinstance(block, _Fence) else block)
+            blocks.append(as_markdown(block, most - total))
+        total += len(block.text if isinstance(block, Fence) else as_markdown(block))
     if total > most:
-        all_of_it = f"mulligan runs export {_inline(episode.id)} --format md"
+        all_of_it = f"mulligan runs export {inline(episode.id)} --format md"
         blocks.append(f"*Cut after {most:,} of {total:,} characters. All of it: {all_of_it}*")
     return "\n\n".join(blocks) + "\n"
 
 
-def _episode(episode: Episode) -> Iterator[str | _Fence]:
-    yield f"# Episode {_inline(episode.id)}"
-    facts = {
-        "Run": episode.run,
-        "Agent": episode.agent,
-        "Led by": LEADERS.get(str(episode.head.settings.get("led_by")), ""),
-        "Forked from": episode.forked_from or "",
-        **{f"Model ({role})": model for role, model in episode.head.models.items()},
-        "Ended": _ended(episode),
-        "Used": f"{_used(episode.usage)}, {episode.seconds:.1f} s",
-    }
-    yield "\n".join(f"- **{name}:** {_inline(said)}" for name, said in facts.items() if said)
-    yield "## Task"
-    yield _Fence(episode.task.prompt)
-    if episode.recall:
-        yield "## Recalled from the bank"
+def _nothing(trial: Trial) -> Sequence[Block]:
+    return ()
+
+
+def story(
+    episode: Episode, level: int = 1, after: Callable[[Trial], Sequence[Block]] = _nothing, *, told: bool = True
+) -> Iterator[Block]:
+    """The blocks of one episode, its heading of this level. after: what is added to the story of each trial. told:
+    whether the task and what was recalled are in it."""
+    yield Heading(level, f"Episode {episode.id}")
+    yield Facts(
+        {
+            "Run": episode.run,
+            "Agent": episode.agent,
+            "Led by": LEADERS.get(str(episode.head.settings.get("led_by")), ""),
+            "Forked from": episode.forked_from or "",
+            **{f"Model ({role})": model for role, model in episode.head.models.items()},
+            "Ended": _ended(episode),
+            "Used": f"{used(episode.usage)}, {episode.seconds:.1f} s",
+        }
+    )
+    if told:
+        yield Heading(level + 1, "Task")
+        yield Fence(episode.task.prompt)
+    if told and episode.recall:
+        yield Heading(level + 1, "Recalled from the bank")
         for lesson in episode.recall.lessons:
-            yield f"**{_inline(lesson.title)}** (from a {lesson.outcome})"
-            yield _Fence(lesson.content)
+            yield Line(f"(from a {lesson.outcome})", strong=lesson.title)
+            yield Fence(lesson.content)
     for trial in episode.trials:
-        yield from _trial(trial)
+        yield from _trial(trial, level + 1)
+        yield from after(trial)
 
 
-def _trial(trial: Trial) -> Iterator[str | _Fence]:
+def _trial(trial: Trial, level: int) -> Iterator[Block]:
     grown = "" if trial.parent in (None, trial.number - 1) else f", grown from trial {trial.parent}"
-    yield f"## Trial {trial.number}{grown}"
-    yield f"Used: {_used(trial.usage)}"
-    yield from _attempt(trial.attempt)
+    yield Heading(level, f"Trial {trial.number}{grown}")
+    yield Line(f"Used: {used(trial.usage)}")
+    yield from _attempt(trial.attempt, level + 1)
     if trial.feedback:
-        yield from _feedback(trial.feedback)
+        yield from _feedback(trial.feedback, level + 1)
     if trial.reflection:
-        yield "### Reflection"
-        yield _Fence(trial.reflection.text)
+        yield Heading(level + 1, "Reflection")
+        yield Fence(trial.reflection.text)
 
 
-def _attempt(attempt: Attempt) -> Iterator[str | _Fence]:
-    yield "### Attempt"
+def _attempt(attempt: Attempt, level: int) -> Iterator[Block]:
+    yield Heading(level, "Attempt")
     for number, step in enumerate(attempt.steps, 1):
-        yield f"Step {number}{_outcome(step.outcome)}"
+        yield Line(f"Step {number}{_outcome(step.outcome)}")
         for name in ("thought", "action", "observation"):
             if text := getattr(step, name):
-                yield f"{name.capitalize()}:"
-                yield _Fence(text)
+                yield Line(f"{name.capitalize()}:")
+                yield Fence(text)
     if attempt.steps:
-        yield "Output:"
-    yield _Fence(attempt.output)
+        yield Line("Output:")
+    yield Fence(attempt.output)
     if attempt.outcome:
-        yield f"The environment says{_outcome(attempt.outcome)}"
+        yield Line(f"The environment says{_outcome(attempt.outcome)}")
     for artifact in attempt.artifacts:
-        yield f"Made: {_inline(artifact.kind)} {_inline(artifact.ref)}"
+        yield Line(f"Made: {artifact.kind} {artifact.ref}")
 
 
-def _feedback(feedback: Feedback) -> Iterator[str | _Fence]:
+def _feedback(feedback: Feedback, level: int) -> Iterator[Block]:
     verdict = {True: "passed", False: "failed", None: "could not be judged"}[feedback.passed]
     score = "" if feedback.score is None else f", score {feedback.score:g}"
-    source = f" by {_inline(feedback.source)}" if feedback.source else ""
-    yield f"### Feedback: {verdict}{score}{source}"
+    source = f" by {feedback.source}" if feedback.source else ""
+    yield Heading(level, f"Feedback: {verdict}{score}{source}")
     if feedback.text:
-        yield _Fence(feedback.text)
+        yield Fence(feedback.text)
     for note in feedback.notes:
-        yield f"Note: {_inline(note)}"
+        yield Line(f"Note: {note}")
 
 
 def _ended(episode: Episode) -> str:
@@ -118,7 +116,7 @@ def _ended(episode: Episode) -> str:
     return f"{episode.stop.reason}{detail}"
 
 
-def _used(usage: Usage) -> str:
+def used(usage: Usage) -> str:
     cost = "cost unknown" if usage.cost is None else f"${usage.cost:.4f}"
     calls = "1 call" if usage.calls == 1 else f"{usage.calls} calls"
     return f"{calls}, {usage.input_tokens} + {usage.output_tokens} tokens, {cost}"
@@ -130,23 +128,7 @@ def _outcome(outcome: Outcome | None) -> str:
     parts = [
         "" if outcome.reward is None else f"reward {outcome.reward:g}",
         "done" if outcome.done else "",
-        f"halted: {_inline(outcome.halted)}" if outcome.halted else "",
+        f"halted: {outcome.halted}" if outcome.halted else "",
     ]
     said = ", ".join(part for part in parts if part)
     return f": {said}" if said else ""
-
-
-def _shown(block: str | _Fence, room: int | None = None) -> str:
-    """A fence longer than any run of backticks in the text, so that nothing in it can end it; `room` characters of it
-    at most."""
-    if isinstance(block, str):
-        return block
-    text = mask(block.text if room is None else block.text[: room + _MARGIN])[:room]
-    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}text\n{text.rstrip(chr(10))}\n{fence}"
-
-
-def _inline(text: str) -> str:
-    """One line, with what Markdown or HTML would act on escaped."""
-    return re.sub(r"([\\`*_{}\[\]<>#|])", r"\\\1", " ".join(mask(text).split()))
