@@ -9,6 +9,7 @@ MulliganError
 ├── OverBudget          a limit was reached at the gate
 ├── GaveUp              a role sees no way on: the episode ends as given up
 ├── SandboxError        the sandbox could not run the job at all
+├── WorldError          an environment failed, died, or did not answer in time
 ├── WorkspaceError      git or the disk failed where an agent works
 ├── GraphError          a graph database could not be reached, or died
 │   └── QueryError      a query that its writer can mend: wrong, refused, too slow, too much
@@ -77,6 +78,10 @@ class ToolError(MulliganError):
 
 class SandboxError(MulliganError):
     """The sandbox could not run the job at all. A job that ran and failed is no error."""
+
+
+class WorldError(MulliganError):
+    """An environment failed, died, or did not answer in time. An action that means nothing in it is no error."""
 
 
 class WorkspaceError(MulliganError):
