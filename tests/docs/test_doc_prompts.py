@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -25,7 +26,7 @@ from mulligan.mcp_server.prompts import Prompts
 PAGE = Path(__file__).parents[2] / "docs" / "prompts.md"
 SHIPPED = {file.stem for file in Path(mulligan.__file__).parent.glob("*/*.*.md")}
 EXAMPLES = {name for name in SHIPPED if name.endswith(".examples")}
-TEXTS = {"model_judge.rubric"}
+TEXTS = {"model_judge.rubric", "model_judge.answer"}
 
 
 def table() -> dict[str, set[str]]:
@@ -49,7 +50,7 @@ def built_with(folder: Path, prompt: str, text: str) -> None:
     """The plug-in of this prompt, built with a prompt file of the user's."""
     (folder / f"{prompt}.md").write_text(text, encoding="utf-8")
     name, _, part = prompt.partition(".")
-    given = {"output": part, "command": "true"}
+    given = {"output": part, "prompt": part, "command": "true"}
     if name in ("judging", "extraction"):
         built_thinker(FilePrompts([folder]), name, set(part.split(".")))
         return
@@ -72,7 +73,8 @@ def built_with(folder: Path, prompt: str, text: str) -> None:
         if name in names(role) and (Path(mulligan.__file__).parent / role / f"{prompt}.md").exists():
             wanted = settings_of(find(role, name))
             settings = {key: value for key, value in given.items() if key in wanted}
-            build(role, Spec(name, settings), {**dict.fromkeys(PORTS, object()), "prompts": FilePrompts([folder])})
+            own = {"prompts": FilePrompts([folder]), "environment": SimpleNamespace(name=part)}
+            build(role, Spec(name, settings), {**dict.fromkeys(PORTS, object()), **own})
             return
     raise LookupError(prompt)
 

@@ -28,7 +28,8 @@ SCHEMA: Json = {
 
 
 class ModelJudge:
-    """rubric: what must hold, in words, instead of our general one. Score: the model's 0 to 10, as 0 to 1.
+    """rubric: what must hold, in words, instead of ours. criteria: which of ours, the file model_judge.CRITERIA.md:
+    "rubric" is the general one, "answer" is for short answers to questions. Score: the model's 0 to 10, as 0 to 1.
 
     threshold: passed from this score on (0 to 1), whatever the model says of passing. tokens: what the attempt may
     take of the prompt; max_tokens: of one verdict. Alone, `ask` and `take` need no model of ours.
@@ -43,6 +44,7 @@ class ModelJudge:
         self,
         *,
         rubric: str | None = None,
+        criteria: str = "rubric",
         threshold: float | None = None,
         model: Model,
         prompts: Prompts,
@@ -56,7 +58,7 @@ class ModelJudge:
             raise InvalidInput("model_judge: the rubric is empty. Leave it out to judge by the general one.")
         self._model = model
         self._prompt = prompts.get("model_judge.judge").check("task", "rubric", "attempt")
-        self._rubric = rubric or prompts.text("model_judge.rubric")
+        self._rubric = rubric or prompts.text(f"model_judge.{criteria}")
         self._threshold = threshold
         self._sampling = Sampling(temperature, max_tokens)
         self._tokens = tokens

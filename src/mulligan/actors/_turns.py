@@ -1,0 +1,65 @@
+"""A thought and an action at a time: how the actors `react` and `cot` ask for them and put them before a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from mulligan.core.actions import Turn, first_line, parse_turn
+from mulligan.core.errors import InvalidInput
+from mulligan.core.formatting import past_text, task_text, trajectory_text
+from mulligan.core.prompts import Prompt
+from mulligan.core.protocols import Model
+from mulligan.core.questions import Message, Question, Sampling
+from mulligan.core.records import Episode, Past, Step
+
+SLOTS = ("task", "recall", "past", "trajectory")
+OBSERVATION = "\nObservation"
+"""Where a completion is cut: what was observed is not for the model to say."""
+
+
+class Turns:
+    """temperatures: a ladder, one for each trial, the last for all that follow. max_tokens: of one completion.
+    past: tokens that the attempt which a strategy shows may take.
+    """
+
+    def __init__(
+        self, model: Model, prompt: Prompt, *, temperatures: Sequence[float], max_tokens: int, past: int
+    ) -> None:
+        if not temperatures or any(not 0 <= t <= 2 for t in temperatures):
+            raise InvalidInput(f"temperatures must be one or more numbers from 0 to 2, not {list(temperatures)}.")
+        self._model, self._past = model, past
+        self._prompt = prompt.check(*SLOTS)
+        self._temperatures = tuple(temperatures)
+        self._sampling = Sampling(max_tokens=max_tokens)
+
+    def shown(self, episode: Episode, past: Past, beginning: str, done: Sequence[Step]) -> Callable[[str], Question]:
+        """The question as it stands after these steps, with the label that the model goes on from."""
+        lines = [part for part in (beginning.strip(), trajectory_text(done)) if part]
+
+        def question(label: str) -> Question:
+            *before, last = self._prompt.render(
+                task=task_text(episode.task),
+                recall=past.recall.formatted_prompt if past.recall else "",
+                past=past_text(past, tokens=self._past),
+                trajectory="\n".join([*lines, label]),
+            )
+            return Question((*before, Message(last.role, last.text, episode.task.images)))
+
+        return question
+
+    async def ask(self, question: Callable[[str], Question], episode: Episode, number: int) -> Turn:
+        """Thought and action of this step (from 1), in one completion; an action that is missing is asked for alone."""
+        trial = len(episode.trials) + 1
+        warmth = self._temperatures[min(trial, len(self._temperatures)) - 1]
+        sampling = replace(self._sampling, temperature=warmth, seed=episode.head.seed + trial)
+        stops = (OBSERVATION, f"\nThought {number + 1}")
+        said = parse_turn(await self._text(question(f"Thought {number}:"), replace(sampling, stop=stops)))
+        if said.action:
+            return said
+        label = f"Thought {number}: {said.thought}\nAction {number}:"
+        stops = (OBSERVATION, "\nThought")
+        return Turn(said.thought, first_line(await self._text(question(label), replace(sampling, stop=stops))))
+
+    async def _text(self, question: Question, sampling: Sampling) -> str:
+        return str((await self._model.ask(question, sampling)).content)

@@ -1,0 +1,75 @@
+"""Thinks, acts and observes in turn until the world is done (ReAct, Yao et al. 2022), in any world of actions by name.
+
+Source: the ReAct actor of the reference's HotPotQA experiments (1.2), which asks twice for each step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mulligan.actors._turns import Turns
+from mulligan.core.actions import parse_action
+from mulligan.core.errors import InvalidInput
+from mulligan.core.formatting import TOKENS
+from mulligan.core.protocols import Model, Prompts
+from mulligan.core.questions import Question
+from mulligan.core.records import Attempt, Episode, Outcome, Past, Step
+from mulligan.core.truncate import estimate
+from mulligan.core.worlds import World
+
+
+class React:
+    """The prompt is `react.NAME` of the environment's name. The attempt is the argument of the action that ended it,
+    such as the answer of Finish[answer]; one that was halted has no output, whatever an earlier trial answered.
+
+    steps: actions at most. prompt_tokens: what a whole prompt may take, roughly; checked before each step. past_tokens:
+    what the attempt which a strategy shows may take, its longest observations shortened first.
+    temperatures: one for each trial, the last for all that follow. max_tokens: of one thought with its action.
+    """
+
+    def __init__(
+        self,
+        *,
+        model: Model,
+        prompts: Prompts,
+        environment: World,
+        steps: int = 6,
+        prompt_tokens: int | None = 3896,
+        past_tokens: int = TOKENS,
+        temperatures: Sequence[float] = (0.0,),
+        max_tokens: int = 200,
+    ) -> None:
+        if steps < 1:
+            raise InvalidInput(f"steps must be at least 1, not {steps}.")
+        self._world, self._steps, self._most = environment, steps, prompt_tokens
+        prompt = prompts.get(f"react.{environment.name}")
+        self._turns = Turns(model, prompt, temperatures=temperatures, max_tokens=max_tokens, past=past_tokens)
+
+    async def act(self, episode: Episode, past: Past) -> Attempt:
+        async with self._world.open() as world:
+            beginning = await world.reset()
+            done = list[Step]()
+            while True:
+                question = self._turns.shown(episode, past, beginning, done)
+                if halted := self._halted(question(f"Thought {len(done) + 1}:"), len(done)):
+                    return Attempt("", tuple(done), Outcome(halted=halted))
+                thought, action = await self._turns.ask(question, episode, len(done) + 1)
+                step = await world.step(action)
+                done.append(Step(thought, action, step.observation, step.outcome))
+                if step.outcome and (step.outcome.done or step.outcome.halted):
+                    return Attempt(_answer(action) if step.outcome.done else "", tuple(done), step.outcome)
+
+    def _halted(self, question: Question, done: int) -> str | None:
+        """Why there is no further step, if there is none."""
+        if done >= self._steps:
+            return f"{self._steps} steps were used up without an answer"
+        tokens = sum(estimate(message.text) for message in question.messages)
+        if self._most is not None and tokens > self._most:
+            return f"before step {done + 1} the prompt has about {tokens} tokens, and {self._most} are allowed"
+        return None
+
+
+def _answer(action: str) -> str:
+    """The argument of an action by name; of any other the action itself."""
+    ended = parse_action(action)
+    return ended.argument if ended else action

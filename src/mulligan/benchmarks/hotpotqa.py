@@ -1,0 +1,199 @@
+"""HotPotQA (Yang et al. 2018): questions that need two pages, answered from memory, from text, or by searching."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from mulligan.core.benchmarks import Judges, Method, Score, Source
+from mulligan.core.errors import InvalidInput
+from mulligan.core.records import Case, Episode, Json, Task
+from mulligan.core.specs import Spec
+
+WARM = (0.0, 0.7)
+"""Without anything of the past, a second try at temperature 0 would be the first one again."""
+JUDGES = {
+    "model": Spec("model_judge", {"criteria": "answer"}),
+    "oracle": Spec("exact_match", {"oracle": True}),  # the answer comes with the case
+}
+
+
+class HotPotQA:
+    """mode: "react" searches pages, "cot" only thinks, "cot-context" thinks and has the supporting paragraphs.
+
+    docstore: for "react", pages of the user's (a .json or .jsonl file, or a folder: see `environments.wiki`) instead of
+    the ten that come with each question.
+    judge: who says during the loop whether to stop: "model" (itself), or "oracle", which compares with the answer as
+    the reference does, and is reported apart. The score, once the episode is over, is always by exact match.
+    """
+
+    title = "HotPotQA: questions that need two pages (modes react, cot, cot-context)"
+    data = "distractor-100.json"
+    sources: Sequence[Source] = ()
+    where = (
+        "The reference's sample of 100 questions has this name; HotPotQA's own hotpot_dev_distractor_v1.json "
+        "(https://hotpotqa.github.io, CC BY-SA 4.0) is read as well: name it with --data FILE"
+    )
+
+    def __init__(
+        self,
+        *,
+        judges: Judges,
+        mode: Literal["react", "cot", "cot-context"] = "react",
+        judge: Literal["model", "oracle"] = "model",
+        docstore: str | None = None,
+    ) -> None:
+        if docstore is not None and mode != "react":
+            raise InvalidInput(f"A docstore is searched in the mode react only, not in {mode!r}.")
+        self._judges, self._mode, self._judge = judges, mode, judge
+        self._docstore = None if docstore is None else Path(docstore).expanduser().resolve()
+
+    def load(self, files: Sequence[Path]) -> Sequence[Case]:
+        (file,) = files
+        version = None if self._docstore is None else _version(self._docstore)
+        cases, seen = list[Case](), set[str]()
+        for number, row in enumerate(_rows(file), 1):
+            item = _Item.read(row, f"{file}, question {number}")
+            if item.id in seen:
+                raise InvalidInput(f"{file}: the question {item.id!r} is there twice.")
+            seen.add(item.id)
+            cases.append(Case(item.id, self._task(item), self._target(item, version)))
+        return cases
+
+    def methods(self) -> Mapping[str, Method]:
+        actor = {
+            "react": Spec("react"),
+            "cot": Spec("cot"),
+            "cot-context": Spec("cot", {"prompt": "context"}),
+        }[self._mode]
+        tried = Method(
+            actor,
+            JUDGES[self._judge],
+            oracle=self._judge == "oracle",
+            environment=Spec("wiki") if self._mode == "react" else None,
+        )
+
+        def told(strategy: str, summary: str) -> Method:
+            return replace(tried, strategy=Spec(strategy), summary=summary)
+
+        both = "last_attempt_and_reflexion"
+        warm = actor.with_settings(temperatures=list(WARM))
+        return {
+            "reflexion": told("reflexion", "each try is told the newest three lessons"),
+            "base": replace(tried, evaluator=Spec("unjudged"), oracle=False, trials=1, summary="one try"),
+            "retry": replace(tried, actor=warm, summary="tries that know nothing of each other, warm from the second"),
+            "last_attempt": told("last_attempt", "each try is shown the one before it"),
+            both: told(both, "each try is shown the one before it and the newest three lessons"),
+        }
+
+    def play(self, case: Case, method: Method) -> Method:
+        target = cast(dict[str, Json], case.target)
+        if method.environment is not None:
+            world = method.environment.with_settings(**cast(dict[str, Json], target["world"]))
+            method = replace(method, environment=world)
+        if method.oracle:
+            method = replace(method, evaluator=method.evaluator.with_settings(answer=target["answer"]))
+        return method
+
+    async def score(self, case: Case, episode: Episode) -> Score:
+        try:
+            judge = self._judges(Spec("exact_match", {"answer": cast(dict[str, Json], case.target)["answer"]}))
+        except InvalidInput as error:  # an answer such as "The", of which the rule leaves nothing
+            return Score(None, str(error))
+        verdict = await judge.evaluate(episode)
+        return Score(None if verdict.passed is None else float(verdict.passed), verdict.text)
+
+    def _task(self, item: _Item) -> Task:
+        """What the actor sees. In the mode react it has to find the paragraphs, and is not told which ones count."""
+        question = item.question.strip()
+        return Task(question, {"context": item.supporting()}) if self._mode == "cot-context" else Task(question)
+
+    def _target(self, item: _Item, version: str | None) -> Json:
+        """The answer, and beside it the world of the question, which holds nothing of the answer's own."""
+        world: dict[str, Json] = {}
+        if self._docstore is not None:
+            world = {"documents": str(self._docstore), "version": version}
+        elif self._mode == "react":
+            world = {"pages": [{"title": title, "sentences": list(said)} for title, said in item.pages]}
+        return {"answer": item.answer, "world": world}
+
+
+@dataclass(frozen=True)
+class _Item:
+    """A question. `facts`: titles of the pages that it needs, as often as they are named."""
+
+    where: str
+    id: str
+    question: str
+    answer: str
+    pages: tuple[tuple[str, tuple[str, ...]], ...]
+    facts: tuple[str, ...]
+
+    @classmethod
+    def read(cls, row: Json, where: str) -> _Item:
+        """Of the sample's form, or the official one, which has lists where the other has objects.
+
+        Raises `InvalidInput`. Pages without any text are left out.
+        """
+        if not isinstance(row, dict):
+            raise InvalidInput(f"{where}: an object is wanted, not {type(row).__name__}.")
+        given = cast(dict[str, Any], row)
+        id, question, answer = given.get("id", given.get("_id")), given.get("question"), given.get("answer")
+        for name, value in (("id", id), ("question", question), ("answer", answer)):
+            if not isinstance(value, str) or not value.strip():
+                raise InvalidInput(f'{where} has no "{name}" with text in it.')
+        try:
+            pages = [_pair(page, "title", "sentences") for page in given["context"]]
+            found = tuple((str(title), tuple(map(str, said))) for title, said in pages if "".join(said).strip())
+            facts = tuple(str(_pair(fact, "title", "sent_id")[0]) for fact in given.get("supporting_facts") or ())
+        except (KeyError, TypeError, ValueError) as error:
+            raise InvalidInput(
+                f'{where} ({id}): "context" is a list of titles with their sentences, "supporting_facts" one of titles '
+                f"with the number of a sentence: {type(error).__name__}: {error}."
+            ) from None
+        return cls(where, cast(str, id), cast(str, question), cast(str, answer), found, facts)
+
+    def supporting(self) -> str:
+        """The paragraphs that the question needs, each once, in the order in which the facts name them.
+
+        Raises `InvalidInput` where there are none.
+        """
+        paragraphs = {title: " ".join(" ".join(said).split()) for title, said in self.pages}
+        named = dict.fromkeys(self.facts)
+        if missing := [title for title in named if title not in paragraphs] or ([] if named else ["supporting_facts"]):
+            raise InvalidInput(f"{self.where} ({self.id}): {missing[0]} is missing, and cot-context needs it.")
+        return "\n\n".join(paragraphs[title] for title in named)
+
+
+def _pair(value: Any, *names: str) -> tuple[Any, ...]:
+    """The two values of an object, or of a list."""
+    if isinstance(value, dict):
+        return tuple(cast(dict[str, Any], value)[name] for name in names)
+    first, second = value
+    return first, second
+
+
+def _rows(file: Path) -> Sequence[Json]:
+    try:
+        rows = json.loads(file.read_text("utf-8-sig"))
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"{file} cannot be read: {error}.") from error
+    if not isinstance(rows, list) or not rows:
+        raise InvalidInput(f"{file}: a JSON list of questions is wanted.")
+    return cast(list[Json], rows)
+
+
+def _version(documents: Path) -> str:
+    """A hash of all that is in a file or folder, so that a resume notices a change. Raises `InvalidInput`."""
+    if not documents.exists():
+        raise InvalidInput(f"The docstore {documents} does not exist.")
+    files = sorted(p for p in documents.rglob("*") if p.is_file()) if documents.is_dir() else [documents]
+    digest = hashlib.sha256()
+    for file in files:
+        inside = "" if file == documents else str(file.relative_to(documents))
+        digest.update(f"{inside}\0{hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())
+    return digest.hexdigest()
