@@ -22,6 +22,7 @@ class Interact:
     """The prompt is `interact.NAME` of the environment's name.
 
     steps: actions at most, thoughts included. temperatures: tried in this order until a line has `shortest` characters.
+    characters: what the steps may take of the prompt, where there are too many the oldest are left out; None: all stand.
     """
 
     def __init__(
@@ -34,14 +35,16 @@ class Interact:
         temperatures: Sequence[float] = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
         max_tokens: int = 100,
         shortest: int = 2,
+        characters: int | None = None,
     ) -> None:
-        if steps < 1:
-            raise InvalidInput(f"steps must be at least 1, not {steps}.")
+        if steps < 1 or (characters is not None and characters < 1):
+            raise InvalidInput(f"steps and characters must be at least 1, not {steps} and {characters}.")
         if not temperatures or any(not 0 <= t <= 2 for t in temperatures):
             raise InvalidInput(f"temperatures must be one or more numbers from 0 to 2, not {list(temperatures)}.")
         self._model, self._world = model, environment
         self._prompt = prompts.get(f"interact.{environment.name}").check(*SLOTS)
         self._steps, self._temperatures, self._shortest = steps, tuple(temperatures), shortest
+        self._characters = characters
         self._sampling = Sampling(max_tokens=max_tokens, stop=("\n",))
 
     async def act(self, episode: Episode, past: Past) -> Attempt:
@@ -69,10 +72,24 @@ class Interact:
         return line.splitlines()[0] if line else ""
 
     def _messages(self, episode: Episode, past: Past, beginning: str, done: Sequence[Step]) -> tuple[Message, ...]:
-        lines = [beginning, *(f"> {step.action}\n{step.observation}" for step in done), ">"]
+        steps = self._newest([f"> {step.action}\n{step.observation}" for step in done])
+        lines = [beginning, *steps, ">"]
         return self._prompt.render(
             task=task_text(episode.task),
             recall=past.recall.formatted_prompt if past.recall else "",
             past=past_text(past),
             trajectory="\n".join(lines),
         )
+
+    def _newest(self, steps: list[str]) -> list[str]:
+        """As many as there is room for, the newest first of all; it always stands."""
+        room = self._characters
+        if room is None or sum(map(len, steps)) <= room:
+            return steps
+        kept = list[str]()
+        for step in reversed(steps):
+            room -= len(step)
+            if kept and room < 0:
+                break
+            kept.append(step)
+        return [f"({len(steps) - len(kept)} earlier steps are left out here.)", *reversed(kept)]
