@@ -80,13 +80,14 @@ def check(logic: Any) -> None:
     """The grammar of a game is a program: the engine evaluates its expressions. Raises `InvalidInput` for one that does
     more than name an object, which is all that ALFWorld's do."""
     textgen = import_module("textworld.envs.pddl.textgen")
+    kind: type[object] = textgen.Symbol
     found = list[str]()
 
-    def walk(value: Any) -> None:
-        if isinstance(value, textgen.EvalSymbol):
-            found.append(value.expression)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownArgumentType, reportUnknownMemberType]
-        elif isinstance(value, textgen.Symbol):
-            for held in vars(value).values():
+    def walk(symbol: object) -> None:
+        if type(symbol) is textgen.EvalSymbol:
+            found.append(str(vars(symbol)["expression"]))
+        for held in vars(symbol).values():
+            if isinstance(held, kind):
                 walk(held)
 
     for rules in logic.grammar._rules.values():
@@ -108,5 +109,6 @@ def harmless(expression: str) -> bool:
         nodes = list(ast.walk(ast.parse(expression.strip(), mode="eval")))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
-    names = [node.attr if isinstance(node, ast.Attribute) else node.id for node in nodes if hasattr(node, "ctx")]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
-    return all(isinstance(node, _ALLOWED) for node in nodes) and not any(str(n).startswith("_") for n in names)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    names = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    names |= {node.id for node in nodes if isinstance(node, ast.Name)}
+    return all(isinstance(node, _ALLOWED) for node in nodes) and not any(name.startswith("_") for name in names)

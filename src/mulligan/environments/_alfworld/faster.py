@@ -7,7 +7,7 @@ is shared, and a translation is kept. What is replaced, and what that was measur
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
@@ -25,10 +25,10 @@ def unknown() -> list[str]:
 
 
 @contextmanager
-def faster(translate: Callable[..., Any]) -> Iterator[None]:
+def faster(translate: Callable[..., Any]) -> Generator[None]:
     """While it lasts, the engine is the faster one. translate: what takes the place of `fast_downward.pddl2sas`."""
     new = _replacements(translate)
-    old = [(owner, name, vars(owner)[name]) for owner, name, _ in new]
+    old: list[tuple[Any, str, Any]] = [(owner, name, vars(owner)[name]) for owner, name, _ in new]
     for owner, name, value in new:
         setattr(owner, name, value)
     try:
@@ -65,18 +65,19 @@ def _parsed_once(textgen: Any) -> Callable[..., Any]:
 
 def _copier(textgen: Any) -> Callable[[Any], Any]:
     """Instead of a deep copy: symbols, the symbols in them, lists and dicts; all else is only read."""
-    symbol = textgen.Symbol
+    symbol: type[object] = textgen.Symbol
 
-    def copied(value: Any) -> Any:
+    def copied(value: object) -> Any:
         if isinstance(value, list):
-            return [copied(each) for each in cast(list[Any], value)]
+            return [copied(each) for each in cast(list[object], value)]
         if isinstance(value, dict):
-            return dict(cast(dict[Any, Any], value))
+            return dict(cast(dict[object, object], value))
         if not isinstance(value, symbol):
             return value
-        new: Any = object.__new__(type(value))
-        for name, held in vars(value).items():
-            setattr(new, name, copied(held) if isinstance(held, symbol) else held)
+        new = object.__new__(type(value))
+        new.__dict__.update(
+            {name: copied(held) if isinstance(held, symbol) else held for name, held in vars(value).items()}
+        )
         return new
 
     return copied

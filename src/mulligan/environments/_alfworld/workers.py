@@ -7,6 +7,7 @@ Downward is under the GPL: it stays in a process of its own.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import json
 import os
 import select
@@ -33,7 +34,8 @@ class Worker:
     def __init__(self, kind: str = "faster", folder: Path | None = None) -> None:
         kept = (folder or home() / "cache" / "alfworld").absolute()
         self.game = ""
-        self._errors = tempfile.TemporaryFile()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (as long as the process)
+        self._busy = threading.RLock()
         self._rest = b""
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "mulligan.environments._alfworld.worker", str(kept), kind],
@@ -54,19 +56,24 @@ class Worker:
         return answer["notice"]
 
     def ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
-        """Raises `InvalidInput` for a game that cannot be played; `WorldError` where the engine failed, died, or did not
-        answer within `seconds`, and it is then killed."""
+        """Raises `InvalidInput` for a game that cannot be played; `WorldError` where the engine failed, died, or did
+        not answer within `seconds`. The process is then killed."""
+        with self._busy:
+            return self._answer(request, seconds)
+
+    def _answer(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
         try:
             assert self._process.stdin is not None
             self._process.stdin.write(json.dumps(request).encode() + b"\n")
             self._process.stdin.flush()
             answer = json.loads(self._line(time.monotonic() + seconds))
-        except (OSError, ValueError, EOFError) as error:
-            self.kill()
-            raise WorldError(f"The engine of ALFWorld died: {self._said() or error}") from None
         except TimeoutError:
             self.kill()
             raise WorldError(f"The engine of ALFWorld did not answer within {seconds:g} s and was ended.") from None
+        except (OSError, ValueError, EOFError) as error:
+            said = self._said()
+            self.kill()
+            raise WorldError(f"The engine of ALFWorld died: {said or error}") from None
         if "error" in answer:
             self.kill()
             raise (InvalidInput if answer.get("invalid") else WorldError)(answer["error"])
@@ -95,14 +102,14 @@ class Worker:
         return self._errors.read()[-500:].decode("utf-8", "replace").strip()
 
     def kill(self) -> None:
+        """From any thread: one that waits in `ask` finds the process dead, and only then is what it reads closed."""
         self._process.kill()
-        self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                try:
+        with self._busy:
+            self._process.wait()
+            for stream in (self._process.stdin, self._process.stdout, self._errors):
+                assert stream is not None
+                with contextlib.suppress(OSError):  # a line that nobody read
                     stream.close()
-                except OSError:  # a line that it no longer read
-                    pass
 
 
 class Workers:
