@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from mulligan.core.code import asked_for, extract_code
 from mulligan.core.formatting import retry_text
 from mulligan.core.perform import StepFile, perform
+from mulligan.core.programs import program
 from mulligan.core.protocols import Journal, Model
 from mulligan.core.records import Attempt, Episode, Json, Outcome, Past
 from mulligan.core.tools import Tools
@@ -41,5 +41,5 @@ class Agent:
                 self._step, told, self._model, self._journal, toolbox, episode.head.seed + number, episode.task.images
             )
             artifacts = await toolbox.artifacts(number)
-        output = extract_code(made.text, asked_for(episode.task.prompt)) if self._code else made.text
+        output = program(made.text, episode.task.prompt) if self._code else made.text
         return Attempt(output, made.steps, Outcome(halted=made.halted) if made.halted else None, artifacts)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from mulligan.core.code import asked_for, extract_code
 from mulligan.core.errors import InvalidInput
 from mulligan.core.formatting import TOKENS, past_text, task_text
+from mulligan.core.programs import NAMES, Language, program
 from mulligan.core.protocols import Model, Prompts
 from mulligan.core.questions import Message, Question, Sampling
 from mulligan.core.records import Attempt, Episode, Past
@@ -16,7 +16,8 @@ SLOTS = ("task", "recall", "past")
 
 
 class Complete:
-    """`output`: "text" keeps the completion as it is, "code" takes the Python out of it.
+    """`output`: "text" keeps the completion as it is, "code" takes the program out of it: Python, or Rust where
+    `language` is "rs". A completion that is only the body of a function that the task began is made whole.
 
     temperatures: the ladder, one for each trial, the last for all that follow. Warm retries are the default,
     because at 0 a weak model repeats itself (the reference warms up within a step in ALFWorld).
@@ -35,13 +36,16 @@ class Complete:
         max_tokens: int = 1024,
         tokens: int = TOKENS,
         examples: str | None = None,
+        language: Language = "py",
     ) -> None:
         if not temperatures or any(not 0 <= t <= 2 for t in temperatures):
             raise InvalidInput(f"temperatures must be one or more numbers from 0 to 2, not {list(temperatures)}.")
         self._model = model
         self._code = output == "code"
-        shown = f"complete.{output}.examples" if examples is None else examples
-        self._first = prompts.get(f"complete.{output}").check(*SLOTS)
+        self._language: Language = language
+        kind = "rust" if self._code and language == "rs" else output
+        shown = f"complete.{kind}.examples" if examples is None else examples
+        self._first = prompts.get(f"complete.{kind}").check(*SLOTS)
         self._again = self._first.with_examples(prompts.get(shown) if shown else None)
         self._temperatures = tuple(temperatures)
         self._max_tokens = max_tokens
@@ -53,10 +57,10 @@ class Complete:
         question = Question(self._messages(episode, past))
         answer = await self._model.ask(question, Sampling(warmth, self._max_tokens, episode.head.seed + number))
         said = str(answer.content)
-        return Attempt(extract_code(said, asked_for(episode.task.prompt)) if self._code else said.strip())
+        return Attempt(program(said, episode.task.prompt, self._language) if self._code else said.strip())
 
     def _messages(self, episode: Episode, past: Past) -> tuple[Message, ...]:
-        shown = past_text(past, tokens=self._tokens, language="python" if self._code else "")
+        shown = past_text(past, tokens=self._tokens, language=NAMES[self._language] if self._code else "")
         messages = (self._again if shown else self._first).render(
             task=task_text(episode.task),
             recall=past.recall.formatted_prompt if past.recall else "",

@@ -2,15 +2,39 @@
 
 from __future__ import annotations
 
+import ast
 import gzip
 import json
+import keyword
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
-from mulligan.core.benchmarks import Method
+from mulligan.core.benchmarks import Judges, Score, Source
+from mulligan.core.code import parsed
 from mulligan.core.errors import InvalidInput
+from mulligan.core.programs import Language, program, typed
+from mulligan.core.records import Attempt, Case, Episode, Task, Trial
 from mulligan.core.specs import Spec
+
+_REFLEXION = "https://raw.githubusercontent.com/noahshinn/reflexion/218cf0ef1df84b05ce379dd4a8e47f17766733a0"
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A file of programs. typed: solutions may use names of `typing` unimported, as where the reference runs them."""
+
+    title: str
+    file: str
+    source: Source
+    language: Language = "py"
+    typed: bool = True
+
+
+def reflexion_file(file: str, size: int, sha256: str) -> Source:
+    url = f"{_REFLEXION}/programming_runs/benchmarks/{file}"
+    return Source(file, url, sha256, size, "MIT (Noah Shinn et al., noahshinn/reflexion)")
 
 
 def rows(file: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -28,19 +52,55 @@ def rows(file: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
             continue
         try:
             row = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InvalidInput(f"{file}, line {number}: no JSON: {error}.") from error
         if not isinstance(row, dict):
             raise InvalidInput(f"{file}, line {number}: an object is wanted, not {type(row).__name__}.")
         yield number, cast(dict[str, Any], row)
 
 
-def methods() -> Mapping[str, Method]:
-    return {
-        "simple": Method(
-            Spec("complete", {"output": "code"}), Spec("unjudged"), summary="one attempt, nothing of the past", trials=1
-        ),
-    }
+def cases(files: Sequence[Path], language: Language) -> list[Case]:
+    """Of rows with `prompt`, `entry_point`, `test` and `task_id` or `name`, perhaps `canonical_solution`.
+
+    A target holds `tests` (the text of the hidden tests, which run by themselves), and `solution`, the canonical
+    program, or None.
+    """
+    found = list[Case]()
+    for file, line, row in located(files):
+        prompt, entry, id = shown(file, line, row, language)
+        test = field(file, line, row, "test")
+        tests = _python_tests(file, line, test, entry) if language == "py" else _rust_tests(file, line, test)
+        body = field(file, line, row, "canonical_solution") if "canonical_solution" in row else None
+        solution = None if body is None else program(body, prompt, language)
+        found.append(Case(id, Task(prompt), {"tests": tests, "solution": solution}))
+    unique(files, [case.id for case in found])
+    return found
+
+
+def located(files: Sequence[Path]) -> Iterator[tuple[Path, int, Mapping[str, Any]]]:
+    """The rows of all files. Raises `InvalidInput`, also where there is none at all."""
+    empty = True
+    for file in files:
+        for line, row in rows(file):
+            empty = False
+            yield file, line, row
+    if empty:
+        raise InvalidInput(f"{' and '.join(map(str, files))}: there is no row.")
+
+
+def shown(file: Path, line: int, row: Mapping[str, Any], language: Language) -> tuple[str, str, str]:
+    """Prompt, function and id of a row. Raises `InvalidInput`."""
+    prompt, entry = field(file, line, row, "prompt"), field(file, line, row, "entry_point")
+    if not prompt.strip():
+        raise InvalidInput(f"{file}, line {line}: 'prompt' is empty.")
+    if not entry.isidentifier() or (keyword.iskeyword(entry) and language == "py"):
+        raise InvalidInput(f"{file}, line {line}: 'entry_point' should be the name of a function, not {entry!r}.")
+    if isinstance(said := row.get("language"), str) and said not in (
+        language,
+        {"py": "python", "rs": "rust"}[language],
+    ):
+        raise InvalidInput(f"{file}, line {line}: its language is {said!r}, and {language!r} is read here.")
+    return prompt, entry, field(file, line, row, "task_id", "name")
 
 
 def field(file: Path, line: int, row: Mapping[str, Any], *names: str) -> str:
@@ -51,9 +111,82 @@ def field(file: Path, line: int, row: Mapping[str, Any], *names: str) -> str:
     raise InvalidInput(f"{file}, line {line}: there is no text under {' or '.join(map(repr, names))}.")
 
 
-def unique(file: Path, ids: Sequence[str]) -> None:
+def unique(files: Sequence[Path], ids: Sequence[str]) -> None:
     seen = set[str]()
     for id in ids:
         if id in seen:
-            raise InvalidInput(f"{file}: the case {id!r} is there twice.")
+            raise InvalidInput(f"{' and '.join(map(str, files))}: the case {id!r} is there twice.")
         seen.add(id)
+
+
+async def score(
+    judges: Judges, case: Case, episode: Episode, language: Language, lenient: bool, seconds: float
+) -> Score:
+    """The newest attempt by the hidden tests; where the attempt is tests, these by the canonical solution.
+
+    lenient: names of `typing` need no import, see `Cut`.
+    """
+    target = cast(Mapping[str, Any], case.target)
+    output = episode.trials[-1].attempt.output
+    if writes_tests(episode):
+        return await _tests_right(judges, target["solution"], output, seconds)
+    code = program(output, case.task.prompt, language)
+    code = typed(code) if lenient and language == "py" else code
+    judge = judges(Spec("unit_tests" if language == "py" else "rust_tests", _settings(target["tests"], seconds)))
+    verdict = await judge.evaluate(_with(episode, code))
+    return Score(None if verdict.passed is None else float(verdict.passed), verdict.text)
+
+
+def writes_tests(episode: Episode) -> bool:
+    """Whether the attempts of this episode are tests, as in the strategy test-acc."""
+    actor = episode.head.settings.get("actor")
+    return isinstance(actor, Mapping) and cast(Mapping[str, Any], actor).get("name") == "write_tests"
+
+
+async def _tests_right(judges: Judges, solution: str | None, tests: str, seconds: float) -> Score:
+    """1 where the canonical solution passes all tests that were written. The reference counts no test as right; here
+    it is a failure."""
+    if solution is None:
+        return Score(None, "This data has no canonical solution, so nobody can say whether the tests are right.")
+    if not tests.strip():
+        return Score(0.0, "No valid test was written.")
+    verdict = await judges(Spec("unit_tests", _settings(tests, seconds))).evaluate(
+        Episode("canonical", Task(""), trials=(Trial(1, Attempt(typed(solution))),))
+    )
+    return Score(None if verdict.passed is None else float(verdict.passed), verdict.text)
+
+
+def _settings(tests: str, seconds: float) -> Mapping[str, Any]:
+    return {"tests": tests, "seconds": seconds}
+
+
+def _with(episode: Episode, code: str) -> Episode:
+    """The episode with this code as what its newest trial made."""
+    newest = episode.trials[-1]
+    return replace(episode, trials=(*episode.trials[:-1], replace(newest, attempt=Attempt(code))))
+
+
+def _python_tests(file: Path, line: int, test: str, entry: str) -> str:
+    """A file of tests that checks once: HumanEval's defines `check`, and MultiPL-E's calls it, too."""
+    tree = parsed(test)
+    if tree is None:
+        raise InvalidInput(f"{file}, line {line}: 'test' is no Python.")
+    if not any(isinstance(node, ast.Assert) for node in ast.walk(tree)):
+        raise InvalidInput(f"{file}, line {line}: 'test' asserts nothing.")
+    defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    calls = {
+        call.func.id
+        for node in tree.body
+        for call in (ast.walk(node) if not isinstance(node, (ast.FunctionDef, ast.ClassDef)) else ())
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
+    }
+    if "check" not in defined or calls & defined:
+        return test
+    return f"{test}\n\ncheck({entry})\n"
+
+
+def _rust_tests(file: Path, line: int, test: str) -> str:
+    """The program of tests; the brace that closes the prompt's function, with which some begin, is left out."""
+    if "assert" not in test:
+        raise InvalidInput(f"{file}, line {line}: 'test' asserts nothing.")
+    return test.lstrip().removeprefix("}").lstrip("\n")

@@ -1,44 +1,79 @@
-"""HumanEval (Chen et al. 2021): 164 Python functions to be written from a signature and a docstring."""
+"""HumanEval (Chen et al. 2021): functions to be written from a signature and a docstring; four other cuts of it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from mulligan.benchmarks import _programs
+from mulligan.benchmarks._programs import Cut, reflexion_file
+from mulligan.benchmarks._strategies import methods
 from mulligan.core.benchmarks import Judges, Method, Score, Source
-from mulligan.core.records import Case, Episode, Task
-from mulligan.core.specs import Spec
+from mulligan.core.records import Case, Episode
+
+Name: TypeAlias = Literal["openai", "reflexion", "hardest50", "rs", "rs-hardest50"]
+
+_OPENAI = Source(
+    "HumanEval.jsonl.gz",
+    "https://raw.githubusercontent.com/openai/human-eval/6d43fb980f9fee3c892a914eda09951f772ad10d/data/HumanEval.jsonl.gz",
+    "b796127e635a67f93fb35c04f4cb03cf06f38c8072ee7cee8833d7bee06979ef",
+    44_877,
+    "MIT (OpenAI, openai/human-eval)",
+)
+CUTS: Mapping[Name, Cut] = {
+    "openai": Cut("HumanEval: 164 Python functions from their docstrings", _OPENAI.file, _OPENAI, typed=False),
+    "reflexion": Cut(
+        "HumanEval as Reflexion ran it: 161 functions, docstrings reworded, item 151 with another rule",
+        "humaneval-py.jsonl",
+        reflexion_file(
+            "humaneval-py.jsonl", 205_650, "ca2ab6306206e07a329591328f33b49e1f4304642df135394be50b4017eeace4"
+        ),
+    ),
+    "hardest50": Cut(
+        "HumanEval: the last 50 items, as Reflexion's ablations ran them",
+        "humaneval-py_hardest50.jsonl",
+        reflexion_file(
+            "humaneval-py_hardest50.jsonl", 79_585, "6e389adea49c2371ebac2b72434726aa3a16fcb4668b0327d4238f9c36039fdc"
+        ),
+    ),
+    "rs": Cut(
+        "HumanEval in Rust: 156 functions (MultiPL-E, Cassano et al. 2022)",
+        "humaneval-rs.jsonl",
+        reflexion_file(
+            "humaneval-rs.jsonl", 215_363, "4541d01176d6fd93e74e732c8ba66081f07217da65d047f560759aa34ea47a01"
+        ),
+        "rs",
+    ),
+    "rs-hardest50": Cut(
+        "HumanEval in Rust: the 50 items of Reflexion's ablations",
+        "humaneval-rs-hardest50.jsonl",
+        reflexion_file(
+            "humaneval-rs-hardest50.jsonl", 83_635, "bed5824904cb9a6abafc82c2dd131d94c2b7c0b3e85d674ec39c9da4b63d9d50"
+        ),
+        "rs",
+    ),
+}
 
 
 class HumanEval:
-    title = "HumanEval: 164 Python functions from their docstrings"
-    data = "HumanEval.jsonl.gz"
-    sources: Sequence[Source] = ()
-    where = "https://github.com/openai/human-eval has it, under data/."
+    """`cut`: which file: openai's own, or one of those that Reflexion's authors ran. seconds: for the hidden tests."""
 
-    def __init__(self, *, judges: Judges, seconds: float = 10.0) -> None:
-        self._judges, self._seconds = judges, seconds
+    def __init__(self, cut: Name = "openai", *, judges: Judges, seconds: float = 10.0) -> None:
+        self._cut, self._judges, self._seconds = CUTS[cut], judges, seconds
+        self.title, self.data = self._cut.title, self._cut.file
+        self.sources: Sequence[Source] = (self._cut.source,)
+        self.where = "https://github.com/openai/human-eval has it, and https://github.com/noahshinn/reflexion its cuts."
 
     def load(self, files: Sequence[Path]) -> Sequence[Case]:
-        (file,) = files
-        cases = list[Case]()
-        for line, row in _programs.rows(file):
-            prompt = _programs.field(file, line, row, "prompt")
-            entry = _programs.field(file, line, row, "entry_point")
-            test = _programs.field(file, line, row, "test")
-            id = _programs.field(file, line, row, "task_id", "name")
-            cases.append(Case(id, Task(prompt), f"{test}\n\ncheck({entry})\n"))
-        _programs.unique(file, [case.id for case in cases])
-        return cases
+        return _programs.cases(files, self._cut.language)
 
     def methods(self) -> Mapping[str, Method]:
-        return _programs.methods()
+        return methods(self._cut.language)
 
     def play(self, case: Case, method: Method) -> Method:
         return method
 
     async def score(self, case: Case, episode: Episode) -> Score:
-        judge = self._judges(Spec("unit_tests", {"tests": case.target, "seconds": self._seconds}))
-        verdict = await judge.evaluate(episode)
-        return Score(None if verdict.passed is None else float(verdict.passed), verdict.text)
+        cut = self._cut
+        return await _programs.score(self._judges, case, episode, cut.language, cut.typed, self._seconds)

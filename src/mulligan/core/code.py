@@ -29,7 +29,9 @@ _WRAPPER = re.compile(r"^[ \t]*\[PYTHON\](.*?)(?:\[/PYTHON\]|\Z)", re.DOTALL | r
 _THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 _LABEL = re.compile(r"\A\s*(?:python3?|py)[ \t]*\n", re.IGNORECASE)
 _PROMPT = re.compile(r"[ \t]*(?:>>>|\.\.\.)(?: |$)")
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_RUST = re.compile(r"^[ \t]*(?:pub\s+)?fn\s+(\w+)\s*[<(]", re.MULTILINE)
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
 _ENDS = 24
 _TRIES = 200
 """How many lines are tried as the end of one block, and how often one text is parsed to find code between prose: a
@@ -78,9 +80,19 @@ def extract_code(text: str, name: str | None = None) -> str:
 
 
 def asked_for(task: str) -> str | None:
-    """The function that a task asks for, where it names one as `def f(` or `function f(`."""
+    """The function that a task asks for: the last one of a task that is code itself, as HumanEval's are, where helpers
+    come first; else the one it names as `def f(`, `fn f(` or `function f(`."""
+    tree = parsed(task)
+    own = [node.name for node in tree.body if isinstance(node, FUNCTIONS)] if tree else []
+    if not own:
+        own = _RUST.findall(task)
     found = re.search(r"\b(?:def|function|named|called)\s+`?(\w+)`?\s*\(", task)
-    return found[1] if found else None
+    return own[-1] if own else found[1] if found else None
+
+
+def parsed(text: str) -> ast.Module | None:
+    """The tree of this Python; None where it is none."""
+    return _parse(text)[0]
 
 
 # --- finding the pieces -----------------------------------------------------------------------------------------
@@ -250,16 +262,16 @@ def _completed(chosen: _Piece, pieces: Sequence[_Piece]) -> str:
     for order, piece in enumerate(pieces):
         if piece.tree and piece is not chosen:
             for statement in piece.tree.body:
-                offers |= dict.fromkeys(_bound(statement), (order, statement.lineno, _source(piece, statement)))
-    needed, taken = _unbound(chosen.text), set[tuple[int, int, str]]()
+                offers |= dict.fromkeys(bound(statement), (order, statement.lineno, source_of(piece.text, statement)))
+    needed, taken = unbound(chosen.text), set[tuple[int, int, str]]()
     while new := {offers[name] for name in needed if name in offers} - taken:
         taken |= new
-        needed = set[str]().union(*(_unbound(source) for _, _, source in new))
+        needed = set[str]().union(*(unbound(source) for _, _, source in new))
     before = "\n\n".join(source for _, _, source in sorted(taken))
     return f"{before}\n\n\n{chosen.text}" if before else chosen.text
 
 
-def _bound(statement: ast.stmt) -> set[str]:
+def bound(statement: ast.stmt) -> set[str]:
     """The names that a definition, import or assignment binds; nothing for other statements."""
     if isinstance(statement, _DEFINITIONS):
         return {statement.name}
@@ -272,13 +284,14 @@ def _bound(statement: ast.stmt) -> set[str]:
     return set()
 
 
-def _source(piece: _Piece, statement: ast.stmt) -> str:
+def source_of(text: str, statement: ast.stmt) -> str:
+    """The lines of a statement of this text, decorators included."""
     decorators = statement.decorator_list if isinstance(statement, _DEFINITIONS) else []
     first = min((node.lineno for node in decorators), default=statement.lineno)
-    return "\n".join(piece.text.split("\n")[first - 1 : statement.end_lineno])
+    return "\n".join(text.split("\n")[first - 1 : statement.end_lineno])
 
 
-def _unbound(text: str) -> set[str]:
+def unbound(text: str) -> set[str]:
     """The global names that the code reads and never binds, built-ins left out."""
     try:
         with warnings.catch_warnings():
@@ -290,5 +303,5 @@ def _unbound(text: str) -> set[str]:
     for table in tables:
         tables.extend(table.get_children())
     read = {s.get_name() for table in tables for s in table.get_symbols() if s.is_global() and s.is_referenced()}
-    bound = {s.get_name() for s in top.get_symbols() if s.is_assigned() or s.is_imported() or s.is_namespace()}
-    return read - bound - set(dir(builtins))
+    own = {s.get_name() for s in top.get_symbols() if s.is_assigned() or s.is_imported() or s.is_namespace()}
+    return read - own - set(dir(builtins))

@@ -1,0 +1,24 @@
+"""Nothing is run: every attempt is sent back, with the same words. What is left is reflection without execution.
+
+Source: the reference's ablation "immediate-reflexion" (reference, 1.1).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from mulligan.core.records import Episode, Feedback
+
+TEXT = "No tests were run, so it is not known whether the program is right. Look for mistakes by reading it."
+
+
+class Untested:
+    """`passed` is always False, so that all trials are made; no score, as nothing was measured. text: what is said."""
+
+    expects: Literal["text", "code", "workspace"] = "code"
+
+    def __init__(self, *, text: str = TEXT) -> None:
+        self._text = text
+
+    async def evaluate(self, episode: Episode) -> Feedback:
+        return Feedback(False, self._text, source="untested")
