@@ -22,7 +22,7 @@ class Interact:
     """The prompt is `interact.NAME` of the environment's name.
 
     steps: actions at most, thoughts included. temperatures: tried in this order until a line has `shortest` characters.
-    characters: what the steps may take of the prompt, where there are too many the oldest are left out; None: all stand.
+    characters: what the steps may take of the prompt, beyond which the oldest are left out; None: all stand there.
     """
 
     def __init__(

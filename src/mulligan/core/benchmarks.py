@@ -103,6 +103,22 @@ class Benchmark(Protocol):
         ...
 
 
+@runtime_checkable
+class Ships(Protocol):
+    """A benchmark that comes with data: `own` are the files that it reads where there are no others."""
+
+    own: Sequence[Path]
+
+
+@runtime_checkable
+class Rests(Protocol):
+    """A benchmark whose data names further files."""
+
+    def beside(self) -> Sequence[Path]:
+        """Those that the cases rest on, once they are loaded: a resume is refused when one has changed."""
+        ...
+
+
 @dataclass(frozen=True)
 class BenchRun:
     """A run as it was started: enough to go on with it. `options`: what the user chose, by name.

@@ -1,4 +1,4 @@
-"""Where a benchmark's data is: --data, `MULLIGAN_DATA`, the cache that `fetch` fills; in this order."""
+"""Where a benchmark's data is: --data, `MULLIGAN_DATA`, the cache that `fetch` fills, what ships; in this order."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from mulligan.core.benchmarks import Benchmark
+from mulligan.core.benchmarks import Benchmark, Ships
 from mulligan.core.errors import InvalidInput
 from mulligan.core.home import home
 
@@ -18,9 +18,10 @@ def cache() -> Path:
 
 
 def find_data(benchmark: Benchmark, given: str | os.PathLike[str] | None) -> Sequence[Path]:
-    """The files that the benchmark reads, in order. Raises `InvalidInput` that says where was looked, and what to do.
+    """The files that the benchmark reads, in order; those that ship with it where no others are found.
 
     given: a file, which is taken as it is, or a folder. In a folder the nearest files to its top are taken.
+    Raises `InvalidInput` that says where was looked, and what to do.
     """
     if given is not None:
         path = Path(given).expanduser().resolve()
@@ -34,6 +35,8 @@ def find_data(benchmark: Benchmark, given: str | os.PathLike[str] | None) -> Seq
     for place in places:
         if found := _in(place, benchmark.data):
             return found
+    if given is None and isinstance(benchmark, Ships):
+        return list(benchmark.own)
     name = type(benchmark).__module__.rpartition(".")[2]
     fetch = f"Fetch it: mulligan bench fetch {name}" if benchmark.sources else benchmark.where
     looked = " and ".join(map(str, places))

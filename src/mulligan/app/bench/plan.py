@@ -14,7 +14,7 @@ from mulligan.app.config import Config, choose_model, prompts_folder
 from mulligan.app.plugins import build, parse_spec
 from mulligan.app.recipe import Recipe
 from mulligan.app.session import located, with_limits
-from mulligan.core.benchmarks import Benchmark, Method
+from mulligan.core.benchmarks import Benchmark, Method, Rests
 from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.journal import digest
 from mulligan.core.limits import Limits
@@ -195,6 +195,7 @@ def make_plan(choice: Choice, config: Config, sandbox: Sandbox) -> BenchPlan:
         raise UnknownName(f"strategy of {name}", strategy, list(methods))
     files = find_data(benchmark, data or choice.data)
     cases = chosen(benchmark.load(files), choice)
+    files = [*files, *(benchmark.beside() if isinstance(benchmark, Rests) else ())]
     return BenchPlan(choice, name, benchmark, methods[strategy], cases, hashed(files), config)
 
 
