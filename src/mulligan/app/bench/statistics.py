@@ -1,0 +1,129 @@
+"""The statistics of reports: pure functions of counts and scores. Each gives None where nothing can be said.
+
+Sources: Wilson 1927 (score interval), Chen et al. 2021, equation 1 (pass@k), Newcombe 1998, Statistics in Medicine 17,
+2635 (method 10: difference of paired proportions), McNemar 1947 in its exact form.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist, fmean
+
+LEVEL = 0.95
+RESAMPLES = 2000
+_Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
+
+
+@dataclass(frozen=True)
+class Rate:
+    """`count` of `n`, with its Wilson interval. Of none: all None, which is not zero."""
+
+    count: int
+    n: int
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class Mean:
+    """Of `n` values; the interval is a percentile bootstrap over them, None for fewer than two."""
+
+    value: float
+    n: int
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class Paired:
+    """Two runs, A and B, over the same `n` cases. difference: B's rate less A's, with its interval. p: exact McNemar,
+    two-sided: how likely so uneven a split of `only_a` and `only_b` is, if neither were better."""
+
+    n: int
+    both: int
+    only_a: int
+    only_b: int
+    neither: int
+    difference: float
+    low: float
+    high: float
+    p: float
+
+
+def rate(count: int, n: int) -> Rate:
+    if not 0 <= count <= n:
+        raise ValueError(f"{count} of {n}")
+    if n == 0:
+        return Rate(0, 0, None, None, None)
+    return Rate(count, n, count / n, *wilson(count, n))
+
+
+def wilson(count: int, n: int) -> tuple[float, float]:
+    """The interval of a share of `n` > 0."""
+    share, zz = count / n, _Z * _Z
+    middle = (share + zz / (2 * n)) / (1 + zz / n)
+    half = _Z / (1 + zz / n) * math.sqrt(share * (1 - share) / n + zz / (4 * n * n))
+    return (0.0 if count == 0 else max(0.0, middle - half), 1.0 if count == n else min(1.0, middle + half))
+
+
+def mean(values: Sequence[float], seed: int = 0) -> Mean | None:
+    if not values:
+        return None
+    if len(values) == 1:
+        return Mean(values[0], 1, None, None)
+    drawn = random.Random(seed)
+    means = sorted(fmean(drawn.choices(values, k=len(values))) for _ in range(RESAMPLES))
+    cut = round(RESAMPLES * (1 - LEVEL) / 2)
+    return Mean(fmean(values), len(values), means[cut], means[-cut - 1])
+
+
+def pass_at_k(n: int, solved: int, k: int) -> float:
+    """How likely at least one of `k` samples is right, estimated without bias from `solved` of `n`, 1 <= k <= n."""
+    if not (0 <= solved <= n and 1 <= k <= n):
+        raise ValueError(f"{solved} of {n}, k = {k}")
+    return 1 - math.comb(n - solved, k) / math.comb(n, k)
+
+
+def paired(both: int, only_a: int, only_b: int, neither: int) -> Paired:
+    """Of at least one case."""
+    n = both + only_a + only_b + neither
+    low, high = newcombe(both, only_b, only_a, neither)
+    return Paired(n, both, only_a, only_b, neither, (only_b - only_a) / n, low, high, mcnemar(only_a, only_b))
+
+
+def mcnemar(only_a: int, only_b: int) -> float:
+    """Exact and two-sided: a binomial test of the cases that only one of two solved, against a half."""
+    n, least = only_a + only_b, min(only_a, only_b)
+    tail = sum(math.comb(n, k) for k in range(least + 1))
+    return min(1.0, 2 * tail / 2**n)
+
+
+def newcombe(both: int, only_first: int, only_second: int, neither: int) -> tuple[float, float]:
+    """The interval of the first's rate less the second's, over the same cases (Newcombe 1998, method 10)."""
+    n = both + only_first + only_second + neither
+    first, second = both + only_first, both + only_second
+    p, q = first / n, second / n
+    (low_p, high_p), (low_q, high_q) = wilson(first, n), wilson(second, n)
+    phi = _phi(both, only_first, only_second, neither)
+
+    def reach(a: float, b: float) -> float:
+        return math.sqrt(max(0.0, a * a - 2 * phi * a * b + b * b))
+
+    low = p - q - reach(p - low_p, high_q - q)
+    high = p - q + reach(high_p - p, q - low_q)
+    return max(-1.0, low), min(1.0, high)
+
+
+def _phi(both: int, only_first: int, only_second: int, neither: int) -> float:
+    """The correlation of two verdicts, drawn towards nothing by half a case; 0 where one of them never varies."""
+    n = both + only_first + only_second + neither
+    margins = (both + only_first) * (only_second + neither) * (both + only_second) * (only_first + neither)
+    if not margins:
+        return 0.0
+    cross = both * neither - only_first * only_second
+    cross = cross if cross < 0 else max(0.0, cross - n / 2)
+    return cross / math.sqrt(margins)

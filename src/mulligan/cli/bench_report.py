@@ -1,0 +1,104 @@
+"""`mulligan bench report`: what came of benchmark runs, in figures; learning curve and gallery."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from mulligan.cli.terminal import put, say
+
+if TYPE_CHECKING:
+    from mulligan.app.bench.figures import Recorded
+    from mulligan.app.bench.report import Report
+    from mulligan.core.pages import Picture
+
+
+@click.command("report")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json", "md", "html"]),
+    default="table",
+    show_default=True,
+    help="For a terminal, for programs, for pages; html is one file that needs no other.",
+)
+@click.option("-o", "--output", metavar="FILE", help="Write there instead of to stdout.")
+@click.option("--plot", metavar="FILE", help="The learning curve, as .svg or .png. Needs the extra `plot`.")
+@click.option("--gallery", metavar="PATH", help="The story of each case not solved: a .md or .html file, or a folder.")
+@click.option("--all", "every", is_flag=True, help="All cases in the gallery, solved ones too.")
+@click.option("--show-targets", is_flag=True, help="Hidden targets in the gallery, and what the benchmark said.")
+def command(
+    runs: tuple[str, ...],
+    form: str,
+    output: str | None,
+    plot: str | None,
+    gallery: str | None,
+    every: bool,
+    show_targets: bool,
+) -> None:
+    """Figures of one RUN or several; each further one is compared with the first, over the cases that both have."""
+    from mulligan.app.bench import plot as drawing
+    from mulligan.app.bench.report import make_report
+
+    if (every or show_targets) and gallery is None:
+        raise click.UsageError("--all and --show-targets say what is in the gallery: give --gallery PATH, too.")
+    if plot is not None:
+        drawing.ending(plot)
+        drawing.check_installed()
+    recorded = asyncio.run(_read(runs))
+    report = make_report(recorded)
+    picture = _draw(report, plot, output) if plot else None
+    put(_written(report, form, picture), output)
+    if gallery is not None:
+        from mulligan.app.bench.gallery import write_gallery
+        from mulligan.app.bench.targets import targets_of
+
+        targets = [targets_of(one.run) for one in recorded] if show_targets else []
+        say(write_gallery(gallery, recorded, "html" if form == "html" else "md", every, targets))
+
+
+async def _read(runs: tuple[str, ...]) -> list[Recorded]:
+    from mulligan.app.bench.report import read_run
+    from mulligan.app.config import load
+    from mulligan.store.sqlite import SqliteStore
+
+    store = SqliteStore(load().database)
+    try:
+        return [await read_run(store, run) for run in runs]
+    finally:
+        await store.close()
+
+
+def _draw(report: Report, plot: str, output: str | None) -> Picture:
+    """Writes the plot; refers to it as seen from the page."""
+    import os
+    from pathlib import Path
+
+    from mulligan.app.bench.plot import MEDIA, curves, draw, ending
+    from mulligan.core.errors import InvalidInput
+    from mulligan.core.pages import Picture
+
+    form = ending(plot)
+    data = draw(curves(report), form)
+    try:
+        Path(plot).write_bytes(data)
+    except OSError as error:
+        raise InvalidInput(f"The plot cannot be written to {plot}: {error.strerror or error}.") from error
+    say(f"{plot} written")
+    beside = os.path.relpath(plot, Path(output).parent) if output else plot
+    return Picture("Learning curve", beside, MEDIA[form], data)
+
+
+def _written(report: Report, form: str, picture: Picture | None) -> str:
+    from mulligan.app.bench.report import as_json
+    from mulligan.app.bench.report_page import page
+    from mulligan.core.pages import html, markdown, plain
+
+    if form == "json":
+        return json.dumps(as_json(report), ensure_ascii=False, indent=2, allow_nan=False)
+    blocks = page(report, picture)
+    return {"table": plain, "md": markdown}[form](blocks) if form != "html" else html("Benchmark report", blocks)
