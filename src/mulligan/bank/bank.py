@@ -80,11 +80,13 @@ class Bank:
         top_k: int | None = None,
         threshold: float | str | None = None,
         as_of: float | None = None,
+        counted: bool = True,
     ) -> Recall:
         """The lessons that help with this task, best first, each with its relevance; none where none is good enough.
 
         top_k: lessons at most (with the strategy cosine, experiences). threshold: relevance, 0 to 1, or strict,
-        standard, lenient. as_of: seconds since the epoch; what was known then, found by its words. Downloads nothing.
+        standard, lenient. as_of: seconds since the epoch; what was known then, found by its words. counted: False
+        leaves the bank as it is: no use is counted, no receipt kept, nothing that waits is done. Downloads nothing.
         """
         query = task_text(task if isinstance(task, Task) else Task(task))
         if not query:
@@ -93,7 +95,8 @@ class Bank:
         checked_threshold(threshold)
         as_of = None if as_of is None else moment(as_of)
         wanted = self._ports.settings.threshold if threshold is None else threshold
-        self._worker.wake(once=True)  # what another process accepted and left
+        if counted:
+            self._worker.wake(once=True)  # what another process accepted and left
         then: Mapping[str, Lesson] | None = None
         if as_of is None:
             index = await self._indexes.of(self.agent_id)
@@ -111,20 +114,17 @@ class Bank:
             lessons = await self._lessons.get(self.agent_id, list(scores)) if scores else ()
         else:
             lessons = [then[id] for id in scores]
-        receipt = Receipt(
-            f"r{secrets.token_hex(6)}", self.agent_id, round(time.time(), 3), query, scores, ranked.filtered
-        )
-        await self._lessons.recalled(receipt)
+        id, now = f"r{secrets.token_hex(6)}", round(time.time(), 3)
+        receipt = Receipt(id, self.agent_id, now, query, scores, ranked.filtered)
+        if counted:
+            await self._lessons.recalled(receipt)
         scored = tuple(replace(lesson, score=scores[lesson.id]) for lesson in lessons)
         prompt = formatted_prompt(scored, self._ports.settings.tokens)
         return Recall(receipt.id, scored, ranked.filtered, prompt, ranked.threshold, note)
 
     def _why_lexical(self, embedded: bool) -> str:
-        return (
-            self._ports.vectors.why_not
-            if embedded or not self._ports.vectors.embedder
-            else "no lesson has a vector yet"
-        )
+        vectors = self._ports.vectors
+        return vectors.why_not if embedded or not vectors.embedder else "no lesson has a vector yet"
 
     # --- learning -----------------------------------------------------------------------------------------------
 

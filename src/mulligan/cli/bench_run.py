@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from mulligan.cli.options import bench_settings, budget_options, limits_of
 
@@ -61,9 +62,12 @@ OPTIONS = (
     metavar="ROLE.KEY=VALUE",
     help="Any other setting; ROLE may be benchmark.",
 )
+@click.option(
+    "--format", "form", type=click.Choice(["line", "json"]), default="line", help="How the end is said on stdout."
+)
 @click.option("--quiet", "-q", is_flag=True, help="No progress on stderr, only errors.")
 @click.pass_context
-def command(ctx: click.Context, name: str | None, resume: str | None, quiet: bool, **given: Any) -> None:
+def command(ctx: click.Context, name: str | None, resume: str | None, form: str, quiet: bool, **given: Any) -> None:
     """Run the cases of the benchmark NAME, or of a file of tasks (mine.toml)."""
     from mulligan.app.bench.running import Hooks, resume_benchmark, run_benchmark
     from mulligan.cli.benching import Progress
@@ -71,8 +75,10 @@ def command(ctx: click.Context, name: str | None, resume: str | None, quiet: boo
 
     if (name is None) == (resume is None):
         raise click.UsageError("Name a benchmark, or a run to go on with: --resume RUN.")
-    progress = Progress(quiet)
-    hooks = Hooks(on_case=progress.case)
+    if resume is not None and (fixed := _chosen(ctx)):
+        raise click.UsageError(f"A run goes on as it was begun: leave out {', '.join(fixed)}, or begin a new one.")
+    progress = Progress(quiet, form == "json")
+    hooks = Hooks(on_case=progress.case, notice=progress.told)
 
     async def work() -> Finished:
         if resume is not None:
@@ -90,3 +96,13 @@ def command(ctx: click.Context, name: str | None, resume: str | None, quiet: boo
         ctx.exit(progress.ended(run(work(), progress.interrupting)))
     except asyncio.CancelledError:
         ctx.exit(progress.cut_off())
+
+
+def _chosen(ctx: click.Context) -> list[str]:
+    """The options that were given and that a run keeps from its beginning."""
+    free = ("resume", "parallel", "form", "quiet")
+    return [
+        option.opts[0]
+        for option in ctx.command.params
+        if option.name not in free and ctx.get_parameter_source(str(option.name)) is ParameterSource.COMMANDLINE
+    ]

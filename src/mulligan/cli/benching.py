@@ -2,55 +2,84 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections import Counter
 
 from mulligan.app.bench.running import Finished
 from mulligan.cli.errors import NOT_SOLVED, SOLVED, UNFINISHED
 from mulligan.cli.terminal import emit, one_line, say
+from mulligan.cli.words import count
 from mulligan.core.benchmarks import BenchRun, CaseResult
+
+SUSPICIOUS = 3
+"""So many cases that all end by the same error are no accident."""
 
 
 class Progress:
-    """`case` is a hook of the run; `ended` and `cut_off` give the exit status."""
+    """`case` is a hook of the run; `ended` and `cut_off` give the exit status. quiet: only how to go on, and how it
+    ended. as_json: the end as an object."""
 
-    def __init__(self, quiet: bool) -> None:
-        self._quiet = quiet
+    def __init__(self, quiet: bool, as_json: bool = False) -> None:
+        self._quiet, self._json = quiet, as_json
         self._run: BenchRun | None = None
         self._began = time.monotonic()
         self._before = 0
         self._counts: Counter[str] = Counter()
+        self._errors: list[str] = []
 
     def case(self, run: BenchRun, result: CaseResult | None) -> None:
-        first = self._run is None
-        self._run = run
         if result is None:
-            self._say(f"run {run.id}: {run.benchmark}, {len(run.cases)} cases")
+            self._run, self._before = run, self._counts.total()
+            there = f", {self._before} of them ended before" if self._before else ""
+            self._say(f"run {run.id}: {run.benchmark}, {count(len(run.cases), 'case')}{there}")
             return
         self._counts[result.status] += 1
+        if self._run is not None:
+            self._told(run, result)
+
+    def _told(self, run: BenchRun, result: CaseResult) -> None:
         done = self._counts.total()
-        if first:
-            self._before += 1
-        said = f"{done} of {len(run.cases)}: {result.case}: {result.status}"
         trials = max((len(one.scores) for one in result.episodes), default=0)
-        why = f": {one_line(result.text, 100)}" if result.status == "error" else ""
-        self._say(f"{said}, {trials} trial{'s' * (trials != 1)}, {result.seconds:.1f} s{why}{self._left(run, done)}")
+        why = f": {one_line(result.text, 300)}" if result.status == "error" else ""
+        said = f"{done} of {len(run.cases)}: {one_line(result.case, 80)}: {result.status}"
+        self._say(f"{said}, {count(trials, 'trial')}, {result.seconds:.1f} s{why}{self._left(run, done)}")
+        if len(self._errors) < SUSPICIOUS:
+            self._errors.append(result.text if result.status == "error" else "")
+            if len(self._errors) == SUSPICIOUS and self._errors[0] and len(set(self._errors)) == 1:
+                self._say(
+                    f"The first {SUSPICIOUS} cases all ended by the same error. The run goes on; to mend that first, "
+                    f"stop it with Ctrl-C and go on with: mulligan bench run --resume {run.id}"
+                )
+
+    def told(self, sentence: str) -> None:
+        self._say(sentence)
 
     def interrupting(self) -> None:
         self._say("stopping after what is under way is recorded; once more ends at once")
 
     def ended(self, finished: Finished) -> int:
         counts = Counter(result.status for result in finished.results)
-        total = sum(counts.values())
-        emit(
-            f"{finished.run.id}: {counts['solved']} of {total} solved, {counts['failed']} failed, "
-            f"{counts['unjudged']} unjudged, {counts['error']} errors"
-        )
-        self._say(f"report: mulligan bench report {finished.run.id}")
-        return UNFINISHED if counts["error"] else SOLVED if counts["solved"] == total else NOT_SOLVED
+        n, run = sum(counts.values()), finished.run
+        numbers = {
+            "n": n,
+            **{name: counts[name] for name in ("solved", "failed", "unjudged")},
+            "errors": counts["error"],
+        }
+        if self._json:
+            emit(json.dumps({"run": run.id, "benchmark": run.benchmark, **numbers}))
+        else:
+            rest = ", ".join(f"{number} {name}" for name, number in numbers.items() if name not in ("n", "solved"))
+            emit(f"{run.id}: {counts['solved']} of {n} solved, {rest}")
+        if counts["error"]:
+            self._say(f"errors are tried again with: mulligan bench run --resume {run.id}")
+        self._say(f"report: mulligan bench report {run.id}")
+        return UNFINISHED if counts["error"] else SOLVED if counts["solved"] == n else NOT_SOLVED
 
     def cut_off(self) -> int:
-        if self._run is not None:
+        if self._run is None:
+            say("Interrupted before anything was begun.")
+        else:
             say(f"Interrupted. Go on with it: mulligan bench run --resume {self._run.id}")
         return UNFINISHED
 
@@ -60,8 +89,8 @@ class Progress:
         if here < 2 or seconds < 1 or done == len(run.cases):
             return ""
         left = (len(run.cases) - done) * seconds / here
-        solved = self._counts["solved"]
-        return f" ({solved} solved so far, {60 * here / seconds:.1f} cases/min, about {left / 60:.0f} min left)"
+        time_left = f"{left / 60:.0f} min" if left >= 90 else f"{left:.0f} s"
+        return f" ({self._counts['solved']} solved so far, {60 * here / seconds:.1f} cases/min, about {time_left} left)"
 
     def _say(self, line: str) -> None:
         if not self._quiet:

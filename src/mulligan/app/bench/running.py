@@ -5,27 +5,31 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
+from mulligan.app.bench.banks import FrozenBank
 from mulligan.app.bench.plan import BenchPlan, Choice, choice_json, choice_of, make_plan
 from mulligan.app.compose import Parts
 from mulligan.app.config import Config, load
+from mulligan.app.leases import leased
 from mulligan.app.models_by_name import Models
 from mulligan.app.places import Notice
 from mulligan.app.runner import Runner, log, restart_seed
 from mulligan.app.session import Session
+from mulligan.app.teaching import teach
 from mulligan.core.benchmarks import BenchRun, CaseResult, Marked, Score, Status
 from mulligan.core.episode import RESUMABLE
-from mulligan.core.errors import JournalDiverged, LeaseLost, NotFound, StoreError
+from mulligan.core.errors import JournalDiverged, NotFound, StoreError
 from mulligan.core.journal import Told
 from mulligan.core.protocols import Bank, Model, Observer
-from mulligan.core.records import Case, Episode, Task, Trial, Usage
+from mulligan.core.records import Case, Episode, Json, Task, Trial, Usage
 from mulligan.store.sqlite import SqliteStore
 
 OnCase: TypeAlias = Callable[[BenchRun, CaseResult | None], None]
-"""Is told of the run as it is begun or gone on with (None), and of each case that has ended, also before."""
+"""Is told of each case that has ended: those that had ended before, then None once the run is begun or gone on with,
+then each of the others as it ends."""
 
 
 _NOTHING = Task("")
@@ -114,7 +118,8 @@ class _Bench:
                 rests_on,
             )
             await work.store.benches.begin(run)
-            return await work.through(run, {})
+            async with leased(work.store.benches, run.id):
+                return await work.through(run, {})
 
         return await self._with(plan, session, go)
 
@@ -131,11 +136,12 @@ class _Bench:
         plan = make_plan(choice, self.config, session.sandbox(choice.sandbox))
 
         async def go(work: _Work) -> Finished:
-            now = plan.rests_on(work.parts)
-            if differs := sorted(n for n in {*run.rests_on, *now} if run.rests_on.get(n) != now.get(n)):
-                raise JournalDiverged(differs)
-            done = {result.position: result for result in await work.store.benches.results(run.id)}
-            return await work.through(run, {n: r for n, r in done.items() if r.status != "error"})
+            async with leased(work.store.benches, run.id):
+                if differs := differences(run.rests_on, plan.rests_on(work.parts)):
+                    otherwise = "begin a new run, without --resume"
+                    raise JournalDiverged(differs, of=f"the benchmark run {run.id}", otherwise=otherwise)
+                done = {result.position: result for result in await work.store.benches.results(run.id)}
+                return await work.through(run, {n: r for n, r in done.items() if r.status != "error"})
 
         return await self._with(plan, session, go)
 
@@ -144,6 +150,8 @@ class _Bench:
         try:
             recipe = plan.recipe(plan.cases[0], "")
             async with session.parts(recipe) as parts:
+                if plan.choice.memory == "frozen" and parts.bank is not None:
+                    parts = replace(parts, bank=FrozenBank(parts.bank))
                 return await go(_Work(plan, store, parts, self.hooks))
         finally:
             if self.given is None:
@@ -161,10 +169,10 @@ class _Work:
     settled: list[CaseResult] = field(default_factory=list[CaseResult])
 
     async def through(self, run: BenchRun, done: dict[int, CaseResult]) -> Finished:
-        self._tell(run, None)
-        for result in done.values():
-            self._tell(run, result)
         self.settled = list(done.values())
+        for result in self.settled:
+            self._tell(run, result)
+        self._tell(run, None)
         waiting = asyncio.Semaphore(self.plan.choice.parallel)
 
         async def one(position: int, case: Case) -> None:
@@ -193,8 +201,10 @@ class _Work:
                 marked.append(Marked(episodes[-1].id, scores))
                 if self.plan.choice.samples is None and marked[-1].score == 1:
                     break
-        except (StoreError, JournalDiverged, LeaseLost):
+        except StoreError:  # also a lease that was lost: what cannot be kept is not done
             raise
+        except JournalDiverged as error:
+            failed = f"what is recorded of it and what is asked now differ: {'; '.join(error.changed)}"
         except Exception as error:  # one failing case never ends the run
             log.debug("case %s failed", case.id, exc_info=True)
             failed = f"{type(error).__name__}: {error}"
@@ -227,6 +237,8 @@ class _Work:
         except NotFound:
             return await runner.begin(id, run.id, case.task, restart_seed(recipe.seed, number))
         if episode.stop and episode.stop.reason not in RESUMABLE:
+            if recipe.learns and self.parts.bank is not None:  # it may have been killed before it taught the bank
+                await teach(self.parts.bank, episode, runner.notice)
             return episode
         return await runner.go_on(episode)
 
@@ -254,6 +266,17 @@ def handed_in(trials: Sequence[Trial], which: str) -> Trial:
     best = Episode("", _NOTHING, trials=tuple(trials)).best if which == "best" else trials[-1]
     assert best is not None
     return best
+
+
+def differences(before: Mapping[str, Json], now: Mapping[str, Json]) -> list[str]:
+    """What a run rests on that is no longer the same, by name; with the values, where these are short and no hashes."""
+
+    def told(name: str) -> str:
+        values = [repr(one[name]) if name in one else "absent" for one in (before, now)]
+        plain = name.startswith(("model ", "setting ")) and all(len(value) <= 60 for value in values)
+        return f"{name} (was {values[0]}, is {values[1]})" if plain else name
+
+    return [told(name) for name in sorted({*before, *now}) if before.get(name) != now.get(name)]
 
 
 def _status(marked: Sequence[Marked]) -> Status:
