@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-import gzip
-import json
 import keyword
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +12,7 @@ from typing import Any, cast
 from mulligan.core.benchmarks import Judges, Score, Source
 from mulligan.core.code import parsed
 from mulligan.core.errors import InvalidInput
+from mulligan.core.json_lines import objects, text_in
 from mulligan.core.programs import Language, program, typed
 from mulligan.core.records import Attempt, Case, Episode, Task, Trial
 from mulligan.core.specs import Spec
@@ -37,28 +36,6 @@ def reflexion_file(file: str, size: int, sha256: str) -> Source:
     return Source(file, url, sha256, size, "MIT (Noah Shinn et al., noahshinn/reflexion)")
 
 
-def rows(file: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """The objects of a .jsonl or .jsonl.gz file with their lines; blank lines are passed over.
-
-    Raises `InvalidInput` that names file and line.
-    """
-    try:
-        raw = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
-        text = raw.decode("utf-8-sig")
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{file} cannot be read: {error}.") from error
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise InvalidInput(f"{file}, line {number}: no JSON: {error}.") from error
-        if not isinstance(row, dict):
-            raise InvalidInput(f"{file}, line {number}: an object is wanted, not {type(row).__name__}.")
-        yield number, cast(dict[str, Any], row)
-
-
 def cases(files: Sequence[Path], language: Language) -> list[Case]:
     """Of rows with `prompt`, `entry_point`, `test` and `task_id` or `name`, perhaps `canonical_solution`.
 
@@ -68,9 +45,9 @@ def cases(files: Sequence[Path], language: Language) -> list[Case]:
     found = list[Case]()
     for file, line, row in located(files):
         prompt, entry, id = shown(file, line, row, language)
-        test = field(file, line, row, "test")
+        test = text_in(str(file), line, row, "test")
         tests = _python_tests(file, line, test, entry) if language == "py" else _rust_tests(file, line, test)
-        body = field(file, line, row, "canonical_solution") if "canonical_solution" in row else None
+        body = text_in(str(file), line, row, "canonical_solution") if "canonical_solution" in row else None
         solution = None if body is None else program(body, prompt, language)
         found.append(Case(id, Task(prompt), {"tests": tests, "solution": solution}))
     unique(files, [case.id for case in found])
@@ -81,7 +58,11 @@ def located(files: Sequence[Path]) -> Iterator[tuple[Path, int, Mapping[str, Any
     """The rows of all files. Raises `InvalidInput`, also where there is none at all."""
     empty = True
     for file in files:
-        for line, row in rows(file):
+        try:
+            raw = file.read_bytes()
+        except OSError as error:
+            raise InvalidInput(f"{file} cannot be read: {error.strerror}.") from error
+        for line, row in objects(raw, str(file)):
             empty = False
             yield file, line, row
     if empty:
@@ -90,7 +71,7 @@ def located(files: Sequence[Path]) -> Iterator[tuple[Path, int, Mapping[str, Any
 
 def shown(file: Path, line: int, row: Mapping[str, Any], language: Language) -> tuple[str, str, str]:
     """Prompt, function and id of a row. Raises `InvalidInput`."""
-    prompt, entry = field(file, line, row, "prompt"), field(file, line, row, "entry_point")
+    prompt, entry = text_in(str(file), line, row, "prompt"), text_in(str(file), line, row, "entry_point")
     if not prompt.strip():
         raise InvalidInput(f"{file}, line {line}: 'prompt' is empty.")
     if not entry.isidentifier() or (keyword.iskeyword(entry) and language == "py"):
@@ -100,15 +81,7 @@ def shown(file: Path, line: int, row: Mapping[str, Any], language: Language) -> 
         {"py": "python", "rs": "rust"}[language],
     ):
         raise InvalidInput(f"{file}, line {line}: its language is {said!r}, and {language!r} is read here.")
-    return prompt, entry, field(file, line, row, "task_id", "name")
-
-
-def field(file: Path, line: int, row: Mapping[str, Any], *names: str) -> str:
-    """The first of these that is there. Raises `InvalidInput` for none, or what is no text."""
-    for name in names:
-        if isinstance(value := row.get(name), str):
-            return value
-    raise InvalidInput(f"{file}, line {line}: there is no text under {' or '.join(map(repr, names))}.")
+    return prompt, entry, text_in(str(file), line, row, "task_id", "name")
 
 
 def unique(files: Sequence[Path], ids: Sequence[str]) -> None:

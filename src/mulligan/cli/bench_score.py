@@ -1,0 +1,75 @@
+"""`mulligan bench score`: solutions made elsewhere, judged by a benchmark."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mulligan.cli.options import bench_settings
+from mulligan.cli.terminal import emit, say
+
+if TYPE_CHECKING:
+    from mulligan.app.bench.scoring import Scored
+
+
+@click.command("score")
+@click.argument("name")
+@click.option("--samples", required=True, metavar="FILE", help="JSONL: task_id and completion; .gz, too.")
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option("--data", metavar="PATH", help="The benchmark's data: a file, or a folder with it in.")
+@click.option("--parallel", type=int, metavar="N", help="Samples at once (default: one for each processor).")
+@click.option("--sandbox", default="auto", metavar="LEVEL", help="auto (default), strict, or the name of a level.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    callback=bench_settings,
+    metavar="benchmark.KEY=VALUE",
+    help="A setting of the benchmark, such as benchmark.seconds=20.",
+)
+@click.option("--quiet", "-q", is_flag=True, help="No progress on stderr, only errors.")
+def command(name: str, samples: str, form: str, quiet: bool, settings: dict[str, dict[str, Any]], **given: Any) -> None:
+    """Judge solutions made elsewhere by the hidden tests of the benchmark NAME."""
+    from mulligan.app.bench.scoring import Setting, score_samples
+    from mulligan.cli.conduct import run
+
+    if unknown := set(settings) - {"benchmark"}:
+        raise click.UsageError(f"--set {min(unknown)}.…: only benchmark.KEY=VALUE counts here.")
+    setting = Setting(settings=settings.get("benchmark", {}), **given)
+    told = None if quiet else _Progress().tell
+    scored = run(score_samples(name, samples, setting, told), lambda: None)
+    emit(json.dumps(scored.to_json(), ensure_ascii=False, indent=1) if form == "json" else _table(scored))
+
+
+class _Progress:
+    """A line for each tenth."""
+
+    def __init__(self) -> None:
+        self._tenths = 0
+
+    def tell(self, done: int, of: int) -> None:
+        if 10 * done // of > self._tenths or done == of:
+            self._tenths = 10 * done // of
+            say(f"{done} of {of} judged")
+
+
+def _table(scored: Scored) -> str:
+    from mulligan.app.bench.statistics import rate
+
+    ids = scored.ids()
+    n, solved = sum(map(len, ids.values())), len(ids["solved"])
+    known = rate(solved, n - len(ids["unjudged"]))
+    interval = "" if known.low is None else f" (95 % interval of the rate: {known.low:.3f} to {known.high:.3f})"
+    lines = [f"{scored.benchmark}: {solved} of {n} solved{interval}"]
+    if len(scored.judged) > n:
+        lines.append(f"{len(scored.judged)} samples; a case is solved when any of its samples is")
+    lines += [f"pass@{k}: {value:.4f}" for k, value in scored.pass_at().items()]
+    named = {"solved": ids["solved"], "failed": ids["failed"], "unjudged": ids["unjudged"], "no sample": scored.missing}
+    for what, which in named.items():
+        if which:
+            lines.append(f"{what} ({len(which)}):")
+            lines.append(textwrap.fill(" ".join(which), 110, initial_indent="  ", subsequent_indent="  "))
+    return "\n".join(lines)

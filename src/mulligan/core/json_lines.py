@@ -1,0 +1,40 @@
+"""JSON Lines: an object a line. Errors say file and line; reading the file itself is for others."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from mulligan.core.errors import InvalidInput
+
+
+def objects(raw: bytes, name: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """The objects in these bytes, which may be gzipped, with their lines; blank lines are passed over.
+
+    `name` is the file's, for errors. Raises `InvalidInput`.
+    """
+    try:
+        text = (gzip.decompress(raw) if raw.startswith(b"\x1f\x8b") else raw).decode("utf-8-sig")
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{name} cannot be read: {error}.") from error
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise InvalidInput(f"{name}, line {number}: no JSON: {error}.") from error
+        if not isinstance(row, dict):
+            raise InvalidInput(f"{name}, line {number}: an object is wanted, not {type(row).__name__}.")
+        yield number, cast(dict[str, Any], row)
+
+
+def text_in(name: str, line: int, row: Mapping[str, Any], *keys: str) -> str:
+    """The text under the first of these keys that has one. Raises `InvalidInput` for none."""
+    for key in keys:
+        if isinstance(value := row.get(key), str):
+            return value
+    raise InvalidInput(f"{name}, line {line}: there is no text under {' or '.join(map(repr, keys))}.")
