@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 
 _ROOM = 24_000
 _MOST = 100
@@ -37,6 +37,23 @@ def rust_tests(text: str, name: str | None = None) -> tuple[str, ...]:
         for test in _Block.of(block).tests(name):
             found.setdefault(" ".join(test.split()), test)
     return tuple(found.values())
+
+
+def statements(text: str) -> tuple[str, ...]:
+    """The statements of a function's body, in order, without the comments before them. Never raises."""
+    block = _Block.of("{" + text + "\n}")
+    return tuple(block.text[begin:stop].strip() for begin, stop in block.body() if begin < stop)
+
+
+def balanced(text: str) -> bool:
+    """Whether all brackets are closed, in order, those in comments, strings and characters left out."""
+    open_ = list[str]()
+    for char in masked(text):
+        if char in _PAIRS:
+            open_.append(_PAIRS[char])
+        elif char in ")]}" and (not open_ or open_.pop() != char):
+            return False
+    return not open_
 
 
 def masked(text: str) -> str:
@@ -130,7 +147,7 @@ class _Block:
                 cuts.append(at)
             at = self.ends.get(at, at) + 1 if self.mask[at] in _PAIRS else at + 1
         cuts.append(end)
-        given = [self.text[a + 1 : b].strip() for a, b in zip(cuts, cuts[1:], strict=False)]
+        given = [self.text[a + 1 : b].strip() for a, b in pairwise(cuts)]
         if match[1] is None:
             return bool(given[0]) and given[0] != "true"
         return len(given) >= 2 and all(given[:2]) and given[0] != given[1]
@@ -156,6 +173,11 @@ class _Block:
                 return begin, stop
         return start, self._semicolon(end + 1)
 
+    def body(self) -> Iterator[tuple[int, int]]:
+        """The statements of a text that is one body in braces."""
+        if 0 in self.ends:
+            yield from self._statements(0)
+
     def _statements(self, body: int) -> Iterator[tuple[int, int]]:
         """Those of a body, in order: each ends after its semicolon, or a block's brace."""
         at = begin = body + 1
@@ -164,7 +186,8 @@ class _Block:
             char = self.mask[at]
             if char in _PAIRS and at in self.ends:
                 at = self.ends[at]
-                if char == "{" and not re.match(r"\s*(?:else\b|;|\.|\?|,|\)|as\b)", self.mask[at + 1 : stop]):
+                whole = self.mask[begin:at].lstrip().startswith("let ")
+                if char == "{" and not whole and not re.match(r"\s*(?:else\b|;|\.|\?|,|\)|as\b)", self.mask[at + 1 : stop]):
                     yield self._trimmed(begin, at + 1), at + 1
                     begin = at + 1
             elif char == ";":

@@ -14,6 +14,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from mulligan.core.rust_texts import rust_tests as rust_tests
 
@@ -172,7 +173,7 @@ class _Reader:
 
     def _compound(self, statement: ast.stmt, bound: dict[str, str | None]) -> Iterator[str]:
         """Whatever else: what it binds is unknown, inside and after."""
-        inner = [part for _, part in ast.iter_fields(statement) if isinstance(part, list)]
+        inner: list[list[Any]] = [part for _, part in ast.iter_fields(statement) if isinstance(part, list)]
         stored = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         bound.update(dict.fromkeys(stored - {self.name or ""}))
         for part in inner:
@@ -217,8 +218,8 @@ class _Reader:
         """The node's source with its variables replaced; None where one has no known text."""
         own = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         own |= {n.arg for n in ast.walk(node) if isinstance(n, ast.arg)}
-        used = [n for n in ast.walk(node) if isinstance(n, ast.Name) and n.id in bound and n.id not in own]
-        if any(bound[n.id] is None for n in used):
+        used = [n for n in ast.walk(node) if isinstance(n, ast.Name) and n.id in bound]
+        if any(bound[n.id] is None or n.id in own for n in used):
             return None
         if used and any(isinstance(n, ast.JoinedStr) for n in ast.walk(node)):
             return None  # places inside of f-strings are not told by every Python

@@ -22,7 +22,7 @@ from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Channel, Job, Sandbox
 from mulligan.core.records import Episode, Feedback
 from mulligan.evaluators._oracle import wire
-from mulligan.evaluators._oracle.feedback import failed, feedback
+from mulligan.evaluators._oracle.feedback import failed, feedback, verdicts
 from mulligan.evaluators._oracle.names import foreign
 from mulligan.evaluators._oracle.plan import read
 from mulligan.evaluators._oracle.remote import CALL
@@ -65,14 +65,23 @@ class UnitTests:
 
     async def evaluate(self, episode: Episode) -> Feedback:
         """Judges the newest attempt's output as code. Raises `SandboxError` when nothing could be run."""
-        code = episode.trials[-1].attempt.output
+        return self._said(*await self._judged(episode.trials[-1].attempt.output))
+
+    async def each(self, episode: Episode) -> tuple[Feedback, tuple[bool, ...]]:
+        """What `evaluate` says, and for each test whether it passed, in order; none where there is no verdict."""
+        report, notes = await self._judged(episode.trials[-1].attempt.output)
+        said = self._said(report, notes)
+        return said, () if said.passed is None else verdicts(self._plan, report)
+
+    async def _judged(self, code: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """The report, and what qualifies it."""
         why = self._plan.why  # design/005: the tests choose the path, never the attempt
         if why is None:
             report = await self._ask(code, in_process=False)
             if "forgeable" not in report:
-                return self._said(report, ())
+                return report, ()
             why = str(report["forgeable"])
-        return self._said(await self._ask(code, in_process=True), (f"{FORGEABLE} ({why})",))
+        return await self._ask(code, in_process=True), (f"{FORGEABLE} ({why})",)
 
     def _said(self, report: dict[str, Any], notes: tuple[str, ...]) -> Feedback:
         if "failed" in report:

@@ -44,6 +44,17 @@ def feedback(plan: Plan, report: Mapping[str, Any], seconds: float, notes: tuple
     return Feedback(not broken, text, len(passed) / (len(passed) + len(broken)), source=SOURCE, notes=notes)
 
 
+def verdicts(plan: Plan, report: Mapping[str, Any]) -> tuple[bool, ...]:
+    """Whether each test passed, in the order of the file; one that was not reached has not."""
+    bad: dict[int, bool] = {}
+    try:
+        for number, _, _, _, detail in report.get("results", ()):
+            bad[int(number)] = bad.get(int(number), False) or detail is not None
+    except (TypeError, ValueError):  # in-process, the code may have written it
+        bad = {}
+    return tuple(bad.get(number) is False for number, test in enumerate(plan.tests) if not test.quiet)
+
+
 def failed(text: str, notes: tuple[str, ...]) -> Feedback:
     """No test passed, for one reason."""
     return Feedback(False, _cut(text, TEXT), 0.0, source=SOURCE, notes=notes)

@@ -1,0 +1,136 @@
+"""Judges code by a list of asserts, one verdict for each: by our own oracle, or as the reference does.
+
+What `given_tests` and `internal_tests` share. Rust's tests go to `rust_tests`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import typing
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, cast
+
+from mulligan.core.code import unbound
+from mulligan.core.errors import InvalidInput
+from mulligan.core.protocols import Evaluator, Job, Sandbox
+from mulligan.core.records import Episode, Feedback, Json
+from mulligan.core.test_texts import modules, parsed
+from mulligan.evaluators._oracle.names import names_in
+from mulligan.evaluators._oracle.reference_layout import Line, reference_text
+from mulligan.evaluators.unit_tests import UnitTests
+
+Language: TypeAlias = Literal["py", "rs"]
+Layout: TypeAlias = Literal["ours", "reference"]
+
+FORGEABLE = "in-process: can be forged"
+TYPING = frozenset(cast(list[str], vars(typing)["__all__"]))
+"""What `from typing import *` brings."""
+_OUTPUT = 64_000_000
+"""Bytes of a report in the reference's layout, where nothing is shortened."""
+
+
+def check(language: str, layout: str, seconds: float) -> None:
+    """Raises `InvalidInput` for what cannot work."""
+    if language not in ("py", "rs"):
+        raise InvalidInput(f"language is py or rs, not {language!r}.")
+    if layout not in ("ours", "reference"):
+        raise InvalidInput(f"layout is ours or reference, not {layout!r}.")
+    if layout == "reference" and language != "py":
+        raise InvalidInput("The reference's layout is there for Python only; leave layout at ours.")
+    if seconds <= 0:
+        raise InvalidInput(f"seconds must be above 0, not {seconds}.")
+
+
+async def judged(
+    tests: Sequence[str], episode: Episode, *, sandbox: Sandbox, language: Language, layout: Layout, seconds: float
+) -> Feedback:
+    """The verdict on the newest attempt; `evidence` holds `tests` and, where there was a verdict, `passed` for each.
+
+    seconds: for each test. Raises `InvalidInput` for tests that cannot be used, `SandboxError`.
+    """
+    if layout == "reference":
+        return await _as_reference(tests, episode, sandbox, seconds)
+    if language == "py":
+        whole = "\n".join([*(f"import {name}" for name in modules(tests)), *tests])
+        judge = UnitTests(whole, sandbox=sandbox, seconds=seconds * len(tests), name="the tests")
+        feedback, passed = await judge.each(_typed(episode))
+        return replace(feedback, evidence=evidence(tests, passed))
+    feedback = await _rust(tests, sandbox, seconds).evaluate(episode)
+    said: object = feedback.evidence
+    passed = cast(dict[str, Any], said).get("passed") if isinstance(said, dict) else None
+    return replace(feedback, evidence=evidence(tests, passed))
+
+
+def evidence(tests: Sequence[str], passed: Sequence[bool] | None) -> Json:
+    return {"tests": list(tests), "passed": list(passed or ())}
+
+
+def usable(test: str, given: Collection[str] | None) -> bool:
+    """Whether our oracle can judge by this Python test alone: it can be read, and uses no name that is not given (None:
+    none but what it calls or hands over)."""
+    try:
+        UnitTests.check(test)
+        tree = parsed(test)
+        names = tree and names_in(tree, test)
+    except (InvalidInput, RecursionError, SyntaxError):
+        return False
+    return names is not None and not set(names.wanted) - set(names.firm if given is None else given) - set(
+        modules([test])
+    )
+
+
+def _typed(episode: Episode) -> Episode:
+    """The newest attempt with the names of `typing`, which models use without importing them, as in the reference."""
+    *before, last = episode.trials
+    code = last.attempt.output
+    lacking = sorted(unbound(code) & TYPING)
+    if not lacking or "__future__" in code:
+        return episode
+    whole = f"from typing import {', '.join(lacking)}\n{code}"
+    return replace(episode, trials=(*before, replace(last, attempt=replace(last.attempt, output=whole))))
+
+
+def _rust(tests: Sequence[str], sandbox: Sandbox, seconds: float) -> Evaluator:
+    from mulligan.evaluators.rust_tests import RustTests
+
+    return RustTests(tests=list(tests), sandbox=sandbox, seconds=seconds)
+
+
+async def _as_reference(tests: Sequence[str], episode: Episode, sandbox: Sandbox, seconds: float) -> Feedback:
+    code = episode.trials[-1].attempt.output
+    source = (Path(__file__).parent / "reference_run.py").read_text(encoding="utf-8")
+    job = Job(
+        # Not isolated (-I): that would leave the seed of hashes out, by which sets of texts are printed.
+        (sys.executable, "-s", "-P", "-c", "exec(open('program').read() + '\\njudge()')"),
+        files={"program": source},
+        stdin=json.dumps({"code": code, "tests": list(tests), "seconds": seconds}),
+        env={"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"},
+        seconds=2 * seconds * len(tests) + 5,
+        output=_OUTPUT,
+    )
+    ran = await sandbox.run(job)
+    try:
+        report = [(bool(good), str(output)) for good, output in json.loads(ran.stdout)]
+    except (ValueError, TypeError):
+        report = []
+    if len(report) != len(tests):
+        why = "out of time" if ran.timed_out else ran.stderr.strip()[-300:] or "it ended early"
+        return Feedback(False, f"No test result: {why}.", 0.0, "unit_tests", (FORGEABLE,), evidence=evidence(tests, ()))
+    lines = [Line(test, good, _text(output)) for test, (good, output) in zip(tests, report, strict=True)]
+    passed = [line.passed for line in lines]
+    return Feedback(
+        all(passed),
+        reference_text(lines),
+        sum(passed) / len(passed),
+        "unit_tests",
+        (FORGEABLE,),
+        evidence=evidence(tests, passed),
+    )
+
+
+def _text(output: str) -> str:
+    """Without half characters, which no store keeps."""
+    return output.encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,131 @@
+"""A model writes unit tests of the task, once, and every attempt of the episode is judged by them.
+
+Source: Shinn et al. 2023, section 4.3; the reference, 1.1. Tests that a model has written can be wrong: what passes
+them is not solved for that, and what fails them may be right.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal, cast
+
+from mulligan.core.code import asked_for
+from mulligan.core.errors import BadAnswer, InvalidInput
+from mulligan.core.formatting import task_text
+from mulligan.core.protocols import Model, Prompts, Sandbox
+from mulligan.core.questions import Question, Sampling, think
+from mulligan.core.records import Episode, Feedback, Json
+from mulligan.core.test_texts import python_tests, reference_tests, rust_tests
+from mulligan.evaluators._oracle import asserts
+
+SOURCE = "internal_tests"
+_DEFINES = re.compile(r"\b(?:def|class)\s+(\w+)")
+PROMPTS = {"py": "python", "rs": "rust"}
+
+
+class InternalTests:
+    """tests: how many are kept at most, the first that are valid and distinct. Score: the share that passed, 0 to 1.
+
+    language: "py" or "rs" chooses prompt and parser. layout: see `given_tests`. reading: "ours" keeps asserts that
+    really test the asked function; "reference" keeps what the reference does, each line with `assert` that parses.
+    seconds: for each test. name: of the function; without it, the one that the task names.
+
+    `evidence` holds `tests` and `passed`; later trials read the tests in that of the first, and no model is asked.
+    An answer without a valid test is asked for once more; then nothing can be judged: `passed` is None in every trial,
+    where the reference accepts the first attempt (design/016). Raises `ModelError`,
+    `OverBudget`, `InvalidInput`, `SandboxError`.
+    """
+
+    expects: Literal["text", "code", "workspace"] = "code"
+
+    def __init__(
+        self,
+        *,
+        model: Model,
+        sandbox: Sandbox,
+        prompts: Prompts,
+        tests: int = 6,
+        language: Literal["py", "rs"] = "py",
+        layout: Literal["ours", "reference"] = "ours",
+        reading: Literal["ours", "reference"] = "ours",
+        seconds: float = 5.0,
+        temperature: float | None = 0.2,
+        max_tokens: int = 1024,
+        name: str | None = None,
+    ) -> None:
+        asserts.check(language, layout, seconds)
+        if tests < 1:
+            raise InvalidInput(f"tests must be at least 1, not {tests}.")
+        if reading not in ("ours", "reference"):
+            raise InvalidInput(f"reading is ours or reference, not {reading!r}.")
+        self._model, self._sandbox = model, sandbox
+        prompt = prompts.get(f"internal_tests.{PROMPTS[language]}").check("task", "function", "most")
+        self._prompt = prompt.with_examples(prompts.get(f"internal_tests.{PROMPTS[language]}.examples"))
+        self._most, self._seconds, self._name = tests, seconds, name
+        self._language: Literal["py", "rs"] = language
+        self._layout: Literal["ours", "reference"] = layout
+        self._reading = reading
+        self._sampling = Sampling(temperature, max_tokens)
+
+    async def evaluate(self, episode: Episode) -> Feedback:
+        known = made(episode)
+        tests, why = (known, "") if known is not None else await self._written(episode)
+        if not tests:
+            why = why or "the model wrote no valid test of the task"
+            text = f"Nothing could be judged: {why}"
+            return Feedback(None, text, source=SOURCE, evidence=asserts.evidence((), ()))
+        feedback = await asserts.judged(
+            tests,
+            episode,
+            sandbox=self._sandbox,
+            language=self._language,
+            layout=self._layout,
+            seconds=self._seconds,
+        )
+        return replace(feedback, source=SOURCE)
+
+    async def _written(self, episode: Episode) -> tuple[Sequence[str], str]:
+        """The tests, or none and why."""
+        sampling = replace(self._sampling, seed=episode.head.seed)
+        try:
+            return await think(self, self._model, [episode], sampling), ""
+        except BadAnswer as error:
+            return (), f"the model wrote no valid test of the task, twice. {error}"
+
+    def ask(self, episodes: Sequence[Episode]) -> Question:
+        (episode,) = episodes
+        task = episode.task
+        name = self._asked(episode) or ""
+        *before, last = self._prompt.render(task=task_text(task), function=name, most=str(self._most))
+        return Question((*before, replace(last, images=task.images)))
+
+    def take(self, episodes: Sequence[Episode], answer: Json) -> tuple[str, ...]:
+        """The tests in the answer. Raises `BadAnswer` for none."""
+        (episode,) = episodes
+        text, name = answer if isinstance(answer, str) else "", self._asked(episode)
+        if self._reading == "reference":
+            found = reference_tests(text)
+        elif self._language == "rs":
+            found = rust_tests(text, name)
+        else:
+            given = None if name is None else {*_DEFINES.findall(episode.task.prompt), name}
+            found = tuple(test for test in python_tests(text, name) if asserts.usable(test, given))
+        if not found:
+            what = f"assert_eq!({name or 'f'}(…), …);" if self._language == "rs" else f"assert {name or 'f'}(…) == …"
+            raise BadAnswer(f"It holds no valid test: write lines such as `{what}`, with real values.")
+        return found[: self._most]
+
+    def _asked(self, episode: Episode) -> str | None:
+        return self._name or asked_for(episode.task.prompt)
+
+
+def made(episode: Episode) -> tuple[str, ...] | None:
+    """The tests that the first verdict has kept, in the order of their making; None before there is one."""
+    first = episode.trials[0].feedback
+    evidence: object = first.evidence if first else None
+    if not isinstance(evidence, dict):
+        return None
+    kept = cast(dict[str, Any], evidence).get("tests")
+    return tuple(str(test) for test in cast(list[Any], kept)) if isinstance(kept, list) else None
