@@ -5,22 +5,27 @@ Source: the actor of the reference's ALFWorld and WebShop experiments (1.3, 1.4)
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mulligan.core.errors import InvalidInput
+from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.formatting import past_text, task_text
 from mulligan.core.protocols import Model, Prompts
 from mulligan.core.questions import Message, Question, Sampling
 from mulligan.core.records import Attempt, Episode, Outcome, Past, Step
 from mulligan.core.worlds import World
 
-SLOTS = ("task", "recall", "past", "trajectory")
+SLOTS = ("task", "recall", "past", "examples", "trajectory")
+_KIND = re.compile(r"^===[ \t]*(.+?)[ \t]*$\n?", re.MULTILINE)
 
 
 class Interact:
-    """The prompt is `interact.NAME` of the environment's name.
+    """The prompt is `interact.NAME` of the environment's name. The first step of an attempt has no action: it is what
+    was observed at the beginning, so that reflectors and readers see it too.
 
+    examples: a file of worked examples for the slot of that name; "" for none. kind: which of its parts, of those that
+    begin with a line `=== KIND`; "" for the whole file.
     steps: actions at most, thoughts included. temperatures: tried in this order until a line has `shortest` characters.
     characters: what the steps may take of the prompt, beyond which the oldest are left out; None: all stand there.
     """
@@ -36,6 +41,8 @@ class Interact:
         max_tokens: int = 100,
         shortest: int = 2,
         characters: int | None = None,
+        examples: str = "",
+        kind: str = "",
     ) -> None:
         if steps < 1 or (characters is not None and characters < 1):
             raise InvalidInput(f"steps and characters must be at least 1, not {steps} and {characters}.")
@@ -43,6 +50,7 @@ class Interact:
             raise InvalidInput(f"temperatures must be one or more numbers from 0 to 2, not {list(temperatures)}.")
         self._model, self._world = model, environment
         self._prompt = prompts.get(f"interact.{environment.name}").check(*SLOTS)
+        self._examples = part_of(prompts.text(examples), kind) if examples else ""
         self._steps, self._temperatures, self._shortest = steps, tuple(temperatures), shortest
         self._characters = characters
         self._sampling = Sampling(max_tokens=max_tokens, stop=("\n",))
@@ -59,7 +67,7 @@ class Interact:
                 outcome = step.outcome or Outcome()
                 if not outcome.done and len(done) >= self._steps:
                     outcome = replace(outcome, halted=f"{self._steps} steps were used up")
-            return Attempt(done[-1].action if done else "", tuple(done), outcome)
+            return Attempt(done[-1].action, (Step(observation=beginning), *done), outcome)
 
     async def _line(self, episode: Episode, past: Past, beginning: str, done: Sequence[Step]) -> str:
         question = Question(self._messages(episode, past, beginning, done))
@@ -77,7 +85,8 @@ class Interact:
         return self._prompt.render(
             task=task_text(episode.task),
             recall=past.recall.formatted_prompt if past.recall else "",
-            past=past_text(past),
+            past=plans_text(past),
+            examples=self._examples,
             trajectory="\n".join(lines),
         )
 
@@ -93,3 +102,21 @@ class Interact:
                 break
             kept.append(step)
         return [f"({len(steps) - len(kept)} earlier steps are left out here.)", *reversed(kept)]
+
+
+def plans_text(past: Past) -> str:
+    """The previous trial, where the strategy shows it, and the plans of earlier trials, oldest first, numbered from 1
+    whatever their trials were (as the reference does, from 0)."""
+    plans = [f"Trial {number}: {' '.join(each.text.split())}" for number, each in enumerate(past.reflections, 1)]
+    header = "Your plans from earlier trials at this task, oldest first:"
+    parts = (past_text(replace(past, reflections=())), "\n".join([header, *plans]) if plans else "")
+    return "\n\n".join(part for part in parts if part)
+
+
+def part_of(text: str, kind: str) -> str:
+    """The part of this kind. Raises `UnknownName`."""
+    pieces = _KIND.split(text)
+    parts = dict(zip(pieces[1::2], (piece.strip() for piece in pieces[2::2]), strict=True))
+    if kind and kind not in parts:
+        raise UnknownName("kind of worked examples", kind, parts)
+    return parts[kind] if kind else text.strip()

@@ -45,8 +45,11 @@ def trajectory_text(steps: Sequence[Step]) -> str:
 
 
 def attempt_text(attempt: Attempt, *, tokens: int = TOKENS, language: str = "") -> str:
-    """The attempt for a prompt: its trajectory with the longest observations shortened, then its output."""
+    """The attempt for a prompt: its trajectory with the longest observations shortened, then its output, unless that is
+    the last action of the trajectory."""
     steps = trajectory_text(truncate(attempt.steps, tokens))
+    if steps and attempt.output == attempt.steps[-1].action:
+        return labelled("What was done", steps)
     output = truncate_text(attempt.output, tokens)
     parts = (labelled("What was done", steps), labelled("Attempt", output or "(empty)", language))
     return "\n\n".join(part for part in parts if part)

@@ -18,10 +18,12 @@ SLOTS = ("task", "attempt", "feedback", "reflections")
 
 
 class Verbal:
-    """`output`: what the attempts are, "text" or "code"; each has a prompt and worked examples of its own.
+    """`output`: what the attempts are, "text", "code", or what was done in an "environment"; each has a prompt and
+    worked examples of its own.
 
     examples: a file of worked examples to show instead of ours; "" for none.
     window: how many past reflections the reflector is shown (None: all). tokens: what the attempt may take.
+    earlier: reflections on trials of the task before this episode, oldest first.
     max_tokens bounds the reflection, which ends before any code: a weak model would hand its next wrong attempt on.
     An empty one is asked for once more. Alone, `ask` and `take` need no model of ours.
     """
@@ -31,14 +33,16 @@ class Verbal:
         *,
         model: Model,
         prompts: Prompts,
-        output: Literal["text", "code"] = "text",
+        output: Literal["text", "code", "environment"] = "text",
         examples: str | None = None,
         window: int | None = 3,
         temperature: float | None = 0.2,
         max_tokens: int = 200,
         tokens: int = TOKENS,
+        earlier: Sequence[str] = (),
     ) -> None:
         self._model = model
+        self._earlier = tuple(map(Reflection, earlier))
         shown = f"verbal.{output}.examples" if examples is None else examples
         prompt = prompts.get(f"verbal.{output}").check(*SLOTS)
         self._prompt = prompt.with_examples(prompts.get(shown) if shown else None)
@@ -54,7 +58,7 @@ class Verbal:
     def ask(self, episodes: Sequence[Episode]) -> Question:
         (episode,) = episodes
         trial = episode.trials[-1]
-        past = newest(episode.reflections, self._window)
+        past = newest((*self._earlier, *episode.reflections), self._window)
         return Question(
             self._prompt.render(
                 task=task_text(episode.task),

@@ -3,19 +3,24 @@
 Source: Reflexion's LAST_ATTEMPT_AND_REFLEXION. The reference shows only the newest reflection (`window = 1`).
 """
 
+from collections.abc import Sequence
+
 from mulligan.core.episodic import newest
-from mulligan.core.records import Episode, Past
+from mulligan.core.records import Episode, Past, Reflection
 
 
 class LastAttemptAndReflexion:
-    """`window`: how many reflections the next trial is shown; the newest are kept, oldest first. None: all."""
+    """`window`: how many reflections the next trial is shown; the newest are kept, oldest first. None: all.
+
+    earlier: reflections on trials of the task before this episode, oldest first.
+    """
 
     reflects = True
 
-    def __init__(self, *, window: int | None = 3) -> None:
+    def __init__(self, *, window: int | None = 3, earlier: Sequence[str] = ()) -> None:
         newest((), window)  # refuses a window below 1 before anything is tried
-        self._window = window
+        self._window, self._earlier = window, tuple(map(Reflection, earlier))
 
     def past(self, episode: Episode) -> Past:
         last = episode.trials[-1] if episode.trials else None
-        return Past(last, newest(episode.reflections, self._window), episode.recall)
+        return Past(last, newest((*self._earlier, *episode.reflections), self._window), episode.recall)

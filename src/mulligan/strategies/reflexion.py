@@ -3,18 +3,23 @@
 Source: Shinn et al. 2023, section 3, whose window is 3; the reference's HotPotQA code has none (`window = None`).
 """
 
+from collections.abc import Sequence
+
 from mulligan.core.episodic import newest
-from mulligan.core.records import Episode, Past
+from mulligan.core.records import Episode, Past, Reflection
 
 
 class Reflexion:
-    """`window`: how many reflections the next trial is shown; the newest are kept, oldest first. None: all."""
+    """`window`: how many reflections the next trial is shown; the newest are kept, oldest first. None: all.
+
+    earlier: reflections on trials of the task before this episode, oldest first.
+    """
 
     reflects = True
 
-    def __init__(self, *, window: int | None = 3) -> None:
+    def __init__(self, *, window: int | None = 3, earlier: Sequence[str] = ()) -> None:
         newest((), window)  # refuses a window below 1 before anything is tried
-        self._window = window
+        self._window, self._earlier = window, tuple(map(Reflection, earlier))
 
     def past(self, episode: Episode) -> Past:
-        return Past(reflections=newest(episode.reflections, self._window), recall=episode.recall)
+        return Past(reflections=newest((*self._earlier, *episode.reflections), self._window), recall=episode.recall)
