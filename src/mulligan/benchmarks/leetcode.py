@@ -15,20 +15,21 @@ from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Case, Episode, Task
 from mulligan.core.specs import Spec
 
-_VISIBLE = Spec("unit_tests", {"tests": "assert True"})
+_VISIBLE = Spec("given_tests", {"tests": ["assert True"]})
+"""What `play` puts a case's own tests into."""
 
 
 class Leetcode:
-    """Rows with `task_id`, `prompt`, `entry_point` and `visible_tests` (asserts). seconds: for these of an attempt."""
+    """Rows with `task_id`, `prompt`, `entry_point` and `visible_tests` (asserts). seconds: for each test."""
 
     title = "LeetcodeHard: visible tests drive the loop; the verdict is the site's, so cases end unjudged"
     data = "leetcode-hard-py*.jsonl"
     sources: Sequence[Source] = ()
     where = "https://github.com/GammaTauAI/leetcode-hard-gym makes it, with an account of your own"
 
-    def __init__(self, *, seconds: float = 10.0) -> None:
+    def __init__(self, *, seconds: float = 5.0) -> None:
         self._seconds = seconds
-        self._visible: dict[str, str] = {}
+        self._visible: dict[str, list[str]] = {}
 
     def load(self, files: Sequence[Path]) -> Sequence[Case]:
         cases = list[Case]()
@@ -46,13 +47,13 @@ class Leetcode:
         if method.evaluator != _VISIBLE:
             return method
         tests = self._visible[case.id]
-        return replace(method, evaluator=Spec("unit_tests", {"tests": tests, "seconds": self._seconds}))
+        return replace(method, evaluator=Spec("given_tests", {"tests": tests, "seconds": self._seconds}))
 
     async def score(self, case: Case, episode: Episode) -> Score:
         return Score(None, "Only leetcode.com has the hidden tests, and nothing is sent there: unjudged.")
 
 
-def _tests(file: Path, line: int, given: Any) -> str:
+def _tests(file: Path, line: int, given: Any) -> list[str]:
     where = f"{file}, line {line}: 'visible_tests'"
     tests = cast(list[Any], given) if isinstance(given, list) else []
     if not tests or not all(isinstance(test, str) for test in tests):
@@ -60,4 +61,4 @@ def _tests(file: Path, line: int, given: Any) -> str:
     for test in tests:
         if parsed(test) is None or "assert" not in test:
             raise InvalidInput(f"{where}: no assert that parses: {test[:80]!r}.")
-    return "\n".join(tests) + "\n"
+    return tests

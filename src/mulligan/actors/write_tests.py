@@ -1,0 +1,62 @@
+"""The attempt is unit tests of the task's function, as the evaluator `internal_tests` asks for them: are they right?
+
+Source: the reference's strategy "test-acc" (reference, 1.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mulligan.core.code import asked_for
+from mulligan.core.errors import BadAnswer, InvalidInput
+from mulligan.core.formatting import task_text
+from mulligan.core.protocols import Model, Prompts
+from mulligan.core.questions import Question, Sampling, think
+from mulligan.core.records import Attempt, Episode, Json, Past
+from mulligan.core.test_texts import python_tests
+
+SLOTS = ("task", "function", "most")
+
+
+class WriteTests:
+    """tests: how many are kept at most, the first that are valid and distinct; the output is one a line.
+
+    An answer without one is asked for once more; then the output is empty.
+    """
+
+    def __init__(
+        self,
+        *,
+        model: Model,
+        prompts: Prompts,
+        tests: int = 6,
+        temperature: float | None = 0.2,
+        max_tokens: int = 1024,
+    ) -> None:
+        if tests < 1:
+            raise InvalidInput(f"tests must be at least 1, not {tests}.")
+        self._model, self._most = model, tests
+        prompt = prompts.get("internal_tests.python").check(*SLOTS)
+        self._prompt = prompt.with_examples(prompts.get("internal_tests.python.examples"))
+        self._sampling = Sampling(temperature, max_tokens)
+
+    async def act(self, episode: Episode, past: Past) -> Attempt:
+        sampling = Sampling(self._sampling.temperature, self._sampling.max_tokens, episode.head.seed)
+        try:
+            return Attempt("\n".join(await think(self, self._model, [episode], sampling)))
+        except BadAnswer:
+            return Attempt("")
+
+    def ask(self, episodes: Sequence[Episode]) -> Question:
+        (episode,) = episodes
+        told = {"task": task_text(episode.task), "function": asked_for(episode.task.prompt) or ""}
+        return Question(self._prompt.render(**told, most=str(self._most)))
+
+    def take(self, episodes: Sequence[Episode], answer: Json) -> tuple[str, ...]:
+        """Raises `BadAnswer` for no test."""
+        (episode,) = episodes
+        name = asked_for(episode.task.prompt)
+        found = python_tests(answer, name) if isinstance(answer, str) else ()
+        if not found:
+            raise BadAnswer(f"It holds no valid test: write lines such as `assert {name or 'f'}(…) == …`.")
+        return found[: self._most]
