@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mulligan.app.bench.running import resume_benchmark, run_benchmark
     from mulligan.app.run import run
     from mulligan.app.solve import resume, solve, solve_sync
     from mulligan.bank.bank import Bank
@@ -37,7 +38,9 @@ _HOMES = {
     "TaskFeedback": "core.task_feedback",
     "Trial": "core.records",
     "resume": "app.solve",
+    "resume_benchmark": "app.bench.running",
     "run": "app.run",
+    "run_benchmark": "app.bench.running",
     "solve": "app.solve",
     "solve_sync": "app.solve",
 }
@@ -57,7 +60,9 @@ __all__ = [
     "TaskFeedback",
     "Trial",
     "resume",
+    "resume_benchmark",
     "run",
+    "run_benchmark",
     "solve",
     "solve_sync",
 ]

@@ -27,11 +27,11 @@ def runs() -> None:
 @click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many, newest first.")
 @click.option("--json", "as_json", is_flag=True, help="A JSON list instead of a table.")
 def list_runs(limit: int, as_json: bool) -> None:
-    """The recorded runs, newest first."""
+    """The recorded runs, newest first; those of benchmarks are in `mulligan bench runs`."""
     from mulligan.cli import table
 
     async def look(store: Store) -> tuple[Sequence[Episode], set[str]]:
-        episodes = await store.list(limit=limit)
+        episodes = await store.list(limit=limit, benches=False)
         return episodes, await _running(store, episodes)
 
     found, running = _with_store(look)

@@ -324,8 +324,10 @@ class Store(Protocol):
 
     async def events(self, episode: str) -> Sequence[Event]: ...
     async def files(self, episode: str) -> Mapping[str, str]: ...
-    async def list(self, *, run: str | None = None, agent: str | None = None, limit: int = 50) -> Sequence[Episode]:
-        """Newest first."""
+    async def list(
+        self, *, run: str | None = None, agent: str | None = None, limit: int = 50, benches: bool = True
+    ) -> Sequence[Episode]:
+        """Newest first. benches: those of benchmark runs, too."""
         ...
 
     async def briefs(self, *, agent: str | None = None, before: str | None = None, limit: int = 50) -> Sequence[Brief]:

@@ -84,8 +84,11 @@ class SqliteStore:
             raise briefs.missing(episode)
         return found[0]
 
-    async def list(self, *, run: str | None = None, agent: str | None = None, limit: int = 50) -> Sequence[Episode]:
+    async def list(
+        self, *, run: str | None = None, agent: str | None = None, limit: int = 50, benches: bool = True
+    ) -> Sequence[Episode]:
         where, values = _where(run=run, agent=agent)
+        where += "" if benches else " AND run NOT IN (SELECT id FROM bench_runs)"
         return await self._db.read(lambda db: _episodes(db, where, values, limit))
 
     async def briefs(self, *, agent: str | None = None, before: str | None = None, limit: int = 50) -> Sequence[Brief]:
