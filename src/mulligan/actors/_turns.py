@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from mulligan.core.actions import Turn, first_line, parse_turn
-from mulligan.core.errors import InvalidInput
+from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.formatting import past_text, task_text, trajectory_text
-from mulligan.core.prompts import Prompt
-from mulligan.core.protocols import Model
+from mulligan.core.protocols import Model, Prompts
 from mulligan.core.questions import Message, Question, Sampling
 from mulligan.core.records import Episode, Past, Step
 
@@ -19,17 +19,32 @@ OBSERVATION = "\nObservation"
 
 
 class Turns:
-    """temperatures: a ladder, one for each trial, the last for all that follow. max_tokens: of one completion.
+    """prompt: its name. examples: a file of worked examples, which stand before the case as turns; None: the one called
+    after the prompt, where there is one; "": none.
+    temperatures: a ladder, one for each trial, the last for all that follow. max_tokens: of one completion.
     past: tokens that the attempt which a strategy shows may take.
     """
 
     def __init__(
-        self, model: Model, prompt: Prompt, *, temperatures: Sequence[float], max_tokens: int, past: int
+        self,
+        model: Model,
+        prompts: Prompts,
+        prompt: str,
+        examples: str | None,
+        *,
+        temperatures: Sequence[float],
+        max_tokens: int,
+        past: int,
     ) -> None:
         if not temperatures or any(not 0 <= t <= 2 for t in temperatures):
             raise InvalidInput(f"temperatures must be one or more numbers from 0 to 2, not {list(temperatures)}.")
         self._model, self._past = model, past
-        self._prompt = prompt.check(*SLOTS)
+        self._prompt = prompts.get(prompt).check(*SLOTS)
+        if examples is None:
+            with suppress(UnknownName):
+                self._prompt = self._prompt.with_examples(prompts.get(f"{prompt}.examples"))
+        elif examples:
+            self._prompt = self._prompt.with_examples(prompts.get(examples))
         self._temperatures = tuple(temperatures)
         self._sampling = Sampling(max_tokens=max_tokens)
 

@@ -18,6 +18,7 @@ class Cot:
     The attempt is the answer alone; where the action is no Finish[answer], it is empty and halted, whatever an earlier
     trial answered. past_tokens: what the attempt which a strategy shows may take. temperatures: one for each trial, the
     last for all that follow. max_tokens: of the thought with its action.
+    examples: a file of worked examples to show instead of `cot.PROMPT.examples`; "" for none.
     """
 
     def __init__(
@@ -29,9 +30,17 @@ class Cot:
         past_tokens: int = TOKENS,
         temperatures: Sequence[float] = (0.0,),
         max_tokens: int = 250,
+        examples: str | None = None,
     ) -> None:
-        shown = prompts.get(f"cot.{prompt}")
-        self._turns = Turns(model, shown, temperatures=temperatures, max_tokens=max_tokens, past=past_tokens)
+        self._turns = Turns(
+            model,
+            prompts,
+            f"cot.{prompt}",
+            examples,
+            temperatures=temperatures,
+            max_tokens=max_tokens,
+            past=past_tokens,
+        )
 
     async def act(self, episode: Episode, past: Past) -> Attempt:
         thought, action = await self._turns.ask(self._turns.shown(episode, past, "", ()), episode, 1)

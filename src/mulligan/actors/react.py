@@ -25,6 +25,7 @@ class React:
     steps: actions at most. prompt_tokens: what a whole prompt may take, roughly; checked before each step. past_tokens:
     what the attempt which a strategy shows may take, its longest observations shortened first.
     temperatures: one for each trial, the last for all that follow. max_tokens: of one thought with its action.
+    examples: a file of worked examples to show instead of `react.NAME.examples`; "" for none.
     """
 
     def __init__(
@@ -38,12 +39,20 @@ class React:
         past_tokens: int = TOKENS,
         temperatures: Sequence[float] = (0.0,),
         max_tokens: int = 200,
+        examples: str | None = None,
     ) -> None:
         if steps < 1:
             raise InvalidInput(f"steps must be at least 1, not {steps}.")
         self._world, self._steps, self._most = environment, steps, prompt_tokens
-        prompt = prompts.get(f"react.{environment.name}")
-        self._turns = Turns(model, prompt, temperatures=temperatures, max_tokens=max_tokens, past=past_tokens)
+        self._turns = Turns(
+            model,
+            prompts,
+            f"react.{environment.name}",
+            examples,
+            temperatures=temperatures,
+            max_tokens=max_tokens,
+            past=past_tokens,
+        )
 
     async def act(self, episode: Episode, past: Past) -> Attempt:
         async with self._world.open() as world:

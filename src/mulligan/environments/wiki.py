@@ -103,14 +103,13 @@ class Wiki:
         else:
             self._store = Docstore(page_of(page, f"page {n}") for n, page in enumerate(pages or (), 1))
         self._page: Page | None = None
-        self._looked = ""
+        self._looked: str | None = None
         self._found: list[str] = []
         self._shown = 0
         self._over = False
 
     async def reset(self) -> str:
-        self._page, self._over = None, False
-        self._looked = ""
+        self._page, self._looked, self._over = None, None, False
         return f"There {'is 1 page' if len(self._store) == 1 else f'are {len(self._store)} pages'} to search."
 
     async def step(self, action: str) -> Step:
@@ -132,7 +131,7 @@ class Wiki:
     async def close(self) -> None: ...
 
     def _search(self, title: str) -> str:
-        self._page, self._looked = self._store.find(title), ""
+        self._page, self._looked = self._store.find(title), None
         if self._page is not None:
             return joined(self._page.paragraphs[0])
         near = ", ".join(self._store.similar(title))
@@ -141,9 +140,10 @@ class Wiki:
     def _lookup(self, keyword: str) -> str:
         if self._page is None:
             return NO_PAGE
-        if folded(keyword) != self._looked:
-            self._looked, self._shown = folded(keyword), 0
-            self._found = [one for one in self._page.sentences if self._looked in folded(one)]
+        wanted = folded(keyword)
+        if wanted != self._looked:
+            self._looked, self._shown = wanted, 0
+            self._found = [one for one in self._page.sentences if wanted in folded(one)]
         if not self._found:
             return f"No results: {self._page.title} does not mention [{keyword}]."
         if self._shown == len(self._found):
