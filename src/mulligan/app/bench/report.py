@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, cast
 
 from mulligan.app.bench.about import About, about
@@ -34,7 +35,8 @@ class OneRun:
 
 @dataclass(frozen=True)
 class Report:
-    """labels: one for each run, all different. comparisons: of the first run with each of the others."""
+    """labels: one for each run, all different. comparisons: of the first run with each of the others,
+    or of every pair."""
 
     runs: Sequence[OneRun]
     labels: Sequence[str]
@@ -50,13 +52,17 @@ async def read_run(store: SqliteStore, prefix: str) -> Recorded:
     return Recorded(run, results, {e.id: e for e in episodes if e.id.rpartition(".")[0] in ended})
 
 
-def make_report(recorded: Sequence[Recorded]) -> Report:
-    """Raises `InvalidInput` for the same run twice, and for runs that cannot be compared."""
+def make_report(recorded: Sequence[Recorded], *, every_pair: bool = False) -> Report:
+    """every_pair: each run compared with each before it, and not the first alone.
+
+    Raises `InvalidInput` for the same run twice, and for runs that cannot be compared.
+    """
     ids = [one.run.id for one in recorded]
     if len(set(ids)) < len(ids):
         raise InvalidInput("A run is given twice: a report compares different ones.")
     runs = [OneRun(about(one.run, one.episodes.values(), _default(one)), figures(one), one) for one in recorded]
-    return Report(runs, _labels(runs), [compare(recorded[0], other) for other in recorded[1:]])
+    pairs = [pair for pair in combinations(recorded, 2) if every_pair or pair[0] is recorded[0]]
+    return Report(runs, _labels(runs), [compare(a, b) for a, b in pairs])
 
 
 def _default(one: Recorded) -> str:

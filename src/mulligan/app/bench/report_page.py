@@ -142,7 +142,10 @@ def _by_episode(group: Sequence[Named]) -> Table:
     return Table(columns, rows)
 
 
-_TOOK = "All episodes, those that failed or ended by an error as well. A cost that is not known is not zero."
+_TOOK = (
+    "All episodes, those that failed or ended by an error as well. A cost that is not known is not zero. Answers that "
+    "were reused from other runs (--reuse) count with their tokens, and took no time."
+)
 
 
 def _took(group: Sequence[Named]) -> Table:
