@@ -13,7 +13,7 @@ from mulligan.app.compose import Drive, Parts, compose
 from mulligan.app.config import Config, choose_model, prompts_folder
 from mulligan.app.plugins import build, parse_spec
 from mulligan.app.recipe import Recipe
-from mulligan.app.session import located, with_limits
+from mulligan.app.session import absolute, located, with_limits
 from mulligan.core.benchmarks import Benchmark, Method, Rests
 from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.journal import digest
@@ -130,29 +130,46 @@ class BenchPlan:
         )
 
     def _of_agent(self, recipe: Recipe) -> Recipe:
-        """The agent's actor, reflector and strategy; the benchmark's evaluator stays the judge."""
+        """The agent acts, reflects if it has a step for that, and chooses the strategy if it names one. The rest stays
+        as it is, above all who judges."""
         from mulligan.app.agents import Wish, find_agent, load_agent, recipe_of
 
         assert self.choice.agent is not None
         found, _ = load_agent(find_agent(self.choice.agent, self.config), self.config)
-        own = recipe_of(found, self.config, Wish(recipe.model), recipe.limits)
-        return replace(own, evaluator=recipe.evaluator, limits=recipe.limits, prompts=recipe.prompts)
+        judged = replace(found, evaluate={"evaluator": "unjudged"})  # so that its own review only reflects
+        own = recipe_of(judged, self.config, Wish(recipe.model), recipe.limits)
+        reviews, chooses = found.reflect is not None, found.strategy is not None
+        return replace(
+            own,
+            evaluator=recipe.evaluator,
+            reflector=own.reflector if reviews else recipe.reflector,
+            strategy=own.strategy if chooses else recipe.strategy,
+            judge_model=recipe.judge_model,
+            reflect_model=self.choice.reflect_model or (own if reviews else recipe).reflect_model,
+            limits=recipe.limits,
+            prompts=recipe.prompts,
+        )
 
     def rests_on(self, parts: Parts) -> dict[str, Json]:
         """What must be the same on a resume, by name. Refuses what cannot work before any model is called."""
-        recipe = self.recipe(self.cases[0], "")
-        head = compose(recipe, parts, Drive(seed=recipe.seed)).head
+        recipes = [self.recipe(case, "") for case in self.cases]
+        heads = [compose(recipe, parts, Drive(seed=recipe.seed)).head for recipe in _unlike(recipes)]
         of_cases = [
             [case.id, case.task.prompt, digest(dict(case.task.inputs)), digest(case.target)] for case in self.cases
         ]
         found: dict[str, Json] = {
             **{f"data {name}": sha for name, sha in self.files.items()},
-            **{f"prompt {name}": sha for name, sha in head.prompts.items()},
-            **{f"model of the {role}": id for role, id in head.models.items()},
-            **{f"file {name}": sha for name, sha in head.files.items()},
+            **{f"prompt {name}": sha for head in heads for name, sha in head.prompts.items()},
+            **{f"model of the {role}": id for head in heads for role, id in head.models.items()},
+            **{f"file {name}": sha for head in heads for name, sha in head.files.items()},
             "the cases": digest(of_cases),
         }
-        return {**found, **{f"setting {name}": value for name, value in _settings(recipe).items()}}
+        return {**found, **{f"setting {name}": value for name, value in _settings(recipes[0]).items()}}
+
+
+def _unlike(recipes: Sequence[Recipe]) -> Sequence[Recipe]:
+    """One of each kind: they differ in more than in their environment, which is not made yet."""
+    return list({digest(replace(recipe, environment=None).to_json()): recipe for recipe in reversed(recipes)}.values())
 
 
 def _settings(recipe: Recipe) -> dict[str, Json]:
@@ -216,7 +233,14 @@ def chosen(cases: Sequence[Case], choice: Choice) -> Sequence[Case]:
 
 
 def choice_json(choice: Choice) -> dict[str, Any]:
-    return {**asdict(choice), "cases": list(choice.cases)}
+    """Files by their whole path, so that a resume finds them from any folder."""
+    is_file = Path(choice.benchmark).suffix in FILES
+    return {
+        **asdict(choice),
+        "benchmark": absolute(choice.benchmark) if is_file else choice.benchmark,
+        "data": absolute(choice.data),
+        "cases": list(choice.cases),
+    }
 
 
 def choice_of(options: Mapping[str, Any]) -> Choice:
