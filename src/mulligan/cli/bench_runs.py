@@ -3,38 +3,58 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
-from typing import cast
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from mulligan.cli.terminal import emit, say
 
+if TYPE_CHECKING:
+    from mulligan.core.benchmarks import BenchRun, CaseResult
+
 
 @click.command("runs")
 @click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many, newest first.")
-def command(limit: int) -> None:
+@click.option(
+    "--format", "form", type=click.Choice(["table", "json"]), default="table", help="A JSON list for programs."
+)
+def command(limit: int, form: str) -> None:
     """The runs of benchmarks, newest first."""
     from mulligan.app.config import load
     from mulligan.store.sqlite import SqliteStore
 
-    async def lines() -> list[str]:
+    async def found() -> list[dict[str, Any]]:
         store = SqliteStore(load().database)
         try:
-            found = list[str]()
-            for run in await store.benches.runs(limit):
-                results = await store.benches.results(run.id)
-                solved = sum(result.solved for result in results)
-                when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.created))
-                strategy = cast(str | None, run.options.get("strategy")) or "-"
-                how = f"{len(results)} of {len(run.cases)} ended, {solved} solved"
-                found.append(f"{run.id}  {when}  {run.benchmark}  {strategy}  {how}")
-            return found
+            return [facts(run, await store.benches.results(run.id)) for run in await store.benches.runs(limit)]
         finally:
             await store.close()
 
-    rows = asyncio.run(lines())
-    for row in rows:
-        emit(row)
-    if not rows:
+    runs = asyncio.run(found())
+    if form == "json":
+        emit(json.dumps(runs, ensure_ascii=False, indent=2))
+        return
+    for run in runs:
+        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run["created"]))
+        how = f"{run['ended']} of {run['cases']} ended, {run['solved']} solved"
+        emit(f"{run['run']}  {when}  {run['benchmark']}  {run['strategy'] or '-'}  {how}")
+    if not runs:
         say("No benchmark was run here yet: mulligan bench run NAME")
+
+
+def facts(run: BenchRun, results: Sequence[CaseResult]) -> dict[str, Any]:
+    counts: Counter[str] = Counter(result.status for result in results)
+    return {
+        "run": run.id,
+        "benchmark": run.benchmark,
+        "strategy": run.options.get("strategy"),
+        "model": run.options.get("model"),
+        "created": run.created,
+        "cases": len(run.cases),
+        "ended": len(results),
+        **{status: counts[status] for status in ("solved", "failed", "unjudged", "error")},
+    }
