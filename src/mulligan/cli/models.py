@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import click
 
+from mulligan.cli.counting import Counting
 from mulligan.cli.terminal import emit, say
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def pull(name: str, quiet: bool) -> None:
     from mulligan.models.weights_known import ALL, EMBEDDERS
 
     try:
-        path = pull(name, silent if quiet else _Progress().tell, known=ALL)
+        path = pull(name, silent if quiet else Counting().tell, known=ALL)
     except KeyboardInterrupt:
         say(f"\nPull again to go on: mulligan models pull {name}")
         raise
@@ -75,32 +75,6 @@ def remove(name: str, yes: bool) -> None:
         return
     freed = remove(name, ALL)
     say(f"{megabytes(freed)} set free" if freed else f"There was nothing of {name} to remove.")
-
-
-class _Progress:
-    """What is going on, once; on a terminal, with a counter that is written over."""
-
-    def __init__(self) -> None:
-        self._line = ""
-        self._percent = -1
-
-    def tell(self, line: str, done: int, total: int) -> None:
-        from mulligan.models.weights import megabytes
-
-        counting = sys.stderr.isatty()
-        if line != self._line:
-            self._line = line
-            say(line)
-        percent = 100 * done // max(total, 1)
-        step = 1 if counting else 10
-        if percent // step == self._percent // step:
-            return
-        self._percent = percent
-        said = f"{percent} % ({megabytes(done)} of {megabytes(total)})"
-        if counting:
-            click.echo(f"\r{said}", err=True, nl=done >= total)
-        else:
-            say(said)
 
 
 def _weights(known: Mapping[str, Weights]) -> list[tuple[str, ...]]:

@@ -111,6 +111,10 @@ class QueryError(GraphError):
         self.column = column
 
 
+class FetchError(MulliganError):
+    """A file could not be fetched, or is not the pinned one. What came so far is kept where that helps."""
+
+
 class StoreError(MulliganError):
     """The store could not be read or written."""
 

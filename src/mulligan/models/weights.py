@@ -22,7 +22,7 @@ from typing import BinaryIO
 
 from mulligan.core.errors import ModelError, UnknownName
 from mulligan.core.home import home
-from mulligan.models.weights_fetch import CHUNK, POLL_SECONDS, Installer, from_hub, installer_at_hand, unpack
+from mulligan.models.weights_fetch import CHUNK, POLL_SECONDS, Installer, download, installer_at_hand, unpack
 from mulligan.models.weights_known import KNOWN, Part, Weights
 
 Progress = Callable[[str, int, int], None]
@@ -187,7 +187,7 @@ class Pull:
         """The number of parts that are here after the hub gave what it could."""
         repository, file = hub
         address = f"{endpoint.rstrip('/')}/{repository}/resolve/main/{file}"
-        problem = from_hub(address, joined, self.weights.size, self.tell)
+        problem = download(address, joined, self.weights.size, self.tell)
         parts = keep_verified(joined, self.weights.parts)
         if parts < len(self.weights.parts):
             problem = problem or "its file is not the pinned one"

@@ -90,22 +90,33 @@ def size_of(folder: Path) -> int:
     return total
 
 
-def from_hub(address: str, into: Path, size: int, watch: Callable[[int], None]) -> str:
-    """Appends to `into` what is missing of the file at `address`. Returns "" or, as a hub is never needed, why not."""
+def download(address: str, into: Path, size: int, watch: Callable[[int], None], seconds: float = HUB_SECONDS) -> str:
+    """Appends to `into` what is missing of the file at `address`, `size` bytes in all. Returns "", or why not.
+
+    A server that ignores ranges sends all of it again. What came stays, so that the next call goes on; `watch` is told
+    how many bytes are here. seconds: without a byte, after which the server counts as stalled. Proxies are those of the
+    environment.
+    """
     from http.client import HTTPException
-    from urllib.request import Request, urlopen
+    from urllib.request import Request, build_opener
 
     try:
         with into.open("ab") as out:
-            request = Request(address, headers={"Range": f"bytes={out.tell()}-"})
-            with urlopen(request, timeout=HUB_SECONDS) as reply:
-                if reply.status != 206:
+            here = out.tell()
+            if here >= size:
+                return "" if here == size else f"longer than the {size} bytes that are pinned"
+            ranged = {"Range": f"bytes={here}-"} if here else {}
+            request = Request(address, headers={"Accept-Encoding": "identity", **ranged})
+            with build_opener().open(request, timeout=seconds) as reply:  # one of our own knows today's proxies
+                goes_on = reply.status == 206 and reply.headers.get("Content-Range", "").startswith(f"bytes {here}-")
+                if here and not goes_on:
                     out.truncate(0)
-                while chunk := reply.read(CHUNK):
+                while chunk := reply.read1(CHUNK):
                     out.write(chunk)
                     watch(out.tell())
                     if out.tell() > size:
                         return f"longer than the {size} bytes that are pinned"
+            came = out.tell()
     except (OSError, HTTPException, ValueError) as error:
-        return str(error)
-    return ""
+        return str(error) or type(error).__name__
+    return "" if came == size else f"it ended after {came} of {size} bytes"

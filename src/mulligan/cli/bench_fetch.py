@@ -1,0 +1,25 @@
+"""`mulligan bench fetch`: the data of a benchmark, pinned and checked, into the cache."""
+
+from __future__ import annotations
+
+import click
+
+from mulligan.cli.counting import Counting
+from mulligan.cli.terminal import emit, say
+
+
+@click.command("fetch")
+@click.argument("name")
+@click.option("--quiet", "-q", is_flag=True, help="No progress on stderr, only errors.")
+def command(name: str, quiet: bool) -> None:
+    """Fetch the data of the benchmark NAME. An interrupted fetch goes on where it stopped."""
+    from mulligan.app.bench.fetching import fetch_benchmark
+    from mulligan.models.weights import silent
+
+    try:
+        files = fetch_benchmark(name, silent if quiet else Counting().tell)
+    except KeyboardInterrupt:
+        say(f"\nFetch again to go on: mulligan bench fetch {name}")
+        raise
+    for file in files:
+        emit(str(file))
