@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mulligan.core.test_texts import modules, parsed, python_tests, reference_tests, rust_tests
+from mulligan.core.reference_texts import reference_tests
+from mulligan.core.test_texts import modules, parsed, python_tests, rust_tests
 
 ANSWER = '''Sure! Here's what I'd test:
 

@@ -11,6 +11,7 @@ from mulligan.core.programs import NAMES, Language, program
 from mulligan.core.protocols import Model, Prompts
 from mulligan.core.questions import Message, Question, Sampling
 from mulligan.core.records import Attempt, Episode, Past
+from mulligan.core.reference_texts import reference_code
 
 SLOTS = ("task", "recall", "past")
 
@@ -23,7 +24,7 @@ class Complete:
     because at 0 a weak model repeats itself (the reference warms up within a step in ALFWorld).
     max_tokens: of one completion. tokens: what a shown attempt may take of the prompt.
     examples: a file of worked examples, turns like those of a prompt file, to show with the past instead of ours;
-    "" for none.
+    "" for none. reading: how code is taken out; "reference" takes the first fence word for word, for published logs.
     """
 
     def __init__(
@@ -37,12 +38,14 @@ class Complete:
         tokens: int = TOKENS,
         examples: str | None = None,
         language: Language = "py",
+        reading: Literal["ours", "reference"] = "ours",
     ) -> None:
         if not temperatures or any(not 0 <= t <= 2 for t in temperatures):
             raise InvalidInput(f"temperatures must be one or more numbers from 0 to 2, not {list(temperatures)}.")
         self._model = model
         self._code = output == "code"
         self._language: Language = language
+        self._verbatim = reading == "reference"
         kind = "rust" if self._code and language == "rs" else output
         shown = f"complete.{kind}.examples" if examples is None else examples
         self._first = prompts.get(f"complete.{kind}").check(*SLOTS)
@@ -57,6 +60,8 @@ class Complete:
         question = Question(self._messages(episode, past))
         answer = await self._model.ask(question, Sampling(warmth, self._max_tokens, episode.head.seed + number))
         said = str(answer.content)
+        if self._code and self._verbatim:
+            return Attempt(reference_code(said))
         return Attempt(program(said, episode.task.prompt, self._language) if self._code else said.strip())
 
     def _messages(self, episode: Episode, past: Past) -> tuple[Message, ...]:

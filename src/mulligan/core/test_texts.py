@@ -1,8 +1,7 @@
 """Takes the tests out of a model's answer, whatever stands around them. It parses what it finds and never runs it.
 
 A test is one assert that really uses the asked function. A comment or a string that holds `assert` is none. The
-reference keeps any line with the word in it (1.1), which lets comments pass and loses what spans several lines; that
-rule is here too, for logs that were written by it.
+reference keeps any line with the word in it (1.1), which lets comments pass and loses what spans several lines.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mulligan.core.code import parsed as parsed
 from mulligan.core.rust_texts import rust_tests as rust_tests
 
 _ROOM = 24_000
@@ -41,25 +41,6 @@ def python_tests(text: str, name: str | None = None) -> tuple[str, ...]:
         if (key := _key(test, name)) is not None:
             found.setdefault(key, test)
     return tuple(found.values())
-
-
-def reference_tests(text: str) -> tuple[str, ...]:
-    """By the reference's rule: each line with "assert" in it that parses, stripped; doubles stay. One that goes on
-    over several lines is kept as a whole, too. Never raises."""
-    found, lines, at = list[str](), text.split("\n"), 0
-    while at < len(lines):
-        ends = (end for end in range(at + 1, min(at + 40, len(lines)) + 1) if parsed("\n".join(lines[at:end]).strip()))
-        end = next(ends, None) if "assert" in lines[at] else None
-        if end is not None:
-            found.append("\n".join(lines[at:end]).strip())
-        at = end or at + 1
-    return tuple(found)
-
-
-def parsed(text: str) -> ast.Module | None:
-    """The tree; None for what does not parse."""
-    tree = _parse(text)
-    return tree if isinstance(tree, ast.Module) else None
 
 
 def modules(tests: Sequence[str]) -> tuple[str, ...]:

@@ -17,7 +17,8 @@ from mulligan.core.formatting import task_text
 from mulligan.core.protocols import Model, Prompts, Sandbox
 from mulligan.core.questions import Question, Sampling, think
 from mulligan.core.records import Episode, Feedback, Json
-from mulligan.core.test_texts import python_tests, reference_tests, rust_tests
+from mulligan.core.reference_texts import reference_tests
+from mulligan.core.test_texts import python_tests, rust_tests
 from mulligan.evaluators._oracle import asserts
 
 SOURCE = "internal_tests"

@@ -95,6 +95,11 @@ async def resume_benchmark(
     return await _Bench(config, models, store, bank, hooks).resume(run, parallel)
 
 
+async def run_plan(plan: BenchPlan, models: Models, store: SqliteStore, hooks: Hooks = Hooks()) -> Finished:
+    """As `run_benchmark`, of a plan that was made otherwise."""
+    return await _Bench(plan.config, models, store, None, hooks).start(plan, Session(plan.config, models))
+
+
 @dataclass
 class _Bench:
     config: Config
@@ -105,15 +110,16 @@ class _Bench:
 
     async def begin(self, choice: Choice) -> Finished:
         session = Session(self.config, self.models, bank=self.bank)
-        plan = make_plan(choice, self.config, session.sandbox(choice.sandbox))
+        return await self.start(make_plan(choice, self.config, session.sandbox(choice.sandbox)), session)
 
+    async def start(self, plan: BenchPlan, session: Session) -> Finished:
         async def go(work: _Work) -> Finished:
             rests_on = plan.rests_on(work.parts)
             run = BenchRun(
                 f"b{secrets.token_hex(4)}",
-                choice.benchmark,
+                plan.choice.benchmark,
                 round(time.time(), 3),
-                choice_json(choice),
+                choice_json(plan.choice),
                 tuple(case.id for case in plan.cases),
                 rests_on,
             )

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import json
 import sys
-import typing
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
-from mulligan.core.code import unbound
 from mulligan.core.errors import InvalidInput
+from mulligan.core.programs import typed
 from mulligan.core.protocols import Evaluator, Job, Sandbox
 from mulligan.core.records import Episode, Feedback, Json
 from mulligan.core.test_texts import modules, parsed
@@ -26,8 +25,6 @@ Language: TypeAlias = Literal["py", "rs"]
 Layout: TypeAlias = Literal["ours", "reference"]
 
 FORGEABLE = "in-process: can be forged"
-TYPING = frozenset(cast(list[str], vars(typing)["__all__"]))
-"""What `from typing import *` brings."""
 _OUTPUT = 64_000_000
 """Bytes of a report in the reference's layout, where nothing is shortened."""
 
@@ -83,14 +80,10 @@ def usable(test: str, given: Collection[str] | None) -> bool:
 
 
 def _typed(episode: Episode) -> Episode:
-    """The newest attempt with the names of `typing`, which models use without importing them, as in the reference."""
+    """The newest attempt with the names of `typing` that it uses without importing them."""
     *before, last = episode.trials
-    code = last.attempt.output
-    lacking = sorted(unbound(code) & TYPING)
-    if not lacking or "__future__" in code:
-        return episode
-    whole = f"from typing import {', '.join(lacking)}\n{code}"
-    return replace(episode, trials=(*before, replace(last, attempt=replace(last.attempt, output=whole))))
+    whole = replace(last.attempt, output=typed(last.attempt.output))
+    return replace(episode, trials=(*before, replace(last, attempt=whole)))
 
 
 def _rust(tests: Sequence[str], sandbox: Sandbox, seconds: float) -> Evaluator:

@@ -18,7 +18,8 @@ class Line:
     output: str = ""
 
 
-def reference_text(lines: Sequence[Line]) -> str:
+def reference_text(lines: Sequence[Line], mark: str = "#") -> str:
+    """mark: what begins a comment in the language of the tests."""
     passed = "".join(f"\n{line.test}" for line in lines if line.passed)
-    failed = "".join(f"\n{line.test} # output: {line.output}" for line in lines if not line.passed)
+    failed = "".join(f"\n{line.test} {mark} output: {line.output}" for line in lines if not line.passed)
     return f"Tested passed:{passed}\n\nTests failed:{failed}"

@@ -1,0 +1,239 @@
+"""Replays a published log through the whole engine, with the log as the model, and says where the two part.
+
+Each episode is a case of a benchmark run like any other: the same loop, roles, journal, store and scoring. What the
+reference did is chosen by settings: its reading of answers, its feedback, a window of one, five attempts.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from mulligan.app.bench.plan import BenchPlan, Choice
+from mulligan.app.bench.published import LogModel, Published, read_log, whole
+from mulligan.app.bench.running import Finished, Hooks, run_plan
+from mulligan.app.config import load
+from mulligan.app.models_by_name import Models
+from mulligan.app.plugins import build
+from mulligan.app.recipe import Recipe
+from mulligan.app.session import Session
+from mulligan.core.benchmarks import CaseResult, Judges, Method, Score, Source
+from mulligan.core.code import parsed
+from mulligan.core.errors import InvalidInput
+from mulligan.core.programs import typed
+from mulligan.core.protocols import Evaluator
+from mulligan.core.records import Case, Episode, Json, Task
+from mulligan.core.specs import Spec
+from mulligan.evaluators.internal_tests import made
+from mulligan.store.sqlite import SqliteStore
+
+TRIALS = 5
+"""The reference's max_iters in its published runs."""
+HIDDEN_SECONDS = 10.0
+_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+")
+
+METHOD = Method(
+    Spec("complete", {"output": "code", "reading": "reference", "temperatures": [0.0]}),
+    Spec("internal_tests", {"layout": "reference", "reading": "reference"}),
+    strategy=Spec("last_attempt_and_reflexion", {"window": 1}),
+    summary="the reference's programming loop (1.1)",
+    trials=TRIALS,
+)
+
+
+@dataclass(frozen=True)
+class Parting:
+    """Where replay and log differ: `where` is "tests", "trials", "verdict", or "feedback of trial 2", for example.
+
+    hint: what may have caused it, where that can be told from the texts.
+    """
+
+    where: str
+    expected: str
+    got: str
+    hint: str = ""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """An episode of the log beside that of the replay. `trials`: of the replay."""
+
+    case: str
+    episode: str
+    trials: int
+    partings: tuple[Parting, ...]
+
+    @property
+    def agrees(self) -> bool:
+        return not self.partings
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """`run`: the benchmark run that it is recorded as."""
+
+    run: str
+    compared: Sequence[Compared]
+
+    @property
+    def agreeing(self) -> int:
+        return sum(one.agrees for one in self.compared)
+
+    def to_json(self) -> Json:
+        rows = [{**asdict(one), "partings": [asdict(each) for each in one.partings]} for one in self.compared]
+        parted = [row for row in rows if row["partings"]]
+        return {"run": self.run, "episodes": len(rows), "agree": self.agreeing, "parted": parted}
+
+
+async def replay_log(
+    file: str | os.PathLike[str],
+    *,
+    trials: int | None = None,
+    parallel: int = 1,
+    sandbox: str = "auto",
+    store: SqliteStore | None = None,
+    hooks: Hooks = Hooks(),
+) -> Replayed:
+    """Replay each published episode of the file and compare: tests, attempts, feedback of failed trials, verdict.
+
+    trials: the max_iters that the log was made with; None: 5, or as many as the longest episode has. store: instead of
+    our own. Raises `InvalidInput` for a file that is no log, before anything is run.
+    """
+    logs, sha256 = read_log(file)
+    if trials is not None and trials < 1:
+        raise InvalidInput(f"trials must be at least 1, not {trials}.")
+    trials = trials or max(TRIALS, *(len(log.implementations) for log in logs))
+    config = load()
+    models = Models(config)
+    by_case = {log.id: LogModel(f"log:{log.id}", log, sha256) for log in logs}
+    for model in by_case.values():
+        models.name(model)
+    sandboxed = Session(config, models).sandbox(sandbox)
+
+    def judges(spec: Spec) -> Evaluator:
+        return build("evaluators", spec, {"sandbox": sandboxed})
+
+    choice = Choice(f"log {Path(file).name}", trials=trials, parallel=parallel, sandbox=sandbox)
+    cases = [Case(log.id, Task(log.prompt), hidden(log)) for log in logs]
+    benchmark = _Log(judges, {log.id: log for log in logs})
+    files = {Path(file).name: sha256}
+    plan = _Plan(choice, choice.benchmark, benchmark, METHOD, cases, files, config)
+    own = store or SqliteStore(config.database)
+    try:
+        finished = await run_plan(plan, models, own, hooks)
+        return Replayed(finished.run.id, await _compared(finished, logs, own))
+    finally:
+        if store is None:
+            await own.close()
+
+
+async def _compared(finished: Finished, logs: Sequence[Published], store: SqliteStore) -> Sequence[Compared]:
+    found = list[Compared]()
+    for log, result in zip(logs, finished.results, strict=True):
+        id = f"{finished.run.id}.{result.position}.1"
+        episode = await store.load(id)
+        found.append(Compared(log.id, id, len(episode.trials), tuple(partings(log, episode, result))))
+    return found
+
+
+class _Plan(BenchPlan):
+    """Each case has its own episode of the log as the model of all roles."""
+
+    def recipe(self, case: Case, run: str) -> Recipe:
+        name = f"log:{case.id}"
+        return replace(super().recipe(case, run), model=name, reflect_model=name, judge_model=name, prompts=None)
+
+
+@dataclass
+class _Log:
+    """The log as a benchmark. The target of a case is its hidden test."""
+
+    judges: Judges
+    logs: Mapping[str, Published]
+    title: str = "a published log"
+    data: str = ""
+    sources: Sequence[Source] = ()
+    where: str = ""
+
+    def load(self, files: Sequence[Path]) -> Sequence[Case]:
+        return [Case(log.id, Task(log.prompt), hidden(log)) for log in self.logs.values()]
+
+    def methods(self) -> Mapping[str, Method]:
+        return {"reflexion": METHOD}
+
+    def play(self, case: Case, method: Method) -> Method:
+        most = max(len(self.logs[case.id].internal_tests), 1)
+        return replace(method, evaluator=method.evaluator.with_settings(tests=most))
+
+    async def score(self, case: Case, episode: Episode) -> Score:
+        """The newest attempt by the hidden test, with the names of `typing`, which the reference's evaluation has."""
+        *before, last = episode.trials
+        attempt = replace(last.attempt, output=typed(last.attempt.output))
+        try:
+            judge = self.judges(Spec("unit_tests", {"tests": case.target, "seconds": HIDDEN_SECONDS}))
+        except InvalidInput as error:
+            return Score(None, str(error))
+        verdict = await judge.evaluate(replace(episode, trials=(*before, replace(last, attempt=attempt))))
+        return Score(None if verdict.passed is None else float(verdict.passed), verdict.text)
+
+
+def hidden(log: Published) -> str:
+    """The hidden test as a file of tests that checks: HumanEval's only defines `check`."""
+    tree = parsed(log.hidden_test)
+    body = tree.body if tree else []
+    defined = {node.name for node in body if isinstance(node, ast.FunctionDef)}
+    values = [node.value for node in body if isinstance(node, ast.Expr)]
+    calls = {ast.unparse(call.func) for call in values if isinstance(call, ast.Call)}
+    if "check" not in defined or calls & defined:
+        return log.hidden_test
+    return f"{log.hidden_test}\n\ncheck({log.entry_point})\n"
+
+
+def partings(log: Published, episode: Episode, result: CaseResult) -> list[Parting]:
+    """Where the replay of an episode differs from the log; nothing where they agree."""
+    found = list[Parting]()
+    tests = made(episode) if episode.trials else None
+    if tests is not None and log.internal_tests != tests:
+        hint = (
+            ""
+            if log.internal_tests
+            else "the reference accepts an attempt that nothing has tested; here it is unjudged"
+        )
+        found.append(Parting("tests", "\n".join(log.internal_tests), "\n".join(tests), hint))
+    for number, (code, trial) in enumerate(zip(log.implementations, episode.trials, strict=False), 1):
+        if code != trial.attempt.output:
+            found.append(Parting(f"attempt of trial {number}", code, trial.attempt.output))
+    for number, (said, trial) in enumerate(zip(log.feedback, episode.trials, strict=False), 1):
+        got = trial.feedback.text if trial.feedback else ""
+        if said != got:
+            found.append(Parting(f"feedback of trial {number}", said, got, hint_of(said, got)))
+    if result.status == "error":
+        found.append(Parting("course", f"{len(log.implementations)} trials", result.text))
+    elif len(log.implementations) != len(episode.trials):
+        found.append(Parting("trials", str(len(log.implementations)), str(len(episode.trials))))
+    expected, got = "solved" if log.solved else "failed", result.status
+    if result.status != "error" and expected != got:
+        found.append(Parting("verdict", expected, got, whole(result.text) if got != "solved" else ""))
+    return found
+
+
+def hint_of(expected: str, got: str) -> str:
+    """Why two texts of feedback may differ, from their first lines that do; "" where that cannot be told."""
+    pairs = zip(expected.split("\n"), got.split("\n"), strict=False)
+    ours, theirs = next(((b, a) for a, b in pairs if a != b), ("", ""))
+    mine, other = (line.partition(" # output: ")[2] for line in (ours, theirs))
+    if not mine or not other:
+        return ""
+    if _ADDRESS.sub("", mine) == _ADDRESS.sub("", other):
+        return "an address in memory is printed, which differs from run to run"
+    with suppress(ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        if ast.literal_eval(mine) == ast.literal_eval(other):
+            return "the same value in another order, as sets have none"
+    if "TIMEOUT" in (mine, other):
+        return "a time-out, which hangs on the machine's speed"
+    return ""
