@@ -1,7 +1,6 @@
 """WebShop from end to end: a purchase that fails, the lesson of it, and one that fits."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,11 +22,11 @@ RIGHT = ["search[coffee mug]", "click[MUG01]", "click[slate blue]", "click[450 m
 
 
 @pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SqliteStore]:
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SqliteStore:
     monkeypatch.setenv("MULLIGAN_HOME", str(tmp_path))
     monkeypatch.delenv("MULLIGAN_DATA", raising=False)
     monkeypatch.chdir(tmp_path)
-    yield SqliteStore(tmp_path / "mulligan.db")
+    return SqliteStore(tmp_path / "mulligan.db")
 
 
 async def test_a_purchase_that_failed_is_mended_by_its_lesson(store: SqliteStore) -> None:

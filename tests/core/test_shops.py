@@ -103,7 +103,7 @@ ITEMS: list[dict[str, Any]] = [
     {"asin": "B000000002", "name": "Tent Pegs"},
     {"asin": "B000000002", "name": "the same again"},
 ]
-PEOPLE = {
+PEOPLE: dict[str, list[dict[str, Any]]] = {
     "B000000001": [
         {"instruction": "i want a tent.", "instruction_attributes": ["waterproof"], "instruction_options": ["green"]},
         {"instruction": "left out: it names no attribute", "instruction_attributes": []},
