@@ -47,6 +47,7 @@ class Toy:
             "simple": Method(TEXT, Spec("unjudged"), trials=1),
             "reflexion-ucs": Method(TEXT, judge, strategy=Spec("reflexion"), trials=9, hand_in="best", expansion=2),
             "world": world,
+            "waits": Method(Spec("./waits.py"), judge, trials=1),
         }
 
     def play(self, case: Case, method: Method) -> Method:
