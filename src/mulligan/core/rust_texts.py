@@ -187,7 +187,11 @@ class _Block:
             if char in _PAIRS and at in self.ends:
                 at = self.ends[at]
                 whole = self.mask[begin:at].lstrip().startswith("let ")
-                if char == "{" and not whole and not re.match(r"\s*(?:else\b|;|\.|\?|,|\)|as\b)", self.mask[at + 1 : stop]):
+                if (
+                    char == "{"
+                    and not whole
+                    and not re.match(r"\s*(?:else\b|;|\.|\?|,|\)|as\b)", self.mask[at + 1 : stop])
+                ):
                     yield self._trimmed(begin, at + 1), at + 1
                     begin = at + 1
             elif char == ";":

@@ -111,9 +111,7 @@ def program(*, network: bool, metadata: bool, signals_to: int | None, truncate: 
     out += _when(_OPENAT2[column], [(_RET, 0, 0, _FAIL | errno.ENOSYS)])
     out += _when(_CLONE[column], [_arg(0), (_JSET, 0, 1, _NEW_NAMESPACES), (_RET, 0, 0, _REFUSE), (_RET, 0, 0, _ALLOW)])
     out += _when(_SOCKET[column], _only(0, (2, 10)) if network else [(_RET, 0, 0, _REFUSE)])
-    out += _when(
-        _SOCKETPAIR[column], [_arg(1), (_AND, 0, 0, 15), (_JEQ, 1, 0, 1), (_RET, 0, 0, _REFUSE), *_only(0, (1,))]
-    )
+    out += _when(_SOCKETPAIR[column], [*_paired(), *_only(0, (1,))])
     out += _when(_FCNTL[column], _never(1, _FCNTL_SIGNALS))
     out += _when(_IOCTL[column], _never(1, _IOCTL_REFUSED))
     out += _when(_PRLIMIT[column], _only(0, (0,)))
@@ -143,6 +141,12 @@ def _opening(flags: int, truncate: bool) -> Program:
 def _arg(number: int) -> tuple[int, int, int, int]:
     """Load the low half of an argument."""
     return (_LOAD, 0, 0, 16 + 8 * number)
+
+
+def _paired() -> Program:
+    """Only pairs of SOCK_STREAM and SOCK_SEQPACKET, which stay with each other; Rust's library makes one of the latter
+    for each program that it starts."""
+    return [_arg(1), (_AND, 0, 0, 15), (_JEQ, 2, 0, 1), (_JEQ, 1, 0, 5), (_RET, 0, 0, _REFUSE)]
 
 
 def _when(number: int | None, then: Program) -> Program:
