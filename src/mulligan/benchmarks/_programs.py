@@ -13,7 +13,7 @@ from mulligan.core.benchmarks import Judges, Score, Source
 from mulligan.core.code import parsed
 from mulligan.core.errors import InvalidInput
 from mulligan.core.json_lines import objects, text_in
-from mulligan.core.programs import Language, program, typed
+from mulligan.core.programs import Language, program, typed, whole
 from mulligan.core.records import Attempt, Case, Episode, Task, Trial
 from mulligan.core.specs import Spec
 
@@ -103,7 +103,8 @@ async def score(
     output = episode.trials[-1].attempt.output
     if writes_tests(episode):
         return await _tests_right(judges, target["solution"], output, seconds)
-    code = program(output, case.task.prompt, language)
+    made_here = "actor" in episode.head.settings  # then the loop has judged the very same code
+    code = (whole if made_here else program)(output, case.task.prompt, language)
     code = typed(code) if lenient and language == "py" else code
     judge = judges(Spec("unit_tests" if language == "py" else "rust_tests", _settings(target["tests"], seconds)))
     verdict = await judge.evaluate(_with(episode, code))

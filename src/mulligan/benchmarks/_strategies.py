@@ -18,7 +18,7 @@ def methods(language: Language, tests: Spec | None = None) -> Mapping[str, Metho
     """By name. tests: the evaluator that drives the loop, where it is not the model's own tests."""
     told: dict[str, Json] = {} if language == "py" else {"language": language}
     writes = Spec("complete", {"output": "code", **told})
-    internal = tests or Spec("internal_tests", told)
+    internal, whose = tests or Spec("internal_tests", told), "visible" if tests else "own"
     lesson = Spec("verbal", {"output": "code"})
     window = Spec("last_attempt_and_reflexion", {"window": 1})
     found = {
@@ -28,7 +28,7 @@ def methods(language: Language, tests: Spec | None = None) -> Mapping[str, Metho
             internal,
             lesson,
             window,
-            "own tests drive; the attempt, their results and a reflection shown",
+            f"{whose} tests drive; the attempt, their results and a reflection shown",
             TRIALS,
         ),
         "immediate-reflexion": Method(
@@ -39,11 +39,16 @@ def methods(language: Language, tests: Spec | None = None) -> Mapping[str, Metho
             internal,
             lesson,
             Spec("last_attempt"),
-            "own tests drive; the attempt and their results shown, no reflection",
+            f"{whose} tests drive; the attempt and their results shown, no reflection",
             TRIALS,
         ),
         "resample": Method(
-            writes, internal, lesson, Spec("none"), "own tests drive, nothing of the past shown: the control", TRIALS
+            writes,
+            internal,
+            lesson,
+            Spec("none"),
+            f"{whose} tests drive, nothing of the past shown: the control",
+            TRIALS,
         ),
         "reflexion-ucs": Method(
             writes.with_settings(temperatures=[0.0, SEARCH_TEMPERATURE]),

@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
+import json
+
 import click
 
 from mulligan.cli.terminal import emit
 
 
 @click.command("list")
-def command() -> None:
-    """The benchmarks, their strategies, and whether their data is here."""
-    from mulligan.app.bench.data import find_data
-    from mulligan.app.bench.plan import open_benchmark
-    from mulligan.app.config import load
-    from mulligan.app.models_by_name import Models
-    from mulligan.app.plugins import names
-    from mulligan.app.session import Session
-    from mulligan.core.errors import InvalidInput
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+    help="For a terminal, or for programs.",
+)
+def command(form: str) -> None:
+    """The benchmarks, their cuts and strategies, and whether their data is here."""
+    from mulligan.app.bench.listing import Listed, listed
 
-    config = load()
-    sandbox = Session(config, Models(config)).sandbox("auto")
-    for name in names("benchmarks"):
-        _, benchmark, _ = open_benchmark(name, {}, sandbox)
-        try:
-            here = f"data: {find_data(benchmark, None)[0].parent}"
-        except InvalidInput:
-            here = f"data: {'mulligan bench fetch ' + name if benchmark.sources else benchmark.where}"
-        emit(f"{name}\n  {benchmark.title}\n  strategies: {', '.join(benchmark.methods())}\n  {here}")
+    def said(one: Listed) -> str:
+        lines = [one.name, f"  {one.title}", f"  data: {one.folder or one.missing}"]
+        for cut in one.cuts:
+            told = [cut.title] if cut.title != one.title else []
+            told += [cut.folder or cut.missing] if cut.folder != one.folder or cut.missing != one.missing else []
+            lines.append(": ".join([f"  {cut.name}", *(["; ".join(told)] if told else [])]))
+        lines.append("  strategies:")
+        lines += [f"    {name}: {summary}".removesuffix(": ") for name, summary in one.strategies.items()]
+        return "\n".join(lines)
+
+    found = listed()
+    if form == "json":
+        emit(json.dumps([one.to_json() for one in found], ensure_ascii=False, indent=1))
+    else:
+        emit("\n\n".join(map(said, found)))

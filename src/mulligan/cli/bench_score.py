@@ -18,7 +18,14 @@ if TYPE_CHECKING:
 @click.command("score")
 @click.argument("name")
 @click.option("--samples", required=True, metavar="FILE", help="JSONL: task_id and completion; .gz, too.")
-@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+    help="For a terminal, or for programs.",
+)
 @click.option("--data", metavar="PATH", help="The benchmark's data: a file, or a folder with it in.")
 @click.option("--parallel", type=int, metavar="N", help="Samples at once (default: one for each processor).")
 @click.option("--sandbox", default="auto", metavar="LEVEL", help="auto (default), strict, or the name of a level.")

@@ -25,10 +25,15 @@ def program(said: str, task: str, language: Language = "py") -> str:
     """The program in what a model said to this task. A completion without code comes back stripped. Never raises."""
     said = said.replace("\r\n", "\n").replace("\r", "\n")
     if language == "rs":
-        return _whole_rust(task, extract_rust(said, asked_for(task)))
+        return whole(extract_rust(said, asked_for(task)), task, language)
     if (signature := parsed(task)) and (body := _as_body(task, signature, said)):
         return body
-    return _whole_python(task, extract_code(said, asked_for(task)))
+    return whole(extract_code(said, asked_for(task)), task)
+
+
+def whole(code: str, task: str, language: Language = "py") -> str:
+    """Code that was taken out already, with what it lacks of the task: how its function begins, helpers, imports."""
+    return _whole_rust(task, code) if language == "rs" else _whole_python(task, code)
 
 
 def typed(code: str) -> str:
