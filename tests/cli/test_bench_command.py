@@ -95,7 +95,7 @@ def test_the_time_left_is_told(capsys: pytest.CaptureFixture[str], monkeypatch: 
     from mulligan.cli import benching
 
     clock = iter([100.0, 160.0, 160.0, 160.0, 160.0])
-    monkeypatch.setattr(benching.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr("mulligan.cli.benching.time.monotonic", lambda: next(clock))
     progress = benching.Progress(False)
     run = BenchRun("b1", "toy", 0.0, {}, tuple(f"c{n}" for n in range(1, 11)), {})
     for n in range(1, 5):
