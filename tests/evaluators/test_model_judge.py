@@ -1,5 +1,6 @@
 """The model judge: the prompt as a reader sees it, its verdicts, and what happens when it gives none."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from inline_snapshot import snapshot
 from mulligan.app.prompts import FilePrompts
 from mulligan.core.errors import BadAnswer, InvalidInput, ModelError, OverBudget
 from mulligan.core.questions import Thinker
-from mulligan.core.records import Attempt, Episode, Feedback, Image, Step, Task, Trial
+from mulligan.core.records import Artifact, Attempt, Episode, Feedback, Image, Outcome, Step, Task, Trial
 from mulligan.evaluators.model_judge import SCHEMA, ModelJudge
 from mulligan.models.scripted import ScriptedModel
 
@@ -147,3 +148,24 @@ def test_it_thinks_without_a_model_of_ours() -> None:
 def test_settings_that_cannot_work_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match="model_judge"):
         judge(**settings)
+
+
+async def test_an_attempt_that_was_halted_with_nothing_done_fails_without_a_question() -> None:
+    halted = Attempt("", outcome=Outcome(halted="6 steps were used up"))
+    episode = Episode("e.1", Task("t"), trials=(Trial(1, halted),))
+    said = await judge().evaluate(episode)
+    assert said == Feedback(False, "There is no result: 6 steps were used up.", source="model_judge")
+
+
+@pytest.mark.parametrize("made", [{"output": "half"}, {"artifacts": (Artifact("git", "abc"),)}, {"outcome": None}])
+async def test_what_was_halted_with_something_done_is_judged(made: dict[str, Any]) -> None:
+    attempt = replace(Attempt("", outcome=Outcome(halted="6 steps were used up")), **made)
+    said = await judge(verdict()).evaluate(Episode("e.1", Task("t"), trials=(Trial(1, attempt),)))
+    assert said.passed is True
+
+
+def test_the_criteria_are_of_the_prompts() -> None:
+    *_, last = judge(criteria="answer").ask([EPISODE]).messages
+    assert "It is the bare answer" in last.text
+    with pytest.raises(InvalidInput, match=r"model_judge\.manners"):
+        judge(criteria="manners")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Evaluator
-from mulligan.core.records import Attempt, Episode, Feedback, Task, Trial
+from mulligan.core.records import Attempt, Episode, Feedback, Outcome, Task, Trial
 from mulligan.evaluators.contains import Contains
 from mulligan.evaluators.exact_match import ExactMatch, normalise
 from mulligan.evaluators.regex import Regex
@@ -32,6 +32,13 @@ words = st.text(string.ascii_letters + string.digits + string.punctuation + " \n
 @given(st.text())
 def test_normalising_twice_is_normalising_once(text: str) -> None:
     assert normalise(normalise(text)) == normalise(text)
+
+
+async def test_no_answer_says_why_it_was_halted() -> None:
+    halted = Attempt("", outcome=Outcome(halted="6 steps were used up"))
+    said = await ExactMatch(answer="Erle").evaluate(Episode("e.1", Task("t"), trials=(Trial(1, halted),)))
+    assert said.text == "There is no answer: 6 steps were used up."
+    assert (await ExactMatch(answer="Erle").evaluate(attempt(""))).text == "There is no answer."
 
 
 @given(words, st.sampled_from(string.punctuation), st.sampled_from(["a", "an", "the", "The", "AN"]))

@@ -49,10 +49,12 @@ class ExactMatch:
         self._source = "oracle" if oracle else "exact_match"
 
     async def evaluate(self, episode: Episode) -> Feedback:
-        found = normalise(episode.trials[-1].attempt.output)
+        attempt = episode.trials[-1].attempt
+        found = normalise(attempt.output)
         if found in self._answers:
             return Feedback(True, "The answer is right.", source=self._source)
-        text = "The answer is wrong." if found else "There is no answer."
+        halted = attempt.outcome.halted if attempt.outcome else None
+        text = "The answer is wrong." if found else f"There is no answer{f': {halted}' if halted else ''}."
         if len(found.split()) >= _SENTENCE:
             text += " The whole output counts as the answer, so it should hold nothing else."
         return Feedback(False, text, source=self._source)

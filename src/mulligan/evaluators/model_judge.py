@@ -34,8 +34,9 @@ class ModelJudge:
     threshold: passed from this score on (0 to 1), whatever the model says of passing. tokens: what the attempt may
     take of the prompt; max_tokens: of one verdict. Alone, `ask` and `take` need no model of ours.
 
-    A judge that fails (no usable verdict after one more try, a provider that is down) gives `passed=None` with the
-    reason. Raises `OverBudget`, and `InvalidInput` for settings that cannot work.
+    An attempt that was halted before it came to anything fails without a question. A judge that fails (no usable
+    verdict after one more try, a provider that is down) gives `passed=None` with the reason. Raises `OverBudget`, and
+    `InvalidInput` for settings that cannot work.
     """
 
     expects: Literal["text", "code", "workspace"] = "text"
@@ -64,6 +65,10 @@ class ModelJudge:
         self._tokens = tokens
 
     async def evaluate(self, episode: Episode) -> Feedback:
+        attempt = episode.trials[-1].attempt
+        halted = attempt.outcome.halted if attempt.outcome else None
+        if halted and not attempt.output.strip() and not attempt.artifacts:
+            return Feedback(False, f"There is no result: {halted}.", source="model_judge")
         try:
             return await think(self, self._model, [episode], self._sampling)
         except (BadAnswer, ModelError) as error:
