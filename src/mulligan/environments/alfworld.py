@@ -36,6 +36,11 @@ class AlfWorld:
         self._admissible: list[str] = []
         self._last, self._times = "", 0
 
+    @property
+    def pid(self) -> int | None:
+        """Of the process that the engine runs in; None where it has none."""
+        return self._worker and self._worker.pid
+
     async def reset(self) -> str:
         """Raises `InvalidInput` without the extra or for what is no game, `WorldError`."""
         self._last, self._times = "", 0
