@@ -6,14 +6,11 @@ A JSON list of {"name": "env_3", "memory": [TEXT, …], "is_success": bool, "ski
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, cast
 
 from mulligan.core.errors import InvalidInput
-
-_NUMBERED = re.compile(r"env_results_trial_(\d+)\.json")
 
 
 @dataclass(frozen=True)
@@ -28,12 +25,6 @@ class EnvResult:
 
 def file_name(trial: int) -> str:
     return f"env_results_trial_{trial}.json"
-
-
-def trial_of(name: str) -> int | None:
-    """The trial in a file's name, from 0; None for other names."""
-    found = _NUMBERED.fullmatch(name)
-    return int(found[1]) if found else None
 
 
 def written(results: Sequence[EnvResult]) -> str:

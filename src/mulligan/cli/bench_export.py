@@ -1,0 +1,51 @@
+"""`mulligan bench export`: a run in the reference's form."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from mulligan.cli.terminal import emit
+
+if TYPE_CHECKING:
+    from mulligan.core.env_results import EnvResult
+
+
+@click.command("export")
+@click.argument("run")
+@click.option(
+    "--env-results",
+    "folder",
+    required=True,
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Writes env_results_trial_0.json, … there.",
+)
+@click.option(
+    "--start", type=click.IntRange(min=0), default=0, metavar="N", help="The number of the first file (default: 0)."
+)
+def command(run: str, folder: Path, start: int) -> None:
+    """Write the results of an ALFWorld RUN as the reference's files: one for each trial."""
+    from mulligan.app.bench.env_results import env_results
+    from mulligan.app.config import load
+    from mulligan.core.env_results import file_name, written
+    from mulligan.store.sqlite import SqliteStore
+
+    async def work() -> Sequence[Sequence[EnvResult]]:
+        config = load()
+        store = SqliteStore(config.database)
+        try:
+            return await env_results(run, store, config)
+        finally:
+            await store.close()
+
+    trials = asyncio.run(work())
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, results in enumerate(trials, start):
+        file = folder / file_name(number)
+        file.write_text(written(results), encoding="utf-8")
+        emit(f"{file}: {sum(each.is_success for each in results)} of {len(results)} solved")
