@@ -1,5 +1,6 @@
 """WebShop from end to end: a purchase that fails, the lesson of it, and one that fits."""
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from mulligan.benchmarks.webshop import WebShop
 from mulligan.cli.bench import bench
 from mulligan.core.benchmarks import Ships
 from mulligan.core.errors import InvalidInput, JournalDiverged
+from mulligan.core.questions import Question, Sampling
 from mulligan.core.records import Attempt, Case, Episode, Outcome, Task, Trial
 from mulligan.models.scripted import ScriptedModel
 from mulligan.store.sqlite import SqliteStore
@@ -132,3 +134,26 @@ def test_data_is_ours_where_there_is_no_other(
 async def test_the_score_is_the_reward(outcome: Outcome | None, value: float | None) -> None:
     episode = Episode("e.1", Task("t"), trials=(Trial(1, Attempt("click[Buy Now]", outcome=outcome)),))
     assert (await WebShop().score(Case("mug", Task("t"), None), episode)).value == value
+
+
+async def test_a_run_that_was_cut_off_goes_on_in_the_shop_where_it_was(store: SqliteStore) -> None:
+    """The shop is brought to the page where it was, by what was done; no line is asked for again."""
+    lines = iter(RIGHT)
+
+    def first(question: Question, sampling: Sampling) -> str:
+        if len(begun.questions) == 4:
+            running.cancel()
+            raise asyncio.CancelledError
+        return next(lines)
+
+    begun = ScriptedModel(first)
+    running = asyncio.ensure_future(run_benchmark("webshop", model=begun, store=store, cases=["mug"]))
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    (run,) = await store.benches.runs()
+    rest = ScriptedModel(lines)
+    finished = await resume_benchmark(run.id, model=rest, store=store)
+    assert [result.status for result in finished.results] == ["solved"]
+    assert len(rest.questions) == 2
+    assert "> click[slate blue]\ncolor: slate blue is chosen." in rest.questions[0].messages[-1].text
+    await store.close()
