@@ -149,7 +149,7 @@ class Wiki:
         if self._shown == len(self._found):
             return f"No more results for [{keyword}] on this page."
         self._shown += 1
-        return f"(Result {self._shown}/{len(self._found)}) {self._found[self._shown - 1].strip()}"
+        return f"(Result {self._shown}/{len(self._found)}) {joined(self._found[self._shown - 1 : self._shown])}"
 
 
 def folded(text: str) -> str:
@@ -158,7 +158,7 @@ def folded(text: str) -> str:
 
 
 def joined(sentences: Iterable[str]) -> str:
-    """A paragraph in one line; sentences of HotPotQA bring the space before them along."""
+    """In one line, so that no page can write a step of its own; sentences of HotPotQA bring their spaces along."""
     return " ".join(" ".join(sentences).split())
 
 
@@ -179,7 +179,7 @@ def page_of(given: Mapping[str, Any], where: str) -> Page:
         raise InvalidInput(f'{where} ({title}) needs "text", or "sentences" as a list of texts.')
     if not joined(sentence for paragraph in paragraphs for sentence in paragraph):
         raise InvalidInput(f"{where} ({title}) is empty.")
-    return Page(title.strip(), tuple(paragraphs))
+    return Page(joined([title]), tuple(paragraphs))
 
 
 def read_documents(path: str) -> Docstore:
