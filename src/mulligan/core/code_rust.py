@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from mulligan.core.rust_texts import masked
+
 _FENCE = re.compile(r"^[ \t>]*(`{3,}|~{3,})[ \t]*\{?\.?([\w+#-]*)[^`\n]*$")
 _ITEM = re.compile(
     r"""^(?:///|//!|\#!?\[|macro_rules!\s*\w|extern\s+crate\s
@@ -18,15 +20,13 @@ _ITEM = re.compile(
             |type\s+\w+\s*[=<]|(?:static|const)\s+\w+\s*:))""",
     re.MULTILINE | re.VERBOSE,
 )
-_SKIPPED = re.compile(
-    r"""//[^\n]*|b?r(\#*)".*?"\1|b?"(?:\\.|[^"\\])*"|b?'(?:\\[^\n]{1,10}?|[^'\\\n])'|'\w+|\w+""", re.DOTALL
-)
-_LINES = re.compile(r"^\s*(?://[^\n]*|#!?\[[^\n]*\])\s*$", re.MULTILINE)
 _FUNCTION = re.compile(r"\bfn\s+(\w+)")
 _USE = re.compile(r"(?:pub\s+)?use\b")
 _LANGUAGES = frozenset({"rust", "rs", ""})
-_ROOM = 100_000
-"""Characters of a completion that are read."""
+_ROOM = 40_000
+_STARTS = 60
+"""Characters of a completion that are read, and items that are looked for between prose: a hostile one must not cost
+minutes."""
 
 
 @dataclass(frozen=True)
@@ -62,11 +62,12 @@ def extract_rust(text: str, name: str | None = None) -> str:
 
 def items(code: str) -> list[Item]:
     """The top-level items in order; what is no item stands with the one after it."""
-    found, start = list[Item](), 0
-    for end in (*_ends(code), len(code)):
-        piece, start = code[start:end].strip("\n").rstrip(), end
+    found, start, mask = list[Item](), 0, masked(code)
+    for end in (*_ends(mask), len(code)):
+        piece, head = code[start:end].strip("\n").rstrip(), mask[start:end].partition("{")[0]
+        start = end
         if piece.strip():
-            named = _FUNCTION.search(_LINES.sub("", piece).partition("{")[0])
+            named = _FUNCTION.search(head)
             found.append(Item(piece, named[1] if named else ""))
     return found
 
@@ -81,7 +82,8 @@ def joined(parts: Sequence[Item]) -> str:
 
 def open_braces(code: str) -> int:
     """How many braces are open at the end; strings, characters and comments are not looked at."""
-    return sum({"{": 1, "}": -1}.get(char, 0) for _, char in _marks(code))
+    mask = masked(code)
+    return mask.count("{") - mask.count("}")
 
 
 def _blocks(lines: Sequence[str]) -> Iterator[str]:
@@ -105,45 +107,21 @@ def _blocks(lines: Sequence[str]) -> Iterator[str]:
 
 def _loose(text: str) -> Iterator[Item]:
     """Items between prose: each begins at the start of a line and ends where its brackets close."""
-    at = 0
+    at, starts = 0, 0
     for start in _ITEM.finditer(text):
-        if start.start() >= at:
-            rest = text[start.start() :]
-            at = start.start() + next(_ends(rest), len(rest))
+        if start.start() >= at and starts < _STARTS:
+            rest, starts = text[start.start() :], starts + 1
+            at = start.start() + next(_ends(masked(rest)), len(rest))
             yield from items(text[start.start() : at])
 
 
-def _ends(code: str) -> Iterator[int]:
+def _ends(mask: str) -> Iterator[int]:
     """Behind each brace that closes the last bracket open, and each semicolon outside of all."""
     level = 0
-    for at, char in _marks(code):
+    for at, char in enumerate(mask):
         if char in "{([":
             level += 1
         elif char in "})]":
             level = max(level - 1, 0)
         if not level and char in "};":
             yield at + 1
-
-
-def _marks(code: str) -> Iterator[tuple[int, str]]:
-    """Brackets and semicolons outside of strings, characters and comments, with where they stand."""
-    at = 0
-    while at < len(code):
-        if code.startswith("/*", at):
-            at = _behind(code, at)
-        elif skipped := _SKIPPED.match(code, at):
-            at = skipped.end()
-        else:
-            if code[at] in "{}()[];":
-                yield at, code[at]
-            at += 1
-
-
-def _behind(code: str, start: int) -> int:
-    """Behind the block comment that begins here; they nest."""
-    level = 0
-    for mark in re.compile(r"/\*|\*/").finditer(code, start):
-        level += 1 if mark[0] == "/*" else -1
-        if not level:
-            return mark.end()
-    return len(code)
