@@ -9,5 +9,5 @@ ITEMS = 164
 CASES = [f"HumanEval/{number}" for number in range(0, ITEMS, EVERY)]
 STRATEGIES = ("simple", "resample", "immediate-refinement", "reflexion")
 """The three after the first have the same number of attempts."""
-TRIALS = 4
+TRIALS = 3
 SEED = 0

@@ -3,7 +3,7 @@
     mulligan models pull qwen2.5-coder-1.5b
     setsid nohup python studies/humaneval/run.py --into DIR &
 
-`simple` is one attempt; `resample`, `immediate-refinement` and `reflexion` have four each, driven by tests that the
+`simple` is one attempt; `resample`, `immediate-refinement` and `reflexion` have three each, driven by tests that the
 model writes itself; the hidden tests judge afterwards. All take the same seed, and each takes the answers that the same
 request already had (`reuse`), so that first attempts and internal tests are the same in all four.
 
@@ -163,7 +163,10 @@ class Study:
 
     async def report(self, store: SqliteStore) -> str:
         runs = [run for strategy in self.strategies if (run := await self._known(store, strategy))]
-        report = make_report([await read_run(store, run.id) for run in runs], every_pair=True)
+        begun = [one for run in runs if (one := await read_run(store, run.id)).results]
+        if not begun:
+            return "No case has ended yet."
+        report = make_report(begun, every_pair=True)
         curve = draw(curves(report), ".svg")
         (self.into / "curve.svg").write_bytes(curve)
         picture = Picture("Learning curve", "curve.svg", "image/svg+xml", curve)
