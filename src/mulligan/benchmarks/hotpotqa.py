@@ -36,7 +36,7 @@ class HotPotQA:
     sources: Sequence[Source] = ()
     where = (
         "The reference's sample of 100 questions has this name; HotPotQA's own hotpot_dev_distractor_v1.json "
-        "(https://hotpotqa.github.io, CC BY-SA 4.0) is read as well: name it with --data FILE"
+        "(https://hotpotqa.github.io, CC BY-SA 4.0) is read as well, named with --data"
     )
 
     def __init__(
