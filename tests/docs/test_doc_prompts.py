@@ -51,6 +51,7 @@ def built_with(folder: Path, prompt: str, text: str) -> None:
     (folder / f"{prompt}.md").write_text(text, encoding="utf-8")
     name, _, part = prompt.partition(".")
     given = {"output": part, "prompt": part, "command": "true"}
+    given |= {"output": "code", "language": "rs"} if part == "rust" else {}
     if name in ("judging", "extraction"):
         built_thinker(FilePrompts([folder]), name, set(part.split(".")))
         return
