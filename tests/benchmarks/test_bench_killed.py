@@ -126,10 +126,10 @@ def test_the_report_is_that_of_a_run_that_nobody_killed(
     zygote: Zygote, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     chance = random.Random(20261122)
-    began = time.monotonic()
     zygote.start(tmp_path / "whole.db")
+    began = time.monotonic()
     assert zygote.end() == {"exit": 0, "said": " ".join(ENDS)}
-    lasts = time.monotonic() - began
+    lasts = time.monotonic() - began  # from its lease to its end
     assert len(zygote.asked()) == len(set(zygote.asked())) == CALLS
     expected = look(tmp_path / "whole.db")[1]
     kills, runs, again = 0, 0, 0
