@@ -15,7 +15,7 @@ from mulligan.evaluators._oracle import asserts
 class GivenTests:
     """tests: one assert each. Score: the share that passed, 0 to 1; `evidence` holds `tests`, and `passed` for each.
 
-    language: of the tests and the code, "py" or "rs". seconds: for each test. layout: of the feedback for Python, our
+    language: of the tests and the code, "py" or "rs". seconds: for each test. layout: of the feedback, our
     own ("ours") or word for word as the reference prints it. Raises `InvalidInput` for no test, or one that cannot be
     read; the reference passes an attempt that nothing has tested.
     """

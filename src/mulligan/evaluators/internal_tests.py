@@ -109,7 +109,7 @@ class InternalTests:
         if self._reading == "reference":
             found = reference_tests(text)
         elif self._language == "rs":
-            found = rust_tests(text, name)
+            found = tuple(filter(asserts.usable_rust, rust_tests(text, name)))
         else:
             given = None if name is None else {*_DEFINES.findall(episode.task.prompt), name}
             found = tuple(test for test in python_tests(text, name) if asserts.usable(test, given))

@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
 
 from mulligan.app.bench.plan import BenchPlan, Choice
@@ -24,7 +25,7 @@ from mulligan.app.recipe import Recipe
 from mulligan.app.session import Session
 from mulligan.core.benchmarks import CaseResult, Judges, Method, Score, Source
 from mulligan.core.code import parsed
-from mulligan.core.errors import InvalidInput
+from mulligan.core.errors import InvalidInput, NotFound
 from mulligan.core.programs import typed
 from mulligan.core.protocols import Evaluator
 from mulligan.core.records import Case, Episode, Json, Task
@@ -35,6 +36,7 @@ from mulligan.store.sqlite import SqliteStore
 TRIALS = 5
 """The reference's max_iters in its published runs."""
 HIDDEN_SECONDS = 10.0
+_UNDEFINED = re.compile(r"name '\w+' is not defined")
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+")
 
 METHOD = Method(
@@ -136,7 +138,10 @@ async def _compared(finished: Finished, logs: Sequence[Published], store: Sqlite
     found = list[Compared]()
     for log, result in zip(logs, finished.results, strict=True):
         id = f"{finished.run.id}.{result.position}.1"
-        episode = await store.load(id)
+        try:
+            episode = await store.load(id)
+        except NotFound:  # it could not even be begun, and the result says why
+            episode = Episode(id, Task(log.prompt))
         found.append(Compared(log.id, id, len(episode.trials), tuple(partings(log, episode, result))))
     return found
 
@@ -198,7 +203,7 @@ def partings(log: Published, episode: Episode, result: CaseResult) -> list[Parti
     """Where the replay of an episode differs from the log; nothing where they agree."""
     found = list[Parting]()
     tests = made(episode) if episode.trials else None
-    if tests is not None and log.internal_tests != tests:
+    if tests is not None and (log.internal_tests != tests or not tests):
         hint = (
             ""
             if log.internal_tests
@@ -213,7 +218,7 @@ def partings(log: Published, episode: Episode, result: CaseResult) -> list[Parti
         if said != got:
             found.append(Parting(f"feedback of trial {number}", said, got, hint_of(said, got)))
     if result.status == "error":
-        found.append(Parting("course", f"{len(log.implementations)} trials", result.text))
+        found.append(Parting("course", f"{len(log.implementations)} trials", result.text, _ended(log, episode)))
     elif len(log.implementations) != len(episode.trials):
         found.append(Parting("trials", str(len(log.implementations)), str(len(episode.trials))))
     expected, got = "solved" if log.solved else "failed", result.status
@@ -222,11 +227,31 @@ def partings(log: Published, episode: Episode, result: CaseResult) -> list[Parti
     return found
 
 
+def _ended(log: Published, episode: Episode) -> str:
+    made = len(log.implementations)
+    if len(episode.trials) < made or not log.internal_tests:
+        return ""
+    return f"the log ends here: its last attempt had passed its tests, or its max_iters was {made} (--trials {made})"
+
+
+def first_difference(expected: str, got: str, room: int = 500) -> tuple[str, str]:
+    """The first lines that differ; of what is longer than `room` characters the part around the difference."""
+    pairs = zip_longest(expected.split("\n"), got.split("\n"), fillvalue="(nothing)")
+    ours, theirs = next(((a, b) for a, b in pairs if a != b), ("", ""))
+    same = next((n for n, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), 0)
+    begin = 0 if max(len(ours), len(theirs)) <= room else max(same - room // 4, 0)
+    ours, theirs = (f"{'…' * (begin > 0)}{one[begin : begin + room]}" for one in (ours, theirs))
+    return ours, theirs
+
+
 def hint_of(expected: str, got: str) -> str:
     """Why two texts of feedback may differ, from their first lines that do; "" where that cannot be told."""
-    pairs = zip(expected.split("\n"), got.split("\n"), strict=False)
-    ours, theirs = next(((b, a) for a, b in pairs if a != b), ("", ""))
+    theirs, ours = first_difference(expected, got, max(len(expected), len(got)))
     mine, other = (line.partition(" # output: ")[2] for line in (ours, theirs))
+    if _UNDEFINED.fullmatch(mine):
+        return "in the reference all episodes share one namespace, where an earlier one had defined the name"
+    if "PropagatingThread" in other:
+        return "the reference's time-out, whose message is an accident of its threads"
     if not mine or not other:
         return ""
     if _ADDRESS.sub("", mine) == _ADDRESS.sub("", other):

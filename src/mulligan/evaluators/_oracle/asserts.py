@@ -30,15 +30,17 @@ _OUTPUT = 64_000_000
 
 
 def check(language: str, layout: str, seconds: float) -> None:
-    """Raises `InvalidInput` for what cannot work."""
+    """Raises `InvalidInput` for what cannot work, `SandboxError` where Rust cannot be judged here."""
     if language not in ("py", "rs"):
         raise InvalidInput(f"language is py or rs, not {language!r}.")
     if layout not in ("ours", "reference"):
         raise InvalidInput(f"layout is ours or reference, not {layout!r}.")
-    if layout == "reference" and language != "py":
-        raise InvalidInput("The reference's layout is there for Python only; leave layout at ours.")
     if seconds <= 0:
         raise InvalidInput(f"seconds must be above 0, not {seconds}.")
+    if language == "rs":
+        from mulligan.evaluators.rust_tests import RustTests
+
+        RustTests.ready()  # before a model is asked for code that nobody here can judge
 
 
 async def judged(
@@ -48,14 +50,14 @@ async def judged(
 
     seconds: for each test. Raises `InvalidInput` for tests that cannot be used, `SandboxError`.
     """
-    if layout == "reference":
+    if layout == "reference" and language == "py":
         return await _as_reference(tests, episode, sandbox, seconds)
     if language == "py":
         whole = "\n".join([*(f"import {name}" for name in modules(tests)), *tests])
         judge = UnitTests(whole, sandbox=sandbox, seconds=seconds * len(tests), name="the tests")
         feedback, passed = await judge.each(_typed(episode))
         return replace(feedback, evidence=evidence(tests, passed))
-    feedback = await _rust(tests, sandbox, seconds).evaluate(episode)
+    feedback = await _rust(tests, sandbox, layout, seconds).evaluate(episode)
     said: object = feedback.evidence
     passed = cast(dict[str, Any], said).get("passed") if isinstance(said, dict) else None
     return replace(feedback, evidence=evidence(tests, passed))
@@ -74,9 +76,20 @@ def usable(test: str, given: Collection[str] | None) -> bool:
         names = tree and names_in(tree, test)
     except (InvalidInput, RecursionError, SyntaxError):
         return False
-    return names is not None and not set(names.wanted) - set(names.firm if given is None else given) - set(
-        modules([test])
-    )
+    if names is None:
+        return False
+    there = {*modules([test]), *(names.firm if given is None else given)}
+    return set(names.wanted) <= there
+
+
+def usable_rust(test: str) -> bool:
+    from mulligan.evaluators.rust_tests import RustTests
+
+    try:
+        RustTests.check([test])
+    except InvalidInput:
+        return False
+    return True
 
 
 def _typed(episode: Episode) -> Episode:
@@ -86,10 +99,10 @@ def _typed(episode: Episode) -> Episode:
     return replace(episode, trials=(*before, replace(last, attempt=whole)))
 
 
-def _rust(tests: Sequence[str], sandbox: Sandbox, seconds: float) -> Evaluator:
+def _rust(tests: Sequence[str], sandbox: Sandbox, layout: Layout, seconds: float) -> Evaluator:
     from mulligan.evaluators.rust_tests import RustTests
 
-    return RustTests(tests=list(tests), sandbox=sandbox, seconds=seconds)
+    return RustTests(list(tests), sandbox=sandbox, seconds=seconds * len(tests), layout=layout)
 
 
 async def _as_reference(tests: Sequence[str], episode: Episode, sandbox: Sandbox, seconds: float) -> Feedback:

@@ -1,0 +1,94 @@
+"""`mulligan bench replay`: a published log through the whole engine, with the log as the model."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from mulligan.cli.terminal import emit, one_line, say
+
+if TYPE_CHECKING:
+    from mulligan.app.bench.replaying import Compared, Replayed
+    from mulligan.core.benchmarks import BenchRun, CaseResult
+    from mulligan.core.pages import Block
+
+
+@click.command("replay")
+@click.argument("file")
+@click.option(
+    "--trials", type=int, metavar="N", help="Attempts at most, as the log was made (default: 5, or its longest)."
+)
+@click.option("--parallel", type=int, metavar="N", help="Episodes at once (default: one for each processor).")
+@click.option("--sandbox", default="auto", metavar="LEVEL", help="auto (default), strict, or the name of a level.")
+@click.option("--format", "form", type=click.Choice(["table", "json", "md"]), default="table", show_default=True)
+@click.option("--quiet", "-q", is_flag=True, help="No progress on stderr, only errors.")
+@click.pass_context
+def command(
+    ctx: click.Context, file: str, trials: int | None, parallel: int | None, sandbox: str, form: str, quiet: bool
+) -> None:
+    """Replay the published episodes in FILE, and say where the engine and the log part.
+
+    It ends with 0 when all agree, 1 when some part, 2 for a file that is no such log.
+    """
+    import os
+
+    from mulligan.app.bench.replaying import replay_log
+    from mulligan.app.bench.running import Hooks
+    from mulligan.cli.conduct import run
+    from mulligan.cli.errors import NOT_SOLVED, SOLVED, UNFINISHED
+    from mulligan.core.pages import markdown, plain
+
+    hooks = Hooks() if quiet else Hooks(on_case=_Progress().case)
+    many = os.cpu_count() or 1 if parallel is None else parallel
+    try:
+        found = run(
+            replay_log(file, trials=trials, parallel=many, sandbox=sandbox, hooks=hooks),
+            lambda: None if quiet else say("stopping"),
+        )
+    except asyncio.CancelledError:
+        say("Interrupted: nothing was compared. Begin it again.")
+        ctx.exit(UNFINISHED)
+    if form == "json":
+        emit(json.dumps(found.to_json(), ensure_ascii=False, indent=1))
+    else:
+        emit((markdown if form == "md" else plain)(_page(found, file)).rstrip("\n"))
+    ctx.exit(SOLVED if found.agreeing == len(found.compared) else NOT_SOLVED)
+
+
+class _Progress:
+    def __init__(self) -> None:
+        self._done = 0
+
+    def case(self, run: BenchRun, result: CaseResult | None) -> None:
+        if result is None:
+            say(f"run {run.id}: {len(run.cases)} episodes")
+            return
+        self._done += 1
+        say(f"{self._done} of {len(run.cases)} replayed: {one_line(result.case, 80)}")
+
+
+def _page(found: Replayed, file: str) -> list[Block]:
+    from mulligan.core.pages import Heading, Line
+
+    blocks: list[Block] = [Heading(1, f"Replay of {file}")]
+    for one in found.compared:
+        blocks += [] if one.agrees else _parted(one)
+    n = len(found.compared)
+    blocks.append(Line(f"{found.agreeing} of {n} agree in tests, number of trials, feedback text and verdict."))
+    return [*blocks, Line(f"Recorded as {found.run}: mulligan runs show {found.run}")]
+
+
+def _parted(one: Compared) -> list[Block]:
+    """Where one episode parts: the first lines that differ."""
+    from mulligan.app.bench.replaying import first_difference
+    from mulligan.core.pages import Fence, Heading, Line
+
+    blocks: list[Block] = [Heading(2, f"{one.case} parts ({one.episode})")]
+    for parting in one.partings:
+        expected, got = first_difference(parting.expected, parting.got)
+        blocks.append(Line(parting.hint, parting.where))
+        blocks.append(Fence(f"log:    {expected}\nreplay: {got}"))
+    return blocks
