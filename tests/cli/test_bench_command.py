@@ -2,10 +2,12 @@
 
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +110,30 @@ def test_the_time_left_is_told(capsys: pytest.CaptureFixture[str], monkeypatch: 
         "5 of 10: c5: failed, 0 trials, 0.0 s",
         "6 of 10: c6: solved, 0 trials, 0.0 s (5 solved so far, 2.0 cases/min, about 2 min left)",
     ]
+
+
+def test_on_a_terminal_a_last_line_says_what_is_under_way(here: Path) -> None:
+    said(here, "wrong", "Say right.", "right")
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "mulligan", *toy(here, "a")]
+    with subprocess.Popen(command, stderr=theirs, stdout=subprocess.DEVNULL, env=dict(os.environ)) as process:
+        os.close(theirs)
+        shown = b""
+        with suppress(OSError):  # the other side has closed
+            while part := os.read(ours, 10_000):
+                shown += part
+        assert process.wait(timeout=30) == 0
+    os.close(ours)
+    text = shown.decode()
+    parts = [
+        "run b",
+        "0 of 1 ended; c1: trial 1: judging",
+        "c1: trial 1: reflecting",
+        "c1: trial 2: trying",
+        "\r\x1b[K1 of 1: c1: solved, 2 trials",
+        "\r\x1b[Kreport:",
+    ]
+    assert sorted(parts, key=text.index) == parts
 
 
 def test_an_interrupt_is_recorded_and_says_how_to_go_on(here: Path) -> None:

@@ -1,4 +1,7 @@
-"""How a benchmark run goes, in lines on stderr: each case as it ends, with the rate so far and the time left."""
+"""How a benchmark run goes, in lines on stderr: each case as it ends, with the rate so far and the time left.
+
+On a terminal a last line says what is under way.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,12 @@ from collections import Counter
 
 from mulligan.app.bench.running import Finished
 from mulligan.cli.errors import NOT_SOLVED, SOLVED, UNFINISHED
-from mulligan.cli.terminal import emit, one_line, say
-from mulligan.cli.words import count
+from mulligan.cli.terminal import emit, one_line, overwrite, say
+from mulligan.cli.words import DOING, count
 from mulligan.core.benchmarks import BenchRun, CaseResult
+from mulligan.core.episode import Event, Move, due
+from mulligan.core.limits import Limits
+from mulligan.core.records import Episode
 
 SUSPICIOUS = 3
 """So many cases that all end by the same error are no accident."""
@@ -52,6 +58,14 @@ class Progress:
                     f"stop it with Ctrl-C and go on with: mulligan bench run --resume {run.id}"
                 )
 
+    def saw(self, episode: Episode, event: Event) -> None:
+        move = due(episode, Limits(trials=len(episode.trials) + 1))
+        if self._quiet or self._run is None or not isinstance(move, Move):
+            return
+        case = self._run.cases[int(episode.id.split(".")[1]) - 1]
+        ended = f"{self._counts.total()} of {len(self._run.cases)} ended"
+        overwrite(f"{ended}; {case}: trial {move.trial}: {DOING[move.kind]}")
+
     def told(self, sentence: str) -> None:
         self._say(sentence)
 
@@ -59,6 +73,7 @@ class Progress:
         self._say("stopping after what is under way is recorded; once more ends at once")
 
     def ended(self, finished: Finished) -> int:
+        overwrite("")
         counts = Counter(result.status for result in finished.results)
         n, run = sum(counts.values()), finished.run
         numbers = {
@@ -77,6 +92,7 @@ class Progress:
         return UNFINISHED if counts["error"] else SOLVED if counts["solved"] == n else NOT_SOLVED
 
     def cut_off(self) -> int:
+        overwrite("")
         if self._run is None:
             say("Interrupted before anything was begun.")
         else:
@@ -94,4 +110,5 @@ class Progress:
 
     def _say(self, line: str) -> None:
         if not self._quiet:
+            overwrite("")
             say(line)

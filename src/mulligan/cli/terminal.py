@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import sys
 from contextlib import suppress
 from typing import TextIO
@@ -28,6 +29,15 @@ def say(line: str) -> None:
     """To stderr, with a line end. What cannot be told there (a full disk, a closed descriptor) stops no work."""
     with suppress(OSError):
         _write(sys.stderr, line)
+
+
+def overwrite(line: str) -> None:
+    """On a terminal, this in place of the line that was overwritten last; "" leaves none. Elsewhere nothing."""
+    if sys.stderr and sys.stderr.isatty():
+        width = shutil.get_terminal_size().columns - 1
+        with suppress(OSError):
+            sys.stderr.write(f"\r\x1b[K{one_line(line, width)}")
+            sys.stderr.flush()
 
 
 def standard_input(what: str) -> str:
