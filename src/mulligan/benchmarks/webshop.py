@@ -23,6 +23,7 @@ STEPS = 15
 TRAJECTORY = 6400
 """Characters of the trajectory that a prompt holds, as in the reference."""
 _ACTOR = Spec("interact", {"steps": STEPS, "characters": TRAJECTORY})
+_REFLECTOR = Spec("verbal", {"output": "environment"})
 _SHOWN = {
     "reflexion": "the lessons of earlier trials are shown to the next (Shinn et al. 2023)",
     "base": "trial after trial, nothing of the past",
@@ -59,10 +60,10 @@ class WebShop:
         return [Case(goal.id, Task(goal.instruction), _target(goal)) for goal in read_shop(texts).goals]
 
     def methods(self) -> Mapping[str, Method]:
-        return {
-            name: Method(_ACTOR, Spec("outcome"), strategy=Spec("none" if name == "base" else name), summary=summary)
-            for name, summary in _SHOWN.items()
-        }
+        def method(strategy: str, summary: str) -> Method:
+            return Method(_ACTOR, Spec("outcome"), _REFLECTOR, Spec(strategy), summary)
+
+        return {name: method("none" if name == "base" else name, summary) for name, summary in _SHOWN.items()}
 
     def play(self, case: Case, method: Method) -> Method:
         """Names the goal; what it wants, the environment reads from the files."""
