@@ -26,7 +26,7 @@ from mulligan.mcp_server.prompts import Prompts
 PAGE = Path(__file__).parents[2] / "docs" / "prompts.md"
 SHIPPED = {file.stem for file in Path(mulligan.__file__).parent.glob("*/*.*.md")}
 EXAMPLES = {name for name in SHIPPED if name.endswith(".examples")}
-TEXTS = {"model_judge.rubric", "model_judge.answer"}
+TEXTS = {"interact.alfworld.games", "model_judge.rubric", "model_judge.answer"}
 
 
 def table() -> dict[str, set[str]]:

@@ -17,14 +17,14 @@ from mulligan.core.records import Outcome
 from mulligan.environments.alfworld import AlfWorld
 
 DATA = Path(__file__).parents[3] / "shared/data/alfworld"
-EXAMPLES = Path(__file__).parents[2] / "src/mulligan/actors/interact.alfworld.examples.md"
+EXAMPLES = Path(__file__).parents[2] / "src/mulligan/actors/interact.alfworld.games.md"
 pytestmark = [pytest.mark.slow, needs_alfworld]
 
 
 async def test_the_worked_examples_are_what_the_engine_says(tmp_path: Path) -> None:
     told = [played(house, await answers(house, tmp_path / str(n))) for n, house in enumerate(HOUSES)]
     assert EXAMPLES.read_text() == examples(iter(told))
-    assert FilePrompts().text("interact.alfworld.examples").count("Your task is to:") == 12
+    assert FilePrompts().text("interact.alfworld.games").count("Your task is to:") == 12
 
 
 async def test_a_first_observation_names_the_task(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Games of ALFWorld of our own making, from the grammar and the domain in its package: no file of its data is used.
 
 Twelve small houses, two for each kind of task, with places that ALFWorld's own games do not have. `actions` do the task, thoughts included; they are the worked examples
-of `interact.alfworld.examples.md`, which `python tests/support/households.py` writes from the engine's own answers.
+of `interact.alfworld.games.md`, which `python tests/support/households.py` writes from the engine's own answers.
 """
 
 from __future__ import annotations
@@ -374,7 +374,7 @@ if __name__ == "__main__":
         for number, house in enumerate(HOUSES):
             with tempfile.TemporaryDirectory() as folder:
                 told.append(played(house, await answers(house, Path(folder) / str(number))))
-        file = Path(__file__).parents[2] / "src/mulligan/actors/interact.alfworld.examples.md"
+        file = Path(__file__).parents[2] / "src/mulligan/actors/interact.alfworld.games.md"
         file.write_text(examples(iter(told)))
 
     asyncio.run(write())

@@ -34,7 +34,7 @@ TASK = "Your task is to: "
 LEFT_OUT = ("movable", "Sliced")
 """Tasks that ALFWorld's text games do not support: upstream leaves them out too."""
 
-_EXAMPLES = "interact.alfworld.examples"
+_EXAMPLES = "interact.alfworld.games"
 _ACTOR = Spec("interact", {"steps": 49, "max_tokens": 256, "examples": _EXAMPLES})
 _REFLECTOR = Spec("verbal", {"output": "environment", "temperature": 0.0, "max_tokens": 256})
 _REMEMBER = ("reflexion", "last_attempt_and_reflexion")
