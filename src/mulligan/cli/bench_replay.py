@@ -23,7 +23,14 @@ if TYPE_CHECKING:
 )
 @click.option("--parallel", type=int, metavar="N", help="Episodes at once (default: one for each processor).")
 @click.option("--sandbox", default="auto", metavar="LEVEL", help="auto (default), strict, or the name of a level.")
-@click.option("--format", "form", type=click.Choice(["table", "json", "md"]), default="table", show_default=True)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json", "md"]),
+    default="table",
+    show_default=True,
+    help="For a terminal, for programs, for pages.",
+)
 @click.option("--quiet", "-q", is_flag=True, help="No progress on stderr, only errors.")
 @click.pass_context
 def command(
