@@ -45,7 +45,7 @@ async def run(rows: list[dict[str, Any]]) -> tuple[dict[str, Feedback], float]:
     gate = asyncio.Semaphore(os.cpu_count() or 1)
 
     async def judge(row: dict[str, Any]) -> tuple[str, Feedback]:
-        code = own.get(row["name"], row["prompt"] + "    unimplemented!()\n}\n")
+        code = own.get(str(row["name"])) or f"{row['prompt']}    unimplemented!()\n}}\n"
         episode = Episode(row["name"], Task(row["prompt"]), trials=(Trial(1, Attempt(code)),))
         async with gate:
             return row["name"], await RustTests(row["test"], sandbox=sandbox, seconds=10).evaluate(episode)

@@ -92,6 +92,12 @@ def unique(files: Sequence[Path], ids: Sequence[str]) -> None:
         seen.add(id)
 
 
+def judgeable(judges: Judges, case: Case, language: Language, seconds: float) -> None:
+    """Raises `SandboxError`, before a model is asked, where this machine cannot judge Rust."""
+    if language == "rs":
+        judges(Spec("rust_tests", _settings(cast(Mapping[str, Any], case.target)["tests"], seconds)))
+
+
 async def score(
     judges: Judges, case: Case, episode: Episode, language: Language, lenient: bool, seconds: float
 ) -> Score:

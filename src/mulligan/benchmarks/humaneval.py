@@ -72,6 +72,7 @@ class HumanEval:
         return methods(self._cut.language)
 
     def play(self, case: Case, method: Method) -> Method:
+        _programs.judgeable(self._judges, case, self._cut.language, self._seconds)
         return method
 
     async def score(self, case: Case, episode: Episode) -> Score:

@@ -31,6 +31,7 @@ class Programs:
         return methods(self._language)
 
     def play(self, case: Case, method: Method) -> Method:
+        _programs.judgeable(self._judges, case, self._language, self._seconds)
         return method
 
     async def score(self, case: Case, episode: Episode) -> Score:

@@ -1,6 +1,6 @@
 """The crate that code and tests become, and the sandboxed job that compiles and runs it.
 
-The root of the crate comes to the compiler by a pipe and holds tests and secret; the judged code is the one file there
+The root of the crate comes to the compiler by a pipe and holds the tests; the judged code is the one file there
 is, so that its `include_str!` finds nothing but itself, and no brace of it can reach out of its module. The tests are
 laid into that module by a macro whose name is drawn for the run.
 """
@@ -20,7 +20,12 @@ COMPILING = 30.0
 FILE = "solution.rs"
 ROOT = "<anon>"
 _COMPILER_MB = 4096
-_START = 'env -i PATH="$0" TMPDIR=. "$@" 1>&2 || exit 90; exec env -i ./judged'
+_START = """read -r secret
+env -i PATH="$0" TMPDIR=. "$@" 1>&2 || exit 90
+exec env -i ./judged <<-END
+	$secret
+	END
+"""
 NONE_MADE = 90
 """The job compiles and then becomes the program; this status says that there is none. Neither sees an environment from
 which code could learn where it is."""
@@ -28,7 +33,7 @@ which code could learn where it is."""
 
 @dataclass(frozen=True)
 class Crate:
-    """root: the source. lay: the macro that lays the tests into the judged module. secret: what a report begins with.
+    """root: the source. lay: the macro that lays the tests into the judged module. secret: what a report begins with, in no file.
 
     lines: by test (its number in the program) the lines of the root that it stands on, from 1 and without the last.
     """
@@ -68,7 +73,7 @@ def crate(program: Program, active: Sequence[int], toolchain: Toolchain, seconds
         f"pub const ALL: &[fn()] = &[{', '.join(f't{number}' for number in active)}];",
         "} } }",
         f'#[path = "{FILE}"] mod solution;',
-        f'fn main() {{ ::{judge}::run("{secret}", solution::{inside}::ALL, {", ".join(map(str, times))}) }}',
+        f"fn main() {{ ::{judge}::run(solution::{inside}::ALL, {', '.join(map(str, times))}) }}",
     ]
     return Crate("\n".join(lines) + "\n", lay, secret, places)
 
@@ -83,7 +88,7 @@ def job(made: Crate, code: str, toolchain: Toolchain, seconds: float) -> Job:
     return Job(
         ("/bin/sh", "-c", _START, toolchain.path, *compiler),
         files={FILE: f"{code}\n{made.lay}!{{}}\n"},
-        stdin=made.root,
+        stdin=f"{made.secret}\n{made.root}",
         readable=toolchain.readable,
         seconds=seconds + COMPILING,
         memory=_COMPILER_MB,

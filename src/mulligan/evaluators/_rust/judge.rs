@@ -1,7 +1,9 @@
 //! Runs tests, each in a process of its own, and says what became of each. Linked into every program that is judged.
 //!
 //! The parent forks a child for each test and never runs a line of the judged code itself. Only a child that got
-//! through its test knows how to say so: a report begins with the run's secret, which safe code cannot reach.
+//! through its test knows how to say so: a report begins with the run's secret, which is in the memory of parent and
+//! child and nowhere else, so that safe code cannot reach it. No file can be read any more once a test runs, this
+//! program itself with the values that its tests expect included.
 
 use std::any::Any;
 use std::fmt::{self, Debug, Write};
@@ -42,6 +44,8 @@ extern "C" {
     fn setrlimit(what: i32, limit: *const Limit) -> i32;
     #[cfg(target_os = "linux")]
     fn prctl(what: i32, value: usize, a: usize, b: usize, c: usize) -> i32;
+    #[cfg(target_os = "linux")]
+    fn syscall(number: i64, ...) -> i64;
     fn _exit(code: i32) -> !;
 }
 
@@ -56,20 +60,21 @@ const MEMORY: i32 = 5;
 static OWN: AtomicBool = AtomicBool::new(false);
 static LINE: AtomicU32 = AtomicU32::new(0);
 
-/// The whole run: `milliseconds` for all tests together, `each` for one, `memory` in bytes for one.
-pub fn run(secret: &str, tests: &[fn()], milliseconds: u64, each: u64, memory: u64) -> ! {
+/// The whole run: `milliseconds` for all tests together, `each` for one, `memory` in bytes for one. The secret comes as
+/// a line of standard input.
+pub fn run(tests: &[fn()], milliseconds: u64, each: u64, memory: u64) -> ! {
+    let line = hear();
+    let secret = line.as_str();
     let _ = std::env::args().next().map(std::fs::remove_file);
-    #[cfg(target_os = "linux")]
-    unsafe {
-        prctl(4, 0, 0, 0, 0); // no other process may look into this one
-    }
+    let nothing = unsafe { open(b"/dev/null\0".as_ptr(), 2) };
+    close_doors();
     let end = Instant::now() + Duration::from_millis(milliseconds);
     for (number, test) in tests.iter().enumerate() {
         let left = end.saturating_duration_since(Instant::now());
         let told = if left.is_zero() {
             String::from("late")
         } else {
-            one(secret, *test, left.min(Duration::from_millis(each)), memory)
+            one(secret, *test, left.min(Duration::from_millis(each)), memory, nothing)
         };
         say(1, &format!("{} {} {}\n", secret, number, told));
     }
@@ -77,7 +82,30 @@ pub fn run(secret: &str, tests: &[fn()], milliseconds: u64, each: u64, memory: u
     unsafe { _exit(0) }
 }
 
-fn one(secret: &str, test: fn(), limit: Duration, memory: u64) -> String {
+fn hear() -> String {
+    let mut said = Vec::new();
+    let mut byte = [0u8];
+    while unsafe { read(0, byte.as_mut_ptr(), 1) } == 1 && byte[0] != b'\n' {
+        said.push(byte[0]);
+    }
+    String::from_utf8_lossy(&said).into_owned()
+}
+
+/// No other process may look into this one, and no file be opened or run: Landlock without any rule, where it is there.
+fn close_doors() {
+    #[cfg(target_os = "linux")]
+    unsafe {
+        prctl(4, 0, 0, 0, 0);
+        let all: u64 = 0x1fff;
+        let rules = syscall(444, &all as *const u64, 8usize, 0u32);
+        if rules >= 0 {
+            syscall(446, rules, 0u32);
+            close(rules as i32);
+        }
+    }
+}
+
+fn one(secret: &str, test: fn(), limit: Duration, memory: u64, nothing: i32) -> String {
     let mut ends = [0i32; 2];
     let child = unsafe {
         if pipe(ends.as_mut_ptr()) != 0 {
@@ -87,7 +115,7 @@ fn one(secret: &str, test: fn(), limit: Duration, memory: u64) -> String {
     };
     if child == 0 {
         unsafe { close(ends[0]) };
-        in_child(secret, test, ends[1], memory)
+        in_child(secret, test, ends[1], memory, nothing)
     }
     unsafe { close(ends[1]) };
     if child < 0 {
@@ -155,10 +183,9 @@ fn listen(fd: i32, child: i32, end: Instant) -> Told {
     }
 }
 
-fn in_child(secret: &str, test: fn(), fd: i32, memory: u64) -> ! {
+fn in_child(secret: &str, test: fn(), fd: i32, memory: u64, nothing: i32) -> ! {
     unsafe {
         setpgid(0, 0);
-        let nothing = open(b"/dev/null\0".as_ptr(), 2);
         for stream in 0..3 {
             dup2(nothing, stream);
         }
