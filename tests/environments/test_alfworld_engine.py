@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
+import select
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -144,3 +148,20 @@ def test_a_worker_is_used_again_and_a_dead_one_is_not(tmp_path: Path) -> None:
     pool.give(other)
     pool.close()
     assert not other.alive
+
+
+def test_a_worker_ends_with_whoever_started_it() -> None:
+    """With `kill -9`, too, and no matter that nobody is left to end it."""
+    code = (
+        "import sys\nfrom mulligan.environments._alfworld.workers import Worker\n"
+        "print(Worker().pid, flush=True)\nsys.stdin.read()"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as starter:
+        assert starter.stdout is not None
+        handle = os.pidfd_open(int(starter.stdout.readline()))
+        try:
+            starter.kill()
+            gone, _, _ = select.select([handle], [], [], SECONDS)
+            assert gone
+        finally:
+            os.close(handle)
