@@ -56,6 +56,7 @@ async def test_nothing_of_the_target_is_in_a_prompt_or_in_the_record(store: Sqli
     settings = json.dumps(dict(episode.head.settings))
     assert "MUG01" not in settings
     assert "hand glazed" not in settings
+    assert episode.head.settings["environment"] == {"name": "webshop", "settings": {"goal": "mug"}}
     await store.close()
 
 

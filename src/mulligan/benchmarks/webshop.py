@@ -67,7 +67,7 @@ class WebShop:
 
     def play(self, case: Case, method: Method) -> Method:
         """Names the goal; what it wants, the environment reads from the files."""
-        given = {} if self._files == self.own else {"files": [str(file) for file in self._files]}
+        given = {} if list(self._files) == list(self.own) else {"files": [str(file) for file in self._files]}
         return replace(method, environment=Spec("webshop", {"goal": case.id, **given}))
 
     async def score(self, case: Case, episode: Episode) -> Score:
