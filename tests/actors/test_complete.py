@@ -129,3 +129,26 @@ def test_a_ladder_that_cannot_be_climbed_is_refused(ladder: tuple[float, ...]) -
 def test_an_examples_file_that_is_missing_is_refused() -> None:
     with pytest.raises(InvalidInput, match=r"nowhere\.md"):
         Complete(model=ScriptedModel([]), prompts=FilePrompts(), examples="nowhere.md")
+
+
+RUST = Task("/// Doubles x.\nfn double(x: isize) -> isize {\n")
+
+
+async def test_rust_is_asked_for_and_a_body_is_made_whole() -> None:
+    model = ScriptedModel(["    2 * x", "```rust\nfn double(x: isize) -> isize {\n    2 * x\n}\n```"])
+    actor = Complete(model=model, prompts=FilePrompts(), output="code", language="rs")
+    first = await actor.act(Episode("e.1", RUST), Past())
+    assert first.output == f"{RUST.prompt}    2 * x\n}}"
+    assert "Rust programmer" in model.questions[0].messages[0].text
+    trial = Trial(1, first, Feedback(False, "Tests failed:\nassert_eq!(double(2), 5);"))
+    await actor.act(Episode("e.1", RUST, trials=(trial,)), Past(last=trial))
+    told = shown(model.questions[1])
+    assert "fn last_word" in told, "the worked example is in Rust, too"
+    assert f"```rust\n{first.output}\n```" in told
+
+
+async def test_a_python_body_is_made_whole_for_all_who_judge_it() -> None:
+    model = ScriptedModel(["```python\n    return 2 * x\n```"])
+    task = Task('def double(x):\n    """ Twice x. """\n')
+    attempt = await Complete(model=model, prompts=FilePrompts(), output="code").act(Episode("e.1", task), Past())
+    assert attempt.output == f"{task.prompt}    return 2 * x"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
@@ -183,3 +184,31 @@ async def test_visible_tests_drive_leetcode_and_nobody_judges_it(store: SqliteSt
     assert (await episode(store, finished)).solved
     assert (finished.results[0].status, finished.results[0].episodes[0].scores) == ("unjudged", (None, None))
     assert "leetcode.com" in finished.results[0].text
+
+
+RUST = "/// Doubles a number.\nfn twice(n: isize) -> isize {\n"
+RUST_HIDDEN = "}\n\nfn main() {\n    let candidate = twice;\n    assert_eq!(candidate(21), 42);\n}\n"
+
+
+HAS_RUST = shutil.which("rustc") is not None or Path("~/.cargo/bin/rustc").expanduser().exists()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not HAS_RUST, reason="needs rustc")
+async def test_rust_is_refused_by_its_compiler_then_fails_a_test_and_is_solved(
+    store: SqliteStore, tmp_path: Path
+) -> None:
+    row = {"name": "mbpp_1_twice", "language": "rs", "prompt": RUST, "test": RUST_HIDDEN}
+    data = _written(tmp_path / "mbpp-rs.jsonl", row)
+    model = Coder(
+        "```rust\nfn twice(n: isize) -> isize {\n    n * n as i8\n}\n```",
+        f"```rust\n{RUST}    n * n\n}}\n```",
+        "    2 * n\n",
+        tests=["```rust\nassert_eq!(twice(2), 4);\nassert_eq!(twice(5), 10);\n```"],
+    )
+    finished = await ran(store, model, data, "mbpp:rs", strategy="reflexion")
+    assert finished.results[0].episodes[0].scores == (0.0, 0.0, 1.0)
+    assert model.asked == {"tests": 1, "act": 3, "reflect": 2}
+    assert "mismatched types" in model.acts[1]
+    assert "assert_eq!(twice(5), 10)" in model.acts[2]
+    assert (await episode(store, finished)).trials[2].attempt.output == f"{RUST}    2 * n\n}}"
