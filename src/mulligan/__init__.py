@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mulligan.app.bench.running import resume_benchmark, run_benchmark
+    from mulligan.app.bench.scoring import score_samples
     from mulligan.app.run import run
     from mulligan.app.solve import resume, solve, solve_sync
     from mulligan.bank.bank import Bank
@@ -41,6 +42,7 @@ _HOMES = {
     "resume_benchmark": "app.bench.running",
     "run": "app.run",
     "run_benchmark": "app.bench.running",
+    "score_samples": "app.bench.scoring",
     "solve": "app.solve",
     "solve_sync": "app.solve",
 }
@@ -63,6 +65,7 @@ __all__ = [
     "resume_benchmark",
     "run",
     "run_benchmark",
+    "score_samples",
     "solve",
     "solve_sync",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import textwrap
 from typing import TYPE_CHECKING, Any
@@ -38,16 +39,30 @@ if TYPE_CHECKING:
     help="A setting of the benchmark, such as benchmark.seconds=20.",
 )
 @click.option("--quiet", "-q", is_flag=True, help="No progress on stderr, only errors.")
-def command(name: str, samples: str, form: str, quiet: bool, settings: dict[str, dict[str, Any]], **given: Any) -> None:
+@click.pass_context
+def command(
+    ctx: click.Context,
+    name: str,
+    samples: str,
+    form: str,
+    quiet: bool,
+    settings: dict[str, dict[str, Any]],
+    **given: Any,
+) -> None:
     """Judge solutions made elsewhere by the hidden tests of the benchmark NAME."""
     from mulligan.app.bench.scoring import Setting, score_samples
     from mulligan.cli.conduct import run
+    from mulligan.cli.errors import UNFINISHED
 
     if unknown := set(settings) - {"benchmark"}:
         raise click.UsageError(f"--set {min(unknown)}.…: only benchmark.KEY=VALUE counts here.")
     setting = Setting(settings=settings.get("benchmark", {}), **given)
     told = None if quiet else _Progress().tell
-    scored = run(score_samples(name, samples, setting, told), lambda: None)
+    try:
+        scored = run(score_samples(name, samples, setting, told), lambda: None)
+    except asyncio.CancelledError:
+        say("Interrupted: nothing is kept of a scoring.")
+        ctx.exit(UNFINISHED)
     emit(json.dumps(scored.to_json(), ensure_ascii=False, indent=1) if form == "json" else _table(scored))
 
 
