@@ -17,6 +17,9 @@ from mulligan.environments._alfworld.workers import Worker, workers
 
 log = logging.getLogger("mulligan")
 
+SAID = 100
+"""Characters of an action in the reason why a trial was halted."""
+
 
 class AlfWorld:
     """`game`: the path of a game.tw-pddl. The engine runs in a process of its own, which later trials use again.
@@ -62,7 +65,8 @@ class AlfWorld:
             text = wording.observation(told["text"])
             outcome = Outcome(float(told["won"]), bool(told["won"]))
         if not outcome.done and self._repeats and self._times >= self._repeats:
-            outcome = Outcome(outcome.reward, halted=f"the same action {self._times} times in a row: {action!r}")
+            said = action if len(action) <= SAID else f"{action[:SAID]}…"
+            outcome = Outcome(outcome.reward, halted=f"the same action {self._times} times in a row: {said!r}")
         return Step(action=action, observation=text, outcome=outcome)
 
     async def close(self) -> None:
