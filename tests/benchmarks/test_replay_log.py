@@ -1,5 +1,6 @@
 """A published log runs through the whole engine with the log as the model, and what parts is said."""
 
+import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 from mulligan.app.bench.published import LogModel, Published, read_log
 from mulligan.app.bench.replaying import first_difference, hint_of, replay_log
+from mulligan.app.bench.running import resume_benchmark
 from mulligan.cli.main import main
 from mulligan.core.errors import InvalidInput, ModelError
 from mulligan.core.questions import Message, Question
@@ -195,6 +197,9 @@ def test_the_status_says_whether_all_agree(tmp_path: Path, command: Command) -> 
     status, out, err = command(str(written(tmp_path, entry("fine", GOOD))), "--quiet", "--parallel", "1")
     assert (status, err) == (0, "")
     assert "1 of 1 agree" in out
+    run = out.rpartition(" ")[2].strip()
+    with pytest.raises(InvalidInput, match=r"begin that again: mulligan bench replay .*log\.json"):
+        asyncio.run(resume_benchmark(run))
     status, _, err = command(str(tmp_path / "none.json"))
     assert status == 2
     assert "none.json cannot be read" in err

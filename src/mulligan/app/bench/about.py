@@ -10,7 +10,7 @@ from dataclasses import MISSING, dataclass, fields
 from typing import Any, cast
 
 from mulligan.app.bench.comparing import DATA
-from mulligan.app.bench.plan import Choice
+from mulligan.app.bench.plan import LOG, Choice
 from mulligan.core.benchmarks import BenchRun
 from mulligan.core.records import Episode, Json
 
@@ -87,6 +87,8 @@ def _scripted(models: Iterable[str]) -> str:
 def command_of(run: BenchRun) -> str:
     """What begins such a run on the command line."""
     words = ["mulligan", "bench", "run", run.benchmark]
+    if run.benchmark.startswith(LOG):
+        words[2:] = ["replay", run.benchmark.removeprefix(LOG)]
     for name, value in _differing(run.options).items():
         flag = f"--{name.replace('_', '-')}"
         if name == "benchmark" or value is None:

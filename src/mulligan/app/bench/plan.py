@@ -23,6 +23,8 @@ from mulligan.core.records import Case, Json
 from mulligan.core.specs import Spec
 
 ROLES = ("actor", "evaluator", "reflector", "strategy", "environment")
+LOG = "log:"
+"""What the benchmark of a replayed log is called by, with the file behind it."""
 FILES = {".toml": "tasks", ".jsonl": "programs", ".gz": "programs"}
 """Benchmarks that read a file of the user's, by its ending."""
 

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 
-from mulligan.app.bench.plan import BenchPlan, Choice
+from mulligan.app.bench.plan import LOG, BenchPlan, Choice
 from mulligan.app.bench.published import LogModel, Published, read_log, whole
 from mulligan.app.bench.running import Finished, Hooks, run_plan
 from mulligan.app.config import load
@@ -120,7 +120,7 @@ async def replay_log(
     def judges(spec: Spec) -> Evaluator:
         return build("evaluators", spec, {"sandbox": sandboxed})
 
-    choice = Choice(f"log {Path(file).name}", trials=trials, parallel=parallel, sandbox=sandbox)
+    choice = Choice(_named(file), trials=trials, parallel=parallel, sandbox=sandbox)
     cases = [Case(log.id, Task(log.prompt), hidden(log)) for log in logs]
     benchmark = _Log(judges, {log.id: log for log in logs})
     files = {Path(file).name: sha256}
@@ -132,6 +132,10 @@ async def replay_log(
     finally:
         if store is None:
             await own.close()
+
+
+def _named(file: str | os.PathLike[str]) -> str:
+    return f"{LOG}{Path(file).expanduser().resolve()}"
 
 
 async def _compared(finished: Finished, logs: Sequence[Published], store: SqliteStore) -> Sequence[Compared]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from mulligan.app.bench.banks import FrozenBank
-from mulligan.app.bench.plan import BenchPlan, Choice, choice_json, choice_of, make_plan
+from mulligan.app.bench.plan import LOG, BenchPlan, Choice, choice_json, choice_of, make_plan
 from mulligan.app.compose import Parts
 from mulligan.app.config import Config, load
 from mulligan.app.leases import leased
@@ -21,7 +21,7 @@ from mulligan.app.session import Session
 from mulligan.app.teaching import teach
 from mulligan.core.benchmarks import BenchRun, CaseResult, Marked, Score, Status
 from mulligan.core.episode import RESUMABLE
-from mulligan.core.errors import JournalDiverged, NotFound, StoreError
+from mulligan.core.errors import InvalidInput, JournalDiverged, NotFound, StoreError
 from mulligan.core.journal import Told
 from mulligan.core.protocols import Bank, Model, Observer
 from mulligan.core.records import Case, Episode, Json, Task, Trial, Usage
@@ -136,6 +136,9 @@ class _Bench:
         finally:
             if self.given is None:
                 await store.close()
+        if run.benchmark.startswith(LOG):
+            log = run.benchmark.removeprefix(LOG)
+            raise InvalidInput(f"Run {run.id} replays a log; begin that again: mulligan bench replay {log}")
         choice = choice_of(run.options)
         choice = choice if parallel is None else replace(choice, parallel=parallel)
         session = Session(self.config, self.models, bank=self.bank)
