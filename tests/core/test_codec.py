@@ -86,6 +86,8 @@ def lives(draw: st.DrawFn) -> tuple[Episode, list[Event]]:
         event: Event = draw(values(kind) | values(Stopped).filter(lambda stopped: stopped.stop.reason != "solved"))
         if not isinstance(event, Recalled | Stopped):
             event = replace(event, trial=move.trial)
+        if isinstance(event, Acted) and episode.plan.expansion is not None:
+            event = replace(event, parent=move.parent)
         happened.append(event)
         episode = advance(episode, event)
     return begun, happened

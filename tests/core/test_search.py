@@ -98,6 +98,8 @@ def test_trials_count_all_candidates(said: list[Feedback], expansion: int) -> No
 
 def test_what_is_not_due_is_refused() -> None:
     episode = new(2, reflects=True)
+    with pytest.raises(OutOfOrder, match="act of trial 1"):
+        advance(episode, Acted(1, Attempt("x"), parent=4))
     for number, score in ((1, 0.5), (2, 0.25)):
         episode = advance(episode, Acted(number, Attempt("x")))
         episode = advance(episode, Evaluated(number, Feedback(False, score=score)))

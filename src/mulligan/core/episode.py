@@ -112,7 +112,7 @@ def advance(episode: Episode, event: Event) -> Episode:
         if event.stop.reason == "solved" and not isinstance(expected, Stop):
             raise OutOfOrder(_said(expected), _said(event))
         return _changed(episode, seconds=seconds, stop=event.stop, lost=episode.lost + event.usage)
-    if isinstance(expected, Stop) or not _answers(event, expected):
+    if isinstance(expected, Stop) or not _answers(event, expected, episode.plan.expansion is not None):
         raise OutOfOrder(_said(expected), _said(event))
     match event:
         case Recalled(recall):
@@ -191,10 +191,10 @@ def _changed(record: R, **changes: Any) -> R:
     return type(record)(**{**vars(record), **changes})
 
 
-def _answers(event: Recalled | Acted | Evaluated | Reflected, expected: Move) -> bool:
+def _answers(event: Recalled | Acted | Evaluated | Reflected, expected: Move, search: bool) -> bool:
     """Whether the event is the answer to this move. In a search, a trial grows from where it is due, and in a line from
     where the event says."""
-    if isinstance(event, Acted) and expected.parent is not None and event.parent not in (None, expected.parent):
+    if search and isinstance(event, Acted) and event.parent not in (None, expected.parent):
         return False
     settled = _settles(event)
     return (settled.kind, settled.trial) == (expected.kind, expected.trial)
