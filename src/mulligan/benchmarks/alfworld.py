@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ KINDS: Mapping[str, str] = {
 }
 """What the folder of a task begins with, and the worked examples for it."""
 
+NEEDS = 'ALFWorld needs an extra: pip install "mulligan[alfworld]" (it compiles for minutes).'
 TASK = "Your task is to: "
 LEFT_OUT = ("movable", "Sliced")
 """Tasks that ALFWorld's text games do not support: upstream leaves them out too."""
@@ -106,6 +108,9 @@ class Alfworld:
         }
 
     def play(self, case: Case, method: Method) -> Method:
+        """Raises `InvalidInput` without the extra: before any model is called."""
+        if find_spec("alfworld") is None or find_spec("textworld") is None:
+            raise InvalidInput(NEEDS)
         game = self._games[case.id]
         kind = next(kind for start, kind in KINDS.items() if case.id.startswith(start))
         method = replace(method, environment=Spec("alfworld", {"game": str(game.absolute())}))

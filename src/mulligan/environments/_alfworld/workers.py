@@ -123,7 +123,7 @@ class Workers:
     def take(self, game: str) -> Worker:
         """One that holds the game already, else any, else a new one. Raises `InvalidInput` without the extra."""
         if find_spec("alfworld") is None or find_spec("textworld") is None:
-            raise InvalidInput('ALFWorld needs an extra: pip install "mulligan[alfworld]" (it compiles for minutes).')
+            raise InvalidInput('The environment alfworld needs an extra: pip install "mulligan[alfworld]"')
         with self._lock:
             self._idle = [worker for worker in self._idle if worker.alive]
             found = next((worker for worker in self._idle if worker.game == game), None)
