@@ -8,7 +8,7 @@ from pathlib import Path
 
 SRC = Path(__file__).parent.parent / "src" / "mulligan"
 ROOT = SRC.parent.parent
-FACES = {"cli", "studio", "mcp_server", "langgraph"}
+FACES = {"cli", "studio", "mcp_server", "langgraph", "inspect_tasks"}
 HEAVY = {"pydantic", "pydantic_ai", "numpy", "rich", "click", "mcp", "starlette", "xllamacpp", "openai", "anthropic"}
 
 

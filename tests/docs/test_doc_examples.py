@@ -32,7 +32,14 @@ RUN = (
     "prompt-engine.md",
     "knowledge-graphs.md",
 )
-READ = ("benchmark-report.md", "embedded-models.md", "embedders.md", "evaluators/README.md", "memory.md")
+READ = (
+    "benchmark-inspect.md",
+    "benchmark-report.md",
+    "embedded-models.md",
+    "embedders.md",
+    "evaluators/README.md",
+    "memory.md",
+)
 """Pages whose blocks are only compiled here: they need weights, or are run by a test of their own."""
 
 _EXPECTED = re.compile(r"^ *print\(.*\)  # (.*)$", re.MULTILINE)

@@ -69,7 +69,7 @@ def test_a_program_with_helpers_and_a_brace_before() -> None:
         ("check();", "let a = 1;\ncheck();"),
         ("assert!(a == 1);", "let a = 1;\nassert!(a == 1);"),
     ]
-    assert program.items.split() == "use std::fmt; fn check() { assert!(f()); }".split()
+    assert program.items.split() == ["use", "std::fmt;", "fn", "check()", "{", "assert!(f());", "}"]
 
 
 def test_statements_alone_and_a_list() -> None:

@@ -1,0 +1,86 @@
+"""The model of an Inspect evaluation as a model of ours: its provider, retries, cache and limits are Inspect's."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+from mulligan.core.errors import ModelError
+from mulligan.core.questions import Answer, Message, Question, Sampling
+from mulligan.core.records import Usage
+from mulligan.inspect_tasks.package import part
+from mulligan.models import json_answers
+from mulligan.models.failures import NotJson
+from mulligan.models.tool_answers import call_of, in_json
+
+_SCHEMA = "\n\nAnswer with JSON that fits this schema, and nothing else:\n"
+
+
+class Asked:
+    """`name` is how a recipe calls it; `id`, which is recorded, how Inspect does. role: of Inspect's model roles; the
+    evaluation's own model where there is none of that name.
+
+    Tools are described in words and called in JSON, as for any model that knows none. Usage is what Inspect counted,
+    cost None where it gives none.
+    """
+
+    def __init__(self, role: str | None = None) -> None:
+        get_model: Any = part("model").get_model
+        self._model: Any = get_model(role=role) if role else get_model()
+        self.name = f"inspect-{role or 'model'}"
+        self.id = f"inspect:{self._model}"
+
+    async def ask(self, question: Question, sampling: Sampling = Sampling()) -> Answer:
+        worded = in_json(question)
+        api = part("model")
+        options = {
+            "temperature": sampling.temperature,
+            "max_tokens": sampling.max_tokens,
+            "seed": sampling.seed,
+            "stop_seqs": list(sampling.stop) or None,
+        }
+        told = _with_schema(worded)
+        try:
+            config = api.GenerateConfig(**{name: value for name, value in options.items() if value is not None})
+            output: Any = await self._model.generate([_said(message) for message in told], config=config)
+        except Exception as error:
+            if type(error).__name__ == "LimitExceededError":  # Inspect's own, which ends the sample there
+                raise
+            raise ModelError(f"{self.id} failed: {type(error).__name__}: {error}") from error
+        if output.error:
+            raise ModelError(f"{self.id} failed: {output.error}")
+        text, usage = str(output.completion), _usage(output.usage)
+        if question.tools:
+            return Answer("", self.id, usage, (call_of(text),))
+        if worded.schema is None:
+            return Answer(text, self.id, usage)
+        try:
+            return Answer(json_answers.parse(text, worded.schema), self.id, usage)
+        except ValueError as error:
+            raise NotJson(str(error), text=text, model=self.id, usage=usage) from None
+
+
+def _with_schema(question: Question) -> tuple[Message, ...]:
+    if question.schema is None:
+        return question.messages
+    *before, last = question.messages
+    text = last.text + _SCHEMA + json.dumps(question.schema, ensure_ascii=False)
+    return (*before, Message(last.role, text, last.images))
+
+
+def _said(message: Message) -> Any:
+    api = part("model")
+    kinds = {"system": api.ChatMessageSystem, "assistant": api.ChatMessageAssistant}
+    content: Any = message.text
+    if message.images:
+        urls = [f"data:{i.media_type};base64,{base64.b64encode(i.data).decode()}" for i in message.images]
+        content = [api.ContentText(text=message.text), *(api.ContentImage(image=url) for url in urls)]
+    return kinds.get(message.role, api.ChatMessageUser)(content=content)
+
+
+def _usage(given: Any) -> Usage:
+    if given is None:
+        return Usage(calls=1, cost=None)
+    read = (given.input_tokens_cache_read or 0) + (given.input_tokens_cache_write or 0)
+    return Usage(given.input_tokens + read, given.output_tokens, 1, getattr(given, "total_cost", None))

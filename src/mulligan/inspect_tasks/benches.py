@@ -1,0 +1,123 @@
+"""A benchmark as Inspect runs it: cases by id, an episode of one, and the hidden verdict on it. Free of Inspect."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from mulligan.app.bench.plan import BenchPlan, Choice, choice_json, choice_of, make_plan
+from mulligan.app.bench.running import handed_in
+from mulligan.app.config import load
+from mulligan.app.models_by_name import Models
+from mulligan.app.runner import Runner, restart_seed
+from mulligan.app.session import Session
+from mulligan.core.benchmarks import Score
+from mulligan.core.errors import InvalidInput
+from mulligan.core.protocols import Model, Observer
+from mulligan.core.records import Attempt, Case, Episode, Json, Trial
+from mulligan.store.sqlite import SqliteStore
+
+KEY = "mulligan"
+"""Of a sample's metadata: which benchmark and case it is, never the target."""
+
+
+@dataclass
+class Bench:
+    """plan: with the cases. busy: whether an episode is under way that will teach the bank."""
+
+    plan: BenchPlan
+    cases: Mapping[str, Case] = field(default_factory=dict[str, Case])
+    busy: bool = False
+
+    async def play(
+        self, case: str, changes: Mapping[str, Any], model: Model, observer: Observer, epoch: int
+    ) -> Episode:
+        """One episode, recorded in our store. `changes`: of the choice, such as strategy and trials.
+
+        Raises `InvalidInput` where a bank would learn from several cases at once.
+        """
+        config = self.plan.config
+        models = Models(config)
+        choice = replace(self.plan.choice, model=models.name(model), **changes)
+        plan = self._with(choice)
+        async with self._alone(choice.memory == "online"), _store(config.database) as store:
+            run = f"i{secrets.token_hex(4)}"
+            recipe = plan.recipe(self.cases[case], run)
+            async with Session(config, models).parts(recipe) as parts:
+                runner = Runner(store, recipe, parts, [observer])
+                return await runner.begin(f"{run}.1", run, self.cases[case].task, restart_seed(recipe.seed, epoch))
+
+    async def score(self, case: str, episode: str | None, said: str) -> Score:
+        """By the hidden target: of the attempt that is handed in, or of what a foreign solver's model said."""
+        found = self.cases[case]
+        if episode is None:
+            judged = Episode("inspect", found.task, trials=(Trial(1, Attempt(said)),))
+        else:
+            async with _store(self.plan.config.database) as store:
+                judged = await store.load(episode)
+            handed = self.handed_in(judged)
+            if handed is None:
+                return Score(None, "no attempt was made")
+            judged = replace(judged, trials=judged.trials[: handed.number])
+        return await self.plan.benchmark.score(found, judged)
+
+    def handed_in(self, episode: Episode) -> Trial | None:
+        return handed_in(episode.trials, self.plan.method.hand_in) if episode.trials else None
+
+    def _with(self, choice: Choice) -> BenchPlan:
+        strategies = self.plan.benchmark.methods()
+        name = choice.strategy or next(iter(strategies))
+        if name not in strategies:
+            raise InvalidInput(f"{self.plan.name} has no strategy {name!r}: {', '.join(strategies)}.")
+        return replace(self.plan, choice=choice, method=strategies[name])
+
+    @asynccontextmanager
+    async def _alone(self, learns: bool) -> AsyncGenerator[None]:
+        if learns and self.busy:
+            raise InvalidInput(
+                "With an online bank what a case learns helps the next, so samples run in order and one at a time: "
+                "give --max-samples 1, or memory=frozen."
+            )
+        self.busy = True
+        try:
+            yield
+        finally:
+            self.busy = False
+
+
+@asynccontextmanager
+async def _store(database: str | Path) -> AsyncGenerator[SqliteStore]:
+    store = SqliteStore(database)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+_known: dict[str, Bench] = {}
+
+
+def open_bench(options: Mapping[str, Json]) -> Bench:
+    """By the options of its choice; read once per process. Raises `InvalidInput`, `UnknownName`."""
+    key = json.dumps(options, sort_keys=True)
+    if key not in _known:
+        config, choice = load(), choice_of(options)
+        plan = make_plan(choice, config, Session(config, Models(config)).sandbox(choice.sandbox))
+        _known[key] = Bench(plan, {case.id: case for case in plan.cases})
+    return _known[key]
+
+
+def options_of(benchmark: str, given: Mapping[str, Any]) -> dict[str, Json]:
+    """As they stand in a sample's metadata. Raises `InvalidInput` for one that there is not."""
+    unknown = sorted(set(given) - set(Choice.__dataclass_fields__))
+    if unknown:
+        raise InvalidInput(f"A benchmark takes no option {unknown[0]!r}.")
+    cases: Any = given.get("cases", ())
+    listed: list[str] = cases.split(",") if isinstance(cases, str) else list(cases)
+    options: dict[str, Any] = {**given, "cases": listed}
+    return json.loads(json.dumps(choice_json(Choice(benchmark, **options))))

@@ -1,0 +1,123 @@
+"""The tasks, the solver and the scorer that Inspect is given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mulligan.core.benchmarks import Score
+from mulligan.core.episode import Acted, Evaluated, Event, Recalled, Reflected, Stopped
+from mulligan.core.errors import InvalidInput, ModelError
+from mulligan.core.records import Episode, Json
+from mulligan.inspect_tasks.asked import Asked
+from mulligan.inspect_tasks.benches import KEY, Bench, open_bench, options_of
+from mulligan.inspect_tasks.package import part
+
+inspect_ai, _solving, _scoring = part(), part("solver"), part("scorer")
+
+
+def benchmark(name: str, *, solver: Any = None, **options: Any) -> Any:
+    """A benchmark of ours as a Task: a sample for each case, judged by its hidden tests or answer, which no sample
+    holds.
+
+    name: as `mulligan bench run` takes it, a file of tasks too. options: those of `mulligan.app.bench.plan.Choice`,
+    such as data, limit, cases, strategy, trials, memory, seed. solver: `reflexion()` unless another is given.
+    Raises `InvalidInput` before any model is called.
+    """
+    given = options_of(name, options)
+    bench = open_bench(given)
+    samples = [
+        part("dataset").Sample(input=case.task.prompt, id=case.id, metadata={KEY: {"case": case.id, "bench": given}})
+        for case in bench.plan.cases
+    ]
+    dataset = part("dataset").MemoryDataset(samples, name=bench.plan.name)
+    return inspect_ai.Task(dataset=dataset, solver=solver or reflexion(), scorer=hidden(), name=bench.plan.name)
+
+
+@_solving.solver
+def reflexion(strategy: str | None = None, trials: int | None = None, reflect_role: str | None = None) -> Any:
+    """The loop as a solver of samples that `benchmark` made: attempt, verdict, reflection, until solved or out of
+    trials. Episodes are recorded in our store; each event stands in Inspect's transcript.
+
+    strategy, trials: instead of the task's. reflect_role: the model role that reflects; the evaluation's model else.
+    """
+
+    async def solve(state: Any, generate: Any) -> Any:
+        bench, case = _bench_of(state)
+        changes: dict[str, Any] = {} if strategy is None else {"strategy": strategy}
+        changes |= {} if trials is None else {"trials": trials}
+        told = part("log").transcript()
+
+        def observe(episode: Episode, event: Event) -> None:
+            told.info(_told(event), source="mulligan")
+
+        model = Asked()
+        episode = await bench.play(case, changes, model, observe, getattr(state, "epoch", 1))
+        if episode.stop and episode.stop.reason == "error":  # no failure of the model's: Inspect counts it as an error
+            raise ModelError(f"Episode {episode.id} ended by an error: {episode.stop.detail}")
+        best = bench.handed_in(episode)
+        said = best.attempt.output if best else ""
+        state.metadata[KEY] = {**state.metadata[KEY], "episode": episode.id, **_story(episode)}
+        state.output = part("model").ModelOutput.from_content(model.id, said)
+        state.messages.append(part("model").ChatMessageAssistant(content=said))
+        return state
+
+    return solve
+
+
+@_scoring.scorer(metrics=[_scoring.accuracy(), _scoring.stderr()])
+def hidden() -> Any:
+    """By the benchmark's hidden target, which stays outside of the sample. Unscored where nobody can tell."""
+
+    async def score(state: Any, target: Any) -> Any:
+        bench, case = _bench_of(state)
+        found = await bench.score(case, state.metadata[KEY].get("episode"), state.output.completion)
+        return _score(found, state.output.completion)
+
+    return score
+
+
+def _score(found: Score, said: str) -> Any:
+    if found.value is None:
+        return _scoring.Score(value=float("nan"), answer=said, explanation=found.text or "nobody could tell")
+    return _scoring.Score(value=float(found.value), answer=said, explanation=found.text)
+
+
+def _bench_of(state: Any) -> tuple[Bench, str]:
+    metadata: dict[str, Any] = state.metadata or {}
+    about: dict[str, Any] | None = metadata.get(KEY)
+    if not about:
+        raise InvalidInput("This solver and this scorer take samples of mulligan.inspect_tasks.benchmark alone.")
+    return open_bench(about["bench"]), about["case"]
+
+
+def _told(event: Event) -> Json:
+    match event:
+        case Recalled():
+            return {"recalled": [lesson.title for lesson in event.recall.lessons]}
+        case Acted():
+            return {"trial": event.trial, "attempt": event.attempt.output, "steps": len(event.attempt.steps)}
+        case Evaluated():
+            verdict = event.feedback
+            return {"trial": event.trial, "passed": verdict.passed, "score": verdict.score, "feedback": verdict.text}
+        case Reflected():
+            return {"trial": event.trial, "reflection": event.reflection.text if event.reflection else None}
+        case Stopped():
+            return {"stopped": event.stop.reason, "detail": event.stop.detail}
+        case _:
+            return {"event": type(event).__name__}
+
+
+def _story(episode: Episode) -> dict[str, Json]:
+    """What the sample's metadata says of its trials."""
+    return {
+        "stop": episode.stop.reason if episode.stop else None,
+        "trials": [
+            {
+                "trial": trial.number,
+                "passed": trial.feedback.passed if trial.feedback else None,
+                "score": trial.feedback.score if trial.feedback else None,
+                "reflection": trial.reflection.text if trial.reflection else None,
+            }
+            for trial in episode.trials
+        ],
+    }
