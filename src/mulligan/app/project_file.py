@@ -20,11 +20,11 @@ from mulligan.app.memory_config import check_key, check_together
 from mulligan.app.model_roles import BUILT_IN, check_model_name, check_role_name, check_setting
 from mulligan.app.plugins import names
 from mulligan.app.project_schema import McpTable, ProjectFile, RoleTable, ToolsTable
-from mulligan.core.toml_lines import key_lines
 from mulligan.app.toolbox import check_tools
 from mulligan.core.errors import InvalidInput
 from mulligan.core.limits import Limits
 from mulligan.core.records import Json
+from mulligan.core.toml_lines import key_lines
 from mulligan.models.settings import CallSettings
 from mulligan.sandbox.levels import level_named
 
