@@ -56,6 +56,32 @@ async def test_an_environment_that_breaks_is_an_error_of_its_case(store: SqliteS
     assert "the environment has a bug" in finished.results[0].text
 
 
+async def test_a_prompt_that_is_edited_while_the_run_is_on_mixes_no_figures(
+    store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "prompts").mkdir()
+    prompt = tmp_path / "prompts" / "complete.text.md"
+    prompt.write_text("[[user]]\n{{recall}}{{task}}\n{{past}}\n")
+    (tmp_path / "mulligan.toml").write_text('prompts = "prompts"\n')
+    monkeypatch.chdir(tmp_path)
+
+    def edit(run: BenchRun, result: CaseResult | None) -> None:
+        if result is not None and result.case == "c1":
+            prompt.write_text("[[user]]\nPlease.\n{{recall}}{{task}}\n{{past}}\n")
+
+    finished = await ran(store, cases(tmp_path, "right", "right"), hooks=Hooks(on_case=edit))
+    assert ends(finished) == ["solved", "error"]
+    assert "prompt complete.text" in finished.results[1].text
+
+
+async def test_a_case_that_is_cancelled_from_within_is_an_error_and_not_lost(
+    store: SqliteStore, tmp_path: Path
+) -> None:
+    finished = await ran(store, cases(tmp_path, "cancel yourself", "right"))
+    assert ends(finished) == ["error", "solved"]
+    assert "cancelled from within" in finished.results[0].text
+
+
 async def test_a_resume_tries_errors_again_and_nothing_else(store: SqliteStore, tmp_path: Path) -> None:
     model, told = Obliging(), list[CaseResult | None]()
     begun = await ran(store, cases(tmp_path, "right", "the provider is down", "wrong"), model)

@@ -8,6 +8,7 @@ A case is solved by an attempt with `right` in it. What else an attempt may say:
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -105,7 +106,7 @@ def cases(folder: Path, *prompts: str) -> Path:
 
 class Obliging(ScriptedModel):
     """Says what the prompt of the case asks it to: `c3: say unclear` is answered by `unclear`. `say right at 2` is
-    answered by `wrong`, and by `right` once there is a reflection. `the provider is down` raises. Counts by case."""
+    answered by `wrong`, and by `right` once there is a reflection. `the provider is down` raises, `cancel yourself` is cancelled in the middle. Counts by case."""
 
     def __init__(self) -> None:
         super().__init__(self._answer, "obliging")
@@ -117,6 +118,8 @@ class Obliging(ScriptedModel):
         asked = next(line for line in reversed(text.split("\n")) if line.startswith("c") and ": " in line)
         case, _, wish = asked.partition(": ")
         self.asked.append(case)
+        if wish == "cancel yourself":
+            raise asyncio.CancelledError
         if wish == "the provider is down" and self.down:
             raise ModelError("the provider is down")
         if "You review failed attempts" in text:

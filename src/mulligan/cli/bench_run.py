@@ -87,7 +87,10 @@ def command(ctx: click.Context, name: str | None, resume: str | None, form: str,
         options |= {
             key: given[key] for key in ("restarts", "shuffle", "seed", "reuse", "memory", "agent_id", "sandbox")
         }
-        options |= {"cases": list(given["cases"]), "parallel": given["parallel"] or 1, "limits": limits_of(given)}
+        limits = {
+            name: most for name, most in limits_of(given).items() if name != "trials"
+        }  # which is an option itself
+        options |= {"cases": list(given["cases"]), "parallel": given["parallel"] or 1, "limits": limits}
         options["settings"] = given["settings"]
         assert name is not None
         return await run_benchmark(name, hooks=hooks, **options)

@@ -11,11 +11,12 @@ from typing import Any, TypeAlias
 
 from mulligan.app.bench.banks import FrozenBank
 from mulligan.app.bench.plan import LOG, BenchPlan, Choice, choice_json, choice_of, make_plan
-from mulligan.app.compose import Parts
+from mulligan.app.compose import Drive, Parts, compose
 from mulligan.app.config import Config, load
 from mulligan.app.leases import leased
 from mulligan.app.models_by_name import Models
 from mulligan.app.places import Notice
+from mulligan.app.recipe import Recipe
 from mulligan.app.runner import Runner, log, restart_seed
 from mulligan.app.session import Session
 from mulligan.app.teaching import teach
@@ -212,6 +213,10 @@ class _Work:
                     break
         except StoreError:  # also a lease that was lost: what cannot be kept is not done
             raise
+        except asyncio.CancelledError:
+            if _asked_to_stop():
+                raise
+            failed = "it was cancelled from within, by its own model, tool or environment"
         except JournalDiverged as error:
             failed = f"what is recorded of it and what is asked now differ: {'; '.join(error.changed)}"
         except Exception as error:  # one failing case never ends the run
@@ -244,12 +249,20 @@ class _Work:
         try:
             episode = await self.store.load(id)
         except NotFound:
+            self._unmixed(run, recipe)
             return await runner.begin(id, run.id, case.task, restart_seed(recipe.seed, number))
         if episode.stop and episode.stop.reason not in RESUMABLE:
             if recipe.learns and self.parts.bank is not None:  # it may have been killed before it taught the bank
                 await teach(self.parts.bank, episode, runner.notice)
             return episode
         return await runner.go_on(episode)
+
+    def _unmixed(self, run: BenchRun, recipe: Recipe) -> None:
+        """Prompts are read anew for each episode. Raises `JournalDiverged` where one was edited while the run is on."""
+        now = compose(recipe, self.parts, Drive(seed=recipe.seed)).head.prompts
+        mixed = [f"prompt {name}" for name, sha in now.items() if run.rests_on.get(f"prompt {name}", sha) != sha]
+        if mixed:
+            raise JournalDiverged(mixed)
 
     async def _scored(self, case: Case, episode: Episode) -> tuple[tuple[float | None, ...], str]:
         """What is handed in after each trial, scored; each trial is scored once."""
@@ -268,6 +281,12 @@ class _Work:
                 self.hooks.on_case(run, result)
         except Exception:
             log.exception("an observer failed; the run goes on")
+
+
+def _asked_to_stop() -> bool:
+    """Whether this very task is being cancelled from outside, as all are when the run is interrupted."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
 
 
 def handed_in(trials: Sequence[Trial], which: str) -> Trial:

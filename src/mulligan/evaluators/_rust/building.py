@@ -33,8 +33,8 @@ which code could learn where it is."""
 
 @dataclass(frozen=True)
 class Crate:
-    """root: the source. lay: the macro that lays the tests into the judged module. secret: what a report begins with, in
-    no file.
+    """root: the source. lay: the macro that lays the tests into the judged module. secret: what a report begins with,
+    in no file.
 
     lines: by test (its number in the program) the lines of the root that it stands on, from 1 and without the last.
     """
