@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mulligan.app.bench.running import Hooks, resume_benchmark, run_benchmark
-from mulligan.core.errors import JournalDiverged
+from mulligan.core.errors import InvalidInput, JournalDiverged
 from mulligan.core.questions import Answer, Question, Sampling
 from mulligan.core.records import Episode
 from mulligan.models.scripted import ScriptedModel
@@ -244,6 +244,27 @@ async def test_a_docstore_that_has_changed_is_not_gone_on_with(tmp_path: Path) -
     pages.write_text('{"title": "Odo Brandt", "text": "A clockmaker, born in Hallweil."}')
     with pytest.raises(JournalDiverged, match="the cases"):
         await resume_benchmark(runs[0], model=Pausing(None), store=store)
+    await store.close()
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"benchmark": {"docstore": "{pages}"}}, "line 1: no JSON"),
+        ({"environment": {"titles": 3}}, "titles"),
+    ],
+)
+async def test_a_world_that_cannot_be_is_refused_before_any_model_is_asked(
+    settings: dict[str, Any], says: str, tmp_path: Path
+) -> None:
+    pages = tmp_path / "pages.jsonl"
+    pages.write_text('{"title": ')
+    given = json.loads(json.dumps(settings).replace("{pages}", str(pages)))
+    model, store = Pausing(None), SqliteStore(tmp_path / "s.db")
+    with pytest.raises(InvalidInput, match=says):
+        await run_benchmark("hotpotqa", model=model, store=store, data=written(tmp_path, ROW), settings=given)
+    assert not model.asked
+    assert not await store.benches.runs()
     await store.close()
 
 

@@ -156,6 +156,9 @@ async def test_a_changed_docstore_is_read_again(tmp_path: Path) -> None:
         ("a.json", '[{"title": "Ulm", "sentences": [" "]}]', r"\(Ulm\) is empty"),
         ("a.json", '{"title": "Ulm"}', "a list of pages"),
         ("a.json", "no", "no JSON"),
+        ("a.json", "[1]", r"a\.json, page 1: an object"),
+        ("a.json", "[]", "hold no page"),
+        ("a.jsonl", "\n", "hold no page"),
     ],
 )
 def test_documents_that_cannot_be_read_are_refused_by_place(name: str, text: str, said: str, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from mulligan.core.protocols import Bank, Evaluator, Journal, Model, Sandbox, St
 from mulligan.core.records import Head, Usage
 from mulligan.core.specs import Spec
 from mulligan.core.tools import Tools
-from mulligan.core.worlds import World
+from mulligan.core.worlds import Environment, World
 
 if TYPE_CHECKING:
     from mulligan.workspace.git_workspace import GitWorkspace
@@ -99,6 +99,11 @@ def compose(recipe: Recipe, parts: Parts, drive: Drive) -> Composition:
     return Composition(roles, evaluator, head, {**build.files, **build.prompts.texts})
 
 
+def environment(spec: Spec, parts: Parts) -> Environment:
+    """Raises `InvalidInput` for settings that cannot work; nothing is started yet."""
+    return build("environments", spec, {"sandbox": parts.sandbox})
+
+
 class _Build:
     """One composition in the making: collects the models, prompts and files that its roles rest on."""
 
@@ -142,7 +147,7 @@ class _Build:
         from mulligan.app.worlds import Worlds
 
         find("environments", spec.name)  # says now what is missing
-        return Worlds(spec, lambda: build("environments", spec, {"sandbox": self._parts.sandbox}), self._drive.journal)
+        return Worlds(spec, lambda: environment(spec, self._parts), self._drive.journal)
 
     def told(self, kind: str, spec: Spec, expects: str) -> Spec:
         """The role told what attempts are, if it has the setting `output`.

@@ -10,7 +10,10 @@ from mulligan.core.records import Step
 
 @runtime_checkable
 class Environment(Protocol):
-    """A world to act in, one per trial. Resuming is `reset` and the recorded actions, observations compared."""
+    """A world to act in, one per trial. Resuming is `reset` and the recorded actions, observations compared.
+
+    Making one refuses settings that cannot work, and starts nothing: it is also done only to check them.
+    """
 
     async def reset(self) -> str:
         """Back to the beginning; the first observation."""

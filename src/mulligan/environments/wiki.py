@@ -18,6 +18,7 @@ from typing import Any, cast
 
 from mulligan.core.actions import Action, parse_action
 from mulligan.core.errors import InvalidInput
+from mulligan.core.json_lines import objects
 from mulligan.core.records import Outcome, Step
 
 VALID = "Valid actions are Search[title], Lookup[keyword] and Finish[answer]."
@@ -190,7 +191,9 @@ def read_documents(path: str) -> Docstore:
         what = "holds no .txt or .md file" if place.is_dir() else "does not exist"
         raise InvalidInput(f"The documents {place}: this {what}.")
     stats = [(str(file), file.stat().st_mtime_ns, file.stat().st_size) for file in files]
-    return _read(tuple(stats))
+    if not len(store := _read(tuple(stats))):
+        raise InvalidInput(f"The documents {place} hold no page.")
+    return store
 
 
 @lru_cache(maxsize=2)
@@ -200,6 +203,10 @@ def _read(files: tuple[tuple[str, int, int], ...]) -> Docstore:
 
 def _pages_in(file: Path) -> Iterator[Page]:
     try:
+        if file.suffix == ".jsonl":
+            rows = objects(file.read_bytes(), str(file))
+            yield from (page_of(row, f"{file}, line {number}") for number, row in rows)
+            return
         text = file.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"{file} cannot be read: {error}.") from error
@@ -208,27 +215,13 @@ def _pages_in(file: Path) -> Iterator[Page]:
         title, body = (heading[1], text[heading.end() :]) if heading else (file.stem.replace("_", " "), text)
         yield page_of({"title": title, "text": body}, str(file))
         return
-    for where, row in _rows(file, text):
-        if not isinstance(row, dict):
-            raise InvalidInput(f'{where}: an object with "title" and "text" is wanted, not {type(row).__name__}.')
-        yield page_of(cast(dict[str, Any], row), where)
-
-
-def _rows(file: Path, text: str) -> Iterator[tuple[str, Any]]:
-    """The JSON values of a file, each with where it stands."""
     try:
-        if file.suffix != ".jsonl":
-            given = json.loads(text)
-            if not isinstance(given, list):
-                raise InvalidInput(f"{file}: a list of pages is wanted, not {type(given).__name__}.")
-            yield from ((f"{file}, page {n}", row) for n, row in enumerate(cast(list[Any], given), 1))
-            return
-    except ValueError as error:
-        raise error if isinstance(error, InvalidInput) else InvalidInput(f"{file}: no JSON: {error}.") from error
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            yield f"{file}, line {number}", json.loads(line)
-        except ValueError as error:
-            raise InvalidInput(f"{file}, line {number}: no JSON: {error}.") from error
+        given = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"{file}: no JSON: {error}.") from error
+    if not isinstance(given, list):
+        raise InvalidInput(f"{file}: a list of pages is wanted, not {type(given).__name__}.")
+    for number, row in enumerate(cast(list[Any], given), 1):
+        if not isinstance(row, dict):
+            raise InvalidInput(f"{file}, page {number}: an object is wanted, not {type(row).__name__}.")
+        yield page_of(cast(dict[str, Any], row), f"{file}, page {number}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -9,8 +10,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from mulligan.app.bench.data import find_data, hashed
-from mulligan.app.compose import Drive, Parts, compose
-from mulligan.app.config import Config, choose_model, prompts_folder
+from mulligan.app.compose import Drive, Parts, compose, environment
+from mulligan.app.config import Config, choose_model, located_model, prompts_folder
 from mulligan.app.plugins import build, parse_spec
 from mulligan.app.recipe import Recipe
 from mulligan.app.session import absolute, located, with_limits
@@ -72,6 +73,8 @@ class Choice:
             raise InvalidInput("restarts stop at the first solved episode and samples do not: give one of them.")
         if self.memory not in (None, "online", "frozen"):
             raise InvalidInput(f"memory is online or frozen, not {self.memory!r}.")
+        if self.agent_id and self.memory is None:
+            raise InvalidInput("agent_id says whose bank; memory asks for one: online or frozen.")
         if self.memory == "online" and self.parallel > 1:
             raise InvalidInput(
                 "With an online bank what a case learns helps the next, so cases run in order and one at a time: "
@@ -156,6 +159,8 @@ class BenchPlan:
         """What must be the same on a resume, by name. Refuses what cannot work before any model is called."""
         recipes = [self.recipe(case, "") for case in self.cases]
         heads = [compose(recipe, parts, Drive(seed=recipe.seed)).head for recipe in _unlike(recipes)]
+        if (world := recipes[0].environment) is not None:
+            environment(world, parts)
         of_cases = [
             [case.id, case.task.prompt, digest(dict(case.task.inputs)), digest(case.target)] for case in self.cases
         ]
@@ -215,6 +220,7 @@ def make_plan(choice: Choice, config: Config, sandbox: Sandbox) -> BenchPlan:
     files = find_data(benchmark, data or choice.data)
     cases = chosen(benchmark.load(files), choice)
     files = [*files, *(benchmark.beside() if isinstance(benchmark, Rests) else ())]
+    choice = replace(choice, strategy=strategy)  # so that whoever reads of the run knows which one it was
     return BenchPlan(choice, name, benchmark, methods[strategy], cases, hashed(files), config)
 
 
@@ -237,9 +243,12 @@ def chosen(cases: Sequence[Case], choice: Choice) -> Sequence[Case]:
 def choice_json(choice: Choice) -> dict[str, Any]:
     """Files by their whole path, so that a resume finds them from any folder."""
     is_file = Path(choice.benchmark).suffix in FILES
+    models = {name: getattr(choice, name) for name in ("model", "reflect_model", "judge_model")}
     return {
         **asdict(choice),
+        **{name: model and located_model(model, Path.cwd()) for name, model in models.items()},
         "benchmark": absolute(choice.benchmark) if is_file else choice.benchmark,
+        "agent": absolute(choice.agent) if choice.agent and os.sep in choice.agent else choice.agent,
         "data": absolute(choice.data),
         "cases": list(choice.cases),
     }
