@@ -160,21 +160,17 @@ def _bare(root: Path, folder: str, **game: object) -> Path:
     return file
 
 
-@pytest.fixture
-def extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if it were installed: nothing is played."""
-    monkeypatch.setattr("mulligan.benchmarks.alfworld.find_spec", str)
-
-
-def test_without_the_extra_nothing_is_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mulligan.benchmarks.alfworld.find_spec", dict[str, str]().get)
-    benchmark = Alfworld()
-    (case,) = benchmark.load([_bare(tmp_path, "look_at_obj-A")])
+async def test_without_the_extra_nothing_is_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mulligan.environments.alfworld.find_spec", dict[str, str]().get)
+    _bare(tmp_path / "data", "look_at_obj-A")
+    model, store = ScriptedModel([]), SqliteStore(tmp_path / "m.db")
     with pytest.raises(InvalidInput, match=r"pip install .mulligan\[alfworld\]"):
-        benchmark.play(case, benchmark.methods()["base"])
+        await run_benchmark("alfworld", model=model, store=store, data=str(tmp_path / "data"))
+    assert not model.questions
+    assert not await store.benches.runs()
+    await store.close()
 
 
-@pytest.mark.usefixtures("extra")
 def test_cases(tmp_path: Path) -> None:
     names = ["pick_and_place_simple-A-None-B-1", "look_at_obj_in_light-A-None-B-2", "pick_two_obj_and_place-A-None-B-3"]
     files = [_bare(tmp_path, name) for name in names]
@@ -194,7 +190,16 @@ def test_cases(tmp_path: Path) -> None:
     assert world.settings == {"game": str(files[0])}
 
 
-@pytest.mark.parametrize(("folder", "text"), [("elsewhere", "{}"), ("look_at_obj-A", "{}"), ("look_at_obj-A", "no")])
+@pytest.mark.parametrize(
+    ("folder", "text"),
+    [
+        ("elsewhere", "{}"),
+        ("look_at_obj-A", "{}"),
+        ("look_at_obj-A", "no"),
+        ("look_at_obj-A", '{"solvable": true, "grammar": "Your task is to: sit."}'),
+        ("look_at_obj-A", '{"solvable": true, "grammar": 7}'),
+    ],
+)
 def test_a_file_that_is_no_game_is_named(folder: str, text: str, tmp_path: Path) -> None:
     file = _bare(tmp_path, folder)
     file.write_text(text)
@@ -202,7 +207,6 @@ def test_a_file_that_is_no_game_is_named(folder: str, text: str, tmp_path: Path)
         Alfworld().load([file])
 
 
-@pytest.mark.usefixtures("extra")
 def test_solved_and_skipped_games_are_not_played(tmp_path: Path) -> None:
     files = [_bare(tmp_path, f"pick_and_place_simple-{letter}") for letter in "ABCD"]
     rows = [EnvResult("env_0", ("a",), is_success=True), EnvResult("env_1", ("b", "c")), EnvResult("env_2", skip=True)]

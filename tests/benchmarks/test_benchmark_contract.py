@@ -1,12 +1,10 @@
 """What every benchmark keeps to: what it says of itself, its sources, its methods, and refusals of broken data."""
 
 import re
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
-from households import MISSING
 
 from mulligan.app.bench.data import find_data
 from mulligan.app.bench.listing import cuts_of, listed
@@ -75,8 +73,6 @@ def test_data_that_is_none_is_refused_by_name(tmp_path: Path, text: str, broken:
 @pytest.mark.skipif(not DATA.exists(), reason="needs ../shared/data")
 @pytest.mark.parametrize("text", ALL)
 def test_its_cases_have_ids_of_their_own_and_no_target_is_played(text: str) -> None:
-    if text == "alfworld" and find_spec("alfworld") is None:
-        pytest.skip(MISSING)
     made = opened(text)
     try:
         files = find_data(made, DATA)

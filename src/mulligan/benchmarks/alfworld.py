@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,6 @@ KINDS: Mapping[str, str] = {
 }
 """What the folder of a task begins with, and the worked examples for it."""
 
-NEEDS = 'ALFWorld needs an extra: pip install "mulligan[alfworld]" (it compiles for minutes).'
 TASK = "Your task is to: "
 LEFT_OUT = ("movable", "Sliced")
 """Tasks that ALFWorld's text games do not support: upstream leaves them out too."""
@@ -58,8 +56,8 @@ class Alfworld:
     data = "*.tw-pddl"
     sources: Sequence[Source] = ()
     where = (
-        "ALFWorld's own downloader gets its games: pip install alfworld, then alfworld-download; give --data the "
-        "folder of a split, such as json_2.1.1/valid_unseen"
+        "ALFWorld's own downloader gets its games: pip install 'mulligan[alfworld]', then alfworld-download; give "
+        "--data the folder of a split, such as ~/.cache/alfworld/json_2.1.1/valid_unseen"
     )
 
     def __init__(self, *, results: str = "") -> None:
@@ -108,9 +106,6 @@ class Alfworld:
         }
 
     def play(self, case: Case, method: Method) -> Method:
-        """Raises `InvalidInput` without the extra: before any model is called."""
-        if find_spec("alfworld") is None or find_spec("textworld") is None:
-            raise InvalidInput(NEEDS)
         game = self._games[case.id]
         kind = next(kind for start, kind in KINDS.items() if case.id.startswith(start))
         method = replace(method, environment=Spec("alfworld", {"game": str(game.absolute())}))
@@ -143,8 +138,9 @@ def _task(file: Path) -> str | None:
         raise InvalidInput(f"{file} does not lie where ALFWorld keeps its games: {wanted}.")
     try:
         game: Any = json.loads(file.read_text(encoding="utf-8"))
-        grammar, solvable = game["grammar"], game["solvable"]
+        grammar, solvable = str(game["grammar"]), game["solvable"]
         start = grammar.index(TASK)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        task = grammar[start : grammar.index('"', start)]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise InvalidInput(f"{file} is no ALFWorld game: {type(error).__name__}: {error}.") from error
-    return grammar[start : grammar.index('"', start)] if solvable else None
+    return task if solvable else None

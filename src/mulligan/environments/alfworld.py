@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from mulligan.environments._alfworld.workers import Worker, workers
 
 log = logging.getLogger("mulligan")
 
+NEEDS = 'ALFWorld needs an extra: pip install "mulligan[alfworld]" (it compiles for minutes).'
 SAID = 100
 """Characters of an action in the reason why a trial was halted."""
 
@@ -27,6 +30,7 @@ class AlfWorld:
     A thought ("think: …") is answered "OK." and changes nothing; what the engine does not know, "Nothing happens.".
     repeats: so many equal actions in a row, thoughts included, halt the trial, the last of them still done; 0: never.
     seconds: how long the engine may take for one answer; the first of a game takes longest.
+    Raises `InvalidInput` without the extra.
     """
 
     def __init__(self, game: str, *, repeats: int = 2, seconds: float = 120.0) -> None:
@@ -34,6 +38,8 @@ class AlfWorld:
             raise InvalidInput(f"repeats must be 2 or more, or 0 for never, not {repeats}.")
         if seconds <= 0:
             raise InvalidInput(f"seconds must be above 0, not {seconds}.")
+        if any(find_spec(package) is None for package in ("alfworld", "textworld", "fast_downward")):
+            raise InvalidInput(NEEDS)
         self._game, self._repeats, self._seconds = str(Path(game).expanduser().absolute()), repeats, seconds
         self._worker: Worker | None = None
         self._admissible: list[str] = []
@@ -45,12 +51,12 @@ class AlfWorld:
         return self._worker and self._worker.pid
 
     async def reset(self) -> str:
-        """Raises `InvalidInput` without the extra or for what is no game, `WorldError`."""
+        """Raises `InvalidInput` for what is no game, `WorldError`."""
         self._last, self._times = "", 0
         if self._worker is None:
             self._worker = await asyncio.to_thread(workers().take, self._game)
         if notice := await self._held(self._worker.open, self._game):
-            log.warning(notice)
+            _warned(notice)
         told = await self._asked({"do": "reset"})
         return wording.beginning(told["text"])
 
@@ -91,3 +97,9 @@ class AlfWorld:
             if worker is not None:
                 worker.kill()
             raise
+
+
+@cache
+def _warned(notice: str) -> None:
+    """Once, and not for each trial."""
+    log.warning(notice)

@@ -35,6 +35,8 @@ async def env_results(prefix: str, store: SqliteStore, config: Config) -> Sequen
         known.setdefault(target["env"], EnvResult(target["env"], tuple(target["memory"])))
     played = dict[str, Episode]()
     for result in await store.benches.results(run.id):
+        if result.case not in targets:
+            raise InvalidInput(f"Run {run.id} is of other data: it has {result.case!r}, which is not here (any more).")
         if result.episodes:
             played[targets[result.case]["env"]] = await store.load(result.episodes[-1].episode)
     most = max((len(episode.trials) for episode in played.values()), default=0)

@@ -13,7 +13,7 @@ _ARRIVED = re.compile(r"You arrive at loc \d+\. ")
 
 
 def is_thought(action: str) -> bool:
-    return action.startswith(("think:", "think "))
+    return action.lower().startswith(("think:", "think "))
 
 
 def command(action: str, admissible: Sequence[str]) -> str:

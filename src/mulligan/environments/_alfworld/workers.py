@@ -17,7 +17,6 @@ import tempfile
 import threading
 import time
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -121,9 +120,7 @@ class Workers:
         atexit.register(self.close)
 
     def take(self, game: str) -> Worker:
-        """One that holds the game already, else any, else a new one. Raises `InvalidInput` without the extra."""
-        if find_spec("alfworld") is None or find_spec("textworld") is None:
-            raise InvalidInput('The environment alfworld needs an extra: pip install "mulligan[alfworld]"')
+        """One that holds the game already, else any, else a new one."""
         with self._lock:
             self._idle = [worker for worker in self._idle if worker.alive]
             found = next((worker for worker in self._idle if worker.game == game), None)
