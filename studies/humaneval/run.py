@@ -1,5 +1,6 @@
 """Does reflecting help a small local model on HumanEval? Four strategies over the 41 items of `cases.py`.
 
+    pip install -c constraints.txt ".[local,plot]"
     mulligan models pull qwen2.5-coder-1.5b
     setsid nohup python studies/humaneval/run.py --into DIR &
 
@@ -29,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from cases import CASES, SEED, STRATEGIES, TRIALS
 
 from mulligan.app.bench.gallery import write_gallery
-from mulligan.app.bench.plot import curves, draw
+from mulligan.app.bench.plot import check_installed, curves, draw
 from mulligan.app.bench.report import as_json, make_report, read_run
 from mulligan.app.bench.report_page import page
 from mulligan.app.bench.running import Hooks, resume_benchmark, run_benchmark
@@ -88,6 +89,7 @@ class Study:
     trials: int = TRIALS
 
     async def run(self) -> str:
+        check_installed()  # before hours of work, and not after them
         self.into.mkdir(parents=True, exist_ok=True)
         store = SqliteStore(self.into / "study.db")
         try:

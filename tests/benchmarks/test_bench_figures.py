@@ -1,12 +1,14 @@
 """The figures of a run: what is in a rate and what stands beside it, and two runs over the same cases."""
 
+from dataclasses import replace
+
 import pytest
 from bench_reports import case, recorded
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mulligan.app.bench.comparing import compare
-from mulligan.app.bench.figures import figures
+from mulligan.app.bench.figures import Recorded, figures
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Usage
 
@@ -96,6 +98,16 @@ def test_what_it_took_is_told_for_each_solved_case() -> None:
     assert spent.usage == Usage(100 + 50 + 200 + 100, 10 + 5 + 10 + 10, 4, 2.0)
     assert spent.by_role["reflector"] == Usage(50, 5, 1, 0.5)
     assert (spent.tokens_per_solved, spent.cost_per_solved, spent.seconds_per_solved) == (485, 2.0, 4.0)
+
+
+def test_what_was_lost_is_told_apart_so_that_the_parts_are_the_whole() -> None:
+    made = recorded(case(0, 1))
+    (episode,) = made.episodes.values()
+    lost = replace(episode, lost=Usage(7, 3, 1, 0.25))
+    one = replace(made.results[0], usage=lost.usage)
+    spent = figures(Recorded(made.run, [one], {lost.id: lost})).spent
+    assert spent.by_role["lost"] == Usage(7, 3, 1, 0.25)
+    assert sum(spent.by_role.values(), Usage()) == spent.usage
 
 
 def test_an_unknown_cost_stays_unknown() -> None:

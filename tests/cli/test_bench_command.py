@@ -72,11 +72,44 @@ def test_its_episodes_are_shown_and_do_not_crowd_the_list(mulligan: Run, here: P
     said(here, "right", "right")
     mulligan(*toy(here, "a"), "--strategy", "simple", "-q")
     run = mulligan("bench", "runs").out.split()[0]
-    assert mulligan("runs", "list") == (0, "", "No run is recorded here yet.\n")
+    assert mulligan("runs", "list") == (
+        0,
+        "",
+        "No run is recorded here yet. Those of benchmarks: mulligan bench runs\n",
+    )
     assert mulligan("runs", "show", f"{run}.1.1").out.startswith(f"Episode {run}.1.1: ")
     refused = mulligan("runs", "resume", f"{run}.1.1")
     assert refused.status == 2
     assert f"mulligan bench run --resume {run}" in refused.err
+
+
+def test_a_run_names_its_strategy_and_goes_on_from_any_folder(
+    mulligan: Run, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said(here, "right", "right")
+    mulligan(*toy(here, "a"), "-q")
+    run, *_ = row = mulligan("bench", "runs").out.split()
+    assert "reflexion" in row  # the benchmark's first, as none was named
+    (here / "below").mkdir()
+    monkeypatch.chdir(here / "below")
+    assert mulligan("bench", "run", "--resume", run, "-q").status == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (("--parallel", "0"), "parallel must be at least 1"),
+        (("--limit", "0"), "limit must be at least 1"),
+        (("--agent-id", "someone"), "agent_id says whose bank"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_begun(
+    mulligan: Run, here: Path, given: tuple[str, str], why: str
+) -> None:
+    said(here, "right")
+    refused = mulligan(*toy(here, "a"), *given)
+    assert (refused.status, why in refused.err) == (2, True)
+    assert mulligan("bench", "runs").out == ""
 
 
 def test_what_goes_wrong_everywhere_is_said_at_once(mulligan: Run, here: Path) -> None:

@@ -45,7 +45,11 @@ def test_show_cuts_long_texts_and_lets_none_move_the_cursor(mulligan: Run, here:
 
 
 def test_nothing_recorded_and_nothing_found(mulligan: Run) -> None:
-    assert mulligan("runs", "list") == (0, "", "No run is recorded here yet.\n")
+    assert mulligan("runs", "list") == (
+        0,
+        "",
+        "No run is recorded here yet. Those of benchmarks: mulligan bench runs\n",
+    )
     assert mulligan("runs", "list", "--json").out == "[]\n"
     for wanted in ("show", "resume", "export"):
         ended = mulligan("runs", wanted, "nothing")

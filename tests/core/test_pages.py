@@ -73,6 +73,13 @@ def test_a_row_of_markdown_keeps_its_cells(cells: list[str]) -> None:
     assert len(re.findall(r"(?<!\\)(?:\\\\)*\|", lines[2])) == 3
 
 
+def test_a_table_may_lead_to_files_beside_the_page() -> None:
+    table = Table(["case", "file"], [["c1", "b1-c_1.md"]], left=2, links=True)
+    assert "| c1 | [b1-c\\_1.md](<b1-c_1.md>) |" in markdown([table])
+    assert '<a href="./b1-c_1.md">b1-c_1.md</a>' in html("t", [table])
+    assert plain([table]) == "case  file\nc1    b1-c_1.md\n"
+
+
 def test_a_terminal_gets_columns_and_no_control_characters() -> None:
     table = Table(["run", "solved", "of"], [["a", "1", "10"], ["long one", "12", "9"]])
     assert plain([table]) == "run       solved  of\na              1  10\nlong one      12   9\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import click
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from mulligan.app.bench.figures import Recorded
     from mulligan.app.bench.report import Report
     from mulligan.core.pages import Picture
+    from mulligan.core.records import Json
 
 
 @click.command("report")
@@ -51,14 +53,19 @@ def command(
         drawing.check_installed()
     recorded = asyncio.run(_read(runs))
     report = make_report(recorded)
+    targets = _targets(recorded) if show_targets else []
     picture = _draw(report, plot, output) if plot else None
     put(_written(report, form, picture), output)
     if gallery is not None:
         from mulligan.app.bench.gallery import write_gallery
-        from mulligan.app.bench.targets import targets_of
 
-        targets = [targets_of(one.run) for one in recorded] if show_targets else []
         say(write_gallery(gallery, recorded, "html" if form == "html" else "md", every, targets))
+
+
+def _targets(recorded: list[Recorded]) -> list[Mapping[str, Json]]:
+    from mulligan.app.bench.targets import targets_of
+
+    return [targets_of(one.run) for one in recorded]
 
 
 async def _read(runs: tuple[str, ...]) -> list[Recorded]:

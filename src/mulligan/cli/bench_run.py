@@ -23,6 +23,7 @@ OPTIONS = (
     "trials",
     "samples",
     "limit",
+    "parallel",
 )
 """Handed on as they are, when they were given."""
 
@@ -90,7 +91,7 @@ def command(ctx: click.Context, name: str | None, resume: str | None, form: str,
         limits = {
             name: most for name, most in limits_of(given).items() if name != "trials"
         }  # which is an option itself
-        options |= {"cases": list(given["cases"]), "parallel": given["parallel"] or 1, "limits": limits}
+        options |= {"cases": list(given["cases"]), "limits": limits}
         options["settings"] = given["settings"]
         assert name is not None
         return await run_benchmark(name, hooks=hooks, **options)

@@ -40,7 +40,7 @@ def list_runs(limit: int, as_json: bool) -> None:
     elif found:
         emit(table.rows(found, running))
     else:
-        say("No run is recorded here yet.")
+        say("No run is recorded here yet. Those of benchmarks: mulligan bench runs")
 
 
 @runs.command()

@@ -61,7 +61,7 @@ def _write(stream: TextIO | None, text: str) -> None:
 
 
 def put(text: str, output: str | None) -> None:
-    """What a command exports: into this file, or to stdout. Raises `InvalidInput` when it cannot be written."""
+    """What a command makes: into this file, or to stdout. Raises `InvalidInput` when it cannot be written."""
     if output is None:
         emit(text)
         return
@@ -72,5 +72,5 @@ def put(text: str, output: str | None) -> None:
     try:
         Path(output).write_text(text, encoding="utf-8")
     except OSError as error:
-        raise InvalidInput(f"The export cannot be written to {output}: {error.strerror}.") from error
+        raise InvalidInput(f"{output} cannot be written: {error.strerror}.") from error
     say(f"{output} written")

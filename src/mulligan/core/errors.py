@@ -37,13 +37,16 @@ class InvalidInput(MulliganError, ValueError):
 
 
 class UnknownName(InvalidInput):
-    """No `kind` is called `name`; the message names the nearest and lists what there is."""
+    """No `kind` is called `name`; the message names the nearest and lists what there is, of many the first few."""
+
+    MOST = 30
 
     def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
         known = sorted(known)
         near = difflib.get_close_matches(name, known, n=1)
         meant = f" Did you mean {near[0]!r}?" if near else ""
-        there = f" There is: {', '.join(known)}." if known else ""
+        more = f" and {len(known) - self.MOST} more" if len(known) > self.MOST else ""
+        there = f" There is: {', '.join(known[: self.MOST])}{more}." if known else ""
         super().__init__(f"No {kind} is called {name!r}.{meant}{there}{' ' + hint if hint else ''}")
 
 

@@ -53,11 +53,15 @@ class Fence:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells below their columns; the first `left` columns begin at the left, numbers end at the right."""
+    """Rows of cells below their columns; the first `left` columns begin at the left, numbers end at the right.
+
+    links: the last cell of a row is the name of a file beside the page, and leads there.
+    """
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     left: int = 1
+    links: bool = False
 
 
 @dataclass(frozen=True)
@@ -93,12 +97,20 @@ def as_markdown(block: Block, room: int | None = None) -> str:
             return "\n".join(f"- **{name}:** {inline(said)}" for name, said in rows.items() if said)
         case Fence(text):
             return _fenced(text, room)
-        case Table(columns, rows, left):
+        case Table(columns, rows, left, links):
             ruler = ["---" if n < left else "---:" for n in range(len(columns))]
-            lines = [[inline(cell) for cell in columns], ruler, *([inline(cell) for cell in row] for row in rows)]
-            return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+            told = [[inline(cell) for cell in row] for row in rows]
+            if links:
+                files = (_target(row[-1]) for row in rows)
+                told = [[*cells[:-1], f"[{cells[-1]}]({file})"] for cells, file in zip(told, files, strict=True)]
+            return "\n".join(f"| {' | '.join(line)} |" for line in ([inline(cell) for cell in columns], ruler, *told))
         case Picture(alt, path):
-            return f"![{inline(alt)}](<{re.sub(r'[<>]', '', path)}>)"
+            return f"![{inline(alt)}]({_target(path)})"
+
+
+def _target(path: str) -> str:
+    """Where a link of Markdown leads, with what would end it written as a URL has it."""
+    return f"<{re.sub(r'[<>|]', lambda found: f'%{ord(found[0]):X}', ' '.join(mask(path).split()))}>"
 
 
 def inline(text: str) -> str:
@@ -156,18 +168,21 @@ def _as_html(block: Block) -> str:
             return f"<dl>\n{told}\n</dl>"
         case Fence(text):
             return f"<pre>{_safe(text, folded=False)}</pre>"
-        case Table(columns, rows, left):
+        case Table(columns, rows, left, links):
             head = _cells("th", columns, left)
-            body = "\n".join(_cells("td", row, left) for row in rows)
+            body = "\n".join(_cells("td", row, left, links) for row in rows)
             return f"<table>\n<thead>\n{head}\n</thead>\n<tbody>\n{body}\n</tbody>\n</table>"
         case Picture(alt, _, media, data):
             kept = base64.b64encode(data).decode()
             return f'<p><img alt="{_safe(alt)}" src="data:{media};base64,{kept}"></p>'
 
 
-def _cells(tag: str, cells: Sequence[str], left: int) -> str:
+def _cells(tag: str, cells: Sequence[str], left: int, links: bool = False) -> str:
     marks = (' class="left"' if n < left else "" for n in range(len(cells)))
-    return "<tr>" + "".join(f"<{tag}{m}>{_safe(c)}</{tag}>" for c, m in zip(cells, marks, strict=True)) + "</tr>"
+    told = [_safe(cell) for cell in cells]
+    if links:
+        told[-1] = f'<a href="./{told[-1]}">{told[-1]}</a>'
+    return "<tr>" + "".join(f"<{tag}{m}>{t}</{tag}>" for t, m in zip(told, marks, strict=True)) + "</tr>"
 
 
 def _safe(text: str, *, folded: bool = True) -> str:

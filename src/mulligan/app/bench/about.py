@@ -40,8 +40,7 @@ class About:
     scripted: str
 
 
-def about(run: BenchRun, episodes: Iterable[Episode], strategy: str) -> About:
-    """strategy: the one that was taken where none was named."""
+def about(run: BenchRun, episodes: Iterable[Episode]) -> About:
     options = run.options
     models = {n.removeprefix(MODEL): str(id) for n, id in run.rests_on.items() if n.startswith(MODEL)}
     versions: dict[str, str] = {}
@@ -52,7 +51,7 @@ def about(run: BenchRun, episodes: Iterable[Episode], strategy: str) -> About:
     return About(
         run.id,
         run.benchmark,
-        str(options.get("strategy") or strategy),
+        str(options.get("strategy") or ""),
         run.created,
         models,
         {n.removeprefix(DATA): str(sha) for n, sha in run.rests_on.items() if n.startswith(DATA)},

@@ -70,7 +70,7 @@ class Verdicts:
 @dataclass(frozen=True)
 class Spent:
     """What all episodes took, also those that ended by an error. per_solved: None where nothing was solved, or (cost)
-    where it is not known. by_role: the same usage by who called."""
+    where it is not known. by_role: the same usage by who called; "lost": in steps that were cut off or erred."""
 
     usage: Usage
     seconds: float
@@ -207,11 +207,13 @@ def _loop_says(episode: Episode, *, first: bool) -> bool | None:
 def _spent(recorded: Recorded, solved: int) -> Spent:
     usage = sum((result.usage for result in recorded.results), Usage())
     seconds = round(sum(result.seconds for result in recorded.results), 3)
-    roles: dict[str, Usage] = {role: Usage() for role in ("actor", "evaluator", "reflector")}
+    roles: dict[str, Usage] = {role: Usage() for role in ("actor", "evaluator", "reflector", "lost")}
     for episode in recorded.episodes.values():
+        roles["lost"] += episode.lost
         for trial in episode.trials:
-            for role, part in zip(roles, (trial.attempt, trial.feedback, trial.reflection), strict=True):
-                roles[role] += part.usage if part else Usage()
+            roles["actor"] += trial.attempt.usage
+            roles["evaluator"] += trial.feedback.usage if trial.feedback else Usage()
+            roles["reflector"] += trial.reflection.usage if trial.reflection else Usage()
 
     def each(total: float | None) -> float | None:
         return None if total is None or not solved else total / solved

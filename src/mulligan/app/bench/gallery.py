@@ -100,7 +100,7 @@ def write_gallery(
             return f"{path} written: {count}"
         place.mkdir(parents=True, exist_ok=True)
         rows = [[r.run.id, one.case, one.status, file_name(r, one, form)] for r, one, _ in shown]
-        index.append(Table(["run", "case", "status", "file"], rows, left=4))
+        index.append(Table(["run", "case", "status", "file"], rows, left=4, links=True))
         (place / f"index.{form}").write_text(written(index, "Gallery", form), encoding="utf-8")
         for recorded, result, blocks in shown:
             text = written(blocks, f"Case {result.case}", form)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from mulligan.app.bench.about import About, about
 from mulligan.app.bench.comparing import Comparison, compare
@@ -60,22 +60,9 @@ def make_report(recorded: Sequence[Recorded], *, every_pair: bool = False) -> Re
     ids = [one.run.id for one in recorded]
     if len(set(ids)) < len(ids):
         raise InvalidInput("A run is given twice: a report compares different ones.")
-    runs = [OneRun(about(one.run, one.episodes.values(), _default(one)), figures(one), one) for one in recorded]
+    runs = [OneRun(about(one.run, one.episodes.values()), figures(one), one) for one in recorded]
     pairs = [pair for pair in combinations(recorded, 2) if every_pair or pair[0] is recorded[0]]
     return Report(runs, _labels(runs), [compare(a, b) for a, b in pairs])
-
-
-def _default(one: Recorded) -> str:
-    """The strategy of a run for which none was named: the benchmark's first, if that can be found out."""
-    from mulligan.app.bench.plan import open_benchmark
-    from mulligan.sandbox.local import LocalSandbox
-
-    settings = cast(Mapping[str, Any], one.run.options.get("settings") or {})
-    try:
-        _, benchmark, _ = open_benchmark(one.run.benchmark, settings.get("benchmark", {}), LocalSandbox())
-        return next(iter(benchmark.methods()))
-    except Exception:  # a benchmark of the user's that has moved: its figures can still be told
-        return ""
 
 
 def _labels(runs: Sequence[OneRun]) -> Sequence[str]:

@@ -90,7 +90,7 @@ def _tables(group: Sequence[Named]) -> Iterator[Block]:
         ("Solved by trial", _BY_TRIAL, _by_trial),
         ("Several episodes of a case", _BY_EPISODE, _by_episode),
         ("What it took", _TOOK, _took),
-        ("Who used it", "", _by_role),
+        ("Who used it", _BY_ROLE, _by_role),
         ("The loop's own verdict against the hidden one", _VERDICTS, _verdicts),
         ("Tokens by strategy", _SHOWN, _shown),
     )
@@ -157,6 +157,9 @@ def _took(group: Sequence[Named]) -> Table:
         each = [_number(spent.tokens_per_solved), _money(spent.cost_per_solved, unknown)]
         rows.append([label, *_used(spent.usage), f"{spent.seconds:,.1f}", *each, _number(spent.seconds_per_solved, 1)])
     return Table(columns, rows)
+
+
+_BY_ROLE = "Lost: in steps that were cut off, or that ended by an error."
 
 
 def _by_role(group: Sequence[Named]) -> Table:
