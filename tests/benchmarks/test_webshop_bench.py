@@ -61,25 +61,25 @@ async def test_nothing_of_the_target_is_in_a_prompt_or_in_the_record(store: Sqli
 
 
 async def test_who_buys_nothing_gets_nothing(store: SqliteStore) -> None:
-    model = ScriptedModel(["think[…]"] * 30)
+    model = ScriptedModel(["think[…]"] * 28)
     finished = await run_benchmark("webshop", model=model, store=store, cases=["mug"], strategy="base", trials=2)
     (result,) = finished.results
     assert (result.status, result.episodes[0].scores) == ("failed", (0.0, 0.0))
-    assert result.text == "Nothing was bought: 15 steps were used up."
-    assert len(model.questions) == 30
+    assert result.text == "Nothing was bought: 14 steps were used up."
+    assert len(model.questions) == 28
     await store.close()
 
 
 async def test_of_a_long_trajectory_the_newest_steps_are_shown(store: SqliteStore) -> None:
     """Each page of results takes about 500 characters; 6400 are shown, as in the reference."""
-    turns = [line for n in range(7) for line in (f"search[black white color {n}]", "click[Back to Search]")]
-    model = ScriptedModel([*turns, "think[done]"])
+    turns = [line for n in range(6) for line in (f"search[black white color {n}]", "click[Back to Search]")]
+    model = ScriptedModel([*turns, "think[all seen]", "think[done]"])
     await run_benchmark(
         "webshop", model=model, store=store, cases=["mug"], trials=1, settings={"actor": {"characters": 1500}}
     )
     last = model.questions[-1].messages[-1].text
     assert "WebShop\nInstruction: I would like" in last
-    assert "> search[black white color 6]" in last
+    assert "> search[black white color 5]" in last
     assert "> search[black white color 0]" not in last
     assert "earlier steps are left out here.)" in last
     await store.close()
@@ -101,7 +101,7 @@ async def test_another_shop_is_found_beside_its_goals_and_a_changed_one_is_refus
         "goals": [{"id": "g", "instruction": "i want a tin cup", "product": "C1", "price": 5}],
     }
     file = tmp_path / "cups.json"
-    file.write_text(json.dumps(shop), encoding="utf-8")
+    file.write_text(json.dumps(shop), encoding="utf-8-sig")  # as some editors write it
     model = ScriptedModel(["search[cup]", "click[C1]", "click[Buy Now]"])
     finished = await run_benchmark("webshop", model=model, store=store, data=str(file))
     assert [result.status for result in finished.results] == ["solved"]
@@ -123,6 +123,10 @@ def test_data_is_ours_where_there_is_no_other(
     monkeypatch.setenv("MULLIGAN_DATA", str(tmp_path / "there"))
     assert [file.name for file in find_data(benchmark, None)] == ["items_shuffle_1000.json"]
     monkeypatch.delenv("MULLIGAN_DATA")
+    (tmp_path / "there" / "again").mkdir()
+    (tmp_path / "there" / "again" / "items_shuffle_1000.json").write_text("[]")
+    with pytest.raises(InvalidInput, match="there are 2 in what was given"):
+        benchmark.load(find_data(benchmark, tmp_path / "there"))
     (tmp_path / "empty").mkdir()
     with pytest.raises(InvalidInput, match="princeton-nlp/WebShop"):
         find_data(benchmark, tmp_path / "empty")

@@ -49,7 +49,8 @@ def test_only_the_arrival_at_a_numbered_location_is_cut() -> None:
 
 
 @pytest.mark.parametrize(
-    ("action", "thought"), [("think: a", True), ("think a", True), ("thinker", False), ("go", False)]
+    ("action", "thought"),
+    [("think: a", True), ("Think: a", True), ("think a", True), ("thinker", False), ("go", False)],
 )
 def test_thoughts(action: str, thought: bool) -> None:
     assert wording.is_thought(action) is thought

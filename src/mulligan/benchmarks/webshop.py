@@ -18,8 +18,8 @@ from mulligan.core.shop_files import read_shop
 from mulligan.core.shops import NEEDS, Goal
 from mulligan.core.specs import Spec
 
-STEPS = 15
-"""The reference's; it counts the reset among them."""
+STEPS = 14
+"""The reference's 15 count the reset among them."""
 TRAJECTORY = 6400
 """Characters of the trajectory that a prompt holds, as in the reference."""
 _ACTOR = Spec("interact", {"steps": STEPS, "characters": TRAJECTORY})
@@ -53,7 +53,7 @@ class WebShop:
         texts = dict[str, str]()
         for file in files:
             try:
-                texts[file.name] = file.read_text(encoding="utf-8-sig")
+                texts[str(file)] = file.read_text(encoding="utf-8-sig")
             except (OSError, UnicodeDecodeError) as error:
                 raise InvalidInput(f"{file} cannot be read: {error}.") from error
         self._files = files

@@ -1,4 +1,4 @@
-"""Reads shops: the files of WebShop, and a form of our own that is easier to write. It takes texts, by file name.
+"""Reads shops: the files of WebShop, and a form of our own that is easier to write. It takes texts, by file.
 
 WebShop's are a list of products (`items_shuffle*.json`), their attributes (`items_ins*.json`) and what people asked
 for (`items_human_ins*.json`). Ours is one object with "products" and "goals". Keys that are missing are taken as
@@ -11,6 +11,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import PurePath
 from typing import Any, cast
 
 from mulligan.core.errors import InvalidInput
@@ -22,7 +23,7 @@ _UNKNOWN_PRICE = 100.0
 
 
 def read_shop(files: Mapping[str, str]) -> Shop:
-    """Raises `InvalidInput` that names the file, and the place in it by index and key."""
+    """files: texts by path. Raises `InvalidInput` that names the file, and the place in it by index and key."""
     lists, people, ours = list[tuple[str, Any]](), dict[str, Any](), list[tuple[str, Any]]()
     attributes = dict[str, Any]()
     for name, text in files.items():
@@ -32,7 +33,7 @@ def read_shop(files: Mapping[str, str]) -> Shop:
         elif isinstance(value, dict) and "products" in value:
             ours.append((name, cast(Any, value)))
         elif isinstance(value, dict):
-            (people if "human" in name else attributes).update(cast(dict[str, Any], value))
+            (people if "human" in PurePath(name).name else attributes).update(cast(dict[str, Any], value))
         else:
             raise InvalidInput(f"{name}: a list of products is wanted, or an object, not {type(value).__name__}.")
     if len(lists) + len(ours) != 1:

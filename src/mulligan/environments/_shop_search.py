@@ -39,7 +39,10 @@ class OpenShop:
 def open_shop(files: Sequence[Path]) -> OpenShop:
     """Raises `InvalidInput` where a file cannot be used, or the library for the search is not there."""
     with _lock:  # two episodes that begin together read the files once
-        return _opened(tuple((path, path.stat().st_mtime_ns, path.stat().st_size) for path in files))
+        try:
+            return _opened(tuple((path, path.stat().st_mtime_ns, path.stat().st_size) for path in files))
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidInput(f"The shop cannot be read: {error}.") from error
 
 
 @lru_cache(maxsize=2)
@@ -48,7 +51,7 @@ def _opened(files: tuple[tuple[Path, int, int], ...]) -> OpenShop:
         import bm25s  # pyright: ignore[reportMissingTypeStubs]
     except ModuleNotFoundError:
         raise InvalidInput(NEEDS) from None
-    shop = read_shop({path.name: path.read_text(encoding="utf-8") for path, _, _ in files})
+    shop = read_shop({str(path): path.read_text(encoding="utf-8-sig") for path, _, _ in files})
     index: Any = bm25s.BM25(method="lucene", k1=K1, b=B)
     index.index([words(_text(product)) or ["nothing"] for product in shop.products], show_progress=False)
     return OpenShop(shop, {goal.id: goal for goal in shop.goals}, index)
