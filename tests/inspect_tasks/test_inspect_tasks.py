@@ -62,10 +62,13 @@ model = get_model("mockllm/model", custom_outputs=says)
 how = json.loads(sys.argv[2])
 task = benchmark(sys.argv[1], **how.get("task", {}))
 solver = generate() if how.get("plain") else reflexion(**how.get("solver", {}))
-[log] = eval(task, model=model, solver=solver, display="none", max_samples=how.get("max_samples", 1))
+second = get_model("mockllm/second", custom_outputs=says)
+roles = {"second": second}
+[log] = eval(task, model=model, model_roles=roles, solver=solver, display="none", max_samples=how.get("max_samples", 1))
 print(json.dumps({
     "status": log.status,
     "error": log.error and log.error.message,
+    "reflected": sum(e.event == "model" and e.model == "mockllm/second" for s in log.samples or [] for e in s.events),
     "accuracy": log.results and log.results.scores[0].metrics["accuracy"].value,
     "samples": [
         {
@@ -92,8 +95,10 @@ def evaluated(folder: Path, **how: Json) -> dict[str, Any]:
 @inspect
 @pytest.mark.slow
 def test_fail_reflect_solve(tmp_path: Path) -> None:
-    log = evaluated(tmp_path, solver={"strategy": "reflexion", "trials": 3}, task={"limit": 1})
-    assert (log["status"], log["accuracy"]) == ("success", 1.0)
+    log = evaluated(
+        tmp_path, solver={"strategy": "reflexion", "trials": 3, "reflect_role": "second"}, task={"limit": 1}
+    )
+    assert (log["status"], log["accuracy"], log["reflected"]) == ("success", 1.0, 1)
     [sample] = log["samples"]
     about = sample["metadata"]["mulligan"]
     assert [(trial["passed"], trial["reflection"]) for trial in about["trials"]] == [

@@ -38,7 +38,7 @@ class Asked:
             "temperature": sampling.temperature,
             "max_tokens": sampling.max_tokens,
             "seed": sampling.seed,
-            "stop_seqs": list(sampling.stop) or None,
+            "stop_seqs": [stop for stop in sampling.stop if stop.strip()] or None,  # Anthropic refuses a bare line end
         }
         told = _with_schema(worded)
         try:
@@ -51,6 +51,8 @@ class Asked:
         if output.error:
             raise ModelError(f"{self.id} failed: {output.error}")
         text, usage = str(output.completion), _usage(output.usage)
+        for stop in sampling.stop:  # not every provider takes them, and cutting twice does no harm
+            text = text.split(stop, 1)[0]
         if question.tools:
             return Answer("", self.id, usage, (call_of(text),))
         if worded.schema is None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from mulligan.app.bench.banks import with_memory
 from mulligan.app.bench.plan import BenchPlan, Choice, choice_json, choice_of, make_plan
 from mulligan.app.bench.running import handed_in
 from mulligan.app.config import load
@@ -35,21 +36,30 @@ class Bench:
     busy: bool = False
 
     async def play(
-        self, case: str, changes: Mapping[str, Any], model: Model, observer: Observer, epoch: int
+        self,
+        case: str,
+        changes: Mapping[str, Any],
+        model: Model,
+        reflects: Model | None,
+        observer: Observer,
+        epoch: int,
     ) -> Episode:
-        """One episode, recorded in our store. `changes`: of the choice, such as strategy and trials.
+        """One episode, recorded in our store. `changes`: of the choice, such as strategy and trials. reflects: the
+        model that reflects, where it is another one.
 
         Raises `InvalidInput` where a bank would learn from several cases at once.
         """
         config = self.plan.config
         models = Models(config)
         choice = replace(self.plan.choice, model=models.name(model), **changes)
+        if reflects is not None:
+            choice = replace(choice, reflect_model=models.name(reflects))
         plan = self._with(choice)
         async with self._alone(choice.memory == "online"), _store(config.database) as store:
             run = f"i{secrets.token_hex(4)}"
             recipe = plan.recipe(self.cases[case], run)
             async with Session(config, models).parts(recipe) as parts:
-                runner = Runner(store, recipe, parts, [observer])
+                runner = Runner(store, recipe, with_memory(parts, choice.memory), [observer])
                 return await runner.begin(f"{run}.1", run, self.cases[case].task, restart_seed(recipe.seed, epoch))
 
     async def score(self, case: str, episode: str | None, said: str) -> Score:

@@ -50,8 +50,8 @@ def reflexion(strategy: str | None = None, trials: int | None = None, reflect_ro
         def observe(episode: Episode, event: Event) -> None:
             told.info(_told(event), source="mulligan")
 
-        model = Asked()
-        episode = await bench.play(case, changes, model, observe, getattr(state, "epoch", 1))
+        model, reflects = Asked(), Asked(reflect_role) if reflect_role else None
+        episode = await bench.play(case, changes, model, reflects, observe, getattr(state, "epoch", 1))
         if episode.stop and episode.stop.reason == "error":  # no failure of the model's: Inspect counts it as an error
             raise ModelError(f"Episode {episode.id} ended by an error: {episode.stop.detail}")
         best = bench.handed_in(episode)

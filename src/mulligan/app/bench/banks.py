@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from mulligan.app.compose import Parts
 from mulligan.core.protocols import Bank, Learned
 from mulligan.core.records import Episode, Recall, Task
+
+
+def with_memory(parts: Parts, memory: str | None) -> Parts:
+    """Where memory is "frozen", the bank is only asked."""
+    return replace(parts, bank=FrozenBank(parts.bank)) if memory == "frozen" and parts.bank is not None else parts
 
 
 class FrozenBank:

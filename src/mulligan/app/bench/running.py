@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from mulligan.app.bench.banks import FrozenBank
+from mulligan.app.bench.banks import with_memory
 from mulligan.app.bench.plan import LOG, BenchPlan, Choice, choice_json, choice_of, make_plan
 from mulligan.app.compose import Drive, Parts, compose
 from mulligan.app.config import Config, load
@@ -160,9 +160,7 @@ class _Bench:
         try:
             recipe = plan.recipe(plan.cases[0], "")
             async with session.parts(recipe) as parts:
-                if plan.choice.memory == "frozen" and parts.bank is not None:
-                    parts = replace(parts, bank=FrozenBank(parts.bank))
-                return await go(_Work(plan, store, parts, self.hooks))
+                return await go(_Work(plan, store, with_memory(parts, plan.choice.memory), self.hooks))
         finally:
             if self.given is None:
                 await store.close()
