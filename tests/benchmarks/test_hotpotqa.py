@@ -141,6 +141,9 @@ async def test_an_answer_that_the_rule_leaves_nothing_of_is_unscored(tmp_path: P
     case = loaded(tmp_path, [{**ROW, "answer": "A"}])
     score = await made().score(case, Episode("e.1", case.task, trials=(Trial(1, Attempt("A")),)))
     assert score.value is None
+    benchmark = made(judge="oracle")
+    played = [benchmark.play(case, method) for method in benchmark.methods().values()]
+    assert {method.evaluator.name for method in played} == {"unjudged"}, "the other questions can still be run"
 
 
 @pytest.mark.parametrize(
@@ -153,6 +156,8 @@ async def test_an_answer_that_the_rule_leaves_nothing_of_is_unscored(tmp_path: P
         ([{**ROW, "id": None}], 'question 1 has no "id"'),
         ([{**ROW, "context": [{"title": "Ulm"}]}], r"question 1 \(q1\): .*KeyError: 'sentences'"),
         ([{**ROW, "context": [["Ulm"]]}], r"question 1 \(q1\): .*ValueError"),
+        ([{**ROW, "context": [["Ulm", "A town."]]}], "the page 'Ulm'"),
+        ([{**ROW, "context": [[" ", ["A town."]]]}], "the page ' '"),
         ([ROW, ROW], "'q1' is there twice"),
     ],
 )

@@ -96,7 +96,12 @@ class HotPotQA:
             world = method.environment.with_settings(**cast(dict[str, Json], target["world"]))
             method = replace(method, environment=world)
         if method.oracle:
-            method = replace(method, evaluator=method.evaluator.with_settings(answer=target["answer"]))
+            oracle = method.evaluator.with_settings(answer=target["answer"])
+            try:
+                self._judges(oracle)
+            except InvalidInput:  # the question is unscored, see `score`: nobody can tell when to stop
+                oracle = Spec("unjudged")
+            method = replace(method, evaluator=oracle)
         return method
 
     async def score(self, case: Case, episode: Episode) -> Score:
@@ -148,6 +153,8 @@ class _Item:
                 raise InvalidInput(f'{where} has no "{name}" with text in it.')
         try:
             pages = [_pair(page, "title", "sentences") for page in given["context"]]
+            if strange := [title for title, said in pages if not str(title).strip() or not isinstance(said, list)]:
+                raise ValueError(f"the page {strange[0]!r}")
             found = tuple((str(title), tuple(map(str, said))) for title, said in pages if "".join(said).strip())
             facts = tuple(str(_pair(fact, "title", "sent_id")[0]) for fact in given.get("supporting_facts") or ())
         except (KeyError, TypeError, ValueError) as error:
