@@ -157,3 +157,11 @@ def test_errors_are_left_out_of_a_comparison() -> None:
 def test_runs_that_have_nothing_in_common_are_refused(a: object, b: object, why: str) -> None:
     with pytest.raises(InvalidInput, match=why):
         compare(a, b)  # pyright: ignore[reportArgumentType]
+
+
+def test_a_file_that_has_changed_is_other_data_though_another_has_not() -> None:
+    both = {"data tests.py": "ef" * 32}
+    a, b = recorded(case(1), id="a"), recorded(case(1), id="b", data="cd" * 32)
+    a, b = (replace(one, run=replace(one.run, rests_on={**one.run.rests_on, **both})) for one in (a, b))
+    with pytest.raises(InvalidInput, match=r"different data \(toy.json\)"):
+        compare(a, b)

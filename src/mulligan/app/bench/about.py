@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from typing import Any, cast
 
-from mulligan.app.bench.comparing import DATA
+from mulligan.app.bench.comparing import of_data
 from mulligan.app.bench.plan import LOG, Choice
 from mulligan.core.benchmarks import BenchRun
 from mulligan.core.records import Episode, Json
@@ -54,7 +54,7 @@ def about(run: BenchRun, episodes: Iterable[Episode]) -> About:
         str(options.get("strategy") or ""),
         run.created,
         models,
-        {n.removeprefix(DATA): str(sha) for n, sha in run.rests_on.items() if n.startswith(DATA)},
+        of_data(run),
         {name: value for name, value in _differing(options).items() if name not in _SAID},
         int(cast(int, options.get("seed", 0))),
         versions,

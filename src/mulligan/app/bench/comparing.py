@@ -29,7 +29,10 @@ class Comparison:
 def compare(a: Recorded, b: Recorded) -> Comparison:
     """Raises `InvalidInput` for runs over other data, without a case in common, or without a verdict on one."""
     who = f"The runs {a.run.id} and {b.run.id} cannot be compared"
-    if of_data(a.run).isdisjoint(of_data(b.run)) and (of_data(a.run) or of_data(b.run)):
+    one, other = of_data(a.run), of_data(b.run)
+    if changed := sorted(name for name in one.keys() & other.keys() if one[name] != other[name]):
+        raise InvalidInput(f"{who}: they read different data ({', '.join(changed)}), so their cases are not the same.")
+    if (one or other) and set(one.values()).isdisjoint(other.values()):
         raise InvalidInput(f"{who}: they read different data, so no case is the same.")
     firsts, seconds = _verdicts(a), _verdicts(b)
     shared = [case for case in firsts if case in seconds]
@@ -45,9 +48,9 @@ def compare(a: Recorded, b: Recorded) -> Comparison:
     )
 
 
-def of_data(run: BenchRun) -> set[str]:
-    """The hashes of the data that a run read."""
-    return {str(value) for name, value in run.rests_on.items() if name.startswith(DATA)}
+def of_data(run: BenchRun) -> dict[str, str]:
+    """The hashes of the data that a run read, by file."""
+    return {name.removeprefix(DATA): str(sha) for name, sha in run.rests_on.items() if name.startswith(DATA)}
 
 
 def _verdicts(recorded: Recorded) -> dict[str, bool | None]:
