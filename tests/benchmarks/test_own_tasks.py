@@ -188,6 +188,12 @@ BAD = {
     'prompt = "x"\ntests = "empty.py"': r"mine\.toml:1: the task 'task-1': .*empty\.py",
     'prompt = "x"\nregex = "("': r"mine\.toml:1: the task 'task-1': regex: the pattern `\(` cannot be used",
     'prompt = "x"\ncheck = "no-such-program {attempt}"': r"mine\.toml:1: the task 'task-1': .*no-such-program",
+    'prompt = "x"\ncheck = "python gone.py {attempt}"': r"mine\.toml:3: The check runs .*gone\.py, which does not exist",
+    'prompt = "x"\ncheck = "./gone {attempt}"': r"mine\.toml:3: The check runs .*gone, which does not exist",
+    'prompt = "x"\nevaluator = "model_judge"\nsettings = { rubrik = "a" }': (
+        r"mine\.toml:1: the task 'task-1': No setting of 'model_judge' is called 'rubrik'. Did you mean 'rubric'"
+    ),
+    'prompt = "x"\nhidden = { evaluator = "model_judge" }': r"mine\.toml:1: .*A hidden judge is one that needs no model",
     'prompt = "x"\ncontains = "a"\nregex = "b"': r"mine\.toml:4: contains and regex are both there",
     'prompt = "x"\nanswer = "a"\nhidden = { answer = "b" }': r"mine\.toml:4: answer and hidden are both there",
     'prompt = "x"\n[task.hidden]\nanswr = "b"': r"mine\.toml:4: No key of hidden in a task is called 'answr'",
@@ -196,7 +202,7 @@ BAD = {
     'prompt = "x"\nanswer = "a"\noracle = "yes"': r"mine\.toml:4: oracle must be true or false",
     'prompt = "x"\nregex = "a"\noracle = true': r"mine\.toml:4: With oracle = true the answer judges in the loop, and regex",
     'prompt = "x"\nhidden = { regex = "a" }\noracle = true': r"mine\.toml:4: .* there is no answer",
-    'prompt = "x"\nevaluator = "model_jugde"': r"No evaluator is called 'model_jugde'\. Did you mean 'model_judge'",
+    'prompt = "x"\nevaluator = "model_jugde"': r"mine\.toml:1: the task 'task-1': No evaluator is called 'model_jugde'\. Did you mean 'model_judge'",
     'prompt = "x"\nevaluator = "./gone.py"': r"mine\.toml:3: The plug-in file .*gone\.py does not exist",
     'prompt = "x"\nevaluator = "exact_match:y"': r"mine\.toml:3: What exact_match needs is written as settings",
     'prompt = "x"\nanswer = "y"\nsettings = { a = 1 }': r"mine\.toml:4: settings are those of an evaluator",

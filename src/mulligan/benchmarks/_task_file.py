@@ -7,6 +7,7 @@ over, and until then the model judges itself, unless the file declares an oracle
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,6 +25,9 @@ HIDDEN = (*ANSWERS, *WAYS, "settings")
 JUDGE = (*HIDDEN, "hidden", "hidden_tests", "oracle", "output")
 TASK = ("id", "prompt", "prompt_file", *JUDGE)
 TOP = ("name", "judge", "task")
+
+_PROGRAM = re.compile(r"(?:.*/)?(?:python[\d.]*|bash|sh)")
+"""What runs the file behind it."""
 
 
 @dataclass(frozen=True)
@@ -173,7 +177,11 @@ class _Reader:
             raise table.wrong("check", f"The check cannot be read: {error}.") from error
         for number, part in enumerate(parts):
             path = table.file.parent / part
-            if (number == 0 and os.sep not in part) or not path.is_file():
+            if number == 0 and os.sep not in part:
+                continue
+            if not path.is_file():
+                if number == 0 or (number == 1 and _PROGRAM.fullmatch(parts[0]) and part.endswith((".py", ".sh"))):
+                    raise table.wrong("check", f"The check runs {path}, which does not exist.")
                 continue
             parts[number] = str(path.resolve())
             self._files.append(path.resolve())

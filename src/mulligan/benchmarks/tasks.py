@@ -10,12 +10,12 @@ from typing import cast
 from mulligan.benchmarks._task_file import Entry, files_of, read_tasks
 from mulligan.benchmarks._task_tables import read_text
 from mulligan.core.benchmarks import Judges, Method, Score, Source
-from mulligan.core.errors import InvalidInput
+from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.records import Case, Episode, Json, Task
 from mulligan.core.specs import Spec
 
 ALONE = ("unit_tests", "command", "contains", "regex", "exact_match")
-"""Evaluators that need no model, so that a mistake in their settings is said before anything is tried."""
+"""Evaluators that need no model, so that they can be made before anything is tried."""
 
 
 class Tasks:
@@ -75,15 +75,23 @@ class Tasks:
         return Score(float(verdict.passed), verdict.text)
 
     def _try(self, entry: Entry) -> None:
-        """Makes the judges of a task once, so that what cannot work is refused before any model is called."""
-        specs = [] if entry.hidden is None else [_hidden(entry.hidden)]
-        if entry.loop.name in ALONE:
-            specs.append(Spec(entry.loop.name, {name: _text(value) for name, value in entry.loop.settings.items()}))
-        for spec in specs:
+        """Makes the judges of a task once, so that what cannot work is refused before any model is called, by its
+        place. Of one in the loop that needs a model, only names can be wrong here."""
+        loop = Spec(entry.loop.name, {name: _text(value) for name, value in entry.loop.settings.items()})
+        hidden = None if entry.hidden is None else _hidden(entry.hidden)
+        for spec in (loop, hidden):
             try:
-                self._judges(spec)
+                if spec is not None:
+                    self._judges(spec)
             except InvalidInput as error:
-                raise InvalidInput(f"{entry.where}: the task {entry.id!r}: {error}") from error
+                if spec is loop and loop.name not in ALONE and not isinstance(error, UnknownName):
+                    continue
+                more = (
+                    " (A hidden judge is one that needs no model.)"
+                    if spec is hidden and hidden.name not in ALONE
+                    else ""
+                )
+                raise InvalidInput(f"{entry.where}: the task {entry.id!r}: {error}{more}") from error
 
 
 def _hidden(target: Json) -> Spec:
