@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mulligan.app.bench.plan import choice_of, make_plan
+from mulligan.app.bench.plan import LOG, choice_of, make_plan
 from mulligan.app.config import load
 from mulligan.app.models_by_name import Models
 from mulligan.app.session import Session
@@ -15,6 +15,8 @@ from mulligan.core.records import Json
 
 def targets_of(run: BenchRun) -> Mapping[str, Json]:
     """By case, from the data of the run. Raises `InvalidInput` where these are gone, or are others now."""
+    if run.benchmark.startswith(LOG):
+        raise InvalidInput(f"Run {run.id} replays a log: its hidden targets stand in that.")
     config, choice = load(), choice_of(run.options)
     plan = make_plan(choice, config, Session(config, Models(config)).sandbox(choice.sandbox))
     for name, sha in plan.files.items():
