@@ -147,6 +147,8 @@ class _Build:
         from mulligan.app.worlds import Worlds
 
         find("environments", spec.name)  # says now what is missing
+        if file := file_of(spec.name):
+            self.files[file] = read_file(file, "environment file")
         return Worlds(spec, lambda: environment(spec, self._parts), self._drive.journal)
 
     def told(self, kind: str, spec: Spec, expects: str) -> Spec:
@@ -204,8 +206,8 @@ def _says(attribute: str, choices: tuple[object, ...], role: Any) -> Any:
 def _prompt_folders(recipe: Recipe) -> list[Path]:
     """The user's folder, then those of his own plug-in files, so that their prompts may stand beside them."""
     chosen = [Path(recipe.prompts)] if recipe.prompts else []
-    specs = (recipe.actor, recipe.evaluator, recipe.reflector, recipe.strategy)
-    own = (file_of(spec.name) for spec in specs)
+    specs = (recipe.actor, recipe.evaluator, recipe.reflector, recipe.strategy, recipe.environment)
+    own = (file_of(spec.name) for spec in specs if spec is not None)
     return [*chosen, *(Path(file).parent for file in own if file)]
 
 

@@ -172,6 +172,12 @@ def file_of(name: str) -> str | None:
     return path if _is_file(path) else None
 
 
+def short_name(name: str) -> str:
+    """What its prompts are called by: a file's name without its ending, the last part of a module's."""
+    path = name.partition(":")[0]
+    return Path(path).stem if _is_file(path) else path.rpartition(".")[2]
+
+
 def _is_file(name: str) -> bool:
     return name.endswith(".py") or name.startswith((".", "/", "~"))
 

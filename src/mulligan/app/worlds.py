@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
+from mulligan.app.plugins import short_name
 from mulligan.core.codec import from_json, to_json
 from mulligan.core.errors import JournalDiverged
 from mulligan.core.protocols import Journal
@@ -25,7 +26,7 @@ class Worlds:
 
     @property
     def name(self) -> str:
-        return self._spec.name
+        return short_name(self._spec.name)
 
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[Environment]:
