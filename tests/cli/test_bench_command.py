@@ -210,6 +210,7 @@ def test_an_agent_of_files_plays(mulligan: Run, here: Path) -> None:
     shown = mulligan("runs", "show", f"{run}.1.1").out
     parts = ["actor agent", "Trial 1: failed", "feedback of judge", "It says wrong: say right.", "Trial 2: passed"]
     assert sorted(parts, key=shown.index) == parts
+    assert mulligan("bench", "run", "--resume", run, "-q").status == 0
     (folder / "act.md").write_text(ACT + "Briefly.\n")
     refused = mulligan("bench", "run", "--resume", run)
     assert refused.status == 2

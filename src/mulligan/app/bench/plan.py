@@ -115,7 +115,7 @@ class BenchPlan:
             prompts=prompts_folder(self.config),
         )
         if choice.agent is not None:
-            recipe = self._of_agent(recipe)
+            recipe = self._of_agent(located(recipe))
         for role in ROLES[:-1]:
             spec: Spec = getattr(recipe, role)
             recipe = replace(recipe, **{role: spec.with_settings(**choice.settings.get(role, {}))})  # pyright: ignore[reportArgumentType]
