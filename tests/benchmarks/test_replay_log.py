@@ -63,12 +63,16 @@ async def test_what_a_log_holds_comes_out_again(tmp_path: Path) -> None:
         entry("again", GOOD, hidden_test=f"{HIDDEN}\ncheck(f)\n", prompt=""),
         entry("used up", *["def f(x):\n    return x"] * 5, outputs=("1",) * 4, solved=False),
         entry("lucky", *["def f(x):\n    return 2"] * 5, internal_tests=["assert f(1) == 3"], solved=True, feedback=[FAILED.replace("2 #", "3 #") + "2"] * 4, reflections=["", "```\nx\n```", "a", "b"]),
+        entry("again#2", GOOD),
+        entry("untested", "def f(x):\n    return 7", internal_tests=[], solved=False),
+        entry("no words", "def f(x):\n    raise ValueError", GOOD, outputs=("",), feedback=[FAILED.rstrip()]),
+        entry("imported before", "import math\ndef f(x):\n    return math.floor(x)", "def f(x):\n    return math.ceil(x) + 1", outputs=("1",)),
     ]  # fmt: skip
     parted, episodes = await replayed(tmp_path, *entries)
     assert parted == {one: [] for one in parted}
     assert len(parted) == len(entries)
-    assert "again#2" in parted
-    assert [len(episode.trials) for episode in episodes] == [1, 2, 2, 2, 3, 2, 2, 2, 1, 1, 1, 1, 5, 5]
+    assert {"again", "again#2", "again#2#2"} <= set(parted)
+    assert [len(episode.trials) for episode in episodes] == [1, 2, 2, 2, 3, 2, 2, 2, 1, 1, 1, 1, 5, 5, 1, 1, 2, 2]
     assert episodes[1].reflections[0].text == "why"
     assert episodes[12].stop is not None
     assert episodes[12].stop.reason == "exhausted"
@@ -81,7 +85,6 @@ async def test_where_they_part_is_said(tmp_path: Path) -> None:
         entry("short", "def f(x):\n    return x"),
         entry("long", GOOD, GOOD, outputs=("1",)),
         entry("no reflection", "def f(x):\n    return x", GOOD, outputs=("1",), reflections=[]),
-        entry("no tests", GOOD, internal_tests=[]),
         entry("no hidden test", GOOD, hidden_test="nonsense here"),
         entry("odd test", GOOD, internal_tests=["this asserts nothing", "assert f(1) == 2"]),
     ]
@@ -92,7 +95,6 @@ async def test_where_they_part_is_said(tmp_path: Path) -> None:
         "short": ["course"],
         "long": ["feedback of trial 1", "trials"],
         "no reflection": ["course"],
-        "no tests": ["tests", "course"],
         "no hidden test": ["verdict"],
         "odd test": ["tests"],
     }
@@ -102,6 +104,22 @@ async def test_the_log_is_played_as_long_as_it_was_made(tmp_path: Path) -> None:
     one = entry("three", *["def f(x):\n    return x"] * 3, outputs=("1", "1"), solved=False)
     assert (await replayed(tmp_path, one, trials=3))[0] == {"three": []}
     assert (await replayed(tmp_path, one))[0] == {"three": ["course"]}
+
+
+async def test_where_the_log_ends_too_early_the_test_that_fails_is_named(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "e.db")
+    found = await replay_log(written(tmp_path, entry("short", "def f(x):\n    return x")), store=store)
+    await store.close()
+    (parting,) = found.compared[0].partings
+    assert "(--trials 1); of the tests that fail here the first is: assert f(1) == 2 # output: 1" in parting.hint
+
+
+async def test_all_of_the_time_may_go_into_one_hidden_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mulligan.app.bench.replaying.HIDDEN_SECONDS", 2.0)  # of which a fourth would be 0.5
+    code = "import time\ndef f(x):\n    time.sleep(1.0 if x == 5 else 0)\n    return x + 1"
+    asserts = "".join(f"    assert candidate({n}) == {n + 1}\n" for n in range(2, 6))
+    parted, _ = await replayed(tmp_path, entry("slow", code, hidden_test=f"def check(candidate):\n{asserts}"))
+    assert parted == {"slow": []}
 
 
 @pytest.mark.parametrize(

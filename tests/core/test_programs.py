@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mulligan.core.code import asked_for
 from mulligan.core.code_rust import extract_rust
-from mulligan.core.programs import program, typed, whole
+from mulligan.core.programs import program, runs_by_itself, typed, whole
 
 TASK = '''import math
 from typing import List
@@ -160,3 +160,24 @@ def test_any_text_is_survived(text: str) -> None:
 )
 def test_hostile_rust_takes_no_minutes(hostile: str) -> None:
     assert isinstance(extract_rust(hostile, "f"), str)
+
+
+CHECK = "METADATA = {'author': 'x'}\n\ndef check(candidate):\n    assert candidate(1) == 2\n"
+
+
+@pytest.mark.parametrize(
+    ("tests", "called"),
+    [
+        (CHECK, True),
+        (f"{CHECK}\ndef test_check():\n    check(f)\n", True),
+        (f"{CHECK}\nif __name__ == '__main__':\n    check(f)\n", True),
+        (f"{CHECK}\nprint(len('ab'))\n", True),
+        (f"{CHECK}\ndef test_check():\n    check(f)\n\ntest_check()\n", False),
+        (f"{CHECK}\ncheck(f)\n", False),
+        (f"{CHECK}\nfor one in [f, f]:\n    check(one)\n", False),
+        ("assert f(1) == 2\n", False),
+        ("this is no Python", False),
+    ],
+)
+def test_hidden_tests_that_only_define_a_check_are_given_its_call(tests: str, called: bool) -> None:
+    assert runs_by_itself(tests, "f") == (f"{tests}\n\ncheck(f)\n" if called else tests)

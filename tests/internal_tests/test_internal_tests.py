@@ -70,6 +70,13 @@ async def test_without_a_valid_test_nothing_is_judged_and_it_is_asked_for_twice_
     assert len(model.questions) == 2
 
 
+async def test_what_nothing_has_tested_passes_only_as_the_reference_reads() -> None:
+    model = ScriptedModel(["no"])
+    first = await evaluator(model, reading="reference", layout="reference").evaluate(episode(WRONG))
+    assert (first.passed, first.text) == (True, "Tested passed:\n\nTests failed:")
+    assert made(episode(WRONG, first=first)) == ()
+
+
 async def test_a_second_answer_may_hold_them() -> None:
     first = await evaluator(ScriptedModel(["Sorry?", TESTS])).evaluate(episode(RIGHT))
     assert first.passed is True

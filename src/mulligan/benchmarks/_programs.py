@@ -13,7 +13,7 @@ from mulligan.core.benchmarks import Judges, Score, Source
 from mulligan.core.code import parsed
 from mulligan.core.errors import InvalidInput
 from mulligan.core.json_lines import objects, text_in
-from mulligan.core.programs import Language, program, typed, whole
+from mulligan.core.programs import Language, program, runs_by_itself, typed, whole
 from mulligan.core.records import Attempt, Case, Episode, Task, Trial
 from mulligan.core.specs import Spec
 
@@ -147,22 +147,13 @@ def _with(episode: Episode, code: str) -> Episode:
 
 
 def _python_tests(file: Path, line: int, test: str, entry: str) -> str:
-    """A file of tests that checks once: HumanEval's defines `check`, and MultiPL-E's calls it, too."""
+    """The text of the tests. Raises `InvalidInput` for what is no Python, or asserts nothing."""
     tree = parsed(test)
     if tree is None:
         raise InvalidInput(f"{file}, line {line}: 'test' is no Python.")
     if not any(isinstance(node, ast.Assert) for node in ast.walk(tree)):
         raise InvalidInput(f"{file}, line {line}: 'test' asserts nothing.")
-    defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
-    calls = {
-        call.func.id
-        for node in tree.body
-        for call in (ast.walk(node) if not isinstance(node, (ast.FunctionDef, ast.ClassDef)) else ())
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
-    }
-    if "check" not in defined or calls & defined:
-        return test
-    return f"{test}\n\ncheck({entry})\n"
+    return runs_by_itself(test, entry)
 
 
 def _rust_tests(file: Path, line: int, test: str) -> str:

@@ -257,18 +257,23 @@ def _mentions(text: str, name: str | None) -> bool:
 
 
 def _completed(chosen: _Piece, pieces: Sequence[_Piece]) -> str:
-    """The chosen piece, after the statements of others that define what it uses and does not define itself."""
+    return with_others(chosen.text, [piece.text for piece in pieces if piece is not chosen])
+
+
+def with_others(code: str, others: Sequence[str]) -> str:
+    """The code after the statements of others that define what it uses and does not define itself, the last of them
+    where several do. Others that do not parse have nothing to give."""
     offers: dict[str, tuple[int, int, str]] = {}
-    for order, piece in enumerate(pieces):
-        if piece.tree and piece is not chosen:
-            for statement in piece.tree.body:
-                offers |= dict.fromkeys(bound(statement), (order, statement.lineno, source_of(piece.text, statement)))
-    needed, taken = unbound(chosen.text), set[tuple[int, int, str]]()
+    for order, text in enumerate(others):
+        tree = parsed(text)
+        for statement in tree.body if tree else ():
+            offers |= dict.fromkeys(bound(statement), (order, statement.lineno, source_of(text, statement)))
+    needed, taken = unbound(code) if offers else set[str](), set[tuple[int, int, str]]()
     while new := {offers[name] for name in needed if name in offers} - taken:
         taken |= new
         needed = set[str]().union(*(unbound(source) for _, _, source in new))
     before = "\n\n".join(source for _, _, source in sorted(taken))
-    return f"{before}\n\n\n{chosen.text}" if before else chosen.text
+    return f"{before}\n\n\n{code}" if before else code
 
 
 def bound(statement: ast.stmt) -> set[str]:

@@ -45,6 +45,22 @@ def typed(code: str) -> str:
     return _behind_future(f"from typing import {', '.join(names)}", code, parsed(code)) if names else code
 
 
+def runs_by_itself(tests: str, name: str) -> str:
+    """These hidden tests with a call of `check` on the function `name` where they define one and call nothing of their
+    own, as HumanEval's do. A call behind `if __name__ == ...` counts for none: tests are not run as a program."""
+    tree = parsed(tests)
+    body = tree.body if tree else []
+    defined = {node.name for node in body if isinstance(node, FUNCTIONS)}
+    done = [one for one in body if not isinstance(one, (*FUNCTIONS, ast.ClassDef)) and not _as_program(one)]
+    calls = [node.func for one in done for node in ast.walk(one) if isinstance(node, ast.Call)]
+    called = {call.id for call in calls if isinstance(call, ast.Name)}
+    return tests if "check" not in defined or called & defined else f"{tests}\n\ncheck({name})\n"
+
+
+def _as_program(node: ast.stmt) -> bool:
+    return isinstance(node, ast.If) and any(isinstance(n, ast.Name) and n.id == "__name__" for n in ast.walk(node.test))
+
+
 def _whole_python(task: str, code: str) -> str:
     signature, tree = parsed(task), parsed(code)
     name = asked_for(task)

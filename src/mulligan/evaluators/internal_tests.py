@@ -20,6 +20,7 @@ from mulligan.core.records import Episode, Feedback, Json
 from mulligan.core.reference_texts import reference_tests
 from mulligan.core.test_texts import python_tests, rust_tests
 from mulligan.evaluators._oracle import asserts
+from mulligan.evaluators._oracle.reference_layout import reference_text
 
 SOURCE = "internal_tests"
 _DEFINES = re.compile(r"\b(?:def|class)\s+(\w+)")
@@ -34,8 +35,8 @@ class InternalTests:
     seconds: for each test. name: of the function; without it, the one that the task names.
 
     `evidence` holds `tests` and `passed`; later trials read the tests in that of the first, and no model is asked.
-    An answer without a valid test is asked for once more; then nothing can be judged: `passed` is None in every trial,
-    where the reference accepts the first attempt (design/016). Raises `ModelError`,
+    An answer without a valid test is asked for once more; then nothing can be judged: `passed` is None in every trial.
+    With the reference's reading it is not, and the attempt passes, as there (design/016). Raises `ModelError`,
     `OverBudget`, `InvalidInput`, `SandboxError`.
     """
 
@@ -73,6 +74,8 @@ class InternalTests:
     async def evaluate(self, episode: Episode) -> Feedback:
         known = made(episode)
         tests, why = (known, "") if known is not None else await self._written(episode)
+        if not tests and self._reading == "reference":
+            return Feedback(True, reference_text(()), 1.0, SOURCE, evidence=asserts.evidence((), ()))
         if not tests:
             why = why or "the model wrote no valid test of the task"
             text = f"Nothing could be judged: {why}"
@@ -103,12 +106,12 @@ class InternalTests:
         return Question((*before, replace(last, images=task.images)))
 
     def take(self, episodes: Sequence[Episode], answer: Json) -> tuple[str, ...]:
-        """The tests in the answer. Raises `BadAnswer` for none."""
+        """The tests in the answer. Raises `BadAnswer` for none, which only the reference's reading lets be."""
         (episode,) = episodes
         text, name = answer if isinstance(answer, str) else "", self._asked(episode)
         if self._reading == "reference":
-            found = reference_tests(text)
-        elif self._language == "rs":
+            return reference_tests(text)[: self._most]
+        if self._language == "rs":
             found = tuple(filter(asserts.usable_rust, rust_tests(text, name)))
         else:
             given = None if name is None else {*_DEFINES.findall(episode.task.prompt), name}

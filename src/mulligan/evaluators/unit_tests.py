@@ -37,7 +37,8 @@ _CALL = wire.encode(CALL)
 class UnitTests:
     """`tests`: the text of a Python tests file; `name` is what errors call it. Score: share of tests passed, 0 to 1.
 
-    seconds: wall time for the whole file, of which one call may take a fourth when there are four tests or more.
+    seconds: wall time for the whole file. longest: what one test may take of it; None: a fourth, where there are four
+    tests or more.
     memory: MB for each process. Raises `InvalidInput` when the file cannot be used: broken, no test, a fixture.
 
     The verdict outside the sandbox follows the reference experiments' finding that any check which shares a process
@@ -47,15 +48,24 @@ class UnitTests:
     expects: Literal["text", "code", "workspace"] = "code"
 
     def __init__(
-        self, tests: str, *, sandbox: Sandbox, seconds: float = 10.0, memory: int = 1024, name: str = "tests.py"
+        self,
+        tests: str,
+        *,
+        sandbox: Sandbox,
+        seconds: float = 10.0,
+        longest: float | None = None,
+        memory: int = 1024,
+        name: str = "tests.py",
     ) -> None:
-        if seconds <= 0:
-            raise InvalidInput(f"seconds must be above 0, not {seconds}.")
+        for what, value in (("seconds", seconds), ("longest", longest)):
+            if value is not None and value <= 0:
+                raise InvalidInput(f"{what} must be above 0, not {value}.")
         if tests.endswith(".py") and "\n" not in tests:
             raise InvalidInput(f"unit_tests takes the text of a tests file, not its name: write --tests {tests}.")
         self._plan = read(tests, name)
         self._sandbox = sandbox
         self._seconds = seconds
+        self._longest = min(longest or self._plan.share(seconds), seconds)
         self._memory = memory
 
     @classmethod
@@ -96,13 +106,13 @@ class UnitTests:
     async def _ask(self, code: str, *, in_process: bool) -> dict[str, Any]:
         """The examiner's report; or "failed" or "unknown" with the reason, when it gave none."""
         try:
-            order = wire.encode(self._plan.job(code, in_process, self._seconds))
+            order = wire.encode(self._plan.job(code, in_process, self._seconds, self._longest))
         except (wire.NotPlain, UnicodeError) as error:
             return {"failed": f"The code cannot be run: it {error}"}
         job = self._job("examiner", code)
         async with AsyncExitStack() as stack:
             examiner = await stack.enter_async_context(self._sandbox.open(job))
-            candidate = _Candidate(self._sandbox, self._job("candidate", code), self._plan.limit(self._seconds))
+            candidate = _Candidate(self._sandbox, self._job("candidate", code), self._longest)
             stack.push_async_callback(candidate.stop)
             try:
                 async with asyncio.timeout(self._seconds + _GRACE):

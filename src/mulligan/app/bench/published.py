@@ -9,9 +9,9 @@ import hashlib
 import json
 import os
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any, cast
 
@@ -58,7 +58,7 @@ def read_log(file: str | os.PathLike[str]) -> tuple[Sequence[Published], str]:
         raise InvalidInput(f"The log {place} is no JSON: {error}.") from error
     if not isinstance(entries, list) or not entries:
         raise InvalidInput(f"The log {place} should be a JSON list of episodes, with at least one.")
-    seen = Counter[str]()
+    seen = set[str]()
     found = list[Published]()
     for number, entry in enumerate(cast(list[Any], entries), 1):
         where = f"{place}, entry {number}"
@@ -68,7 +68,7 @@ def read_log(file: str | os.PathLike[str]) -> tuple[Sequence[Published], str]:
     return found, hashlib.sha256(raw).hexdigest()
 
 
-def _episode(where: str, entry: dict[str, Any], seen: Counter[str]) -> Published:
+def _episode(where: str, entry: dict[str, Any], seen: set[str]) -> Published:
     if isinstance(name := entry.get("name"), str):
         where = f"{where} ({name[:60]})"
     for key in (*_TEXTS, *_LISTS, "solved"):
@@ -91,9 +91,9 @@ def _episode(where: str, entry: dict[str, Any], seen: Counter[str]) -> Published
             raise InvalidInput(f"{where}: {key!r} has {len(lists[key])} texts for {made} implementations.")
     if len(lists["feedback"]) < made - 1:
         raise InvalidInput(f"{where}: 'feedback' has {len(lists['feedback'])} texts, and {made - 1} trials failed.")
-    seen[texts["name"]] += 1
-    several = seen[texts["name"]]
-    id = texts["name"] if several == 1 else f"{texts['name']}#{several}"
+    names = (texts["name"] + (f"#{several}" if several > 1 else "") for several in count(1))
+    id = next(name for name in names if name not in seen)
+    seen.add(id)
     fields: dict[str, Any] = {**texts, **lists}
     return Published(id=id, **fields, solved=entry["solved"])
 

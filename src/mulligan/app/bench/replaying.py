@@ -24,9 +24,9 @@ from mulligan.app.plugins import build
 from mulligan.app.recipe import Recipe
 from mulligan.app.session import Session
 from mulligan.core.benchmarks import CaseResult, Judges, Method, Score, Source
-from mulligan.core.code import parsed
+from mulligan.core.code import with_others
 from mulligan.core.errors import InvalidInput, NotFound
-from mulligan.core.programs import typed
+from mulligan.core.programs import runs_by_itself, typed
 from mulligan.core.protocols import Evaluator
 from mulligan.core.records import Case, Episode, Json, Task
 from mulligan.core.specs import Spec
@@ -121,8 +121,8 @@ async def replay_log(
         return build("evaluators", spec, {"sandbox": sandboxed})
 
     choice = Choice(_named(file), trials=trials, parallel=parallel, sandbox=sandbox)
-    cases = [Case(log.id, Task(log.prompt), hidden(log)) for log in logs]
     benchmark = _Log(judges, {log.id: log for log in logs})
+    cases = benchmark.load(())
     files = {Path(file).name: sha256}
     plan = _Plan(choice, choice.benchmark, benchmark, METHOD, cases, files, config)
     own = store or SqliteStore(config.database)
@@ -170,7 +170,10 @@ class _Log:
     where: str = ""
 
     def load(self, files: Sequence[Path]) -> Sequence[Case]:
-        return [Case(log.id, Task(log.prompt), hidden(log)) for log in self.logs.values()]
+        return [
+            Case(log.id, Task(log.prompt), runs_by_itself(log.hidden_test, log.entry_point))
+            for log in self.logs.values()
+        ]
 
     def methods(self) -> Mapping[str, Method]:
         return {"reflexion": METHOD}
@@ -180,46 +183,32 @@ class _Log:
         return replace(method, evaluator=method.evaluator.with_settings(tests=most))
 
     async def score(self, case: Case, episode: Episode) -> Score:
-        """The newest attempt by the hidden test, with the names of `typing`, which the reference's evaluation has."""
+        """The newest attempt by the hidden test, with what the reference's namespace has: the names of `typing`, and
+        those that an earlier attempt has defined. All of the time may go into one call, as there."""
         *before, last = episode.trials
-        attempt = replace(last.attempt, output=typed(last.attempt.output))
+        code = with_others(last.attempt.output, [trial.attempt.output for trial in before])
+        attempt = replace(last.attempt, output=typed(code))
+        settings = {"tests": case.target, "seconds": HIDDEN_SECONDS, "longest": HIDDEN_SECONDS}
         try:
-            judge = self.judges(Spec("unit_tests", {"tests": case.target, "seconds": HIDDEN_SECONDS}))
+            judge = self.judges(Spec("unit_tests", settings))
         except InvalidInput as error:
             return Score(None, str(error))
         verdict = await judge.evaluate(replace(episode, trials=(*before, replace(last, attempt=attempt))))
         return Score(None if verdict.passed is None else float(verdict.passed), verdict.text)
 
 
-def hidden(log: Published) -> str:
-    """The hidden test as a file of tests that checks: HumanEval's only defines `check`."""
-    tree = parsed(log.hidden_test)
-    body = tree.body if tree else []
-    defined = {node.name for node in body if isinstance(node, ast.FunctionDef)}
-    values = [node.value for node in body if isinstance(node, ast.Expr)]
-    calls = {ast.unparse(call.func) for call in values if isinstance(call, ast.Call)}
-    if "check" not in defined or calls & defined:
-        return log.hidden_test
-    return f"{log.hidden_test}\n\ncheck({log.entry_point})\n"
-
-
 def partings(log: Published, episode: Episode, result: CaseResult) -> list[Parting]:
     """Where the replay of an episode differs from the log; nothing where they agree."""
     found = list[Parting]()
     tests = made(episode) if episode.trials else None
-    if tests is not None and (log.internal_tests != tests or not tests):
-        hint = (
-            ""
-            if log.internal_tests
-            else "the reference accepts an attempt that nothing has tested; here it is unjudged"
-        )
-        found.append(Parting("tests", "\n".join(log.internal_tests), "\n".join(tests), hint))
+    if tests is not None and log.internal_tests != tests:
+        found.append(Parting("tests", "\n".join(log.internal_tests), "\n".join(tests)))
     for number, (code, trial) in enumerate(zip(log.implementations, episode.trials, strict=False), 1):
         if code != trial.attempt.output:
             found.append(Parting(f"attempt of trial {number}", code, trial.attempt.output))
     for number, (said, trial) in enumerate(zip(log.feedback, episode.trials, strict=False), 1):
         got = trial.feedback.text if trial.feedback else ""
-        if said != got:
+        if said.rstrip() != got.rstrip():  # an exception without words ends on a space, which logs may lose
             found.append(Parting(f"feedback of trial {number}", said, got, hint_of(said, got)))
     if result.status == "error":
         found.append(Parting("course", f"{len(log.implementations)} trials", result.text, _ended(log, episode)))
@@ -232,10 +221,15 @@ def partings(log: Published, episode: Episode, result: CaseResult) -> list[Parti
 
 
 def _ended(log: Published, episode: Episode) -> str:
-    made = len(log.implementations)
-    if len(episode.trials) < made or not log.internal_tests:
+    many = len(log.implementations)
+    if len(episode.trials) < many:
         return ""
-    return f"the log ends here: its last attempt had passed its tests, or its max_iters was {made} (--trials {made})"
+    said = episode.trials[-1].feedback
+    failed = said.text.partition("Tests failed:")[2].strip().partition("\n")[0] if said else ""
+    return (
+        f"the log ends here: its last attempt had passed its tests, or its max_iters was {many} (--trials {many}); "
+        f"of the tests that fail here the first is: {failed[:300] or 'none'}"
+    )
 
 
 def first_difference(expected: str, got: str, room: int = 500) -> tuple[str, str]:

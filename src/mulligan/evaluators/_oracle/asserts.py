@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
+from mulligan.core.code import with_others
 from mulligan.core.errors import InvalidInput
 from mulligan.core.programs import typed
 from mulligan.core.protocols import Evaluator, Job, Sandbox
@@ -19,12 +20,11 @@ from mulligan.core.records import Episode, Feedback, Json
 from mulligan.core.test_texts import modules, parsed
 from mulligan.evaluators._oracle.names import names_in
 from mulligan.evaluators._oracle.reference_layout import Line, reference_text
-from mulligan.evaluators.unit_tests import UnitTests
+from mulligan.evaluators.unit_tests import FORGEABLE, UnitTests
 
 Language: TypeAlias = Literal["py", "rs"]
 Layout: TypeAlias = Literal["ours", "reference"]
 
-FORGEABLE = "in-process: can be forged"
 _OUTPUT = 64_000_000
 """Bytes of a report in the reference's layout, where nothing is shortened."""
 
@@ -106,7 +106,9 @@ def _rust(tests: Sequence[str], sandbox: Sandbox, layout: Layout, seconds: float
 
 
 async def _as_reference(tests: Sequence[str], episode: Episode, sandbox: Sandbox, seconds: float) -> Feedback:
-    code = episode.trials[-1].attempt.output
+    """As there, what earlier attempts of the episode have defined is still there, and everything else is not."""
+    *before, last = episode.trials
+    code = with_others(last.attempt.output, [trial.attempt.output for trial in before])
     source = (Path(__file__).parent / "reference_run.py").read_text(encoding="utf-8")
     job = Job(
         # Not isolated (-I): that would leave the seed of hashes out, by which sets of texts are printed.

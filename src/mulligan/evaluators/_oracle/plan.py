@@ -40,8 +40,8 @@ class Plan:
     def size(self) -> int:
         return sum(not test.quiet for test in self.tests)
 
-    def job(self, code: str, in_process: bool, seconds: float) -> dict[str, Any]:
-        """What the examiner is told, as plain values. `seconds` for all; a fourth of it for one test of many."""
+    def job(self, code: str, in_process: bool, seconds: float, limit: float) -> dict[str, Any]:
+        """What the examiner is told, as plain values. `seconds` for all, `limit` for one test."""
         return {
             "code": code,
             "tests": self.code.hex(),
@@ -52,11 +52,11 @@ class Plan:
             "firm": self.names.firm,
             "in_process": in_process,
             "seconds": seconds,
-            "limit": self.limit(seconds),
+            "limit": limit,
         }
 
-    def limit(self, seconds: float) -> float:
-        """What one test may take of the whole file's time."""
+    def share(self, seconds: float) -> float:
+        """What one test may take of the whole file's time, where nothing else is said."""
         return seconds / min(max(self.size, 1), 4)
 
 
@@ -101,7 +101,7 @@ def read(text: str, name: str = "tests.py") -> Plan:
 def _check_size(plan: Plan, name: str) -> None:
     """What the examiner is told goes over the wire as one value, together with the code of an attempt."""
     try:
-        wire.encode(plan.job("x" * _ROOM, False, 1.0))
+        wire.encode(plan.job("x" * _ROOM, False, 1.0, 1.0))
     except wire.TooMuch as error:
         raise InvalidInput(
             f"{name} is too large: {len(plan.points):,} asserts and other statements that can fail, and with the "
