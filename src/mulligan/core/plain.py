@@ -22,3 +22,8 @@ def one_line(text: str, width: int) -> str:
 def sound(text: str) -> str:
     """Text that UTF-8 can hold: half a character, as a model can write one, becomes a question mark."""
     return text.encode(errors="replace").decode()
+
+
+def escaped(text: str) -> str:
+    """Text that UTF-8 can hold and that still tells others apart: half a character becomes its escape, `\\ud800`."""
+    return text.encode("utf-8", "backslashreplace").decode()

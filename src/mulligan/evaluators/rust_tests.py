@@ -16,6 +16,7 @@ from mulligan.core.errors import InvalidInput, SandboxError
 from mulligan.core.protocols import Ran, Sandbox
 from mulligan.core.records import Episode, Feedback
 from mulligan.core.rust_texts import masked
+from mulligan.evaluators._oracle.feedback import FORGEABLE
 from mulligan.evaluators._rust import saying
 from mulligan.evaluators._rust.building import COMPILING, NONE_MADE, Crate, crate, job
 from mulligan.evaluators._rust.errors import Refused, refused
@@ -24,7 +25,6 @@ from mulligan.evaluators._rust.saying import Verdict
 from mulligan.evaluators._rust.toolchain import toolchain
 
 SOURCE = "rust_tests"
-FORGEABLE = "in-process: can be forged"
 _ROUNDS = 6
 """How often it is compiled anew without the tests that do not compile: the compiler stops after each of its passes."""
 _UNSAFE = re.compile(r"\b(unsafe|extern|no_mangle|export_name|link_section|link|global_asm|naked)\b")

@@ -22,12 +22,11 @@ from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Channel, Job, Sandbox
 from mulligan.core.records import Episode, Feedback
 from mulligan.evaluators._oracle import wire
-from mulligan.evaluators._oracle.feedback import failed, feedback, verdicts
+from mulligan.evaluators._oracle.feedback import FORGEABLE, failed, feedback, verdicts
 from mulligan.evaluators._oracle.names import foreign
 from mulligan.evaluators._oracle.plan import read
 from mulligan.evaluators._oracle.remote import CALL
 
-FORGEABLE = "in-process: can be forged"
 _GRACE = 2.0
 """Seconds that the examiner gets to finish by itself when the time for the tests is over."""
 _LINE = 2 * wire.LIMIT

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from mulligan.core.errors import InvalidInput, ModelError
+from mulligan.core.plain import escaped
 from mulligan.core.questions import Answer, Question, Sampling
 from mulligan.core.records import Json, Usage
 from mulligan.core.scope import path
@@ -78,7 +79,7 @@ def _episode(where: str, entry: dict[str, Any], seen: set[str]) -> Published:
     for key in _TEXTS:
         if not isinstance(entry[key], str):
             raise InvalidInput(f"{where}: {key!r} should be a text, not {type(entry[key]).__name__}.")
-        texts[key] = whole(entry[key])
+        texts[key] = escaped(entry[key])
     for key in _LISTS:
         lists[key] = _texts(where, key, entry[key])
     if not isinstance(entry["solved"], bool):
@@ -104,12 +105,7 @@ def _texts(where: str, key: str, value: object) -> tuple[str, ...]:
     for number, text in enumerate(cast(list[Any], value), 1):
         if not isinstance(text, str):
             raise InvalidInput(f"{where}: {key!r}, number {number}, should be a text, not {type(text).__name__}.")
-    return tuple(whole(text) for text in cast(list[str], value))
-
-
-def whole(text: str) -> str:
-    """The text without half characters, which no store keeps."""
-    return text.encode("utf-8", "backslashreplace").decode()
+    return tuple(escaped(text) for text in cast(list[str], value))
 
 
 class LogModel:

@@ -16,7 +16,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from mulligan.app.bench.plan import LOG, BenchPlan, Choice
-from mulligan.app.bench.published import LogModel, Published, read_log, whole
+from mulligan.app.bench.published import LogModel, Published, read_log
 from mulligan.app.bench.running import Finished, Hooks, run_plan
 from mulligan.app.config import load
 from mulligan.app.models_by_name import Models
@@ -26,6 +26,7 @@ from mulligan.app.session import Session
 from mulligan.core.benchmarks import CaseResult, Judges, Method, Score, Source
 from mulligan.core.code import with_others
 from mulligan.core.errors import InvalidInput, NotFound
+from mulligan.core.plain import escaped
 from mulligan.core.programs import runs_by_itself, typed
 from mulligan.core.protocols import Evaluator
 from mulligan.core.records import Case, Episode, Json, Task
@@ -216,7 +217,7 @@ def partings(log: Published, episode: Episode, result: CaseResult) -> list[Parti
         found.append(Parting("trials", str(len(log.implementations)), str(len(episode.trials))))
     expected, got = "solved" if log.solved else "failed", result.status
     if result.status != "error" and expected != got:
-        found.append(Parting("verdict", expected, got, whole(result.text) if got != "solved" else ""))
+        found.append(Parting("verdict", expected, got, escaped(result.text) if got != "solved" else ""))
     return found
 
 

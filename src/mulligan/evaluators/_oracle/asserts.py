@@ -14,13 +14,15 @@ from typing import Any, Literal, TypeAlias, cast
 
 from mulligan.core.code import with_others
 from mulligan.core.errors import InvalidInput
+from mulligan.core.plain import escaped
 from mulligan.core.programs import typed
 from mulligan.core.protocols import Evaluator, Job, Sandbox
 from mulligan.core.records import Episode, Feedback, Json
 from mulligan.core.test_texts import modules, parsed
+from mulligan.evaluators._oracle.feedback import FORGEABLE
 from mulligan.evaluators._oracle.names import names_in
 from mulligan.evaluators._oracle.reference_layout import Line, reference_text
-from mulligan.evaluators.unit_tests import FORGEABLE, UnitTests
+from mulligan.evaluators.unit_tests import UnitTests
 
 Language: TypeAlias = Literal["py", "rs"]
 Layout: TypeAlias = Literal["ours", "reference"]
@@ -127,7 +129,7 @@ async def _as_reference(tests: Sequence[str], episode: Episode, sandbox: Sandbox
     if len(report) != len(tests):
         why = "out of time" if ran.timed_out else ran.stderr.strip()[-300:] or "it ended early"
         return Feedback(False, f"No test result: {why}.", 0.0, "unit_tests", (FORGEABLE,), evidence=evidence(tests, ()))
-    lines = [Line(test, good, _text(output)) for test, (good, output) in zip(tests, report, strict=True)]
+    lines = [Line(test, good, escaped(output)) for test, (good, output) in zip(tests, report, strict=True)]
     passed = [line.passed for line in lines]
     return Feedback(
         all(passed),
@@ -137,8 +139,3 @@ async def _as_reference(tests: Sequence[str], episode: Episode, sandbox: Sandbox
         (FORGEABLE,),
         evidence=evidence(tests, passed),
     )
-
-
-def _text(output: str) -> str:
-    """Without half characters, which no store keeps."""
-    return output.encode("utf-8", "backslashreplace").decode()

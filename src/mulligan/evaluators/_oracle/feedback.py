@@ -12,6 +12,8 @@ from mulligan.core.records import Feedback
 from mulligan.evaluators._oracle.plan import Plan
 
 SOURCE = "unit_tests"
+FORGEABLE = "in-process: can be forged"
+"""The note of a verdict that was computed where the judged code ran."""
 TEXT = 4_000
 """Characters of the whole text; a value has at most 500, and its middle goes first."""
 _PASSED = 1_000
@@ -22,7 +24,7 @@ def feedback(plan: Plan, report: Mapping[str, Any], seconds: float, notes: tuple
     """The verdict that a report amounts to."""
     if report["broken"]:
         text = f"The tests could not judge the code, they are broken themselves: {report['broken']}"
-        return Feedback(None, _cut(text, _LINE), source=SOURCE, notes=notes)
+        return Feedback(None, shorter(text, _LINE), source=SOURCE, notes=notes)
     if report["loading"]:
         return failed(f"{_loading(report['loading'], seconds)} No test was run.", notes)
     passed: list[str] = []
@@ -35,9 +37,9 @@ def feedback(plan: Plan, report: Mapping[str, Any], seconds: float, notes: tuple
         if detail is not None:
             broken.append(_failure(plan, test, said, good, bad, detail, seconds))
         elif not plan.tests[test].quiet:
-            passed.append(_cut(said, _LINE))
+            passed.append(shorter(said, _LINE))
     rest = [test for n, test in enumerate(plan.tests) if n not in reached and not test.quiet] if broken else []
-    broken += [f"{_cut(test.text, 400)}  # not reached" for test in rest]
+    broken += [f"{shorter(test.text, 400)}  # not reached" for test in rest]
     if not passed and not broken:
         return Feedback(None, "No test of the tests file was run, so nothing was judged.", source=SOURCE, notes=notes)
     text = _missing(report["missing"], report["defined"], plan) + _lists(passed, broken)
@@ -57,14 +59,14 @@ def verdicts(plan: Plan, report: Mapping[str, Any]) -> tuple[bool, ...]:
 
 def failed(text: str, notes: tuple[str, ...]) -> Feedback:
     """No test passed, for one reason."""
-    return Feedback(False, _cut(text, TEXT), 0.0, source=SOURCE, notes=notes)
+    return Feedback(False, shorter(text, TEXT), 0.0, source=SOURCE, notes=notes)
 
 
 def _failure(plan: Plan, test: int, said: str, good: int, bad: int, detail: Mapping[str, Any], seconds: float) -> str:
     """One failed test on one line, with the value that it gave."""
     point = plan.points[int(detail["point"])]
     inside = point.text if point.test == -1 else ""
-    line = _cut(f"{said}: {inside}" if inside else said, 400)
+    line = shorter(f"{said}: {inside}" if inside else said, 400)
     told: list[str] = []
     if error := detail["error"]:
         told.append(_error(error, seconds))
@@ -84,7 +86,7 @@ def _values(plan: Plan, detail: Mapping[str, Any]) -> list[str]:
     named: dict[str, Any] = dict(detail["names"])
     for _, _, names in chosen:
         named.update(names)
-    told = list(dict.fromkeys(f"{_cut(call, 300)} returned {value}" for (call, _), value, _ in chosen))
+    told = list(dict.fromkeys(f"{shorter(call, 300)} returned {value}" for (call, _), value, _ in chosen))
     if named:
         told.append("with " + ", ".join(f"{name} = {value}" for name, value in named.items()))
     return told
@@ -97,7 +99,7 @@ def _error(error: Sequence[Any], seconds: float) -> str:
         return f"not run: the {seconds:g} s for all tests were used up"
     if kind == "raised":
         where = f" (line {line}: `{text}`)" if line else ""
-        return f"raised {name}{': ' if message else ''}{_cut(message, 500)}{where}"
+        return f"raised {name}{': ' if message else ''}{shorter(message, 500)}{where}"
     return {
         "timeout": f"timed out after {message} s",
         "gone": f"the process ended by itself during this test: {message}",
@@ -120,25 +122,28 @@ def _missing(missing: Sequence[str], defined: Sequence[str], plan: Plan) -> str:
     if not lacking:
         return ""
     there = f"it defines {', '.join(defined)} instead" if defined else "it defines nothing"
-    return _cut(f"Missing: the tests use {', '.join(lacking)}, which the code does not define; {there}.", 500) + "\n\n"
+    return (
+        shorter(f"Missing: the tests use {', '.join(lacking)}, which the code does not define; {there}.", 500) + "\n\n"
+    )
 
 
 def _lists(passed: Sequence[str], broken: Sequence[str]) -> str:
-    return f"Tests passed:\n{_fitting(passed, _PASSED)}\n\nTests failed:\n{_fitting(broken, TEXT - _PASSED - 600)}"
+    return f"Tests passed:\n{fitting(passed, _PASSED)}\n\nTests failed:\n{fitting(broken, TEXT - _PASSED - 600)}"
 
 
-def _fitting(lines: Sequence[str], room: int) -> str:
+def fitting(lines: Sequence[str], room: int) -> str:
     """As many lines as fit, and how many more there are."""
     kept: list[str] = []
     for line in lines:
-        line = _cut(" ".join(line.splitlines()), _LINE)
+        line = shorter(" ".join(line.splitlines()), _LINE)
         if kept and sum(map(len, kept)) + len(line) > room:
             return "\n".join([*kept, f"... and {len(lines) - len(kept)} more"])
         kept.append(line)
     return "\n".join(kept) or "(none)"
 
 
-def _cut(text: str, room: int) -> str:
+def shorter(text: str, room: int) -> str:
+    """The text without its middle, where it is longer than `room` characters."""
     if len(text) <= room:
         return text
     half = (room - 40) // 2

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mulligan.core.rust_texts import masked
+from mulligan.evaluators._oracle.feedback import TEXT, fitting, shorter
 from mulligan.evaluators._oracle.reference_layout import Line, reference_text
 
-TEXT = 4_000
-"""Characters of the whole text in our layout; a test's line has at most 900."""
 _SCRATCH = re.compile(r"(?:/[\w.+-]+)*/mulligan-[0-9a-f]{16}/?")
 """The folder of a job, another each time."""
 _CALL = re.compile(r"(?:assert_eq|assert_ne)!\s*\(\s*(\w+\s*\(.*?\))\s*,", re.DOTALL)
@@ -70,7 +69,7 @@ def ours(tests: Sequence[tuple[str, Verdict]]) -> str:
         for text, verdict in tests
         if not verdict.passed
     ]
-    return f"Tests passed:\n{_fitting(passed, 1_000)}\n\nTests failed:\n{_fitting(failed, TEXT - 1_600)}"
+    return f"Tests passed:\n{fitting(passed, 1_000)}\n\nTests failed:\n{fitting(failed, TEXT - 1_600)}"
 
 
 def as_reference(tests: Sequence[tuple[str, Verdict]]) -> str:
@@ -145,24 +144,6 @@ def _output(verdict: Verdict) -> str:
             return "TIMEOUT"
         case _:
             return _told("", verdict)
-
-
-def shorter(text: str, room: int) -> str:
-    if len(text) <= room:
-        return text
-    half = (room - 40) // 2
-    return f"{text[:half]} ... ({len(text) - 2 * half:,} characters left out) ... {text[-half:]}"
-
-
-def _fitting(lines: Sequence[str], room: int) -> str:
-    """As many lines as fit, and how many more there are."""
-    kept = list[str]()
-    for line in lines:
-        line = shorter(line, 900)
-        if kept and sum(map(len, kept)) + len(line) > room:
-            return "\n".join([*kept, f"... and {len(lines) - len(kept)} more"])
-        kept.append(line)
-    return "\n".join(kept) or "(none)"
 
 
 def refusal(errors: Sequence[str], layout: Literal["ours", "reference"]) -> str:
