@@ -67,12 +67,13 @@ async def test_what_a_log_holds_comes_out_again(tmp_path: Path) -> None:
         entry("untested", "def f(x):\n    return 7", internal_tests=[], solved=False),
         entry("no words", "def f(x):\n    raise ValueError", GOOD, outputs=("",), feedback=[FAILED.rstrip()]),
         entry("imported before", "import math\ndef f(x):\n    return math.floor(x)", "def f(x):\n    return math.ceil(x) + 1", outputs=("1",)),
+        entry("bodies", "    return x", "    return x + 1\n", outputs=("1",)),
     ]  # fmt: skip
     parted, episodes = await replayed(tmp_path, *entries)
     assert parted == {one: [] for one in parted}
     assert len(parted) == len(entries)
     assert {"again", "again#2", "again#2#2"} <= set(parted)
-    assert [len(episode.trials) for episode in episodes] == [1, 2, 2, 2, 3, 2, 2, 2, 1, 1, 1, 1, 5, 5, 1, 1, 2, 2]
+    assert [len(episode.trials) for episode in episodes] == [1, 2, 2, 2, 3, 2, 2, 2, 1, 1, 1, 1, 5, 5, 1, 1, 2, 2, 2]
     assert episodes[1].reflections[0].text == "why"
     assert episodes[12].stop is not None
     assert episodes[12].stop.reason == "exhausted"
@@ -104,6 +105,10 @@ async def test_the_log_is_played_as_long_as_it_was_made(tmp_path: Path) -> None:
     one = entry("three", *["def f(x):\n    return x"] * 3, outputs=("1", "1"), solved=False)
     assert (await replayed(tmp_path, one, trials=3))[0] == {"three": []}
     assert (await replayed(tmp_path, one))[0] == {"three": ["course"]}
+    lasting = [entry(str(n), *["def f(x):\n    return x"] * n, outputs=("1",) * (n - 1), solved=False) for n in (5, 6)]
+    parted, episodes = await replayed(tmp_path, *lasting)
+    assert parted == {"5": [], "6": []}
+    assert [len(episode.trials) for episode in episodes] == [5, 6]
 
 
 async def test_where_the_log_ends_too_early_the_test_that_fails_is_named(tmp_path: Path) -> None:

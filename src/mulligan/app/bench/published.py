@@ -15,8 +15,10 @@ from itertools import count
 from pathlib import Path
 from typing import Any, cast
 
+from mulligan.core.code import parsed
 from mulligan.core.errors import InvalidInput, ModelError
 from mulligan.core.plain import escaped
+from mulligan.core.programs import whole
 from mulligan.core.questions import Answer, Question, Sampling
 from mulligan.core.records import Json, Usage
 from mulligan.core.scope import path
@@ -25,13 +27,16 @@ _TEXTS = ("name", "prompt", "entry_point", "hidden_test")
 _LISTS = ("internal_tests", "implementations", "feedback", "reflections")
 _MOVE = re.compile(r"trial\.(\d+)/(act|evaluate|reflect)\b")
 _FENCE = "```"
+_INDENTED = "unexpected indent"
+"""What the reference says of an indented body that it ran without its prompt."""
 
 
 @dataclass(frozen=True)
 class Published:
     """One episode as it was published. `id`: its name, with a number behind it where several have that name.
 
-    implementations: one for each trial. feedback: of those that failed their internal tests; that of the last is not
+    implementations: one for each trial; of a body alone, as old logs have them, the function that the prompt begins.
+    feedback: of those that failed their internal tests; that of the last is not
     in the reference's logs. reflections: as many, or fewer. solved: by the hidden tests.
     """
 
@@ -95,6 +100,11 @@ def _episode(where: str, entry: dict[str, Any], seen: set[str]) -> Published:
     names = (texts["name"] + (f"#{several}" if several > 1 else "") for several in count(1))
     id = next(name for name in names if name not in seen)
     seen.add(id)
+    said = (*lists["feedback"], *[""] * made)
+    lists["implementations"] = tuple(
+        code if _INDENTED in feedback or not code[:1].isspace() or parsed(code) else whole(code, texts["prompt"])
+        for code, feedback in zip(lists["implementations"], said, strict=False)
+    )
     fields: dict[str, Any] = {**texts, **lists}
     return Published(id=id, **fields, solved=entry["solved"])
 

@@ -104,13 +104,12 @@ async def replay_log(
 ) -> Replayed:
     """Replay each published episode of the file and compare: tests, attempts, feedback of failed trials, verdict.
 
-    trials: the max_iters that the log was made with; None: 5, or as many as the longest episode has. store: instead of
-    our own. Raises `InvalidInput` for a file that is no log, before anything is run.
+    trials: the max_iters that the log was made with; None: 5, and for episodes that have more as many as the longest.
+    store: instead of our own. Raises `InvalidInput` for a file that is no log, before anything is run.
     """
     logs, sha256 = read_log(file)
     if trials is not None and trials < 1:
         raise InvalidInput(f"trials must be at least 1, not {trials}.")
-    trials = trials or max(TRIALS, *(len(log.implementations) for log in logs))
     config = load()
     models = Models(config)
     by_case = {log.id: LogModel(f"log:{log.id}", log, sha256) for log in logs}
@@ -180,8 +179,15 @@ class _Log:
         return {"reflexion": METHOD}
 
     def play(self, case: Case, method: Method) -> Method:
-        most = max(len(self.logs[case.id].internal_tests), 1)
-        return replace(method, evaluator=method.evaluator.with_settings(tests=most))
+        """With room for all its tests, and for as many trials as such an episode was given."""
+        log = self.logs[case.id]
+        many = len(log.implementations)
+        longest = max(len(one.implementations) for one in self.logs.values())
+        return replace(
+            method,
+            evaluator=method.evaluator.with_settings(tests=max(len(log.internal_tests), 1)),
+            trials=TRIALS if many <= TRIALS else longest,
+        )
 
     async def score(self, case: Case, episode: Episode) -> Score:
         """The newest attempt by the hidden test, with what the reference's namespace has: the names of `typing`, and
