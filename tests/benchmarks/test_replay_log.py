@@ -171,6 +171,13 @@ async def test_the_log_fails_loudly_when_it_is_asked_for_more() -> None:
         ("a # output: <A at 0x7f>", "a # output: <A at 0x8e>", "address"),
         ("a # output: {1, 'b'}", "a # output: {'b', 1}", "another order"),
         ("a # output: 3", "a # output: TIMEOUT", "time-out"),
+        (
+            "a # output: local variable 'y' referenced before assignment",
+            "a # output: cannot access local variable 'y' where it is not associated with a value",
+            "other words",
+        ),
+        ("a # output: __init__() missing 1 …", "a # output: A.__init__() missing 1 …", "other words"),
+        ("a # output: invalid syntax (<string>, line 3)", "a # output: expected ':' (<string>, line 3)", "other words"),
         ("a # output: 3", "a # output: name 'math' is not defined", "share one namespace"),
         ("a # output: 'PropagatingThread' object", "a # output: TIMEOUT", "accident"),
         ("a # output: 3", "a # output: 4", ""),

@@ -39,6 +39,18 @@ TRIALS = 5
 HIDDEN_SECONDS = 10.0
 _UNDEFINED = re.compile(r"name '\w+' is not defined")
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+")
+_WORDED = [
+    re.compile(pattern)
+    for pattern in (
+        r"local variable '\w+' referenced before assignment|cannot access local variable '\w+' where .*",
+        r"free variable '\w+' referenced before assignment .*|cannot access free variable '\w+' where .*",
+        r"maximum recursion depth exceeded.*",
+        r"integer (?:division or )?modulo by zero",
+        r"(?:[\w.]+\.)?(?:<locals>\.)?[\w<>]+\(\) (?:missing|takes|got) .*",
+        r".*\(<string>, line \d+\)",
+    )
+]
+"""Messages that versions of Python word in several ways."""
 
 METHOD = Method(
     Spec("complete", {"output": "code", "reading": "reference", "temperatures": [0.0]}),
@@ -261,6 +273,8 @@ def hint_of(expected: str, got: str) -> str:
         return ""
     if _ADDRESS.sub("", mine) == _ADDRESS.sub("", other):
         return "an address in memory is printed, which differs from run to run"
+    if any(pattern.fullmatch(mine) and pattern.fullmatch(other) for pattern in _WORDED):
+        return "an exception that other versions of Python put in other words"
     with suppress(ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         if ast.literal_eval(mine) == ast.literal_eval(other):
             return "the same value in another order, as sets have none"
