@@ -15,8 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mulligan.core.code import parsed as parsed
-from mulligan.core.rust_texts import rust_tests as rust_tests
+from mulligan.core.code import parsed
 
 _ROOM = 24_000
 """Characters of an answer that are read, and of it `_TRIES` times at most: a hostile one must not cost minutes."""

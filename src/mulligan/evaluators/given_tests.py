@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from mulligan.core.code import parsed
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Sandbox
 from mulligan.core.records import Episode, Feedback
-from mulligan.core.test_texts import parsed
 from mulligan.evaluators._oracle import asserts
 
 

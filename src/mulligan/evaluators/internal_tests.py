@@ -18,7 +18,8 @@ from mulligan.core.protocols import Model, Prompts, Sandbox
 from mulligan.core.questions import Question, Sampling, think
 from mulligan.core.records import Episode, Feedback, Json
 from mulligan.core.reference_texts import reference_tests
-from mulligan.core.test_texts import python_tests, rust_tests
+from mulligan.core.rust_texts import rust_tests
+from mulligan.core.test_texts import python_tests
 from mulligan.evaluators._oracle import asserts
 from mulligan.evaluators._oracle.reference_layout import reference_text
 

@@ -12,13 +12,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
-from mulligan.core.code import with_others
+from mulligan.core.code import parsed, with_others
 from mulligan.core.errors import InvalidInput
 from mulligan.core.plain import escaped
 from mulligan.core.programs import typed
 from mulligan.core.protocols import Evaluator, Job, Sandbox
 from mulligan.core.records import Episode, Feedback, Json
-from mulligan.core.test_texts import modules, parsed
+from mulligan.core.test_texts import modules
 from mulligan.evaluators._oracle.feedback import FORGEABLE
 from mulligan.evaluators._oracle.names import names_in
 from mulligan.evaluators._oracle.reference_layout import Line, reference_text
