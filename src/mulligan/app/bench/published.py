@@ -61,7 +61,7 @@ def read_log(file: str | os.PathLike[str]) -> tuple[Sequence[Published], str]:
     except OSError as error:
         raise InvalidInput(f"The log {place} cannot be read: {error.strerror or error}.") from error
     except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"The log {place} is no JSON: {error}.") from error
+        raise InvalidInput(f"The log {place} is no JSON, and a list of episodes is wanted: {error}.") from error
     if not isinstance(entries, list) or not entries:
         raise InvalidInput(f"The log {place} should be a JSON list of episodes, with at least one.")
     seen = set[str]()
