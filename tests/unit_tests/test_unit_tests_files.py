@@ -51,6 +51,8 @@ class NoSandbox:
 def test_seconds_must_be_positive() -> None:
     with pytest.raises(InvalidInput, match="seconds must be above 0"):
         UnitTests("assert f()", sandbox=NoSandbox(), seconds=0)
+    with pytest.raises(InvalidInput, match="longest must be above 0"):
+        UnitTests("assert f()", sandbox=NoSandbox(), longest=0)
 
 
 async def test_trouble_with_the_sandbox_is_no_verdict() -> None:
