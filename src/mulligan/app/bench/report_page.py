@@ -144,8 +144,8 @@ def _by_episode(group: Sequence[Named]) -> Table:
 
 _TOOK = (
     "All episodes, those that failed or ended by an error as well; solved is a case that any of its episodes solved. A "
-    "cost that is not known is not zero. Answers that were reused from other runs (--reuse) count with their tokens, and "
-    "took no time."
+    "cost that is not known is not zero. Answers that were reused from other runs (--reuse) count with their tokens, "
+    "and took no time."
 )
 
 
