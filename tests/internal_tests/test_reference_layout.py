@@ -51,3 +51,9 @@ async def test_what_the_code_prints_or_forks_is_no_report() -> None:
     said = await judged(code, ["assert f(1) == 2"])
     assert said.passed is False
     assert said.text.endswith("# output: 1")
+
+
+async def test_what_grows_without_end_runs_out_of_time() -> None:
+    code = "def f(x):\n    if x == 1:\n        return [0] * 10**15\n    grown = []\n    while True:\n        grown.append('x' * 10**6 * x)"
+    said = await judged(code, ["assert f(1) == 1", "assert f(5) == 1"])
+    assert said.text.split("\n")[-2:] == ["assert f(1) == 1 # output: ", "assert f(5) == 1 # output: TIMEOUT"]

@@ -30,6 +30,9 @@ Layout: TypeAlias = Literal["ours", "reference"]
 _OUTPUT = 64_000_000
 """Bytes of a report in the reference's layout, where nothing is shortened."""
 
+_MEMORY = 4096
+"""MB, more than elsewhere, as the reference has no limit."""
+
 
 def check(language: str, layout: str, seconds: float) -> None:
     """Raises `InvalidInput` for what cannot work, `SandboxError` where Rust cannot be judged here."""
@@ -119,6 +122,7 @@ async def _as_reference(tests: Sequence[str], episode: Episode, sandbox: Sandbox
         stdin=json.dumps({"code": code, "tests": list(tests), "seconds": seconds}),
         env={"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"},
         seconds=2 * seconds * len(tests) + 5,
+        memory=_MEMORY,
         output=_OUTPUT,
     )
     ran = await sandbox.run(job)

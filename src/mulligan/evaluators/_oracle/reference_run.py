@@ -26,6 +26,8 @@ MODULE = "executors.py_executor"
 """Where the reference's code runs: in its executor's own module."""
 TIMEOUT = "TIMEOUT"
 GONE = "the process ended by itself"
+GROWING = 0.5
+"""Seconds. The reference has no limit of memory: what comes to ours after that long would run out of time there."""
 
 
 def space() -> dict[str, Any]:
@@ -87,7 +89,7 @@ def within(seconds: float, work: Callable[[str, str], str], code: str, test: str
 
 def _alone(work: Callable[[str, str], str], code: str, test: str) -> bytes:
     """In the child: its own group, no input and no output."""
-    own, dumps, leave = os.getpid(), json.dumps, os._exit
+    own, dumps, leave, began = os.getpid(), json.dumps, os._exit, monotonic()
     os.setsid()
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
@@ -95,7 +97,8 @@ def _alone(work: Callable[[str, str], str], code: str, test: str) -> bytes:
     try:
         said = [True, work(code, test)]
     except BaseException as error:
-        said = [False, words(error)]
+        grown = isinstance(error, MemoryError) and monotonic() - began > GROWING
+        said = [False, TIMEOUT if grown else words(error)]
     if os.getpid() != own:  # the code has forked
         leave(0)
     return dumps(said).encode() + b"\n"
