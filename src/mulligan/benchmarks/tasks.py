@@ -86,11 +86,8 @@ class Tasks:
             except InvalidInput as error:
                 if spec is loop and loop.name not in ALONE and not isinstance(error, UnknownName):
                     continue
-                more = (
-                    " (A hidden judge is one that needs no model.)"
-                    if spec is hidden and hidden.name not in ALONE
-                    else ""
-                )
+                hides = spec is hidden and spec is not None and spec.name not in ALONE
+                more = " (A hidden judge is one that needs no model.)" if hides else ""
                 raise InvalidInput(f"{entry.where}: the task {entry.id!r}: {error}{more}") from error
 
 
