@@ -88,7 +88,9 @@ def test_its_cases_have_ids_of_their_own_and_no_target_is_played(text: str) -> N
             assert str(cases[0].target) not in str(played.evaluator), f"{name} tells the loop what is hidden"
 
 
-def test_the_list_has_all_of_them() -> None:
+def test_the_list_has_all_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MULLIGAN_HOME", str(tmp_path))
+    monkeypatch.delenv("MULLIGAN_DATA", raising=False)
     assert [one.name for one in listed()] == names("benchmarks")
     (humaneval,) = [one for one in listed() if one.name == "humaneval"]
     assert [cut.name for cut in humaneval.cuts] == [
