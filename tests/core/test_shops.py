@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import mulligan
 from mulligan.core.errors import InvalidInput
 from mulligan.core.shop_files import read_shop
 from mulligan.core.shops import Goal, Product, alike, worth
@@ -169,4 +170,4 @@ def test_what_is_no_shop_is_refused_with_the_place(files: dict[str, str], says: 
 
 def test_the_catalogue_lies_in_the_package() -> None:
     assert CATALOGUE.is_file()
-    assert CATALOGUE.parent == Path(__file__).parents[2] / "src" / "mulligan" / "environments"
+    assert CATALOGUE.parent == Path(mulligan.__file__).parent / "environments"  # also where that is installed
