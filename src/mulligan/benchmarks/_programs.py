@@ -9,12 +9,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
-from mulligan.core.benchmarks import Judges, Score, Source
+from mulligan.benchmarks._strategies import methods
+from mulligan.core.benchmarks import Judges, Method, Score, Source
 from mulligan.core.code import parsed
 from mulligan.core.errors import InvalidInput
 from mulligan.core.json_lines import objects, text_in
 from mulligan.core.programs import Language, program, runs_by_itself, typed, whole
-from mulligan.core.records import Attempt, Case, Episode, Task, Trial
+from mulligan.core.protocols import Evaluator
+from mulligan.core.records import Attempt, Case, Episode, Feedback, Task, Trial
 from mulligan.core.specs import Spec
 
 _REFLEXION = "https://raw.githubusercontent.com/noahshinn/reflexion/218cf0ef1df84b05ce379dd4a8e47f17766733a0"
@@ -92,28 +94,55 @@ def unique(files: Sequence[Path], ids: Sequence[str]) -> None:
         seen.add(id)
 
 
-def judgeable(judges: Judges, case: Case, language: Language, seconds: float) -> None:
-    """Raises `SandboxError`, before a model is asked, where this machine cannot judge Rust."""
-    if language == "rs":
-        judges(Spec("rust_tests", _settings(cast(Mapping[str, Any], case.target)["tests"], seconds)))
+class Judged:
+    """What all benchmarks of this shape do alike; each says its own title, data and sources.
 
-
-async def score(
-    judges: Judges, case: Case, episode: Episode, language: Language, lenient: bool, seconds: float
-) -> Score:
-    """The newest attempt by the hidden tests; where the attempt is tests, these by the canonical solution.
-
-    lenient: names of `typing` need no import, see `Cut`.
+    typed: see `Cut`. seconds: for the hidden tests of an attempt.
     """
-    target = cast(Mapping[str, Any], case.target)
-    output = episode.trials[-1].attempt.output
-    if writes_tests(episode):
-        return await _tests_right(judges, target["solution"], output, seconds)
-    made_here = "actor" in episode.head.settings  # then the loop has judged the very same code
-    code = (whole if made_here else program)(output, case.task.prompt, language)
-    code = typed(code) if lenient and language == "py" else code
-    judge = judges(Spec("unit_tests" if language == "py" else "rust_tests", _settings(target["tests"], seconds)))
-    verdict = await judge.evaluate(_with(episode, code))
+
+    def __init__(self, judges: Judges, language: Language, typed: bool, seconds: float) -> None:
+        self._language: Language = language
+        self._judges, self._typed, self._seconds = judges, typed, seconds
+
+    def load(self, files: Sequence[Path]) -> Sequence[Case]:
+        return cases(files, self._language)
+
+    def methods(self) -> Mapping[str, Method]:
+        return methods(self._language)
+
+    def play(self, case: Case, method: Method) -> Method:
+        """Raises `SandboxError`, before a model is asked, where this machine cannot judge Rust."""
+        if self._language == "rs":
+            self._judge(cast(Mapping[str, Any], case.target)["tests"])
+        return method
+
+    async def score(self, case: Case, episode: Episode) -> Score:
+        """The newest attempt by the hidden tests; where the attempt is tests, these by the canonical solution."""
+        target = cast(Mapping[str, Any], case.target)
+        output = episode.trials[-1].attempt.output
+        if writes_tests(episode):
+            return await self._tests_right(target["solution"], output)
+        made_here = "actor" in episode.head.settings  # then the loop has judged the very same code
+        code = (whole if made_here else program)(output, case.task.prompt, self._language)
+        code = typed(code) if self._typed and self._language == "py" else code
+        return _score(await self._judge(target["tests"]).evaluate(_with(episode, code)))
+
+    async def _tests_right(self, solution: str | None, tests: str) -> Score:
+        """1 where the canonical solution passes all tests that were written. The reference counts no test as right;
+        here it is a failure."""
+        if solution is None:
+            return Score(None, "This data has no canonical solution, so nobody can say whether the tests are right.")
+        if not tests.strip():
+            return Score(0.0, "No valid test was written.")
+        canonical = Episode("canonical", Task(""), trials=(Trial(1, Attempt(typed(solution))),))
+        return _score(await self._judge(tests).evaluate(canonical))
+
+    def _judge(self, tests: str) -> Evaluator:
+        name = "unit_tests" if self._language == "py" else "rust_tests"
+        return self._judges(Spec(name, {"tests": tests, "seconds": self._seconds}))
+
+
+def _score(verdict: Feedback) -> Score:
     return Score(None if verdict.passed is None else float(verdict.passed), verdict.text)
 
 
@@ -121,23 +150,6 @@ def writes_tests(episode: Episode) -> bool:
     """Whether the attempts of this episode are tests, as in the strategy test-acc."""
     actor = episode.head.settings.get("actor")
     return isinstance(actor, Mapping) and cast(Mapping[str, Any], actor).get("name") == "write_tests"
-
-
-async def _tests_right(judges: Judges, solution: str | None, tests: str, seconds: float) -> Score:
-    """1 where the canonical solution passes all tests that were written. The reference counts no test as right; here
-    it is a failure."""
-    if solution is None:
-        return Score(None, "This data has no canonical solution, so nobody can say whether the tests are right.")
-    if not tests.strip():
-        return Score(0.0, "No valid test was written.")
-    verdict = await judges(Spec("unit_tests", _settings(tests, seconds))).evaluate(
-        Episode("canonical", Task(""), trials=(Trial(1, Attempt(typed(solution))),))
-    )
-    return Score(None if verdict.passed is None else float(verdict.passed), verdict.text)
-
-
-def _settings(tests: str, seconds: float) -> Mapping[str, Any]:
-    return {"tests": tests, "seconds": seconds}
 
 
 def _with(episode: Episode, code: str) -> Episode:

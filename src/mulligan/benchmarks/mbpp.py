@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
-from mulligan.benchmarks import _programs
-from mulligan.benchmarks._programs import Cut, reflexion_file
-from mulligan.benchmarks._strategies import methods
-from mulligan.core.benchmarks import Judges, Method, Score, Source
+from mulligan.benchmarks._programs import Cut, Judged, reflexion_file
+from mulligan.core.benchmarks import Judges, Source
 from mulligan.core.programs import Language
-from mulligan.core.records import Case, Episode
 
 CUTS: Mapping[Language, Cut] = {
     "py": Cut(
@@ -27,25 +23,12 @@ CUTS: Mapping[Language, Cut] = {
 }
 
 
-class Mbpp:
+class Mbpp(Judged):
     """`language`: "py" or "rs". seconds: for the hidden tests of an attempt."""
 
     def __init__(self, language: Language = "py", *, judges: Judges, seconds: float = 10.0) -> None:
-        self._cut, self._judges, self._seconds = CUTS[language], judges, seconds
-        self.title, self.data = self._cut.title, self._cut.file
-        self.sources: Sequence[Source] = (self._cut.source,)
+        chosen = CUTS[language]
+        super().__init__(judges, chosen.language, chosen.typed, seconds)
+        self.title, self.data = chosen.title, chosen.file
+        self.sources: Sequence[Source] = (chosen.source,)
         self.where = "https://github.com/noahshinn/reflexion has it, under programming_runs/benchmarks/."
-
-    def load(self, files: Sequence[Path]) -> Sequence[Case]:
-        return _programs.cases(files, self._cut.language)
-
-    def methods(self) -> Mapping[str, Method]:
-        return methods(self._cut.language)
-
-    def play(self, case: Case, method: Method) -> Method:
-        _programs.judgeable(self._judges, case, self._cut.language, self._seconds)
-        return method
-
-    async def score(self, case: Case, episode: Episode) -> Score:
-        cut = self._cut
-        return await _programs.score(self._judges, case, episode, cut.language, cut.typed, self._seconds)
