@@ -82,7 +82,8 @@ def nothing_written(cwd: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Non
 
 
 async def back_in_time(graph: Graph, query: str) -> str:
-    """What became of it: "rows", or the kind of its error. Fails when it took more than a second too long."""
+    """What became of it: "rows", or the kind of its error. Fails when it hung on: far longer than a busy machine needs
+    to notice that the time is over."""
     began = time.monotonic()
     try:
         found = await graph.run(query, GIVEN, seconds=SECONDS, rows=100)
@@ -90,7 +91,7 @@ async def back_in_time(graph: Graph, query: str) -> str:
         assert len(found.rows) <= 100
     except QueryError as error:
         fate = error.kind
-    assert time.monotonic() - began < SECONDS + 1, query[:200]
+    assert time.monotonic() - began < SECONDS + 8, query[:200]
     return fate
 
 
@@ -174,11 +175,13 @@ async def test_what_is_too_much_for_a_server_is_bounded_here(
     before, own, restarts = everything(server), resident(os.getpid()), 0
     with nothing_written(tmp_path, monkeypatch), Peak(bolt) as peak:
         for query in BOUNDED:
-            await back_in_time(bolt, query)
-            if not await answers(bolt):
-                server.restart()
-                restarts += 1
-                assert await answers(bolt), f"not even after a restart: {query[:200]}"
+            try:
+                await back_in_time(bolt, query)
+            finally:  # what hangs in it would fail the tests after this one, too
+                if not await answers(bolt):
+                    server.restart()
+                    restarts += 1
+            assert await answers(bolt), f"not even after a restart: {query[:200]}"
     assert restarts < len(BOUNDED) // 3
     assert everything(server) == before
     assert peak.worker < MEMORY + 200
