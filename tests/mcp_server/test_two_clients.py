@@ -160,7 +160,7 @@ async def all_kept(database: Path, known: Any, several: Sequence[Client], said: 
     store = SqliteStore(database)
     try:
         for client in several:
-            assert len(client.facts) > 1
+            assert client.facts  # at least what it was told to wait for before the kill
             await kept(store, client)
     finally:
         await store.close()
