@@ -1,4 +1,4 @@
-"""The rules of the house, as tests: short files, short functions, arrows that point one way, quiet imports."""
+"""The rules of the house, as tests: reasons for long files and functions, arrows that point one way, quiet imports."""
 
 import ast
 import subprocess
@@ -40,22 +40,27 @@ def rank(name: str) -> int:
     return {"core": 0, "app": 2, ".": 2, "cli": 4}.get(name, 3 if name in FACES else 1)
 
 
-def test_no_file_is_over_400_lines() -> None:
+LONG_FILES: dict[str, str] = {}
+LONG_FUNCTIONS: dict[str, str] = {}
+"""What may be longer than the alarm, by path (`file.py` or `file.py:function`), and why it is one idea all the same."""
+
+
+def test_a_long_file_has_a_reason() -> None:
     files = sources()
     assert len(files) > 20
-    long = {str(f.relative_to(ROOT)): n for f in files if (n := len(f.read_text().splitlines())) > 400}
-    assert long == {}
+    long = {str(f.relative_to(ROOT)) for f in files if len(f.read_text().splitlines()) > 700}
+    assert long == set(LONG_FILES)
 
 
-def test_no_function_is_over_60_lines() -> None:
-    long: list[str] = []
+def test_a_long_function_has_a_reason() -> None:
+    long: set[str] = set()
     for file in sources():
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 length = (node.end_lineno or node.lineno) - node.lineno + 1
-                if length > 60:
-                    long.append(f"{file.relative_to(ROOT)}:{node.lineno} {node.name}: {length} lines")
-    assert long == []
+                if length > 100:
+                    long.add(f"{file.relative_to(ROOT)}:{node.name}")
+    assert long == set(LONG_FUNCTIONS)
 
 
 def test_imports_point_one_way() -> None:
