@@ -141,6 +141,37 @@ async def test_with_the_episode_id_order_counts_and_memory_is_its_own() -> None:
         assert (await good(client, act(2, episodeId=id)))["current_memory"] == ["c", "a", "b"]
 
 
+@pytest.mark.parametrize("start", [{}, {"memoryOverride": ["given"]}], ids=["plain", "with an override"])
+async def test_an_episode_that_is_led_by_id_leaves_nothing_to_the_next_task(start: dict[str, Any]) -> None:
+    async with a_service() as service, a_client(service) as client:
+        for n in (1, 2, 3):
+            begun = await good(client, act(1, task=f"Task {n}.", **start))
+            id = begun["episodeId"]
+            assert begun["current_memory"] == start.get("memoryOverride", [])
+            await good(client, evaluate(1, "9", episodeId=id))
+            await good(client, reflect(1, "9", f"of task {n}", episodeId=id))
+            assert (await good(client, act(2, task=f"Task {n}.", episodeId=id)))["current_memory"][0] == f"of task {n}"
+            start = start if n < 2 else {}  # the last task begins without an override, after one that had it
+        assert len(await recorded(service)) == 3
+
+
+async def test_an_episode_that_is_led_by_id_leaves_the_connection_as_it_was() -> None:
+    async with a_service() as service, a_client(service) as client, a_client(service) as other:
+        await good(client, reflect(1, "x", "of the connection", actorInputText="One."))
+        id = (await good(client, act(1, task="Two.")))["episodeId"]
+        await good(client, reflect(1, "9", "of the connection, too", task="Two."))
+        await good(client, act(2, task="Two.", episodeId=id))
+        await good(client, evaluate(2, "7", episodeId=id))
+        await good(client, reflect(2, "7", "of two alone", episodeId=id))
+        elsewhere = (await good(other, act(1, task="Elsewhere.")))["episodeId"]
+        await good(client, evaluate(1, "z", episodeId=elsewhere))
+        await good(client, reflect(1, "z", "of elsewhere", episodeId=elsewhere))
+        forgot = await good(client, act(3, task="Two."))
+        assert (forgot["episodeId"], forgot["current_memory"][0]) == (id, "of two alone"), "the id was forgotten once"
+        assert (await good(client, act(1, task="Three.")))["current_memory"] == ["of the connection"]
+        assert (await good(other, act(1, task="Three.")))["current_memory"] == []
+
+
 async def test_a_call_that_is_repeated_is_answered_the_same_and_recorded_once() -> None:
     async with a_service() as service, a_client(service) as client:
         id = (await good(client, act(1)))["episodeId"]

@@ -81,7 +81,7 @@ class ClientLed:
 
         task: what the client works on, as far as it said. `step.memory` is what it was shown. Refuses nothing.
         """
-        task = task if task.strip() else NO_TASK
+        task = _named(task)
         if episode is not None:
             with suppress(NotFound):  # removed meanwhile
                 async with self._course(episode, agent) as course:
@@ -93,6 +93,14 @@ class ClientLed:
         async with self._course(begun.id, agent) as course:
             await follow(course, step)
             return course.episode
+
+    async def remembered(self, episode: str, step: ClientStep, task: str, agent: str = "") -> tuple[str, ...] | None:
+        """What this episode remembers, where `follow` would take the step down in it; None: it would begin another."""
+        with suppress(NotFound):
+            async with self._course(episode, agent) as course:
+                await course.mend()
+                return None if begins_anew(course.episode, step, _named(task)) else course.memory
+        return None
 
     async def _create(self, step: ClientStep, task: str, agent: str) -> Episode:
         run = secrets.token_hex(6)
@@ -134,6 +142,10 @@ class ClientLed:
         fence, course = self._kept.pop(id, (-1, None))
         self._weight -= course.weight if course else 0
         return fence, course
+
+
+def _named(task: str) -> str:
+    return task if task.strip() else NO_TASK
 
 
 def refuse_resume(run: str) -> None:

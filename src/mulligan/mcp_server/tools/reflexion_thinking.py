@@ -30,17 +30,23 @@ KEPT = 4_000_000
 
 @dataclass
 class Remembered:
-    """What a connection keeps for one agent: reflections newest first, trials done, the newest task, the episode."""
+    """What a connection keeps for one agent: reflections newest first, trials done, the newest task, the episode.
+
+    before: the reflections from before that episode began. led: whether the client has passed the id of that episode;
+    its reflections are then the episode's alone, and none of the connection's.
+    """
 
     memory: tuple[str, ...] = ()
     done: int = 0
     task: str | None = None
     episode: str | None = None
+    before: tuple[str, ...] = ()
+    led: bool = False
 
     @property
     def weight(self) -> int:
         """Characters that it holds."""
-        return len(self.task or "") + sum(map(len, self.memory))
+        return len(self.task or "") + sum(map(len, {*self.memory, *self.before}))
 
 
 @dataclass
@@ -55,13 +61,11 @@ class Connection:
         """A copy: what a call changes counts once it has succeeded."""
         return replace(self.agents.get(agent, Remembered()))
 
-    def went_on(self, taken: Taken) -> None:
-        """A client that passes the id of this connection's own episode, and forgets it the next time, is shown what
-        that episode remembers.
-        """
+    def hand_over(self, episode: str) -> None:
+        """The client has passed the id of this episode: what it learned there is not remembered for other tasks."""
         for state in self.agents.values():
-            if state.episode == taken.episode.id:
-                state.memory = taken.remembered
+            if state.episode == episode and not state.led:
+                state.memory, state.led = state.before, True
 
     def keep(self, agent: str, now: Remembered) -> None:
         """What is too much is forgotten: the longest unused agents, then this one's oldest reflections."""
@@ -70,6 +74,8 @@ class Connection:
         self.agents[agent] = now
         while len(self.agents) > AGENTS or (len(self.agents) > 1 and self.weight > KEPT):
             del self.agents[next(iter(self.agents))]
+        if self.weight > KEPT:
+            now.before = ()
         while len(now.memory) > 1 and self.weight > KEPT:
             now.memory = now.memory[:-1]
 
@@ -109,7 +115,9 @@ async def _in_order(ask: Asked, episode: str, agent: str | None, call: Call) -> 
         ) from None
     if call.link is not None and NAME in call.link.kept:
         connection: Connection = call.link.kept[NAME]
-        connection.went_on(taken)
+        async with connection.turn:
+            connection.hand_over(taken.episode.id)
+            call.link.weight = connection.weight
     return await _told(ask, taken, call)
 
 
@@ -130,22 +138,30 @@ async def _told(ask: Asked, taken: Taken, call: Call) -> Reply:
 
 
 async def _as_the_seed(ask: Asked, agent: str, connection: Connection, call: Call) -> Reply:
-    """What is answered hangs on the connection alone; the record follows it."""
+    """What is answered hangs on the connection alone, the record follows it; only a client that has passed the id of
+    its newest episode and leaves it out in a further step of it is answered from that episode.
+    """
     depth = call.service.served.depth
     now = Remembered() if ask.reset else connection.remembered(agent)
-    step = ask.step
-    memory = (now.memory if step.memory is None else step.memory)[:depth]
-    now.memory = memory if step.reflection is None else (step.reflection, *memory)[:depth]
+    step, known = ask.step, now.memory
     if ask.text is not None and (step.kind == "act" or now.task is None):
         now.task = ask.text
+    if now.led and now.episode is not None:
+        its = await call.service.client_led.remembered(now.episode, step, now.task or "", agent)
+        now.led, known = its is not None, known if its is None else its
+    memory = (known if step.memory is None else step.memory)[:depth]
+    after = memory if step.reflection is None else (step.reflection, *memory)[:depth]
     now.done += _completes(step)
-    shown = now.memory if _completes(step) else memory
+    shown = after if _completes(step) else memory
     needed = step.trial < step.trials and not step.passed
     task = now.task if ask.text is None else ask.text
     answer = _answer(step, shown, task or "", needed, now.done)
     recorded = replace(step, memory=memory)
     episode = await call.service.client_led.follow(now.episode, recorded, now.task or "", agent)
-    now.episode = episode.id
+    if episode.id != now.episode:
+        now.episode, now.before = episode.id, now.memory
+    if not now.led:
+        now.memory = after
     connection.keep(agent, now)
     return Reply(await _signed(answer, episode, ask, call), indent=None)
 
