@@ -17,6 +17,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from mulligan.core.programs import whole
 from mulligan.core.records import Attempt, Episode, Feedback, Task, Trial
 from mulligan.evaluators.rust_tests import RustTests
 from mulligan.sandbox.local import LocalSandbox
@@ -45,7 +46,8 @@ async def run(rows: list[dict[str, Any]]) -> tuple[dict[str, Feedback], float]:
     gate = asyncio.Semaphore(os.cpu_count() or 1)
 
     async def judge(row: dict[str, Any]) -> tuple[str, Feedback]:
-        code = own.get(str(row["name"])) or f"{row['prompt']}    unimplemented!()\n}}\n"
+        code = own.get(str(row["name"])) or "    unimplemented!()\n}\n"
+        code = whole(code, row["prompt"], "rs")  # as the benchmarks do
         episode = Episode(row["name"], Task(row["prompt"]), trials=(Trial(1, Attempt(code)),))
         async with gate:
             return row["name"], await RustTests(row["test"], sandbox=sandbox, seconds=10).evaluate(episode)

@@ -121,16 +121,48 @@ FUNCTION = RUST[RUST.index("/// Counts") :]
         f"~~~\n{RUST}\n~~~",
         f"```Rust\r\n{RUST}\r\n```",
         f"Use this:\n\n{RUST}\n\nIt works; try it.",
-        f'```rust\n{RUST}\n\nfn main() {{\n    println!("{{:?}}", count(String::from("a")));\n}}\n```',
         f"```rust\nfn count(s: String) -> HashMap<char, isize> {{ todo!() }}\n```\nBetter:\n```rust\n{RUST}\n```",
         f"```rust\n{RUST}\n```\nRun it:\n```sh\ncargo run\n```\nor\n```\nfn main() {{ count(String::new()); }}\n```",
         f"```rust\nuse std::collections::HashMap;\n```\n\n```rust\n{FUNCTION}\n```",
+        f"```rust\nuse std::collections::HashMap;\n```\n\n```rust\n{RUST}\n```",
         f"```rust\n{RUST}",
     ],
 )
 def test_rust_comes_out_whole(said: str) -> None:
     made = program(said, RUST_TASK, "rs")
     assert [line for line in made.split("\n") if line] == [line for line in RUST.split("\n") if line]
+
+
+def test_rust_keeps_its_own_main() -> None:
+    code = f'{RUST}\n\nfn main() {{\n    println!("{{:?}}", count(String::new()));\n}}'
+    assert program(f"```rust\n{code}\n```", RUST_TASK, "rs") == code
+
+
+@pytest.mark.parametrize(
+    ("code", "whole"),
+    [
+        ("use std::collections::{HashMap, HashSet};\n", "use std::collections::{HashMap, HashSet};\n"),
+        ("use std::{fmt, collections::{self, HashMap}};\n", "use std::{fmt, collections::{self, HashMap}};\n"),
+        ("// maps\nuse std::collections::HashMap;\n", "// maps\nuse std::collections::HashMap;\n"),
+        ("struct HashMap;\n", "struct HashMap;\n"),
+        (
+            "use std::collections::HashMap as Map;\n",
+            "use std::collections::HashMap;\nuse std::collections::HashMap as Map;\n",
+        ),
+        (
+            "#![allow(dead_code)]\n//! Counts.\n",
+            "#![allow(dead_code)]\n//! Counts.\nuse std::collections::HashMap;\n\n",
+        ),
+    ],
+)
+def test_no_name_is_imported_twice_in_rust(code: str, whole: str) -> None:
+    made = program(f"```rust\n{code}{FUNCTION}\n```", RUST_TASK, "rs")
+    assert made.replace("\n\n", "\n") == f"{whole}{FUNCTION}".replace("\n\n", "\n")
+
+
+def test_an_import_of_another_block_brings_the_names_that_are_lacking() -> None:
+    said = f"```rust\nuse std::{{fmt, collections::{{HashMap, HashSet as Set}}}};\n```\n```rust\n{RUST}\n```"
+    assert extract_rust(said, "count") == f"use std::fmt;\nuse std::collections::HashSet as Set;\n{RUST}"
 
 
 def test_rust_keeps_helpers_attributes_and_strings_with_braces_in() -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from mulligan.core.programs import program
 from mulligan.core.records import Feedback
 
 pytestmark = pytest.mark.slow
@@ -97,10 +98,26 @@ async def test_one_that_does_not_compile_costs_no_other(judge: Any) -> None:
 async def test_quirks_of_data_sets(judge: Any) -> None:
     opened = "fn double(x: isize) -> isize {\n    x * 2\n"
     own_main = 'use std::fmt;\nfn double(x: isize) -> isize { x * 2 }\nfn main() { println!("{}", double(1)); }'
-    unimported = "fn double(x: isize) -> isize { let m: HashMap<isize, isize> = HashMap::from([(x, x * 2)]); m[&x] }"
     attributes = "#![allow(dead_code)]\n//! Doubles.\nfn double(x: isize) -> isize { x * 2 } // done"
-    for code in (opened, own_main, unimported, attributes, own_main.replace("\n", "\r\n")):
+    called = "fn double(x: isize) -> isize { if x > 99 { main() } x * 2 }\nfn main() { double(1); }"
+    for code in (opened, own_main, called, attributes, own_main.replace("\n", "\r\n")):
         assert (await judge(code, PROGRAM)).passed is True, code
+
+
+@pytest.mark.parametrize("name", ["HashMap", "HashSet", "BTreeMap", "BTreeSet", "BinaryHeap", "VecDeque"])
+async def test_nothing_is_imported_for_the_code(name: str, judge: Any) -> None:
+    code = f"fn double(x: isize) -> isize {{ let _ = std::mem::size_of::<{name}<isize{', ()' * ('Map' in name)}>>(); x * 2 }}"
+    feedback = await judge(code, PROGRAM)
+    assert feedback.passed is False
+    assert f"cannot find type `{name}` in this scope" in feedback.text
+    assert (await judge(f"use std::collections::{name};\n{code}", PROGRAM)).passed is True
+
+
+async def test_a_main_that_the_compiler_refuses(judge: Any) -> None:
+    said = "```rust\nfn double(x: isize) -> isize { x * 2 }\n\nfn main() { nothing() }\n```"
+    feedback = await judge(program(said, "fn double(x: isize) -> isize {\n", "rs"), PROGRAM)
+    assert feedback.passed is False
+    assert "cannot find function `nothing` in this scope" in feedback.text
 
 
 async def test_helpers_of_the_tests(judge: Any) -> None:

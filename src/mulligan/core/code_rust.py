@@ -6,7 +6,7 @@ It knows no more of the language than strings, comments and brackets: what is br
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from mulligan.core.rust_texts import masked
@@ -21,12 +21,16 @@ _ITEM = re.compile(
     re.MULTILINE | re.VERBOSE,
 )
 _FUNCTION = re.compile(r"\bfn\s+(\w+)")
-_USE = re.compile(r"(?:pub\s+)?use\b")
+_USE = re.compile(r"\s*(?:pub(?:\([^)\n]*\))?\s+)?use\b")
+_DEFINED = re.compile(r"\b(?:fn|struct|enum|union|trait|type|mod|const|static)\s+(\w+)")
+_INNER = re.compile(r"(?:[ \t]*(?:(?:#!\[[^\n]*\]|//![^\n]*)[ \t]*)?\n)*")
+_SEMICOLON = re.compile(r"\s*;")
 _LANGUAGES = frozenset({"rust", "rs", ""})
 _ROOM = 40_000
 _STARTS = 60
-"""Characters of a completion that are read, and items that are looked for between prose: a hostile one must not cost
-minutes."""
+_DEEP = 20
+"""Characters of a completion that are read, items that are looked for between prose, and braces within braces of an
+import: a hostile one must not cost minutes."""
 
 
 @dataclass(frozen=True)
@@ -38,14 +42,24 @@ class Item:
 
     @property
     def imports(self) -> bool:
-        return _USE.match(self.text) is not None
+        return _USE.match(masked(self.text)) is not None
+
+    def names(self) -> dict[str, str]:
+        """What it binds at the top level: by name the import of it alone, "" for what it defines itself."""
+        mask = masked(self.text)
+        if use := _USE.match(mask):
+            return {
+                name: f"{use[0].lstrip()} {path};" for name, path in _leaves(mask[use.end() :].rstrip().rstrip(";"))
+            }
+        defined = _DEFINED.search(re.split(r"[{=;]", mask, maxsplit=1)[0])
+        return {defined[1]: ""} if defined else {}
 
 
 def extract_rust(text: str, name: str | None = None) -> str:
     """The code in `text`: of several blocks the last with `fn name`, after the `use` lines that only others have.
 
-    A `fn main` that shows how the function is used is left out, as the tests bring their own. Text without code comes
-    back stripped. Never raises.
+    A block with nothing but a `fn main` shows how the function is used and is left out. Text without code comes back
+    stripped. Never raises.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")[:_ROOM]
     blocks = [items(block) for block in _blocks(text.split("\n"))]
@@ -54,10 +68,25 @@ def extract_rust(text: str, name: str | None = None) -> str:
     chosen = next((p for p in reversed(holding) if any(i.name == name for i in p)), holding[-1] if holding else None)
     if chosen is None:
         return (next(iter(_blocks(text.split("\n"))), text)).strip("\n").rstrip()
-    own = [item for item in chosen if item.name != "main" or name == "main"]
-    there = {item.text for item in own}
-    before = {i.text: i for piece in pieces if piece is not chosen for i in piece if i.imports and i.text not in there}
-    return joined([*before.values(), *own])
+    others = [item for piece in pieces if piece is not chosen for item in piece]
+    return with_imports(joined(chosen), others)
+
+
+def with_imports(code: str, offered: Iterable[Item]) -> str:
+    """The code after the imports among `offered` whose names neither it nor an import before them binds: the compiler
+    refuses a name that is imported twice. Attributes of the whole file stay in front."""
+    own, bound, lacking = items(code), set[str](), list[Item]()
+    bound.update(*(item.names() for item in own))
+    for item in offered:
+        names = item.names() if item.imports else {}
+        new = [name for name in names if name not in bound]
+        bound.update(new)
+        lacking += [item] if len(new) == len(names) > 0 else [Item(names[name], "") for name in new]
+    if not lacking:
+        return code
+    inner = _INNER.match(code)
+    begin = inner.end() if inner else 0
+    return code[:begin] + joined([*lacking, Item(code[begin:], "")])
 
 
 def items(code: str) -> list[Item]:
@@ -116,12 +145,31 @@ def _loose(text: str) -> Iterator[Item]:
 
 
 def _ends(mask: str) -> Iterator[int]:
-    """Behind each brace that closes the last bracket open, and each semicolon outside of all."""
+    """Behind each semicolon outside of all brackets, and each brace that closes the last one open, unless a semicolon
+    follows it."""
     level = 0
     for at, char in enumerate(mask):
         if char in "{([":
             level += 1
         elif char in "})]":
             level = max(level - 1, 0)
-        if not level and char in "};":
+        if not level and (char == ";" or (char == "}" and not _SEMICOLON.match(mask, at + 1))):
             yield at + 1
+
+
+def _leaves(tree: str) -> Iterator[tuple[str, str]]:
+    """What a `use` tree such as `std::{fmt, io::{self, Read as R}}` binds: each name, and its path."""
+    before, path = [""], ""
+    for token in re.findall(r"[^{},]+|[{},]", f"{tree},"):
+        if token == "{" and len(before) < _DEEP:
+            before.append(before[-1] + path)
+        elif token not in "{},":
+            path = " ".join(token.split())
+            continue
+        elif path:
+            whole = (before[-1] + path).removesuffix("::self")
+            name = re.split(r"::|\s", whole)[-1]
+            yield (whole if name in "*_" else name), whole
+        if token == "}" and len(before) > 1:
+            before.pop()
+        path = ""

@@ -12,7 +12,7 @@ import typing
 from typing import Literal, TypeAlias
 
 from mulligan.core.code import FUNCTIONS, asked_for, bound, extract_code, parsed, source_of, unbound
-from mulligan.core.code_rust import Item, extract_rust, items, joined, open_braces
+from mulligan.core.code_rust import extract_rust, items, open_braces, with_imports
 
 Language: TypeAlias = Literal["py", "rs"]
 
@@ -138,7 +138,6 @@ def _whole_rust(task: str, code: str) -> str:
     if name is None or not any(item.name == name for item in items(task)):
         return code
     if any(item.name == name for item in own):
-        there = {item.text for item in own}
-        return joined([*(i for i in items(task) if i.imports and i.text not in there), Item(code, name)])
+        return with_imports(code, items(task))
     whole = f"{task.rstrip()}\n{code}"
     return whole + "\n}" * max(open_braces(whole), 0)

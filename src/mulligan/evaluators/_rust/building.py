@@ -57,7 +57,6 @@ def crate(program: Program, active: Sequence[int], toolchain: Toolchain, seconds
     lines = [
         "#![allow(warnings)]",
         f"macro_rules! {lay} {{ () => {{",
-        f"use ::{judge}::given::*;",
         f"pub(crate) mod {inside} {{",
         "use super::*;",
         *ours(program.items, judge).split("\n"),

@@ -11,11 +11,6 @@ use std::panic;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// What code and tests may use without importing it.
-pub mod given {
-    pub use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, HashSet, VecDeque};
-}
-
 #[repr(C)]
 struct PollFd {
     fd: i32,
