@@ -38,6 +38,30 @@ def test_a_tests_file_that_is_too_large_for_the_wire_is_refused_before_anything_
         UnitTests.check(value, "mine.py")
 
 
+@pytest.mark.parametrize(
+    "tests",
+    [
+        "assert f()\n" * 2_501,
+        "def test_a():\n" + "    assert f()\n" * 2_501,
+        "def check(f):\n" + "    assert f()\n" * 2_501 + "check(g)\n",
+    ],
+)
+def test_more_asserts_than_can_fit_are_refused_before_they_are_instrumented(tests: str) -> None:
+    with pytest.raises(InvalidInput, match=r"^mine\.py is too large: more than 2,500 asserts cannot be judged\. Write"):
+        UnitTests.check(tests, "mine.py")
+
+
+def test_no_statement_is_so_short_that_more_of_them_would_fit() -> None:
+    for statement in ("assert f()", "x = 1", "f()", "0"):
+        with pytest.raises(InvalidInput, match=r"^mine\.py is too large: [\d,]+ asserts and other statements"):
+            UnitTests.check(f"{statement}\n" * 2_400 + "assert f()", "mine.py")
+
+
+def test_a_file_that_takes_seconds_to_parse_is_refused_by_its_length() -> None:
+    with pytest.raises(InvalidInput, match=r"^mine\.py is too large: 2,000,011 characters, and at most 2,000,000"):
+        UnitTests.check("assert f()" + "\n" * 2_000_001, "mine.py")
+
+
 class NoSandbox:
     level = "none"
 

@@ -13,9 +13,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mulligan.core.errors import InvalidInput
+from mulligan.evaluators._oracle import wire
 from mulligan.evaluators._oracle.names import SOLUTION, Names
 
 _FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
+MOST_POINTS = wire.LIMIT // 400
+"""More of them never fit on the wire: the shortest statement takes over 400 characters there, `assert f()` 800."""
 
 
 @dataclass(frozen=True)
@@ -206,6 +209,8 @@ class Instrument:
         self.starts[len(self.tests) - 1] = len(self.points) - 1
 
     def _point(self, node: ast.stmt, test: int, where: _Where) -> int:
+        if len(self.points) > MOST_POINTS:
+            raise wire.TooMuch("has too many asserts")
         simple = isinstance(node, ast.Assert | ast.Expr | ast.Assign | ast.AugAssign | ast.AnnAssign)
         names = self._data(node) if simple else ()
         self.points.append(

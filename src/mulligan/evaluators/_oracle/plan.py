@@ -15,11 +15,14 @@ from typing import Any
 
 from mulligan.core.errors import InvalidInput
 from mulligan.evaluators._oracle import wire
-from mulligan.evaluators._oracle.instrument import Instrument, Point, Test
+from mulligan.evaluators._oracle.instrument import MOST_POINTS, Instrument, Point, Test
 from mulligan.evaluators._oracle.names import SOLUTION, Names, foreign, names_in, needs_process
 
 _ROOM = 100_000
 """Characters that are kept free for an attempt's code."""
+_LONGEST = 2 * wire.LIMIT
+"""Characters of a tests file. Comments aside, what is longer does not fit on the wire when compiled."""
+_SMALLER = "Write the asserts as a loop over rows, make large values by code, or give a smaller part of the file."
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,10 @@ class Plan:
 
 def read(text: str, name: str = "tests.py") -> Plan:
     """The plan of a tests file. Raises `InvalidInput` with file and line for one that cannot be used."""
+    if len(text) > _LONGEST:  # to parse it takes seconds, and no signal interrupts that
+        raise InvalidInput(
+            f"{name} is too large: {len(text):,} characters, and at most {_LONGEST:,} are read. {_SMALLER}"
+        )
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -74,10 +81,15 @@ def read(text: str, name: str = "tests.py") -> Plan:
         raise InvalidInput(f"{name}, line {error.lineno}: {error.msg}: {line}") from error
     except (ValueError, RecursionError, MemoryError) as error:
         raise InvalidInput(f"{name} cannot be read as Python: {error}") from error
+    if sum(isinstance(node, ast.Assert) for node in tree.body) > MOST_POINTS:
+        raise _too_many(name)
     _check_imports(tree, name)
     why = needs_process(tree, names)
     work = Instrument(text, names, name)
-    tree = ast.fix_missing_locations(work.module(tree))
+    try:
+        tree = ast.fix_missing_locations(work.module(tree))
+    except wire.TooMuch:
+        raise _too_many(name) from None
     if not any(not test.quiet for test in work.tests):
         raise InvalidInput(
             f"{name} holds no test: write asserts such as `assert add(1, 2) == 3`, or functions `def test_...():`."
@@ -98,6 +110,10 @@ def read(text: str, name: str = "tests.py") -> Plan:
     return plan
 
 
+def _too_many(name: str) -> InvalidInput:
+    return InvalidInput(f"{name} is too large: more than {MOST_POINTS:,} asserts cannot be judged. {_SMALLER}")
+
+
 def _check_size(plan: Plan, name: str) -> None:
     """What the examiner is told goes over the wire as one value, together with the code of an attempt."""
     try:
@@ -105,8 +121,7 @@ def _check_size(plan: Plan, name: str) -> None:
     except wire.TooMuch as error:
         raise InvalidInput(
             f"{name} is too large: {len(plan.points):,} asserts and other statements that can fail, and with the "
-            f"values in them more than {wire.LIMIT - _ROOM:,} characters when compiled. Write them as a loop over "
-            "rows, make large values by code, or give a smaller part of the file."
+            f"values in them more than {wire.LIMIT - _ROOM:,} characters when compiled. {_SMALLER}"
         ) from error
 
 
