@@ -219,3 +219,33 @@ async def test_a_write_settles_its_work_or_is_not_made(memory: Memory) -> None:
         await store.add("a", [entry("4")], claim=claim, result={1, 2})
     assert (await queue.look("a", claim.id)).status == "running"
     assert await ids(store, None) == ["m", "3"]
+
+
+async def test_the_parents_of_a_merged_lesson_that_is_held_back_stay_active(store: LessonStore) -> None:
+    await store.add("a", [entry("1"), entry("2"), entry("3")])
+    child = entry("m", state="quarantined", origin=Origin("merged", parents=("1", "2", "3")))
+    await store.merge("a", child, ["1", "2", "3"])
+    assert sorted(await ids(store)) == ["1", "2", "3"]
+    with pytest.raises(StoreError, match="Lesson m is held back, so the lessons that it was merged from are active"):
+        await store.unmerge("a", "m")
+    await store.purge("a", ["3"])
+    (held,) = await store.get("a", ["m"])
+    await store.change("a", replace(held, state="active"), "released")
+    assert await ids(store) == ["m"]
+    assert [(p.state, p.superseded_by, p.embedder) for p in await store.get("a", ["1", "2"])] == [
+        ("superseded", "m", None)
+    ] * 2
+    (released,) = await store.get("a", ["m"])
+    await store.change("a", replace(released, state="quarantined"), "edited")
+    assert sorted(await ids(store)) == ["1", "2"]
+    await store.purge("a", ["m"])
+    assert sorted(await ids(store)) == ["1", "2"]
+
+
+async def test_what_is_harmless_does_not_fold_into_what_is_held_back(store: LessonStore) -> None:
+    await store.add("a", [entry("1", state="quarantined")])
+    (kept,) = await store.add("a", [entry("2", "1")])
+    assert (kept.id, kept.folded) == ("2", False)
+    (again,) = await store.add("a", [entry("3", "1", state="quarantined")])
+    assert (again.id, again.folded) == ("2", True)
+    assert await ids(store) == ["2"]

@@ -194,7 +194,8 @@ class LessonStore(Protocol):
     ) -> None:
         """Adds the merged lesson and marks its parents superseded by it; their vectors go. All or nothing.
 
-        Raises `StoreError` when a parent is not active any more.
+        The parents of a lesson that is quarantined stay active until `change` makes it active. Raises `StoreError` when
+        a parent is not active any more.
         """
         ...
 

@@ -189,7 +189,7 @@ def _with_folded(result: Json, kept: Sequence[Kept]) -> Json:
 
 
 def _add(db: sqlite3.Connection, agent: int, entry: Entry, text: str, fold: bool) -> Kept:
-    twin = _twin(db, agent, entry.fingerprint) if fold else None
+    twin = _twin(db, agent, entry) if fold else None
     if twin is None:
         lessons_rows.insert(db, agent, entry, text)
         return Kept(entry.lesson.id)
@@ -206,11 +206,15 @@ def _add(db: sqlite3.Connection, agent: int, entry: Entry, text: str, fold: bool
     return Kept(there.id, folded=True)
 
 
-def _twin(db: sqlite3.Connection, agent: int, fingerprint: str) -> int | None:
-    """An exact duplicate, an active one before others (a merged lesson may say what one of its parents did)."""
+def _twin(db: sqlite3.Connection, agent: int, entry: Entry) -> int | None:
+    """An exact duplicate, an active one before others (a merged lesson may say what one of its parents did).
+
+    One that is quarantined, such as for its task, only takes in what is quarantined too: the other is recalled.
+    """
     found = db.execute(
-        "SELECT n FROM lessons WHERE agent = ? AND fingerprint = ? ORDER BY state <> 'active', n LIMIT 1",
-        (agent, fingerprint),
+        "SELECT n FROM lessons WHERE agent = ? AND fingerprint = ? AND (state <> 'quarantined' OR ? = 'quarantined')"
+        " ORDER BY state <> 'active', n LIMIT 1",
+        (agent, entry.fingerprint, entry.lesson.state),
     ).fetchone()
     return found[0] if found else None
 
@@ -243,18 +247,33 @@ def _change(
         embedder=there.embedder if entry is None else entry.lesson.embedder if entry.vectors else None,
     )
     lessons_rows.update(db, agent, n, after, change, detail)
+    if (there.state, after.state) == ("quarantined", "active"):
+        _supersede(db, agent, after.origin.parents, after.id)
+    elif (there.state, after.state) == ("active", "quarantined"):
+        lessons_rows.reactivate_parents(db, agent, after.id)
 
 
 def _merge(db: sqlite3.Connection, agent: int, entry: Entry, text: str, parents: Sequence[str]) -> None:
-    id = entry.lesson.id
-    for n in [lessons_rows.number(db, agent, parent) for parent in parents]:
-        there = lessons_rows.read(db, n)
+    """A merged lesson that is held back supersedes its parents when it is released (see `_change`)."""
+    for parent in parents:
+        there = lessons_rows.read(db, lessons_rows.number(db, agent, parent))
         if there.state != "active":
             raise StoreError(f"Lesson {there.id} is {there.state} by now, so it is not merged: only active ones are.")
-        lessons_rows.drop_vectors(db, n)
-        after = replace(there, state="superseded", superseded_by=id, embedder=None)
-        lessons_rows.update(db, agent, n, after, "merged", {"into": id})
     lessons_rows.insert(db, agent, entry, text, {"parents": list(parents)})
+    if entry.lesson.state == "active":
+        _supersede(db, agent, parents, entry.lesson.id)
+
+
+def _supersede(db: sqlite3.Connection, agent: int, parents: Sequence[str], id: str) -> None:
+    """Marks those of the parents that are still active as superseded by the lesson `id`; their vectors go."""
+    for parent in parents:
+        found = db.execute(
+            "SELECT n FROM lessons WHERE id = ? AND agent = ? AND state = 'active'", (parent, agent)
+        ).fetchone()
+        if found:
+            lessons_rows.drop_vectors(db, found[0])
+            after = replace(lessons_rows.read(db, found[0]), state="superseded", superseded_by=id, embedder=None)
+            lessons_rows.update(db, agent, found[0], after, "merged", {"into": id})
 
 
 def _unmerge(db: sqlite3.Connection, agent: int | None, id: str) -> Sequence[str]:
@@ -263,18 +282,16 @@ def _unmerge(db: sqlite3.Connection, agent: int | None, id: str) -> Sequence[str
     merged = lessons_rows.read(db, n)
     if merged.superseded_by:
         raise StoreError(f"Lesson {id} was merged into {merged.superseded_by} in turn: unmerge that one first.")
-    parents = db.execute(
-        "SELECT n FROM lessons WHERE agent = ? AND superseded_by = ? ORDER BY n", (agent, id)
-    ).fetchall()
-    if not parents:
+    if merged.state == "quarantined":
+        raise StoreError(
+            f"Lesson {id} is held back, so the lessons that it was merged from are active: there is nothing to bring "
+            "back. Release it, and it takes their place; purge it to be rid of it."
+        )
+    ids = lessons_rows.reactivate_parents(db, agent, id)
+    if not ids:
         raise StoreError(f"Lesson {id} holds no others: it was not merged, or has been taken apart already.")
-    restored = [(parent, lessons_rows.read(db, parent)) for (parent,) in parents]
-    for parent, lesson in restored:
-        after = replace(lesson, state="active", superseded_by=None)
-        lessons_rows.update(db, agent, parent, after, "unmerged", {"from": id})
-    ids = [lesson.id for _, lesson in restored]
-    lessons_rows.update(db, agent, n, replace(merged, state="retired"), "unmerged", {"parents": ids})
-    return tuple(ids)
+    lessons_rows.update(db, agent, n, replace(merged, state="retired"), "unmerged", {"parents": list(ids)})
+    return ids
 
 
 def _link(db: sqlite3.Connection, agent: int, link: Link) -> None:

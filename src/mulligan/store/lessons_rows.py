@@ -138,6 +138,15 @@ def update(db: sqlite3.Connection, agent: int, n: int, lesson: Lesson, change: C
     )
 
 
+def reactivate_parents(db: sqlite3.Connection, agent: int, id: str) -> tuple[str, ...]:
+    """Makes the lessons that were merged into the lesson `id` active again; their ids."""
+    numbers = db.execute("SELECT n FROM lessons WHERE agent = ? AND superseded_by = ? ORDER BY n", (agent, id))
+    parents = {n: read(db, n) for (n,) in numbers.fetchall()}
+    for n, lesson in parents.items():
+        update(db, agent, n, replace(lesson, state="active", superseded_by=None), "unmerged", {"from": id})
+    return tuple(lesson.id for lesson in parents.values())
+
+
 def append(
     db: sqlite3.Connection,
     agent: int,

@@ -16,7 +16,7 @@ from mulligan.core.errors import StoreError
 from mulligan.core.lessons import Finding, Receipt
 from mulligan.store.leases import died
 from mulligan.store.lessons_purge import retire_orphans
-from mulligan.store.lessons_rows import TABLES, columns, drop_vectors, lesson_of
+from mulligan.store.lessons_rows import TABLES, columns, drop_vectors, lesson_of, reactivate_parents
 from mulligan.store.queue import requeue
 
 
@@ -159,6 +159,14 @@ def _successors(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
     for agent, successor in dict.fromkeys((agent, successor) for agent, _, successor in rows):
         if mend and successor is not None:
             retire_orphans(db, agent, successor, f"{successor}, which it was merged into, is not there")
+    held = (
+        "SELECT DISTINCT s.agent, s.id FROM lessons s JOIN lessons l ON l.agent = s.agent AND l.superseded_by = s.id"
+        " WHERE s.state = 'quarantined'"
+    )
+    for agent, id in db.execute(held).fetchall():
+        if mend:
+            reactivate_parents(db, agent, id)
+        yield Finding(f"Lesson {id} is held back, and those that it was merged from are not recalled either.", mend, id)
     for _, id, successor in rows:
         mended = mend and successor is not None
         yield Finding(
