@@ -379,3 +379,11 @@ def test_a_lesson_that_is_left_out_for_a_near_one_is_said(mulligan: Run, here: P
     ended = mulligan("memory", "add", "--title", "Read every page", "--content", f"{text} the entries.")
     assert ended.out.strip() == first
     assert "nearly says the same, so this one was not kept" in ended.err
+
+
+def test_a_retired_lesson_that_is_added_again_is_said_to_be_retired(mulligan: Run) -> None:
+    id = added(mulligan, *FIRST)
+    mulligan("memory", "retire", id)
+    again = mulligan("memory", "add", *FIRST)
+    assert again.out.strip() == id
+    assert f"{id} is retired, so it is not recalled. To bring it back: mulligan memory restore {id}" in again.err

@@ -76,6 +76,17 @@ async def test_all_of_it_in_one_call() -> None:
         assert await titles(service) == ["Whole history"]
 
 
+async def test_what_somebody_has_retired_is_said_to_be() -> None:
+    async with a_service() as service, a_client(service) as client:
+        done = await good(client, "extract_memory", **TASK, success_signal=True, lessons=[LESSON])
+        await service.bank("me").retire(done["memory_id"])
+        other = TASK | {"trajectory": [*TRAJECTORY, {"step": 9, "role": "assistant", "content": "Once more."}]}
+        again = await good(client, "extract_memory", **other, success_signal=True, lessons=[LESSON])
+        assert again["message"].endswith("has retired what was learned, so it is not recalled: see management.")
+        restore = f"mulligan memory --agent-id me restore {done['memory_id']}"
+        assert restore in again["management"]["message"]
+
+
 async def test_verdict_and_lessons_in_one_call_by_the_task() -> None:
     async with a_service() as service, a_client(service) as client:
         asked = await good(client, "extract_memory", **TASK)

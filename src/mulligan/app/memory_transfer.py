@@ -53,6 +53,7 @@ async def import_file(file: Path, agent_id: str | None = None, *, config: Config
     agent_id: whose the lessons become; None: those whom the file names. Raises `InvalidInput` that says where, and then
     nothing was taken in.
     """
+    from mulligan.app.teaching import memory_command
     from mulligan.store.lessons_archive import SqliteArchives
     from mulligan.store.memory import SqliteMemory
 
@@ -61,8 +62,15 @@ async def import_file(file: Path, agent_id: str | None = None, *, config: Config
     found = read_bank_file(file)
     archives = found.archives if agent_id is None else (_given_to(agent_id, found.archives, file),)
     ready = [prepared(archive, quarantine=settings.bank.quarantine) for archive in archives]
+    retired: list[str] = []
     async with _opened(config) as db:
         kept = await SqliteArchives(db).restore(ready)
+        for archive, where in zip(archives, kept, strict=True):
+            if archive.agent_id is not None:
+                known = await SqliteMemory(db).lessons.get(archive.agent_id, [one.id for one in where if one.folded])
+                retired += [
+                    memory_command(archive.agent_id, "restore", one.id) for one in known if one.state == "retired"
+                ]
         new = [_new(archive, entries, where) for (archive, entries), where in zip(ready, kept, strict=True)]
         why_not = ""
         for archive, lessons in zip(archives, new, strict=True):
@@ -71,9 +79,13 @@ async def import_file(file: Path, agent_id: str | None = None, *, config: Config
                 why_not = await _embedded(config, archive.agent_id, lessons, SqliteMemory(db), link=link)
     everyone = [lesson for lessons in new for lesson in lessons]
     held = sum(lesson.state == "quarantined" for lesson in everyone)
-    known = sum(len(where) for where in kept) - len(everyone)
-    notes = (*found.notes, *([f"Found by their words alone until there are vectors: {why_not}"] if why_not else []))
-    return Taken(found.format, tuple(lesson.id for lesson in everyone), known, held, notes)
+    total_known = sum(len(where) for where in kept) - len(everyone)
+    notes = [*found.notes]
+    if why_not:
+        notes.append(f"Found by their words alone until there are vectors: {why_not}")
+    if retired:
+        notes.append(f"Known already, but retired, so not recalled. To bring back: {' && '.join(retired)}")
+    return Taken(found.format, tuple(lesson.id for lesson in everyone), total_known, held, tuple(notes))
 
 
 def prepared(archive: Archive, *, quarantine: bool) -> tuple[Archive, list[Entry]]:
@@ -90,7 +102,16 @@ def prepared(archive: Archive, *, quarantine: bool) -> tuple[Archive, list[Entry
         if set(entry.lesson.flags) == set(lesson.flags):
             entry = replace(entry, lesson=replace(entry.lesson, state=lesson.state))
         entries.append(entry)
+    if held := {entry.lesson.id for entry in entries if entry.lesson.state == "quarantined"}:
+        freed = [_freed(entry.lesson, held) for entry in entries]
+        if any(entry.lesson is not lesson for entry, lesson in zip(entries, freed, strict=True)):
+            return prepared(replace(archive, lessons=tuple(freed)), quarantine=quarantine)
     return replace(archive, lessons=tuple(entry.lesson for entry in entries)), entries
+
+
+def _freed(lesson: Lesson, held: set[str]) -> Lesson:
+    """The lesson, active where the one that it was merged into is held back."""
+    return replace(lesson, state="active", superseded_by=None) if lesson.superseded_by in held else lesson
 
 
 def _new(archive: Archive, entries: Sequence[Entry], kept: Sequence[Kept]) -> list[Lesson]:

@@ -36,8 +36,14 @@ def said(learned: Learned, agent_id: str | None) -> str:
         _count(learned.lessons, "learned"),
         _count(learned.folded, "known already"),
         _count(learned.quarantined, f"held back ({memory_command(agent_id, 'list', '--quarantined')})"),
+        _count(learned.retired, f"retired, so not recalled ({restore_command(agent_id, learned)})"),
     ]
     return ", ".join(part for part in parts if part) or f"nothing to learn: {learned.nothing_because}"
+
+
+def restore_command(agent_id: str | None, learned: Learned) -> str:
+    """What brings back the retired lessons that were learned again."""
+    return " && ".join(memory_command(agent_id, "restore", id) for id in learned.retired)
 
 
 def memory_command(agent_id: str | None, *words: str) -> str:

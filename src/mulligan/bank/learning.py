@@ -198,12 +198,7 @@ class Learning:
         await self._tending.after(agent_id, [id for id in new if id not in result["quarantined"]])
         known = dict.fromkeys((*(one.id for one in kept if one.folded), *skipped))
         folded = tuple(id for id in known if id not in new)
-        quarantined = tuple(id for id in new if id in result["quarantined"])
-        said = {key: str(result.get(key, "")) for key in ("reason", "nothing_because")}
-        work = claim.id if claim else None
-        return Learned(
-            new, folded, quarantined, result.get("success"), said["reason"], said["nothing_because"], work=work
-        )
+        return await self._learned(agent_id, new, folded, result, claim.id if claim else None)
 
     async def came_of(self, work: Queued) -> Learned:
         """What settled or failed work came to, as far as it is still there."""
@@ -213,10 +208,38 @@ class Learning:
         new = await self._there(work, result.get("lessons", ()))
         folded = await self._there(work, (*result.get("folded", ()), *result.get("skipped", ())))
         known = tuple(id for id in dict.fromkeys(folded) if id not in new)
-        held = tuple(id for id in result.get("quarantined", ()) if id in new)
-        said = {key: str(result.get(key, "")) for key in ("reason", "nothing_because")}
-        success = result.get("success")
-        return Learned(new, known, held, success, said["reason"], said["nothing_because"], work=work.id)
+        return await self._learned(work.agent_id, new, known, result, work.id)
+
+    async def _learned(
+        self,
+        agent_id: str,
+        new: tuple[str, ...],
+        known: tuple[str, ...],
+        result: Mapping[str, Any],
+        work: str | None,
+    ) -> Learned:
+        """What was learned; `known` that is not recalled any more is named as such."""
+        held = set(new).intersection(result.get("quarantined", ()))
+        retired: list[str] = []
+        for lesson in await self._tending.there(agent_id, known, ()):
+            while lesson.superseded_by:
+                (lesson,) = await self._tending.there(agent_id, [lesson.superseded_by], ()) or [
+                    replace(lesson, superseded_by=None)
+                ]
+            if lesson.state == "quarantined":
+                held.add(lesson.id)
+            elif lesson.state == "retired":
+                retired.append(lesson.id)
+        return Learned(
+            new,
+            known,
+            tuple(id for id in (*new, *known) if id in held),
+            tuple(dict.fromkeys(retired)),
+            result.get("success"),
+            str(result.get("reason", "")),
+            str(result.get("nothing_because", "")),
+            work=work,
+        )
 
     async def _there(self, work: Queued, ids: Sequence[str]) -> tuple[str, ...]:
         return tuple(lesson.id for lesson in await self._tending.there(work.agent_id, ids, ()))

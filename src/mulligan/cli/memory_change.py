@@ -46,6 +46,7 @@ def add(source: str | None, failure: bool, **given: Any) -> None:
     With `-`, a JSON object of it (or a list of them) is read from standard input: title, content, and if need be
     outcome (success or failure), description, query, tags, kind, context, confidence.
     """
+    from mulligan.app.teaching import memory_command
     from mulligan.core.errors import InvalidInput
 
     if source not in (None, "-"):
@@ -67,7 +68,14 @@ def add(source: str | None, failure: bool, **given: Any) -> None:
                 say(f"{lesson.id} nearly says the same, so this one was not kept (near_duplicates = skip).")
             if lesson.support > 1:
                 say(f"{lesson.id} says the same already; it stands for {lesson.support} now.")
-            if lesson.flags:
+            if lesson.state == "retired":
+                say(
+                    f"{lesson.id} is retired, so it is not recalled. To bring it back: "
+                    f"{memory_command(bank.agent_id, 'restore', lesson.id)}"
+                )
+            elif lesson.superseded_by:
+                say(f"{lesson.id} was merged into {lesson.superseded_by}, which stands in its place.")
+            elif lesson.flags:
                 say(f"{lesson.id} is {lesson.state}: {', '.join(lesson.flags)}")
 
     with_bank(writing(), work)
@@ -238,7 +246,7 @@ def _learned(do: Callable[[Bank], Awaitable[Learned]], again: Sequence[str], mod
 
     async def work(bank: Bank) -> int:
         learned = await do(bank)
-        for line in learned_lines(learned):
+        for line in learned_lines(learned, bank.agent_id):
             say(line)
         for id in (*learned.lessons, *learned.folded):
             emit(id)

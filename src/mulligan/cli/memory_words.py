@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mulligan.app.memory_files import facts, moment
+from mulligan.app.teaching import restore_command
 from mulligan.cli.terminal import clean, one_line
 from mulligan.cli.words import count
 from mulligan.core.codec import to_json
@@ -159,12 +160,13 @@ def work_rows(several: Sequence[Queued]) -> str:
     return columns([heads, *rows])
 
 
-def learned_lines(learned: Learned) -> list[str]:
+def learned_lines(learned: Learned, agent_id: str | None) -> list[str]:
     """What became of work, in sentences."""
     parts = (
         (learned.lessons, "new"),
         (learned.folded, "known already"),
         (learned.quarantined, "held back: mulligan memory list --quarantined"),
+        (learned.retired, f"retired, so not recalled. To bring back: {restore_command(agent_id, learned)}"),
     )
     lines = [f"{count(len(ids), 'lesson')} {what}" for ids, what in parts if ids]
     if learned.nothing_because:

@@ -73,16 +73,18 @@ class Reflector(Protocol):
 class Learned:
     """What the bank made of some episodes, by ids of lessons.
 
-    lessons: new ones. folded: those that were there already, word for word. quarantined: new ones that are held
-    back. success: what the extraction went by, given or judged (`reason`). nothing_because: why there was nothing
-    to learn. failed: why nothing could be made of it; "" where something was, or there was nothing to learn. work:
-    the id of queued work, where it is done in the background or waits for an answer. question: what the caller has
-    to think about, and commit with `work`; None: nothing. pending: it was accepted, and is not done yet.
+    lessons: new ones. folded: those that were there already, word for word. quarantined: those of both that are
+    held back. retired: lessons that already say the same and that somebody has retired, so they are not recalled.
+    success: what the extraction went by, given or judged (`reason`). nothing_because: why there was nothing to
+    learn. failed: why nothing could be made of it; "" where something was, or there was nothing to learn. work: the
+    id of queued work, where it is done in the background or waits for an answer. question: what the caller has to
+    think about, and commit with `work`; None: nothing. pending: it was accepted, and is not done yet.
     """
 
     lessons: tuple[str, ...] = ()
     folded: tuple[str, ...] = ()
     quarantined: tuple[str, ...] = ()
+    retired: tuple[str, ...] = ()
     success: bool | None = None
     reason: str = ""
     nothing_because: str = ""

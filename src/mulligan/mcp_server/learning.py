@@ -115,6 +115,8 @@ def _said(learned: Learned, kept: list[Lesson]) -> str:
         return LEARNED
     if learned.quarantined:
         return f"{LEARNED}, but nothing that can be recalled yet: see management."
+    if learned.retired:
+        return f"{LEARNED}, but somebody has retired what was learned, so it is not recalled: see management."
     if learned.folded:
         return f"{LEARNED}; all of it was known already."
     return f"Nothing was learned: {learned.nothing_because or 'what was is not there any more'}"
@@ -122,7 +124,7 @@ def _said(learned: Learned, kept: list[Lesson]) -> str:
 
 async def _management(bank: Bank, learned: Learned, kept: list[Lesson]) -> dict[str, Json]:
     """merges_triggered: merges of these lessons that were made or are queued by now."""
-    from mulligan.app.teaching import memory_command
+    from mulligan.app.teaching import memory_command, restore_command
 
     new = {lesson.id for lesson in kept}
     merged = {lesson.superseded_by for lesson in kept if lesson.superseded_by}
@@ -131,6 +133,10 @@ async def _management(bank: Bank, learned: Learned, kept: list[Lesson]) -> dict[
     parts = [
         f"{len(learned.folded)} known already, and counted there." if learned.folded else "",
         f"{len(learned.quarantined)} held back until somebody has read it ({to_read})." if learned.quarantined else "",
+        f"{len(learned.retired)} retired, so not recalled, until somebody brings it back "
+        f"({restore_command(bank.agent_id, learned)})."
+        if learned.retired
+        else "",
     ]
     return {
         "duplicates_skipped": len(learned.folded),
