@@ -104,7 +104,8 @@ class Skills:
         for number, tool in enumerate(values.tools or ()):
             if tool in MISSING_TOOLS:
                 self._blame(source.problem(f"tools.{number}", f"the tool {tool!r} of tama is not there in Mulligan."))
-        tools = tuple(TOOL_ALIASES.get(tool, tool) for tool in values.tools or ())
+        there = (tool for tool in values.tools or () if tool not in MISSING_TOOLS)
+        tools = tuple(TOOL_ALIASES.get(tool, tool) for tool in there)
         self.found[folder.name] = Skill(folder.name, values.description, document.body, tools, tuple(values.uses or ()))
         self.sources[folder.name] = source
         return uses(source, "uses", values.uses)

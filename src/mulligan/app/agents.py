@@ -16,7 +16,7 @@ from mulligan.agentfile.agent import Agent, Source, StepSpec
 from mulligan.agentfile.problems import Problem, refuse, told
 from mulligan.agentfile.reading import read_agent
 from mulligan.agentfile.scaffold import builtin_agents
-from mulligan.app.config import FILE, Config
+from mulligan.app.config import Config, load, project_root
 from mulligan.app.model_roles import Chosen, chosen
 from mulligan.app.plugins import PORTS, build, check_setting, checked, file_of, find
 from mulligan.app.prompts import FilePrompts
@@ -89,9 +89,16 @@ def find_agent(given: str | os.PathLike[str], config: Config) -> Path:
     return shipped[text]
 
 
+def config_of(folder: Path, here: Config) -> Config:
+    """The configuration of the project that an agent's folder lies in; `here`, that of the working folder, where it
+    lies in none or the agent is one that ships. Raises `InvalidInput` for a broken file."""
+    root = None if folder in builtin_agents().values() else project_root(folder)
+    return here if root in (None, here.root) else load(root)
+
+
 def read(folder: Path, config: Config, *, strict: bool) -> tuple[Agent | None, list[Problem]]:
     """The agent in this folder, and all that is wrong with it here, in the order of its files. Calls no model."""
-    agent, problems = read_agent(folder, skill_folders(config), strict=strict)
+    agent, problems = read_agent(folder, skill_folders(folder, config), strict=strict)
     if agent is not None:
         agent = replace(agent, skills=with_own_tools(agent.skills, agent.skill_sources))
         problems = [*problems, *check(agent, config)]
@@ -110,8 +117,11 @@ def with_own_tools(skills: Mapping[str, Skill], sources: Mapping[str, Source]) -
     }
 
 
-def skill_folders(config: Config) -> Sequence[Path]:
-    return [(config.root or Path.cwd()) / "skills"]
+def skill_folders(folder: Path, config: Config) -> Sequence[Path]:
+    """Where the skills of a project stand, for an agent or a skill in this folder. Without a project file it is the
+    folder that holds `agents/` or `skills/`, else the working folder."""
+    around = folder.parent.parent if folder.parent.name in ("agents", "skills") else Path.cwd()
+    return [(config.root or around) / "skills"]
 
 
 def load_agent(folder: Path, config: Config) -> tuple[Agent, list[Problem]]:
@@ -134,7 +144,7 @@ class _Found:
         try:
             yield
         except InvalidInput as error:
-            elsewhere = told(self.config.root / FILE, error) if self.config.root else None
+            elsewhere = told(self.config.root / self.config.file, error) if self.config.root else None
             problem = elsewhere or source.problem(key, str(error))
             if problem not in self.problems:
                 self.problems.append(problem)

@@ -7,7 +7,7 @@ import re
 import tomllib
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
 
@@ -16,6 +16,8 @@ from mulligan.core.home import home
 from mulligan.core.records import Json
 
 FILE = "mulligan.toml"
+TAMA = "tama.toml"
+"""The project file of tama, read where there is no mulligan.toml beside it: its models, under the names that it has."""
 MODELS = ("model", "reflect_model", "judge_model")
 KEYS = (*MODELS, "sandbox", "prompts", "limits", "calls", "project", "models", "memory", "tools", "mcp")
 """What may stand at the top of the file; a test holds it against `app.project_schema`."""
@@ -23,7 +25,7 @@ KEYS = (*MODELS, "sandbox", "prompts", "limits", "calls", "project", "models", "
 
 @dataclass(frozen=True)
 class Config:
-    """`root` is the folder of the `mulligan.toml` that was found upward from the working folder, if there is one.
+    """`root` is the folder of the project file that was found, if there is one, and `file` the name of that file.
 
     `source` is that file's text, for the lines that errors name.
     """
@@ -31,6 +33,7 @@ class Config:
     root: Path | None = None
     values: Mapping[str, Json] = field(default_factory=dict[str, Json])
     source: str = ""
+    file: str = FILE
 
     @property
     def database(self) -> Path:
@@ -51,7 +54,7 @@ class Config:
         from mulligan.core.toml_lines import line_of
 
         line = line_of(self.source, keys)
-        return f"{self.root}/{FILE}:{line}" if line else f"{self.root}/{FILE}"
+        return f"{self.root}/{self.file}:{line}" if line else f"{self.root}/{self.file}"
 
     @contextmanager
     def blamed(self, key: str) -> Generator[None]:
@@ -59,7 +62,7 @@ class Config:
         try:
             yield
         except InvalidInput as error:
-            raise InvalidInput(f"{self.root}/{FILE}, [{key}]: {error}") from error
+            raise InvalidInput(f"{self.root}/{self.file}, [{key}]: {error}") from error
 
     def text(self, key: str) -> str | None:
         """A setting that has to be text. Raises `InvalidInput` when it is something else."""
@@ -69,28 +72,35 @@ class Config:
         return value
 
 
+def project_file(folder: Path) -> Path | None:
+    """The project file in this folder: mulligan.toml, else the tama.toml of a project that was made for tama."""
+    return next((folder / name for name in (FILE, TAMA) if (folder / name).is_file()), None)
+
+
 def project_root(start: Path | None = None) -> Path | None:
-    """The folder of the nearest `mulligan.toml` upward from `start` (the working folder)."""
-    here = (start or Path.cwd()).resolve()
-    return next((folder for folder in (here, *here.parents) if (folder / FILE).is_file()), None)
+    """The nearest folder with a project file, upward from `start` (the working folder)."""
+    here = (start or Path.cwd()).absolute()
+    return next((folder for folder in (here, *here.parents) if project_file(folder)), None)
 
 
 def load(start: Path | None = None) -> Config:
     """The configuration in force below `start` (the working folder). Raises `InvalidInput` for a broken file.
 
-    What `.env` beside `mulligan.toml` says is put into `os.environ`, for names that are not set there: so it counts
-    for keys, MULLIGAN_MODEL and MULLIGAN_HOME alike. A model's file is looked for beside it. Without a `mulligan.toml`
-    no `.env` is read.
+    Sets the variables of the `.env` beside the project file in `os.environ`, for names that are not set there, so it
+    counts for keys, MULLIGAN_MODEL and MULLIGAN_HOME alike. A model's file is looked for beside the project file.
+    Without a project file no `.env` is read.
     """
     root = project_root(start)
-    if root is None:
+    file = root and project_file(root)
+    if root is None or file is None:
         return Config()
-    text = read_text(root / FILE)
-    values = parse(root / FILE, text)
-    config = Config(root, values, text)
-    for key in values:
-        if key not in KEYS:
-            raise UnknownName(f"setting in {config.where(key)}", key, KEYS)
+    text = read_text(file)
+    values = parse(file, text)
+    config = Config(root, values, text, file.name)
+    if file.name == TAMA:
+        config = replace(config, values=_of_tama(config))
+    else:
+        _check_keys(config)
     for key in MODELS:
         if isinstance(value := values.get(key), str):
             values[key] = located_model(value, root)
@@ -101,6 +111,24 @@ def load(start: Path | None = None) -> Config:
             is_model = name.startswith("MULLIGAN_MODEL")
             os.environ.setdefault(name, located_model(value, root) if is_model else value)
     return config
+
+
+def _check_keys(config: Config) -> None:
+    for key in config.values:
+        if key not in KEYS:
+            raise UnknownName(f"setting in {config.where(key)}", key, KEYS)
+
+
+def _of_tama(config: Config) -> dict[str, Json]:
+    """The settings of a tama.toml that mean something here: [models], each with the base_url of its provider."""
+    tables = {name: cast(Mapping[str, Json], t) for name, t in config.table("providers").items() if isinstance(t, dict)}
+    urls = {name: table["base_url"] for name, table in tables.items() if "base_url" in table}
+    models: dict[str, Json] = {}
+    for role, given in config.table("models").items():
+        table: dict[str, Json] = dict(cast(Mapping[str, Json], given)) if isinstance(given, dict) else {"name": given}
+        provider = str(table.get("name")).partition(":")[0]
+        models[role] = {"base_url": urls[provider], **table} if provider in urls else given
+    return {"models": models} if models else {}
 
 
 def read_text(file: Path) -> str:

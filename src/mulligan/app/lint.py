@@ -12,7 +12,7 @@ from mulligan.agentfile.problems import Problem
 from mulligan.agentfile.reading import read_agent
 from mulligan.agentfile.skills import Skills, Wanted
 from mulligan.app.agents import agents_of, check_skills, read, skill_folders, with_own_tools
-from mulligan.app.config import FILE, Config, load
+from mulligan.app.config import FILE, TAMA, Config, load, project_file, project_root
 from mulligan.app.project_file import check_project
 from mulligan.core.errors import InvalidInput
 
@@ -40,8 +40,8 @@ def lint(path: str | os.PathLike[str] = ".") -> Linted:
     at = Path(path).expanduser().absolute()
     if not os.path.lexists(at):
         raise InvalidInput(f"{path} does not exist.")
-    root = _root(at)
-    broken = check_project(root / FILE) if root else []
+    root = project_root(at if at.is_dir() else at.parent)
+    broken = check_project(root) if root else []
     config = _config(root) if not any(problem.level == "error" for problem in broken) else None
     agents, skills, whole = _meant(at)
     if not (agents or skills or whole):
@@ -52,7 +52,7 @@ def lint(path: str | os.PathLike[str] = ".") -> Linted:
     here = config or Config(root)
     problems = [*broken] if whole or config is None else []
     pairs = [
-        read(folder, config, strict=True) if config else read_agent(folder, skill_folders(here), strict=True)
+        read(folder, config, strict=True) if config else read_agent(folder, skill_folders(folder, here), strict=True)
         for folder in agents
     ]
     problems += [problem for _, found in pairs for problem in found]
@@ -60,11 +60,6 @@ def lint(path: str | os.PathLike[str] = ".") -> Linted:
     for folder in skills:
         problems += _skill(folder, config, here)
     return Linted(tuple(dict.fromkeys(problems)), len(agents), len(skills))
-
-
-def _root(at: Path) -> Path | None:
-    folder = at if at.is_dir() else at.parent
-    return next((up for up in (folder, *folder.parents) if (up / FILE).is_file()), None)
 
 
 def _config(root: Path | None) -> Config:
@@ -75,7 +70,7 @@ def _meant(at: Path) -> tuple[list[Path], list[Path], bool]:
     """The folders of agents and of skills that this path stands for, and whether the project file counts too."""
     if at.is_file():
         folder = at.parent
-        return [folder] if at.name in STEPS else [], [folder] if at.name == "SKILL.md" else [], at.name == FILE
+        return [folder] if at.name in STEPS else [], [folder] if at.name == "SKILL.md" else [], at.name in (FILE, TAMA)
     if any((at / name).is_file() for name in STEPS):
         return [at], [], False
     if (at / "SKILL.md").is_file():
@@ -83,7 +78,7 @@ def _meant(at: Path) -> tuple[list[Path], list[Path], bool]:
     if at.name in ("agents", "skills"):
         inside = _folders(at)
         return (inside, [], False) if at.name == "agents" else ([], inside, False)
-    project = (at / FILE).is_file() or (at / "agents").is_dir()
+    project = project_file(at) is not None or (at / "agents").is_dir()
     return list(agents_of(Config(at)).values()), _folders(at / "skills"), project
 
 
@@ -106,7 +101,7 @@ def _taken(agents: Iterable[Agent]) -> list[Problem]:
 
 def _skill(folder: Path, config: Config | None, here: Config) -> list[Problem]:
     """A skill by itself: one that no agent uses yet is checked too."""
-    skills = Skills([folder.parent, *skill_folders(here)], strict=True)
+    skills = Skills([folder.parent, *skill_folders(folder, here)], strict=True)
     if not (folder / "SKILL.md").is_file():
         return [Problem(folder / "SKILL.md", None, "this file does not exist, so the folder is no skill.")]
     skills.reach([Wanted(folder.name, Source(folder / "SKILL.md"), "")])

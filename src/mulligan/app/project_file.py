@@ -14,10 +14,17 @@ from mulligan.agentfile.agent import Source
 from mulligan.agentfile.checking import checked
 from mulligan.agentfile.frontmatter import Document
 from mulligan.agentfile.problems import Problem, told
-from mulligan.app.config import FILE, MODELS, located_model, parse, read_text
+from mulligan.app.config import FILE, MODELS, TAMA, load, located_model, parse, project_file, read_text
 from mulligan.app.dotenv_file import read_dotenv
 from mulligan.app.memory_config import check_key, check_together
-from mulligan.app.model_roles import BUILT_IN, check_model_name, check_role_name, check_setting
+from mulligan.app.model_roles import (
+    BUILT_IN,
+    check_model_name,
+    check_role_name,
+    check_setting,
+    role_names,
+    role_of,
+)
 from mulligan.app.plugins import names
 from mulligan.app.project_schema import McpTable, ProjectFile, RoleTable, ToolsTable
 from mulligan.app.toolbox import check_tools
@@ -33,16 +40,22 @@ EXAMPLE = Path(__file__).parent.parent / "agentfile" / "scaffolds" / "project" /
 
 
 def check_project(path: Path) -> list[Problem]:
-    """Every mistake in a mulligan.toml (or in that of a folder), and in the .env beside it, with its line.
+    """Every mistake in a mulligan.toml (or in that of a folder), and in the .env beside it, with its line. Of a
+    tama.toml, what keeps its models from being used.
 
     Nothing is called, and no key or server has to be there.
     """
-    file = path / FILE if path.is_dir() else path
+    file = project_file(path) or path / FILE if path.is_dir() else path
     found: list[Problem] = []
     with _kept(found, file):
-        text = read_text(file)
-        values = parse(file, text)
-        found += _Checks(file, text, values).problems()
+        if file.name == TAMA:
+            config = load(file.parent)
+            for name in role_names(config):
+                role_of(config, name)
+        else:
+            text = read_text(file)
+            values = parse(file, text)
+            found += _Checks(file, text, values).problems()
     dotenv = file.parent / ".env"
     if dotenv.is_file():
         with _kept(found, dotenv):

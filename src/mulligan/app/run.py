@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from mulligan.app.agents import Wish, find_agent, load_agent, recipe_of, tools_of
+from mulligan.app.agents import Wish, config_of, find_agent, load_agent, recipe_of, tools_of
 from mulligan.app.config import load, prompts_folder
 from mulligan.app.models_by_name import Models
 from mulligan.app.places import Notice
@@ -48,7 +49,8 @@ async def run(
 ) -> Episode:
     """Run an agent on a task; the episode with all its trials, recorded and resumable (`mulligan.resume`).
 
-    agent: a name in the project's agents/, a path, or a built-in one (code-improver, answerer, writer).
+    agent: a name in the project's agents/, a path, or a built-in one (code-improver, answerer, writer). One that is
+    named by its path has the settings, skills and records of the project that it lies in.
     model: for every step, instead of what its files say. max_iter: act-reflect cycles; of a react agent, model calls.
     limits: all, or those that differ from the agent's. workspace, mode: the folder that tools and checks work in.
     bank: as for `solve`; "": the agent's own, or the one that its `memory` names; None: that too, if it has a `memory`.
@@ -57,13 +59,20 @@ async def run(
     after its one trial, with `judged` False. Raises `InvalidInput` with every mistake in the files before any model is
     called, `StoreError`, `asyncio.CancelledError` (resumable).
     """
-    config = load()
+    here = load()
     wanted = Task(task) if isinstance(task, str) else task
     if not wanted.prompt.strip():
         raise InvalidInput("The task is empty: say what is to be done.")
-    found, warnings = load_agent(find_agent(agent, config), config)
+    folder = find_agent(agent, here)
+    config = config_of(folder, here)
+    found, warnings = load_agent(folder, config)
     for warning in warnings:
         (notice or log.warning)(str(warning))
+    if config.database != here.database:
+        (notice or log.info)(
+            f"{found.name} belongs to the project {config.root}: its settings count, and the run is recorded there. "
+            f"To see it or go on with it, first: cd {shlex.quote(str(config.root))}"
+        )
     if bank == "" or (bank is None and found.memory is not None):
         bank = (found.memory and found.memory.bank) or found.name
     needy = [tool for tool in tools_of(found) if needs_workspace(tool)]

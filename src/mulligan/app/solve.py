@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from mulligan.app import graph_led
@@ -126,9 +127,7 @@ async def resume(
     """
     given = {"actor": actor, "evaluator": evaluator, "reflector": reflector, "strategy": strategy}
     own = {kind: value for kind, value in given.items() if value is not None}
-    config = load()
-    session = Session(config, Models(config), own, bank, observers, on_start, on_step, notice)
-    names = [session.models.name(given) for given in (model, reflect_model, judge_model)]
+    here = load()
 
     async def go_on(at: Store) -> Episode:
         episodes = [await at.load(episode) for episode in await at.resolve(run)]
@@ -141,13 +140,23 @@ async def resume(
             )
         if graph_led.led_by_graph(episodes[0]):
             graph_led.refuse_resume(episodes[0])
-        recipe = _again(Recipe.from_json(episodes[0].head.settings), config, *names)
+        recipe = Recipe.from_json(episodes[0].head.settings)
+        config = here if recipe.agent is None else _config_of(recipe.agent, here)
+        session = Session(config, Models(config), own, bank, observers, on_start, on_step, notice)
+        names = [session.models.name(given) for given in (model, reflect_model, judge_model)]
+        recipe = _again(recipe, config, *names)
         recipe = replace(recipe, limits=with_limits(recipe.limits, limits))
         if recipe.recalls and bank is None and recipe.bank is None:
             raise InvalidInput(f"Run {episodes[0].run} recalls from a bank: go on with mulligan.resume(id, bank=…).")
         return await session.drive(at, recipe, episodes[0].agent, lambda runner: runner.resume(episodes, fork=fork))
 
-    return await with_store(store, config, go_on)
+    return await with_store(store, here, go_on)
+
+
+def _config_of(agent: Mapping[str, Any], here: Config) -> Config:
+    from mulligan.app.agents import config_of
+
+    return config_of(Path(agent["folder"]), here)
 
 
 def _again(recipe: Recipe, config: Config, model: str | None, reflect: str | None, judge: str | None) -> Recipe:
