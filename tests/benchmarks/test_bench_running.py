@@ -215,6 +215,7 @@ async def test_restarts_end_with_the_first_solved_and_samples_are_all_taken(stor
         ({"strategy": "reflexio"}, "reflexion"),
         ({"settings": {"actr": {}}}, "actor"),
         ({"trials": 0}, "trials must be at least 1"),
+        ({"strategy": "simple", "trials": 2}, "'simple' makes one attempt, not 2. .* another strategy: reflexion, "),
     ],
 )
 async def test_bad_input_is_refused_before_any_model_is_called(
@@ -225,6 +226,18 @@ async def test_bad_input_is_refused_before_any_model_is_called(
         await ran(store, cases(tmp_path, "right"), model, **options)
     assert model.asked == []
     assert await store.benches.runs() == ()
+
+
+async def test_how_the_cases_are_tried_is_said_before_the_run(store: SqliteStore, tmp_path: Path) -> None:
+    for options, said in (
+        ({}, "Strategy reflexion (the default; others: simple, "),
+        ({"strategy": "simple"}, "Strategy simple: one attempt of each case."),
+        ({"strategy": "simple", "trials": 1}, "Strategy simple: one attempt of each case."),
+        ({"trials": 2}, ": at most 2 attempts of each case."),
+    ):
+        told = list[str]()
+        await ran(store, cases(tmp_path, "right"), hooks=Hooks(notice=told.append), **options)
+        assert said in told[0]
 
 
 async def test_an_observer_that_raises_ends_nothing(store: SqliteStore, tmp_path: Path) -> None:

@@ -45,7 +45,8 @@ def test_a_run_its_progress_and_its_end(mulligan: Run, here: Path) -> None:
     said(here, "right", "wrong", "unclear")
     ended = mulligan(*toy(here, "a", "b", "c"), "--strategy", "simple")
     assert ended.status == 1
-    head, *lines = ended.err.splitlines()
+    how, head, *lines = ended.err.splitlines()
+    assert how == "Strategy simple: one attempt of each case."
     run = head.split()[1].rstrip(":")
     assert head == f"run {run}: {HERE}, 3 cases"
     assert [line.partition(" trial")[0] for line in lines[:3]] == [
@@ -117,8 +118,8 @@ def test_what_goes_wrong_everywhere_is_said_at_once(mulligan: Run, here: Path) -
     ended = mulligan(*toy(here, *["a"] * 5), "--strategy", "simple")
     lines = ended.err.splitlines()
     assert ended.status == 3
-    assert "c2: error, 0 trials" in lines[2]
-    assert "said.jsonl has 1 answers and was asked for number 2" in lines[2]
+    assert "c2: error, 0 trials" in lines[3]
+    assert "said.jsonl has 1 answers and was asked for number 2" in lines[3]
     assert not any("same error" in line for line in lines)  # the first was solved
     said(here, "judging breaks", *["judging breaks"] * 4)
     ended = mulligan(*toy(here, *["a"] * 5))
@@ -183,7 +184,7 @@ def test_an_interrupt_is_recorded_and_says_how_to_go_on(here: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, rest = process.communicate(timeout=30)
     assert process.returncode == 3
-    run = heard[0].split()[1].rstrip(":")
+    run = heard[1].split()[1].rstrip(":")
     assert rest.splitlines()[-1] == f"Interrupted. Go on with it: mulligan bench run --resume {run}"
     (here / "waits.py").write_text(WAITS.replace('"c2" in', '"c9" in'))
     again = subprocess.run([*command, "--resume", run], capture_output=True, text=True, timeout=60, check=False)

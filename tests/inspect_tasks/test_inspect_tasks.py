@@ -13,10 +13,12 @@ from typing import Any
 
 import pytest
 
-from mulligan import inspect_tasks
+from mulligan import ScriptedModel, inspect_tasks
+from mulligan.core.episode import Event
 from mulligan.core.errors import InvalidInput
-from mulligan.core.records import Json
+from mulligan.core.records import Episode, Json
 from mulligan.inspect_tasks import package
+from mulligan.inspect_tasks.benches import open_bench, options_of
 
 PYTHON = os.environ.get("MULLIGAN_INSPECT_PYTHON") or (sys.executable if find_spec("inspect_ai") else "")
 WHY = 'needs inspect-ai: pip install -c constraints.txt -e ".[inspect]"'
@@ -132,6 +134,25 @@ def test_an_online_bank_wants_one_sample_at_a_time(tmp_path: Path) -> None:
     log = evaluated(tmp_path, task={"memory": "online"}, max_samples=2)
     assert log["status"] == "error"
     assert "--max-samples 1" in log["error"]
+
+
+def ignore(episode: Episode, event: Event) -> None:
+    """An observer that is not interested."""
+
+
+async def test_a_strategy_of_one_attempt_is_not_given_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MULLIGAN_HOME", str(tmp_path / "home"))
+    data, model = tmp_path / "mine.jsonl", ScriptedModel(["    return x"] * 9)
+    data.write_text("\n".join(map(json.dumps, ROWS)))
+    for given in ({"strategy": "simple", "trials": 5}, {"trials": 5}):
+        with pytest.raises(InvalidInput, match="one attempt, not 5"):
+            open_bench(options_of(str(data), given))
+    bench = open_bench(options_of(str(data), {}))
+    with pytest.raises(InvalidInput, match="one attempt, not 5"):
+        await bench.play("own/double", {"strategy": "simple", "trials": 5}, model, None, ignore, 1)
+    assert model.questions == []
+    episode = await bench.play("own/double", {}, model, None, ignore, 1)
+    assert len(episode.trials) == 1
 
 
 def test_without_inspect_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

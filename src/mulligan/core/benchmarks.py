@@ -37,10 +37,10 @@ class Source:
 class Method:
     """Who plays in the episodes of one strategy. `summary` says it in a line.
 
-    trials: attempts at most, unless the user says otherwise. hand_in: which attempt is scored, the last one (as the
-    reference does) or the best by the loop's own feedback. oracle: the evaluator knows the target, so that what it
-    solves is reported apart. expansion: how many children a search gives each candidate; None: one line of trials.
-    environment: the world that the actor acts in.
+    trials: attempts at most, unless the user says otherwise; of a method with 1, more are refused. hand_in: which
+    attempt is scored, the last one (as the reference does) or the best by the loop's own feedback. oracle: the
+    evaluator knows the target, so that what it solves is reported apart. expansion: how many children a search gives
+    each candidate; None: one line of trials. environment: the world that the actor acts in.
     """
 
     actor: Spec

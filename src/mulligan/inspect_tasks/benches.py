@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mulligan.app.bench.banks import with_memory
-from mulligan.app.bench.plan import BenchPlan, Choice, choice_json, choice_of, make_plan
+from mulligan.app.bench.plan import BenchPlan, Choice, choice_json, choice_of, chosen_method, make_plan
 from mulligan.app.bench.running import handed_in
 from mulligan.app.config import load
 from mulligan.app.models_by_name import Models
@@ -80,11 +80,8 @@ class Bench:
         return handed_in(episode.trials, self.plan.method.hand_in) if episode.trials else None
 
     def _with(self, choice: Choice) -> BenchPlan:
-        strategies = self.plan.benchmark.methods()
-        name = choice.strategy or next(iter(strategies))
-        if name not in strategies:
-            raise InvalidInput(f"{self.plan.name} has no strategy {name!r}: {', '.join(strategies)}.")
-        return replace(self.plan, choice=choice, method=strategies[name])
+        _, method = chosen_method(self.plan.name, self.plan.benchmark, choice)
+        return replace(self.plan, choice=choice, method=method)
 
     @asynccontextmanager
     async def _alone(self, learns: bool) -> AsyncGenerator[None]:

@@ -99,6 +99,15 @@ class BenchPlan:
     files: Mapping[str, str]
     config: Config
 
+    def summary(self) -> str:
+        """In a sentence: how the cases are tried."""
+        trials = self.choice.trials or self.method.trials
+        others = list(self.benchmark.methods())
+        default = f" (the default; others: {', '.join(others[1:])})" if self.choice.strategy == others[0] else ""
+        most = "one attempt" if trials == 1 else f"at most {trials} attempts"
+        told = f" ({self.method.summary})" if self.method.summary else ""
+        return f"Strategy {self.choice.strategy}{default}: {most} of each case{told}."
+
     def recipe(self, case: Case, run: str) -> Recipe:
         """Of the episodes of this case. Raises `InvalidInput` for what cannot work."""
         choice, played = self.choice, self.benchmark.play(case, self.method)
@@ -214,15 +223,30 @@ def make_plan(choice: Choice, config: Config, sandbox: Sandbox) -> BenchPlan:
         if role not in (*ROLES, "benchmark"):
             raise UnknownName("role of a setting", role, (*ROLES, "benchmark"))
     name, benchmark, data = open_benchmark(choice.benchmark, choice.settings.get("benchmark", {}), sandbox)
-    methods = benchmark.methods()
-    strategy = choice.strategy or next(iter(methods))
-    if strategy not in methods:
-        raise UnknownName(f"strategy of {name}", strategy, list(methods))
+    strategy, method = chosen_method(name, benchmark, choice)
     files = find_data(benchmark, data or choice.data)
     cases = chosen(benchmark.load(files), choice)
     files = [*files, *(benchmark.beside() if isinstance(benchmark, Rests) else ())]
     choice = replace(choice, strategy=strategy)  # so that whoever reads of the run knows which one it was
-    return BenchPlan(choice, name, benchmark, methods[strategy], cases, hashed(files), config)
+    return BenchPlan(choice, name, benchmark, method, cases, hashed(files), config)
+
+
+def chosen_method(name: str, benchmark: Benchmark, choice: Choice) -> tuple[str, Method]:
+    """The strategy's name and its method. Raises `UnknownName`, and `InvalidInput` where a strategy of one attempt
+    should make several."""
+    methods = benchmark.methods()
+    strategy = choice.strategy or next(iter(methods))
+    if strategy not in methods:
+        raise UnknownName(f"strategy of {name}", strategy, list(methods))
+    if methods[strategy].trials == 1 and choice.trials not in (None, 1):
+        others = [other for other, method in methods.items() if method.trials > 1]
+        several = f"For several, choose another strategy: {', '.join(others)}. " if others else ""
+        default = "" if choice.strategy else ", the default,"
+        raise InvalidInput(
+            f"The strategy {strategy!r}{default} makes one attempt, not {choice.trials}. {several}"
+            "For independent attempts of each case, give samples instead of trials."
+        )
+    return strategy, methods[strategy]
 
 
 def chosen(cases: Sequence[Case], choice: Choice) -> Sequence[Case]:

@@ -71,7 +71,7 @@ def _head(run: OneRun) -> Facts:
             "Strategy": told.strategy,
             "Model": "; ".join(f"{id} ({', '.join(roles)})" for id, roles in models.items()) or "none",
             "Cases": f"{ended} ({counts})" if counts else ended,
-            "Trials": f"at most {found.limit}",
+            "Trials": "one attempt" if found.limit == 1 else f"at most {found.limit}",
             "Settings": ", ".join(f"{n}={json.dumps(v, ensure_ascii=False)}" for n, v in told.differs.items())
             or "all as by default",
             "Seed": str(told.seed),

@@ -111,7 +111,9 @@ class _Bench:
 
     async def begin(self, choice: Choice) -> Finished:
         session = Session(self.config, self.models, bank=self.bank)
-        return await self.start(make_plan(choice, self.config, session.sandbox(choice.sandbox)), session)
+        plan = make_plan(choice, self.config, session.sandbox(choice.sandbox))
+        (self.hooks.notice or log.info)(plan.summary())
+        return await self.start(plan, session)
 
     async def start(self, plan: BenchPlan, session: Session) -> Finished:
         async def go(work: _Work) -> Finished:
