@@ -15,11 +15,11 @@ from mulligan.app.places import DELIVERED, Notice, Place, deliverable, working_i
 from mulligan.app.recipe import Recipe
 from mulligan.app.teaching import teach
 from mulligan.core.episode import RESUMABLE, Event, Resumed, advance
-from mulligan.core.errors import InvalidInput, JournalDiverged
+from mulligan.core.errors import InvalidInput, JournalDiverged, RecordLost
 from mulligan.core.journal import Known, StoredJournal, Told
 from mulligan.core.limits import Limits
 from mulligan.core.loop import Meter, drive
-from mulligan.core.protocols import Observer, Store
+from mulligan.core.protocols import Lease, Observer, Store
 from mulligan.core.records import Episode, Plan, Task
 
 log = logging.getLogger("mulligan")
@@ -109,30 +109,39 @@ class Runner:
             return await self._drive(episode, place, fork=fork)
 
     async def _drive(self, episode: Episode, place: Place, *, fork: bool = False) -> Episode:
-        async with leased(self.store, episode.id) as lease:
-            episode = await self.store.load(episode.id)  # as it is now that nobody else can change it
-            seq = len(await self.store.events(episode.id))
+        try:
+            async with leased(self.store, episode.id) as lease:
+                episode = await self._driven(episode.id, lease, place, fork)
+            if self.recipe.learns and self.parts.bank is not None:
+                await teach(self.parts.bank, episode, self.notice)
+        except RecordLost as error:
+            error.episode = episode
+            raise
+        return episode
 
-            async def keep(after: Episode, event: Event) -> None:
-                nonlocal seq
-                await self.store.append(lease, seq, event)
-                seq += 1
-                for observer in self.observers:
-                    _tell(observer, after, event)
+    async def _driven(self, id: str, lease: Lease, place: Place, fork: bool) -> Episode:
+        episode = await self.store.load(id)  # as it is now that nobody else can change it
+        seq = len(await self.store.events(id))
 
-            if self.on_start:
-                _tell(self.on_start, episode, self.recipe.limits)
-            if episode.stop and episode.stop.reason in RESUMABLE:
-                event = Resumed()
-                episode = advance(episode, event)
-                await keep(episode, event)
-            meter = Meter()
-            journal = StoredJournal(self.store, lease, fork=fork, told=self.on_step, known=self.known)
-            parts = compose(self.recipe, self.parts, Drive(journal, meter, episode.usage, seed=episode.head.seed))
-            episode = await drive(episode, parts.roles, self.recipe.limits, keep, meter)
-            await place.delivered(episode, journal)
-        if self.recipe.learns and self.parts.bank is not None:
-            await teach(self.parts.bank, episode, self.notice)
+        async def keep(after: Episode, event: Event) -> None:
+            nonlocal seq
+            await self.store.append(lease, seq, event)
+            seq += 1
+            for observer in self.observers:
+                _tell(observer, after, event)
+
+        if self.on_start:
+            _tell(self.on_start, episode, self.recipe.limits)
+        if episode.stop and episode.stop.reason in RESUMABLE:
+            event = Resumed()
+            episode = advance(episode, event)
+            await keep(episode, event)
+        meter = Meter()
+        fresh = not await self.store.steps(id)  # then it reads nothing any more, whatever becomes of the file
+        journal = StoredJournal(self.store, lease, fork=fork, told=self.on_step, fresh=fresh, known=self.known)
+        parts = compose(self.recipe, self.parts, Drive(journal, meter, episode.usage, seed=episode.head.seed))
+        episode = await drive(episode, parts.roles, self.recipe.limits, keep, meter)
+        await place.delivered(episode, journal)
         return episode
 
     async def _delivered_late(self, episode: Episode) -> bool:

@@ -1,4 +1,4 @@
-"""What a finished episode teaches the bank, in a sentence. It never makes an episode fail."""
+"""What a finished episode teaches the bank, in a sentence. It makes no episode fail, but for a record that is lost."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import shlex
 
 from mulligan.app.places import Notice
 from mulligan.core.episode import RESUMABLE
-from mulligan.core.errors import MulliganError
+from mulligan.core.errors import MulliganError, RecordLost
 from mulligan.core.protocols import Bank, Learned
 from mulligan.core.records import Episode
 
@@ -17,6 +17,8 @@ async def teach(bank: Bank, episode: Episode, notice: Notice) -> None:
         return
     try:
         notice(said(await bank.learn([episode]), getattr(bank, "agent_id", None)))
+    except RecordLost:  # the bank's file is the episode's, too
+        raise
     except MulliganError as error:
         notice(f"nothing was learned: {error}")
 

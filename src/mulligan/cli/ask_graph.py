@@ -94,8 +94,9 @@ def conducted(work: Callable[[Hooks], Coroutine[Any, Any, ReflexionAgentResult]]
     """Runs it to its end, and says how it ended; the exit status."""
     import asyncio
 
-    from mulligan.cli.conduct import run
-    from mulligan.cli.errors import UNFINISHED, report
+    from mulligan.cli.conduct import failed, run
+    from mulligan.cli.errors import UNFINISHED
+    from mulligan.core.errors import RecordLost
 
     watch = _Watch(quiet, as_json)
     hooks: Hooks = {"on_start": watch.began, "observers": (watch.saw,), "notice": watch.told}
@@ -108,9 +109,8 @@ def conducted(work: Callable[[Hooks], Coroutine[Any, Any, ReflexionAgentResult]]
             say(f"Interrupted. Go on with: mulligan runs resume {watch.episode.run}")
         return UNFINISHED
     except Exception as error:
-        watch.progress.failed(error)
-        status = report(error, watch.episode.run if watch.episode else "")
-        if watch.episode and status == UNFINISHED:
+        status = failed(error, watch.episode, watch.progress)
+        if watch.episode and status == UNFINISHED and not isinstance(error, RecordLost):
             say(f"Go on with: mulligan runs resume {watch.episode.run}")
         return status
 

@@ -11,9 +11,10 @@ from mulligan.app.places import Notice
 from mulligan.app.runner import OnStart
 from mulligan.cli import words
 from mulligan.cli.errors import UNFINISHED, exit_status, report, run_status
-from mulligan.cli.progress import choose, first
+from mulligan.cli.progress import Progress, choose, first
 from mulligan.cli.terminal import say
 from mulligan.core.episode import Event
+from mulligan.core.errors import RecordLost
 from mulligan.core.journal import Told
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Observer
@@ -71,6 +72,15 @@ def run(work: Coroutine[Any, Any, T], interrupting: Callable[[], None]) -> T:
     return asyncio.run(main())
 
 
+def failed(error: Exception, episode: Episode | None, progress: Progress) -> int:
+    """Says by what error it ended, and prints what has no record any more; the exit status."""
+    lost = isinstance(error, RecordLost)
+    if lost and episode:
+        progress.unrecorded(episode)
+    progress.failed(error)
+    return report(error, episode.run if episode and not lost else "")
+
+
 class _Watch:
     """Follows the episode and passes on what happens, to the progress that fits it."""
 
@@ -116,5 +126,4 @@ class _Watch:
         return UNFINISHED
 
     def failed(self, error: Exception) -> int:
-        self._progress.failed(error)
-        return report(error, self._episode.run if self._episode else "")
+        return failed(error, self._episode, self._progress)

@@ -8,7 +8,7 @@ import sys
 from typing import Protocol
 
 from mulligan.cli import trace, words
-from mulligan.cli.errors import NOT_SOLVED, exit_status, run_status
+from mulligan.cli.errors import NOT_SOLVED, UNFINISHED, exit_status, run_status
 from mulligan.cli.terminal import emit, say
 from mulligan.core.codec import to_json
 from mulligan.core.episode import Event
@@ -38,6 +38,10 @@ class Progress(Protocol):
         """How it ended, and the best attempt on stdout."""
         ...
 
+    def unrecorded(self, episode: Episode) -> None:
+        """Its record was lost while it went on: the best attempt so far on stdout, before `failed`."""
+        ...
+
     def failed(self, error: Exception) -> None:
         """It ended by an error, which is reported to the user after this."""
         ...
@@ -57,6 +61,9 @@ class Quiet:
 
     def ended(self, episode: Episode, limits: Limits) -> None:
         _say_trouble(episode, limits)
+        print_result(episode)
+
+    def unrecorded(self, episode: Episode) -> None:
         print_result(episode)
 
     def failed(self, error: Exception) -> None: ...
@@ -94,6 +101,9 @@ class Lines:
             say(line)
         print_result(episode)
 
+    def unrecorded(self, episode: Episode) -> None:
+        print_result(episode)
+
     def failed(self, error: Exception) -> None: ...
 
 
@@ -123,11 +133,16 @@ class JsonLines:
 
     def ended(self, episode: Episode, limits: Limits) -> None:
         _say_trouble(episode, limits)
-        status = run_status(episode, self._last or episode)
-        self._put("result", episode, {**outcome(episode), "exit_status": status})
+        self._result(episode, run_status(episode, self._last or episode))
+
+    def unrecorded(self, episode: Episode) -> None:
+        self._result(episode, UNFINISHED)
 
     def failed(self, error: Exception) -> None:
         emit(json.dumps({"event": "error", "message": str(error), "exit_status": exit_status(error)}))
+
+    def _result(self, episode: Episode, status: int) -> None:
+        self._put("result", episode, {**outcome(episode), "exit_status": status})
 
     def _put(self, name: str, episode: Episode, what: dict[str, Json]) -> None:
         emit(json.dumps({"event": name, "run": episode.run, "episode": episode.id, **what}))

@@ -15,6 +15,7 @@ MulliganError
 │   └── QueryError      a query that its writer can mend: wrong, refused, too slow, too much
 ├── StoreError          the store could not be read or written
 │   ├── NotFound        no such run or episode
+│   ├── RecordLost      its file was deleted or replaced while it was in use
 │   └── LeaseLost       somebody else drives this episode
 └── JournalError
     ├── JournalDiverged what is asked now differs from what was recorded
@@ -25,7 +26,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from mulligan.core.records import Episode
 
 
 class MulliganError(Exception):
@@ -124,6 +128,15 @@ class StoreError(MulliganError):
 
 class NotFound(StoreError):
     """There is no such run or episode in the store."""
+
+
+class RecordLost(StoreError):
+    """The store's file was deleted or replaced while it was in use. `episode` is what was to be recorded there, where
+    it came to its end."""
+
+    def __init__(self, message: str, episode: Episode | None = None) -> None:
+        super().__init__(message)
+        self.episode = episode
 
 
 class LeaseLost(StoreError):

@@ -88,7 +88,7 @@ class SqliteBenches:
         return await self._db.write(lambda db: leases.acquire(db, run, owner, seconds, leases.BENCH_RUNS))
 
     async def renew(self, lease: Lease, seconds: float) -> None:
-        await self._db.write(lambda db: leases.renew(db, lease, seconds, leases.BENCH_RUNS))
+        await self._db.write(lambda db: leases.renew(db, lease, seconds, leases.BENCH_RUNS), under_way=True)
 
     async def release(self, lease: Lease) -> None:
         await self._db.write(lambda db: leases.release(db, lease, leases.BENCH_RUNS))

@@ -3,11 +3,16 @@
 Each piece of work is one transaction in one call, so none is ever open across an await. Work is a function of a
 connection; the file is opened, and brought up to date, by the first that comes. Write-ahead logging lets readers
 and one writer go on at once, in this process and in others; other writers wait up to `busy_seconds`.
+
+A file that is deleted or replaced keeps taking writes from those who have it open, and nobody finds them again. So
+after each transaction the path is compared with the file that was opened: design/027.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
 import queue
 import sqlite3
 import threading
@@ -17,34 +22,61 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
-from mulligan.core.errors import StoreError
+from mulligan.core.errors import RecordLost, StoreError
 from mulligan.store.schema import migrate
 
 T = TypeVar("T")
 Work: TypeAlias = Callable[[sqlite3.Connection], T]
 Synchronous: TypeAlias = Literal["normal", "full"]
+Identity: TypeAlias = tuple[int, int]
+"""Device and inode of a file."""
 
 IDLE = 0.2
 """Seconds without a write after which the log is synced to the disk and folded into the file."""
 
 READERS = 2
+
+WAIT_AT_ONCE = 0.25
+"""Seconds that SQLite waits for a lock by itself, before we look how long that has been going on."""
+
+SAY_AFTER = 2.0
+"""Seconds of waiting for another process's lock after which that is said."""
+
+log = logging.getLogger("mulligan")
+
 _ELSEWHERE = "name another folder in MULLIGAN_HOME"
 
 
 class Database:
-    """Raises `StoreError` for whatever SQLite or the file system will not do, saying what and what to try."""
+    """Raises `StoreError` for whatever SQLite or the file system will not do, saying what and what to try; once the
+    file was deleted or replaced, `RecordLost` for everything.
 
-    def __init__(self, path: Path, *, busy_seconds: float, synchronous: Synchronous) -> None:
+    busy_seconds: how long a lock that another process holds is waited for, in all. clock: counts these seconds.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        busy_seconds: float,
+        synchronous: Synchronous,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.path = path
         self._busy_seconds = busy_seconds
         self._synchronous = synchronous
-        self._writer = _Lane(self._connect, path, "BEGIN IMMEDIATE", 1)
-        self._readers = _Lane(self._connect, path, "BEGIN", READERS)
+        self._file = _OpenFile(path)
+        self._writer = _Lane(self, "BEGIN IMMEDIATE", 1, _Patience(path, busy_seconds, clock))
+        self._readers = _Lane(self, "BEGIN", READERS, _Patience(path, busy_seconds, clock))
 
-    async def write(self, work: Work[T]) -> T:
-        """The result of `work`, committed. It is finished, or refused, even when the caller is cancelled meanwhile."""
+    async def write(self, work: Work[T], *, under_way: bool = False) -> T:
+        """The result of `work`, committed. It is finished, or refused, even when the caller is cancelled meanwhile.
+
+        under_way: the work belongs to something longer that should come to its end although the file is gone; one
+        of its later writes, without this, raises `RecordLost`.
+        """
         try:
-            return await self._writer.do(work)
+            return await self._writer.do(work, under_way=under_way)
         except asyncio.CancelledError:
             await self._writer.caught_up()
             raise
@@ -64,7 +96,9 @@ class Database:
         await self._readers.close()
         await self._writer.close()
 
-    def _connect(self) -> sqlite3.Connection:
+    def connect(self, patience: _Patience) -> sqlite3.Connection:
+        """A connection to the file as it is now, brought up to date."""
+        self.check()
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -72,15 +106,28 @@ class Database:
                 f"The store's folder {self.path.parent} cannot be made: {error.strerror or error}. "
                 "Name another in MULLIGAN_HOME."
             ) from error
-        db = sqlite3.connect(self.path, timeout=self._busy_seconds, isolation_level=None)
+        at_once = min(WAIT_AT_ONCE, self._busy_seconds)
+        db = sqlite3.connect(self.path, timeout=at_once, isolation_level=None)
         try:
             db.execute(f"PRAGMA synchronous = {self._synchronous}")
             db.execute("PRAGMA secure_delete = ON")
-            _patiently(lambda: migrate(db, self.path), self._busy_seconds)
+            # SQLite itself does not wait when a file is switched to write-ahead logging
+            patience.through(lambda: migrate(db, self.path), pause=0.01)
+            self._file.opened()
         except BaseException:
             db.close()
             raise
         return db
+
+    def check(self) -> None:
+        """Raises `RecordLost` when the file is no longer where it was opened."""
+        self._file.check()
+
+    def settled(self, db: sqlite3.Connection, *, wrote: bool) -> None:
+        """After each transaction: `check`, also for what SQLite keeps beside the file."""
+        self.check()
+        if wrote and self._file.log_gone() and not (_folded(db) and self._file.log_free()):
+            self._file.lose("the log beside it (-wal) was deleted or replaced while it was in use")
 
 
 def explained(error: sqlite3.Error | UnicodeError, path: Path) -> StoreError:
@@ -100,10 +147,12 @@ def explained(error: sqlite3.Error | UnicodeError, path: Path) -> StoreError:
 
 @dataclass(frozen=True)
 class _Job:
-    """`work` None: only tell when its turn has come. `whole`: in one transaction. `last`: close up and end."""
+    """`work` None: only tell when its turn has come. `whole`: in one transaction. `under_way`: see `Database.write`.
+    `last`: close up and end."""
 
     work: Work[Any] | None
     whole: bool
+    under_way: bool
     last: bool
     loop: asyncio.AbstractEventLoop
     done: asyncio.Future[Any]
@@ -126,22 +175,23 @@ class _Job:
 class _Lane:
     """Threads that take work from one queue, each with a connection of its own. They start with the first work."""
 
-    def __init__(self, connect: Callable[[], sqlite3.Connection], path: Path, begin: str, threads: int) -> None:
-        self._connect = connect
-        self._path = path
+    def __init__(self, database: Database, begin: str, threads: int, patience: _Patience) -> None:
+        self._database = database
+        self._path = database.path
         self._begin = begin
         self._threads = threads
+        self._patience = patience
         self._running = 0
         self._closed = False
         self._starting = threading.Lock()
         self._jobs: queue.SimpleQueue[_Job] = queue.SimpleQueue()
 
-    async def do(self, work: Work[T], *, whole: bool = True) -> T:
+    async def do(self, work: Work[T], *, whole: bool = True, under_way: bool = False) -> T:
         if self._closed:
             raise StoreError(f"{self._path} was closed: open the store anew.")
         if not self._running:
             self._start()
-        return await self._hand_in(work, whole=whole)
+        return await self._hand_in(work, whole=whole, under_way=under_way)
 
     async def caught_up(self) -> None:
         """Until what was asked for before is settled, in a lane of one thread."""
@@ -153,9 +203,11 @@ class _Lane:
         await asyncio.gather(*(self._hand_in(None, last=True) for _ in range(self._running)))
         self._running = 0
 
-    async def _hand_in(self, work: Work[Any] | None, *, whole: bool = True, last: bool = False) -> Any:
+    async def _hand_in(
+        self, work: Work[Any] | None, *, whole: bool = True, under_way: bool = False, last: bool = False
+    ) -> Any:
         loop = asyncio.get_running_loop()
-        job = _Job(work, whole, last, loop, loop.create_future())
+        job = _Job(work, whole, under_way, last, loop, loop.create_future())
         self._jobs.put(job)
         return await job.done
 
@@ -181,8 +233,8 @@ class _Lane:
                     db.close()
                 result = None
                 if job.work:
-                    db = db or self._connect()
-                    result = self._transact(db, job.work) if job.whole else job.work(db)
+                    db = db or self._database.connect(self._patience)
+                    result = self._transact(db, job.work, job.under_way) if job.whole else job.work(db)
                     unsynced = self._begin == "BEGIN IMMEDIATE"
             except (sqlite3.Error, UnicodeError) as error:
                 job.settle(None, explained(error, self._path))
@@ -193,7 +245,18 @@ class _Lane:
             if job.last:
                 return
 
-    def _transact(self, db: sqlite3.Connection, work: Work[T]) -> T:
+    def _transact(self, db: sqlite3.Connection, work: Work[T], under_way: bool) -> T:
+        if not under_way:
+            self._database.check()
+        result = self._patience.through(lambda: self._once(db, work))
+        try:
+            self._database.settled(db, wrote=self._begin == "BEGIN IMMEDIATE")
+        except RecordLost:
+            if not under_way:
+                raise
+        return result
+
+    def _once(self, db: sqlite3.Connection, work: Work[T]) -> T:
         db.execute(self._begin)
         try:
             result = work(db)
@@ -203,6 +266,98 @@ class _Lane:
                 db.execute("ROLLBACK")
             raise
         return result
+
+
+class _OpenFile:
+    """Which file the connections have open, and whether its path still leads there. Once it did not, it is lost."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._log = f"{path}-wal"
+        self._index = f"{path}-shm"
+        self._known: tuple[Identity | None, Identity | None, Identity | None] | None = None
+        self._lost = ""
+        self._opening = threading.Lock()
+
+    def opened(self) -> None:
+        """A connection has it open. The first one decides which file it is."""
+        with self._opening:
+            if self._known is None:
+                self._known = (_identity(self._path), _identity(self._log), _identity(self._index))
+
+    def check(self) -> None:
+        """Raises `RecordLost`; nothing before the first connection."""
+        if self._known is None:
+            return
+        now = None if self._lost else _identity(self._path)
+        if self._lost or now != self._known[0]:
+            self.lose(f"it was {'replaced' if now else 'deleted'} while it was in use")
+
+    def lose(self, why: str) -> None:
+        self._lost = self._lost or why
+        raise RecordLost(
+            f"{self._path}: {self._lost}, so what was stored there since this process opened it may be lost. Put the "
+            "file back if you have it, and start again whatever uses it."
+        )
+
+    def log_gone(self) -> bool:
+        """Whether SQLite's log or its index are not those that were opened: nobody else would find what is in them."""
+        return self._known is not None and (_identity(self._log), _identity(self._index)) != self._known[1:]
+
+    def log_free(self) -> bool:
+        """Whether no other process has begun a log of its own meanwhile."""
+        known = self._known or (None, None, None)
+        return _identity(self._log) in (None, known[1]) and _identity(self._index) in (None, known[2])
+
+
+class _Patience:
+    """Waits for other processes' locks, and says so. What comes after a wait that was too long is not waited for
+    again, until the lock was had once or nobody asked for as long."""
+
+    def __init__(self, path: Path, seconds: float, clock: Callable[[], float]) -> None:
+        self._path, self._seconds, self._clock = path, seconds, clock
+        self._since: float | None = None
+        self._last = 0.0
+        self._said = False
+
+    def through(self, do: Callable[[], T], *, pause: float = 0.0) -> T:
+        """The result of `do`, tried again while the file is busy. pause: seconds between two tries."""
+        began = self._clock()
+        while True:
+            try:
+                result = do()
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or not self._go_on(began):
+                    raise
+                time.sleep(pause)
+            else:
+                self._since, self._said = None, False
+                return result
+
+    def _go_on(self, began: float) -> bool:
+        now = self._clock()
+        if self._since is None or began - self._last > self._seconds:
+            self._since, self._said = began, False
+        self._last = now
+        waited = now - self._since
+        if not self._said and waited >= min(SAY_AFTER, self._seconds / 2):
+            self._said = True
+            log.warning("waiting for another process that has %s locked (%g s at most)", self._path, self._seconds)
+        return waited < self._seconds
+
+
+def _identity(path: str | Path) -> Identity | None:
+    try:
+        about = os.stat(path)
+    except OSError:
+        return None
+    return about.st_dev, about.st_ino
+
+
+def _folded(db: sqlite3.Connection) -> bool:
+    """Whether all of the log is in the file itself now."""
+    busy, pages, folded = db.execute("PRAGMA wal_checkpoint(FULL)").fetchone()
+    return not busy and pages == folded
 
 
 def _checkpoint(db: sqlite3.Connection) -> None:
@@ -220,15 +375,3 @@ def _emptied(db: sqlite3.Connection) -> None:
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     finally:
         db.execute(f"PRAGMA busy_timeout = {patience}")
-
-
-def _patiently(do: Callable[[], None], seconds: float) -> None:
-    """Again while the file is busy: SQLite itself does not wait when a file is switched to write-ahead logging."""
-    until = time.monotonic() + seconds
-    while True:
-        try:
-            return do()
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
-                raise
-            time.sleep(0.01)

@@ -11,7 +11,8 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -33,13 +34,21 @@ _LAST = chr(0x10FFFF)
 class SqliteStore:
     """Opens nothing until it is used; `close` it in the end. Missing folders are made.
 
-    busy_seconds: how long a write waits for writers in other processes before it raises `StoreError`.
+    busy_seconds: how long writers in other processes are waited for, in all, before a write raises `StoreError`.
+    clock: counts these seconds.
     memory, benches: the lessons and the queued work, and the runs of benchmarks, of the same file, over the same
     connections; closed with this.
     """
 
-    def __init__(self, path: str | Path, *, busy_seconds: float = 30.0, synchronous: Synchronous = "normal") -> None:
-        self._db = Database(Path(path), busy_seconds=busy_seconds, synchronous=synchronous)
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        busy_seconds: float = 30.0,
+        synchronous: Synchronous = "normal",
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._db = Database(Path(path), busy_seconds=busy_seconds, synchronous=synchronous, clock=clock)
         self.memory = SqliteMemory(self._db)
         self.benches = SqliteBenches(self._db)
 
@@ -75,7 +84,7 @@ class SqliteStore:
                 raise StoreError(f"Event {seq} of episode {lease.episode} {wrong}: number {due} is next.")
             db.execute("INSERT INTO events (episode, seq, schema, event) VALUES (?, ?, ?, ?)", (row, seq, SCHEMA, text))
 
-        await self._db.write(work)
+        await self._db.write(work, under_way=True)
 
     async def load(self, episode: str, *, agent: str | None = None) -> Episode:
         where, values = _where(id=episode, agent=agent)
@@ -131,7 +140,7 @@ class SqliteStore:
         return await self._db.read(lambda db: leases.holder(db, episode))
 
     async def renew(self, lease: Lease, seconds: float) -> None:
-        await self._db.write(lambda db: leases.renew(db, lease, seconds))
+        await self._db.write(lambda db: leases.renew(db, lease, seconds), under_way=True)
 
     async def release(self, lease: Lease) -> None:
         await self._db.write(lambda db: leases.release(db, lease))
@@ -162,7 +171,7 @@ class SqliteStore:
                 _drop_step(db, row, key, request_hash)
                 db.execute(insert, (row, key, request_hash, text))
 
-        await self._db.write(work)
+        await self._db.write(work, under_way=True)
 
     async def finish_step(self, lease: Lease, key: str, result: Json) -> None:
         try:
@@ -178,7 +187,7 @@ class SqliteStore:
             if not added:
                 raise StoreError(f"The step {key} of episode {lease.episode} is not one that is under way.")
 
-        await self._db.write(work)
+        await self._db.write(work, under_way=True)
 
     async def close(self) -> None:
         await self._db.close()
