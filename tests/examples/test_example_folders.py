@@ -7,7 +7,13 @@ import pytest
 import mulligan
 from mulligan.store.sqlite import SqliteStore
 
-EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+ROOT = Path(__file__).parent.parent.parent
+FOLDERS = {
+    folder.name: folder
+    for place in (ROOT / "examples", ROOT / "src" / "mulligan" / "examples")
+    for folder in place.iterdir()
+    if (folder / "task.md").is_file()
+}
 ANSWERS = {
     "capital": ["Sydney", "That is its largest city, not its capital.", "Canberra."],
     "factorial": [
@@ -29,13 +35,13 @@ ANSWERS = {
 
 
 def test_every_folder_is_tried() -> None:
-    assert {folder.name for folder in EXAMPLES.iterdir() if (folder / "task.md").is_file()} == set(ANSWERS)
+    assert set(FOLDERS) == set(ANSWERS)
 
 
 @pytest.mark.parametrize("name", ANSWERS)
 async def test_an_example_fails_and_is_mended(name: str, tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "runs.db")
     model = mulligan.ScriptedModel(ANSWERS[name])
-    episode = await mulligan.solve(EXAMPLES / name, model=model, store=store)
+    episode = await mulligan.solve(FOLDERS[name], model=model, store=store)
     await store.close()
     assert [t.feedback and t.feedback.passed for t in episode.trials] == [False, True]

@@ -39,6 +39,15 @@ HOMES = (
 )
 """Where the usual agents keep their sessions and settings, and the tools that they run their caches."""
 
+AGENTS = {
+    "claude": "claude -p --permission-mode acceptEdits",
+    "codex": "codex exec --sandbox workspace-write -",
+    "gemini": "gemini --approval-mode auto_edit",
+    "opencode": "opencode run {prompt}",
+    "qwen": "qwen --approval-mode auto-edit",
+}
+"""Coding agents by their program, and how each is called so that it edits files without a question."""
+
 _SLOT = re.compile(r"\{prompt_file\}|\{prompt\}")
 _STATES = {
     "first": "",

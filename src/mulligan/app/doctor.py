@@ -11,6 +11,7 @@ from pathlib import Path
 from mulligan.app.config import Config, load
 from mulligan.app.session import open_store
 from mulligan.core.errors import MulliganError
+from mulligan.core.extras import install_command
 from mulligan.sandbox.doctor import Row
 from mulligan.sandbox.doctor import report as sandbox_rows
 
@@ -54,7 +55,7 @@ async def _read(config: Config) -> None:
 def _extra() -> Row:
     ok = find_spec("xllamacpp") is not None
     said = "run inside this process" if ok else "the package xllamacpp is missing"
-    return Row("local models", ok, said, "" if ok else 'pip install "mulligan[local]"')
+    return Row("local models", ok, said, "" if ok else install_command("local"))
 
 
 def _weights() -> list[Row]:

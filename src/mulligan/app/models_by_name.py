@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 
+from mulligan.actors.command import AGENTS
 from mulligan.app.config import Config
 from mulligan.app.model_roles import blamed, is_role, role_names, role_of
 from mulligan.core.errors import InvalidInput
+from mulligan.core.extras import MissingExtra
 from mulligan.core.protocols import Model
 from mulligan.core.records import Json
 from mulligan.models.settings import CallSettings
@@ -53,9 +56,22 @@ class Models:
         if which not in self._opened:
             try:
                 self._opened[which] = open_model(name, settings=settings, key=key)
+            except MissingExtra as error:
+                raise InvalidInput(f"{error}. {_instead()}") from error
             except InvalidInput as error:
                 if ":" in name:
                     raise
                 roles = ", ".join(role_names(self._config))
                 raise InvalidInput(f"{error} Or a model role: {roles}.") from error
         return self._opened[which]
+
+
+def _instead() -> str:
+    """What does the work without an embedded model, by the keys and the coding agents that are here."""
+    from mulligan.models.catalog import found_keys
+
+    keys = [f"--model {name} ({variable} is set)" for variable, name in found_keys()]
+    named = ", ".join(keys) or "--model PROVIDER:NAME, with the key that `mulligan models list` names"
+    agents = [f'--actor "command:{command}"' for program, command in AGENTS.items() if shutil.which(program)]
+    installed = f" Or let a coding agent try, with --strategy last_attempt: {', '.join(agents)}." if agents else ""
+    return f"Or name a provider's model: {named}.{installed}"

@@ -17,6 +17,7 @@ COMMANDS = (
     "lint",
     "run",
     "solve",
+    "demo",
     "runs",
     "bench",
     "memory",

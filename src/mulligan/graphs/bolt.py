@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from urllib.parse import unquote, urlsplit
 
 from mulligan.core.errors import InvalidInput
+from mulligan.core.extras import MissingExtra
 from mulligan.graphs._asking import MEMORY, Asking
 from mulligan.graphs._process import Engine
 
@@ -45,7 +46,7 @@ class BoltGraph(Asking):
         memory: int = MEMORY,
     ) -> None:
         if find_spec("neo4j") is None:
-            raise InvalidInput('Graphs on a server need the Neo4j driver: pip install "mulligan[kg]".')
+            raise MissingExtra("Graphs on a server need the Neo4j driver", "kg")
         place, its_user, its_password, its_database = _taken_apart(address)
         database = database or its_database
         name = place + (f"/{database}" if database else "")

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from mulligan.core.errors import InvalidInput
+from mulligan.core.extras import MissingExtra
 from mulligan.graphs._asking import MEMORY, Asking
 from mulligan.graphs._process import Engine
 
@@ -35,7 +36,7 @@ class LadybugGraph(Asking):
 
     def __init__(self, path: str | Path, *, memory: int = MEMORY) -> None:
         if find_spec("ladybug") is None:
-            raise InvalidInput('Graphs in a file need Ladybug: pip install "mulligan[kg]".')
+            raise MissingExtra("Graphs in a file need Ladybug", "kg")
         self._path = Path(path).expanduser().absolute()
         if not self._path.exists():
             raise InvalidInput(f"There is no graph at {path}: mulligan graph load makes one from CSV files.")

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from mulligan.core.errors import GraphError, InvalidInput
+from mulligan.core.extras import MissingExtra
 from mulligan.graphs.tables import Column, EdgeTable, NodeTable, Row, Tables, Value
 
 TYPES = {
@@ -42,7 +43,7 @@ def load(tables: Tables, into: Path) -> Loaded:
     database fails. Whatever is raised, nothing is left behind.
     """
     if find_spec("ladybug") is None:
-        raise InvalidInput('Graphs in a file need Ladybug: pip install "mulligan[kg]".')
+        raise MissingExtra("Graphs in a file need Ladybug", "kg")
     into = into.expanduser().absolute()
     if into.exists():
         raise InvalidInput(f"{into} is there already: remove it, or choose another place.")

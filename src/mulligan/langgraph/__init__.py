@@ -97,9 +97,9 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'mulligan.langgraph' has no attribute {name!r}")
     if find_spec("langgraph") is None:
-        from mulligan.core.errors import InvalidInput
+        from mulligan.core.extras import MissingExtra
 
-        raise InvalidInput(f'mulligan.langgraph.{name} needs LangGraph: pip install "mulligan[langgraph]".')
+        raise MissingExtra(f"mulligan.langgraph.{name} needs LangGraph", "langgraph")
     return getattr(import_module(f"mulligan.langgraph.{_HOMES[name]}"), name)
 
 

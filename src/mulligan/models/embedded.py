@@ -14,6 +14,7 @@ from pathlib import Path
 from threading import Event
 
 from mulligan.core.errors import InvalidInput, ModelError, UnknownName
+from mulligan.core.extras import MissingExtra
 from mulligan.core.questions import Answer, Question, Sampling
 from mulligan.core.records import Json, Usage
 from mulligan.models.embedded_cores import overload, threads_to_use
@@ -57,7 +58,7 @@ class EmbeddedModel:
         pull: bool | Progress = True,
     ) -> None:
         if find_spec("xllamacpp") is None:
-            raise InvalidInput('Models that run inside Mulligan need an extra: pip install "mulligan[local]"')
+            raise MissingExtra("Models that run inside Mulligan need an extra", "local")
         if context < LEAST_CONTEXT:
             raise InvalidInput(f"context must be at least {LEAST_CONTEXT} tokens, not {context}.")
         self.name = f"local:{name}" if name else "local"

@@ -15,6 +15,7 @@ from threading import Event
 from typing import Any
 
 from mulligan.core.errors import InvalidInput, ModelError, UnknownName
+from mulligan.core.extras import MissingExtra
 from mulligan.models.embedded import stoppable
 from mulligan.models.embedded_cores import threads_to_use
 from mulligan.models.embedded_worker import EmbeddedWorker
@@ -44,7 +45,7 @@ class LocalEmbedder:
         if name and name not in EMBEDDERS:
             raise UnknownName("local embedder", name, EMBEDDERS, "Others are named PROVIDER:MODEL.")
         if find_spec("onnxruntime") is None:
-            raise InvalidInput('The embedder that runs inside Mulligan needs an extra: pip install "mulligan[local]"')
+            raise MissingExtra("The embedder that runs inside Mulligan needs an extra", "local")
         self.id = f"local:{MINILM.name}@sha256:{MINILM.parts[0].sha256[:12]}"
         self._threads = threads_to_use(threads)
         self._pull = pull

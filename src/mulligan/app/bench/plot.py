@@ -11,6 +11,7 @@ from typing import Any, cast
 from mulligan.app.bench.report import Report
 from mulligan.app.bench.report_page import kind_of
 from mulligan.core.errors import InvalidInput
+from mulligan.core.extras import MissingExtra
 
 MEDIA = {".svg": "image/svg+xml", ".png": "image/png"}
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
@@ -46,7 +47,7 @@ def check_installed() -> None:
     from importlib.util import find_spec
 
     if find_spec("matplotlib") is None:
-        raise InvalidInput("A plot needs matplotlib: pip install 'mulligan[plot]'.")
+        raise MissingExtra("A plot needs matplotlib", "plot")
 
 
 def curves(report: Report) -> list[Curve]:

@@ -1,0 +1,31 @@
+"""`mulligan demo`: the example that ships, tried by the small model or by whoever is named."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from mulligan.cli.options import progress_options
+
+if TYPE_CHECKING:
+    from mulligan.core.records import Episode
+
+
+@click.command()
+@click.option("--model", metavar="MODEL", help="local (default: fetches 98 MB once), PROVIDER:NAME, scripted:FILE, …")
+@click.option("--actor", metavar="COMMAND", help='A coding agent tries instead: "command:claude -p".')
+@progress_options
+@click.pass_context
+def demo(ctx: click.Context, model: str | None, actor: str | None, quiet: bool, as_json: bool, trace: bool) -> None:
+    """Run the example that ships: a function to be written, and the tests that judge it.
+
+    The small local model usually fails its first trial and passes its second. Ends as `mulligan solve` does.
+    """
+    from mulligan.app.demo import demo as library
+    from mulligan.cli.conduct import Hooks, conduct
+
+    async def work(hooks: Hooks) -> Episode:
+        return await library(model=model, actor=actor, **hooks)
+
+    ctx.exit(conduct(work, quiet=quiet, as_json=as_json, trace=trace))

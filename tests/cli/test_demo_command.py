@@ -1,0 +1,77 @@
+"""`mulligan demo`: the example that ships, and the ways on where no model runs in this process."""
+
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mulligan.app.demo import EXAMPLE
+
+WRONG = "def factorial(n):\n    return n * factorial(n - 1)"
+RIGHT = "def factorial(n):\n    return n * factorial(n - 1) if n else 1"
+AGENT = f"""#!/bin/sh
+if [ -s factorial.py ]; then echo '{RIGHT}' > factorial.py; else echo '{WRONG}' > factorial.py; fi
+"""
+
+
+Run = Callable[..., Any]
+
+
+def nothing(name: str) -> None:
+    """What `find_spec` says of a package that is not installed."""
+
+
+def program(path: Path, text: str) -> Path:
+    path.write_text(text)
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return path
+
+
+def test_a_model_tries_the_example_away_from_a_checkout(mulligan: Run, here: Path) -> None:
+    (here / "said.txt").write_text(f"{WRONG}\n---\nIt never ends.\n---\n{RIGHT}")
+    ended = mulligan("demo", "--model", "scripted:said.txt")
+    assert (ended.status, ended.out) == (0, RIGHT + "\n")
+    assert "solved at trial 2 of 4" in ended.err
+    assert not (here / "examples").exists()
+
+
+def test_a_coding_agent_tries_the_example_and_needs_no_model(
+    mulligan: Run, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mulligan.models.embedded.find_spec", nothing)
+    agent = program(here / "agent.sh", AGENT)
+    for ended in (mulligan("demo", "--actor", f"command:{agent}") for _ in range(2)):  # the second begins anew
+        assert ended.status == 0
+        assert "solved at trial 2 of 4" in ended.err
+        assert "+    return n * factorial(n - 1) if n else 1\n" in ended.out
+        (folder,) = (line for line in ended.err.splitlines() if "now hold trial 2" in line)
+        assert (Path(folder.split()[3]) / "factorial.py").read_text() == RIGHT + "\n"
+
+
+@pytest.mark.parametrize("command", [("demo",), ("solve", "x"), ("run", "answerer", "x")])
+def test_without_the_extra_every_way_on_is_named(
+    mulligan: Run, here: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr("mulligan.models.embedded.find_spec", nothing)
+    monkeypatch.setenv("PATH", str(here))
+    ended = mulligan(*command)
+    assert ended.status == 2
+    assert ended.err == (
+        'Error: Models that run inside Mulligan need an extra: pip install "mulligan[local]". Or name a provider\'s '
+        "model: --model PROVIDER:NAME, with the key that `mulligan models list` names.\n"
+    )
+    monkeypatch.setenv("DASHSCOPE_API_KEY", "sk-none-at-all")
+    for name in ("claude", "opencode"):
+        program(here / name, "#!/bin/sh")
+    assert mulligan(*command).err.endswith(
+        "Or name a provider's model: --model alibaba:qwen-plus (DASHSCOPE_API_KEY is set). Or let a coding agent try, "
+        'with --strategy last_attempt: --actor "command:claude -p --permission-mode acceptEdits", '
+        '--actor "command:opencode run {prompt}".\n'
+    )
+
+
+def test_the_example_is_in_the_package_and_nowhere_else() -> None:
+    assert {file.name for file in EXAMPLE.iterdir() if file.is_file()} == {"task.md", "tests.py"}
+    assert not (Path(__file__).parents[2] / "examples" / "factorial").exists()

@@ -1,0 +1,67 @@
+"""The wheel, as the usual tools install it: each runs the example in an empty folder."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SCRIPT = (
+    "def factorial(n): return n\n---\n0 needs a value.\n---\ndef factorial(n): return n * factorial(n - 1) if n else 1"
+)
+PINS = str(ROOT / "constraints.txt")
+
+
+def ran(*command: str | Path, cwd: Path, env: dict[str, str] | None = None) -> str:
+    done = subprocess.run(
+        [str(part) for part in command], cwd=cwd, env=env, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the programs uv, uvx and pipx."""
+    folder = tmp_path_factory.mktemp("tools")
+    ran(sys.executable, "-m", "venv", folder, cwd=folder)
+    ran(folder / "bin" / "pip", "install", "-q", "-c", PINS, "uv", "pipx", cwd=folder)
+    return folder / "bin"
+
+
+@pytest.fixture(scope="module")
+def wheel(tools: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    ran(tools / "uv", "build", "--wheel", "-o", folder, ROOT, cwd=folder)
+    (file,) = folder.glob("*.whl")
+    return file
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["uv tool install", "uvx --from", "pipx run"])
+def test_the_example_runs_from_the_wheel(way: str, tools: Path, wheel: Path, tmp_path: Path) -> None:
+    (tmp_path / "said.txt").write_text(SCRIPT)
+    places = {
+        name: str(tmp_path / name)
+        for name in ("UV_TOOL_DIR", "UV_TOOL_BIN_DIR", "PIPX_HOME", "PIPX_BIN_DIR", "MULLIGAN_HOME")
+    }
+    env = {**os.environ, **places, "UV_PYTHON": sys.executable, "PIPX_DEFAULT_PYTHON": sys.executable}
+    demo = ("demo", "--model", "scripted:said.txt")
+    if way == "uv tool install":
+        ran(tools / "uv", "tool", "install", "-c", PINS, wheel, cwd=tmp_path, env=env)
+        command = (tmp_path / "UV_TOOL_BIN_DIR" / "mulligan",)
+        extra = 'uv tool install "mulligan[local]"'
+    elif way == "uvx --from":
+        command = (tools / "uvx", "-c", PINS, "--from", wheel, "mulligan")
+        extra = 'uvx --from "mulligan[local]" mulligan'
+    else:
+        command = (tools / "pipx", "run", "--pip-args", f"-c {PINS}", "--spec", wheel, "mulligan")
+        extra = 'pipx install --force "mulligan[local]"'
+    assert "solved at trial 2 of 4" in ran(*command, *demo, cwd=tmp_path, env=env)
+    refused = subprocess.run(
+        [str(part) for part in (*command, "demo")], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300
+    )
+    assert refused.returncode == 2
+    assert f"need an extra: {extra}." in refused.stderr
