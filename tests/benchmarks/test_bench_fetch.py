@@ -1,6 +1,7 @@
 """`bench fetch` against a loopback server: ranges, truncation, stalls, a wrong file, and what the CLI says of it."""
 
 import hashlib
+import socket
 from dataclasses import replace
 from pathlib import Path
 
@@ -121,6 +122,22 @@ def test_a_server_that_falls_silent_is_not_waited_for(tmp_path: Path) -> None:
 def test_an_error_of_the_server_is_said(tmp_path: Path, status: int) -> None:
     with serving_file(Served(BODY, status=status)) as served, pytest.raises(FetchError, match=str(status)):
         fetch(pinned(served.url), tmp_path)
+    assert left(tmp_path) == {}
+
+
+def test_without_a_network_it_is_said_what_else_can_be_done(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and nobody listens there
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}/file.jsonl"
+        with pytest.raises(FetchError) as refused:
+            fetch(pinned(url), tmp_path)
+    assert str(refused.value) == (
+        f"file.jsonl could not be fetched from {url}: 127.0.0.1 cannot be reached from here (Connection refused). Where "
+        "you have the file otherwise, no fetch is needed: name it with --data, or set MULLIGAN_DATA to a folder with "
+        "file.jsonl in it."
+    )
+    with pytest.raises(FetchError, match=r"nowhere\.invalid cannot be reached from here \((?!<urlopen)"):
+        fetch(pinned("http://nowhere.invalid/file.jsonl"), tmp_path)
     assert left(tmp_path) == {}
 
 

@@ -43,6 +43,14 @@ OFFICIAL = {
 }
 
 
+COLUMNS = {
+    **ROW,
+    "context": {name: [page[name] for page in ROW["context"]] for name in ("title", "sentences")},
+    "supporting_facts": {name: [fact[name] for fact in ROW["supporting_facts"]] for name in ("title", "sent_id")},
+}
+"""As the reference's sample has them, once it is written as JSON."""
+
+
 def judges(spec: Spec) -> Evaluator:
     return build("evaluators", spec, {})
 
@@ -58,9 +66,9 @@ def loaded(folder: Path, rows: Any, **settings: Any) -> Case:
 
 
 @pytest.mark.parametrize("mode", ["react", "cot", "cot-context"])
-def test_both_forms_of_the_file_give_the_same_case(mode: str, tmp_path: Path) -> None:
+def test_all_forms_of_the_file_give_the_same_case(mode: str, tmp_path: Path) -> None:
     case = loaded(tmp_path, [ROW], mode=mode)
-    assert case == loaded(tmp_path, [OFFICIAL], mode=mode)
+    assert case == loaded(tmp_path, [OFFICIAL], mode=mode) == loaded(tmp_path, [COLUMNS], mode=mode)
     assert case.id == "q1"
     assert case.task.prompt == "Which river flows by the birthplace of Odo Brandt?"
     assert case.target["answer"] == "The Erle"

@@ -13,6 +13,7 @@ import pytest
 
 from mulligan import ScriptedModel
 from mulligan.app.bench.running import Finished, run_benchmark
+from mulligan.benchmarks.leetcode import Leetcode
 from mulligan.core.questions import Question, Sampling
 from mulligan.core.records import Episode
 from mulligan.store.sqlite import SqliteStore
@@ -176,7 +177,8 @@ async def test_a_file_of_the_users_own_is_a_benchmark(store: SqliteStore, tmp_pa
 
 
 async def test_visible_tests_drive_leetcode_and_nobody_judges_it(store: SqliteStore, tmp_path: Path) -> None:
-    row = {"task_id": "two-sum", "visible_tests": ["assert twice(2) == 4", "assert twice(3) == 6"], "test": ""}
+    tests = ["    assert twice(2) == 4", "    assert twice(3) == 6"]
+    row = {"task_id": "two-sum", "entry_point": "two-sum", "visible_tests": tests, "test": ""}
     data = _written(tmp_path / "leetcode-hard-py-40.jsonl", row)
     model = Coder(WRONG, RIGHT)
     finished = await ran(store, model, data, "leetcode", strategy="reflexion")
@@ -184,6 +186,73 @@ async def test_visible_tests_drive_leetcode_and_nobody_judges_it(store: SqliteSt
     assert (await episode(store, finished)).solved
     assert (finished.results[0].status, finished.results[0].episodes[0].scores) == ("unjudged", (None, None))
     assert "leetcode.com" in finished.results[0].text
+
+
+LEETCODE = """# Given `nums`, return their sum, doubled `times` times.
+#
+#
+# Example 1:
+# Input: nums = [1,3], times = 1
+# Output: 8
+# Explanation: (1 + 3) doubled is 8.
+#
+#
+# Example 2:
+# Input:
+# nums = [],
+# times = 3
+# Output: 0
+#
+# Constraints:
+# `0 <= nums.length <= 100`
+def doubledSum(self, nums: List[int], times: int) -> int:
+"""
+
+
+async def test_examples_of_a_leetcode_prompt_drive_the_loop(store: SqliteStore, tmp_path: Path) -> None:
+    """The reference's own file: the question's name is the entry point, and no column holds tests."""
+    row = {"task_id": "doubledSum", "entry_point": "doubled-sum", "cannonical_solution": "", "test": ""}
+    data = tmp_path / "leetcode-hard-py.jsonl"
+    data.write_text(
+        json.dumps({**row, "prompt": LEETCODE}) + "\n" + json.dumps({**row, "entry_point": "b", "prompt": LEETCODE})
+    )
+    right = "def doubledSum(self, nums: List[int], times: int) -> int:\n    return sum(nums) * 2 ** times"
+    model = Coder(right.replace("2 **", "3 **"), right)
+    finished = await ran(store, model, str(data), "leetcode", strategy="reflexion", limit=1)
+    assert (finished.run.cases, model.asked) == (("doubled-sum",), {"act": 2, "reflect": 1})
+    first, second = (await episode(store, finished)).trials
+    assert first.feedback is not None
+    assert second.feedback is not None
+    assert "assert doubledSum(None, [1, 3], 1) == 8" in first.feedback.text
+    assert (first.feedback.passed, first.feedback.score, second.feedback.passed) == (False, 0.5, True)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "tests"),
+    [
+        ("# A.\n# Input: x = true, s = \"a = 1, b\"\n# Output: null\ndef f(self, x: bool, s: str) -> Optional[int]:\n",
+         ["assert f(None, True, 'a = 1, b') == None"]),
+        ("# A.\n# Input: \"{a,b}\"\n# Output:\n# [\n#    \"a    b\",\n#    \"c\"\n# ]\ndef f(self, s: str) -> List[str]:\n",
+         ["assert f(None, '{a,b}') == ['a    b', 'c']"]),
+        ("# A.\n# Input: nums = [-1]\n# Output: 2.00000\ndef f(nums: List[int]) -> float:\n",
+         ["assert abs(f([-1]) - 2.0) <= 1e-05"]),
+        ("# In any order.\n# Input: n = 1\n# Output: 2\ndef f(self, n: int) -> int:\n", []),
+        ("# A.\n# Input: root = [1,null]\n# Output: 2\ndef f(self, root: Optional[TreeNode]) -> int:\n", []),
+        ("# A.\n# Input: root = [1,null]\n# Output: 2\ndef f(self, root: 'Node') -> int:\n", []),
+        ("# A.\n# Input: b = [1]\n# Output: [2]\ndef f(self, b: List[int]) -> None:\n", []),
+        ("# A.\n# Input: m = 1\n# Output: 2\ndef f(self, n: int) -> int:\n", []),
+        ("# A.\n# Input: n = __import__('os')\n# Output: 2\ndef f(self, n: int) -> int:\n", []),
+        ("class Stack:\n\n    def __init__(self):\n        \n\n    def pop(self) -> int:\n        \n\n\n# param_1 = obj.pop()\n", []),
+    ],
+)  # fmt: skip
+def test_which_examples_of_a_leetcode_prompt_are_tests(tmp_path: Path, prompt: str, tests: list[str]) -> None:
+    data = tmp_path / "leetcode-hard-py.jsonl"
+    data.write_text(json.dumps({"task_id": "__init__", "prompt": prompt, "entry_point": "a-question", "test": ""}))
+    benchmark = Leetcode()
+    [case] = benchmark.load([data])
+    played = benchmark.play(case, benchmark.methods()["reflexion"]).evaluator
+    assert case.id == "a-question"
+    assert (played.name, played.settings.get("tests", [])) == ("given_tests" if tests else "internal_tests", tests)
 
 
 RUST = "/// Doubles a number.\nfn twice(n: isize) -> isize {\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -35,8 +35,9 @@ class HotPotQA:
     data = "distractor-100.json"
     sources: Sequence[Source] = ()
     where = (
-        "The reference's sample of 100 questions has this name; HotPotQA's own hotpot_dev_distractor_v1.json "
-        "(https://hotpotqa.github.io, CC BY-SA 4.0) is read as well, named with --data"
+        "HotPotQA's own hotpot_dev_distractor_v1.json (https://hotpotqa.github.io, CC BY-SA 4.0), named with --data. "
+        "The reference keeps its 100 questions as a pickle, hotpotqa_runs/data/hotpot-qa-distractor-sample.joblib, "
+        "which docs/benchmark-hotpotqa.md says how to make this file of"
     )
 
     def __init__(
@@ -140,7 +141,7 @@ class _Item:
 
     @classmethod
     def read(cls, row: Json, where: str) -> _Item:
-        """Of the sample's form, or the official one, which has lists where the other has objects.
+        """Of the official form, where a page is a list, or one with objects, or with a list for each column.
 
         Raises `InvalidInput`. Pages without any text are left out.
         """
@@ -152,11 +153,12 @@ class _Item:
             if not isinstance(value, str) or not value.strip():
                 raise InvalidInput(f'{where} has no "{name}" with text in it.')
         try:
-            pages = [_pair(page, "title", "sentences") for page in given["context"]]
+            pages = list(_pairs(given["context"], "title", "sentences"))
             if strange := [title for title, said in pages if not str(title).strip() or not isinstance(said, list)]:
                 raise ValueError(f"the page {strange[0]!r}")
             found = tuple((str(title), tuple(map(str, said))) for title, said in pages if "".join(said).strip())
-            facts = tuple(str(_pair(fact, "title", "sent_id")[0]) for fact in given.get("supporting_facts") or ())
+            named = _pairs(given.get("supporting_facts") or (), "title", "sent_id")
+            facts = tuple(str(title) for title, _ in named)
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidInput(
                 f'{where} ({id}): "context" is a list of titles with their sentences, "supporting_facts" one of titles '
@@ -176,12 +178,14 @@ class _Item:
         return "\n\n".join(paragraphs[title] for title in named)
 
 
-def _pair(value: Any, *names: str) -> tuple[Any, ...]:
-    """The two values of an object, or of a list."""
-    if isinstance(value, dict):
-        return tuple(cast(dict[str, Any], value)[name] for name in names)
-    first, second = value
-    return first, second
+def _pairs(values: Any, *names: str) -> Iterator[tuple[Any, Any]]:
+    """The two values of each object or list among these, or those of an object that holds a list for each name."""
+    if isinstance(values, dict):
+        columns = cast(dict[str, Any], values)
+        values = zip(*(columns[name] for name in names), strict=True)
+    for value in values:
+        first, second = [cast(Any, value)[name] for name in names] if isinstance(value, dict) else value
+        yield first, second
 
 
 def _rows(file: Path) -> Sequence[Json]:

@@ -98,6 +98,8 @@ def download(address: str, into: Path, size: int, watch: Callable[[int], None], 
     environment.
     """
     from http.client import HTTPException
+    from urllib.error import HTTPError, URLError
+    from urllib.parse import urlsplit
     from urllib.request import Request, build_opener
 
     try:
@@ -118,5 +120,8 @@ def download(address: str, into: Path, size: int, watch: Callable[[int], None], 
                         return f"longer than the {size} bytes that are pinned"
             came = out.tell()
     except (OSError, HTTPException, ValueError) as error:
+        if isinstance(error, URLError) and not isinstance(error, HTTPError):
+            why = getattr(error.reason, "strerror", None) or error.reason
+            return f"{urlsplit(address).hostname} cannot be reached from here ({why})"
         return str(error) or type(error).__name__
     return "" if came == size else f"it ended after {came} of {size} bytes"

@@ -96,7 +96,10 @@ def _complete(source: Source, partial: Path, tell: Callable[[int], None], second
     if not 0 < here < source.size:
         partial.unlink()
     kept = f" The {here} bytes that came are kept: fetch again to go on." if 0 < here < source.size else ""
-    raise FetchError(f"{source.file} could not be fetched from {source.url}: {problem}.{kept}")
+    raise FetchError(
+        f"{source.file} could not be fetched from {source.url}: {problem}.{kept} Where you have the file otherwise, no "
+        f"fetch is needed: name it with --data, or set MULLIGAN_DATA to a folder with {source.file} in it."
+    )
 
 
 def _line(source: Source, target: Path) -> str:
