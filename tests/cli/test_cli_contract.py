@@ -74,6 +74,7 @@ def episode(reason: StopReason | None, passed: bool | None = False, *, judge: st
         (episode("solved", True), 0),
         *((episode(reason), 1) for reason in ("exhausted", "gave_up", "stuck")),
         *((episode(reason, None), 4) for reason in ("exhausted", "gave_up", "stuck")),
+        *((episode("unconfirmed", passed), 4) for passed in (False, None)),
         *((episode(reason, None), 3) for reason in ("interrupted", "over_budget", "error")),
         (episode(None), 3),
         (InvalidInput("x"), 2),

@@ -41,7 +41,9 @@ from mulligan.core.records import (
     Usage,
 )
 
-REASONS: list[StopReason] = ["solved", "exhausted", "gave_up", "stuck", "over_budget", "error", "interrupted"]
+REASONS: list[StopReason] = [
+    "solved", "unconfirmed", "exhausted", "gave_up", "stuck", "over_budget", "error", "interrupted",
+]  # fmt: skip
 
 usages = st.builds(
     Usage,

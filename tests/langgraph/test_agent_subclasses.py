@@ -143,8 +143,8 @@ class OwnRule(SixMethods):
 def test_a_subclass_has_the_last_word_on_going_on() -> None:
     chat = Chat([guess("1"), guess("7", "10", 1), guess("7", "0", 2)])
     result = OwnRule(lambda: Conversation(chat)).execute("Which number?")
-    assert (result.answer, result.tool_result, result.stop) == ("7", ["right"], "gave_up")
-    assert result.detail == "the agent's own rule ended it"
+    assert (result.answer, result.tool_result, result.stop) == ("7", ["right"], "unconfirmed")
+    assert result.detail == "the agent's own rule ended it; scored 0 of 10 by the model itself: Too small."
     chat = Chat([guess("1"), *(guess("2", "10", n) for n in (1, 2, 3))])
     OwnRule(lambda: Conversation(chat)).execute("Which number?")
     assert len(chat.asked) == 4

@@ -104,6 +104,49 @@ def test_where_nothing_is_found_the_last_query_is_the_result(asking: Asking) -> 
     assert "not solved: 2 of 2 trials used" in ended.err
 
 
+WRONG = "MATCH (g:Gene {name: 'EOMES'}) RETURN g.chromosome AS chromosome"
+REJECTED = "This is the chromosome of EOMES, not the genes that it regulates."
+
+
+def test_rows_that_the_revision_rejects_are_unconfirmed(asking: Asking) -> None:
+    """The seed's third rule ends the loop; it does not say that the answer is right."""
+    script = said(draft(WRONG), revision(0, GOOD, REJECTED))
+    options = ("--no-prompt-engine", "--memory", "--agent-id", "biologist")
+    ended = asking(script, "ask-graph", QUESTION, *options)
+    assert (ended.status, ended.out.splitlines()[0]) == (4, WRONG)
+    assert "could not be judged: rows came back; scored 0 of 10 by the model itself: " + REJECTED in ended.err
+    assert f"trial 1 of 29: no verdict, score 0.00: scored 0 of 10 by the model itself: {REJECTED}"[:90] in ended.err
+    assert "solved" not in ended.err.replace("not solved", "")
+    assert "passed" not in ended.err
+    run = next(line for line in ended.err.splitlines() if line.startswith("recorded")).rpartition(" ")[2]
+    assert REJECTED in asking(None, "runs", "show", run).out
+    (brief,) = json.loads(asking(None, "runs", "list", "--json").out)
+    assert brief["state"] == "unconfirmed"
+    assert json.loads(asking(None, "memory", "list", "--agent-id", "biologist", "--json").out or "[]") == []
+
+
+@pytest.mark.parametrize("steps", [2, 3])
+def test_rows_are_judged_alike_whether_steps_are_left_or_not(asking: Asking, steps: int) -> None:
+    tried = [draft(WRONG)] if steps == 2 else [draft(EMPTY), revision(3, WRONG)]
+    script = said(*tried, revision(0, GOOD, REJECTED))
+    ended = asking(script, "ask-graph", QUESTION, "--no-prompt-engine", "--json", "--max-steps", str(steps))
+    *events, result = [json.loads(line) for line in ended.out.splitlines()]
+    assert (ended.status, result["exit_status"], result["solved"]) == (4, 4, False)
+    assert (result["query"], result["score"], result["stop"]["reason"]) == (WRONG, 0, "unconfirmed")
+    assert REJECTED in result["stop"]["detail"]
+    judged = [event["feedback"] for event in events if event["event"] == "evaluated"][-1]
+    assert (judged["passed"], judged["score"]) == (None, 0)
+    assert REJECTED in judged["text"]
+
+
+def test_what_is_printed_is_what_is_said_to_be_printed(asking: Asking) -> None:
+    script = said(draft(EMPTY), revision(1, "MATCH (g:Gen) RETURN g.name"), revision(0, reflection="No such label."))
+    ended = asking(script, "ask-graph", QUESTION, "--no-prompt-engine", "--max-steps", "3")
+    assert ended.out == "MATCH (g:Gen) RETURN g.name\n"
+    assert "printing the last query, trial 2, score 0.00" in ended.err
+    assert "No such label." in ended.err
+
+
 def test_a_score_that_is_good_enough_is_a_setting(asking: Asking) -> None:
     script = said(draft(EMPTY), revision(6), revision(0))
     ended = asking(script, "ask-graph", QUESTION, "--no-prompt-engine", "--good-score", "6", "-q")

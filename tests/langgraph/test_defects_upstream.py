@@ -97,8 +97,9 @@ def test_rows_are_enough_where_no_revision_fits(where: Any, agent_on: Any) -> No
     """The seed's third rule: a result that is not empty ends it."""
     agent, _ = agent_on(where, draft(GOOD), "Fine!", "Fine!", "Fine!")
     result = agent.execute(QUESTION, PROMPT)
-    assert (result.answer, result.tool_result, result.stop) == (GOOD, REGULATED, "solved")
+    assert (result.answer, result.tool_result, result.stop) == (GOOD, REGULATED, "unconfirmed")
     assert result.score is None
+    assert result.detail.startswith("rows came back; The model gave nothing that can be used, 3 times.")
 
 
 def test_what_was_wrong_is_said_after_the_reply(where: Any, agent_on: Any) -> None:
@@ -144,7 +145,7 @@ def test_a_tool_that_gives_values_ends_it_too(where: Any) -> None:
     agent = Scalars(lambda: Conversation(chat), where, store=False)
     result = agent.execute(QUESTION, PROMPT)
     agent.close()
-    assert (result.answer, result.tool_result, result.stop) == ("values", ["EOMES", 7], "solved")
+    assert (result.answer, result.tool_result, result.stop) == ("values", ["EOMES", 7], "unconfirmed")
 
 
 def test_the_log_tells_of_each_step_as_information(where: Any, agent_on: Any, caplog: Any) -> None:

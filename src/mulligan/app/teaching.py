@@ -12,8 +12,12 @@ from mulligan.core.records import Episode
 
 
 async def teach(bank: Bank, episode: Episode, notice: Notice) -> None:
-    """The bank learns from an episode that is over, once however often it is asked; what came of it is told."""
+    """The bank learns from an episode that is over, once however often it is asked; what came of it is told. Nothing is
+    learned from one that ended unconfirmed."""
     if episode.stop is None or episode.stop.reason in RESUMABLE or not episode.trials:
+        return
+    if episode.stop.reason == "unconfirmed":
+        notice("nothing was learned: whether the answer is right is unknown")
         return
     try:
         notice(said(await bank.learn([episode]), getattr(bank, "agent_id", None)))

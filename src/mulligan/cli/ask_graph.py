@@ -59,8 +59,8 @@ def ask_graph(ctx: click.Context, question: str, graph: str, no_prompt_engine: b
     The query and its rows go to stdout, progress to stderr. Queries only read. The password of a server is read from
     MULLIGAN_GRAPH_PASSWORD. `mulligan graph sample` makes a graph to try.
 
-    Ends with 0 when there are rows, or the model finds the answer good; 1 when not; 2 for bad input; 3 when
-    interrupted or stopped by an error (resume it); 4 when it could not be judged.
+    Ends with 0 when the model finds the answer good; 1 when not; 2 for bad input; 3 when interrupted or stopped by an
+    error (resume it); 4 when the answer could not be judged, or when rows came back that the model does not call good.
     """
     from mulligan.langgraph import ask_graph as library
 
@@ -147,7 +147,7 @@ class _Watch:
 
     def ended(self, result: ReflexionAgentResult) -> int:
         from mulligan.cli.errors import exit_status
-        from mulligan.cli.words import closing
+        from mulligan.cli.words import closing, which
 
         episode, limits = self.episode, self._limits
         assert episode is not None
@@ -157,7 +157,8 @@ class _Watch:
             emit(json.dumps({"event": "result", **answer(result, episode), "exit_status": status}, ensure_ascii=False))
             return status
         if self._lines or status:
-            for line in closing(episode, limits):
+            last = f"the last query, {which(episode.trials[-1])}" if episode.trials else ""
+            for line in closing(episode, limits, last):
                 say(line)
         if result.note:
             say(f"note: {result.note}")

@@ -90,8 +90,11 @@ def happened(episode: Episode, event: Event, limits: Limits) -> str:
             return ""
 
 
-def closing(episode: Episode, limits: Limits) -> list[str]:
-    """How it ended, which attempt is printed, where it is recorded and how to go on if that makes sense."""
+def closing(episode: Episode, limits: Limits, printed: str = "") -> list[str]:
+    """How it ended, which attempt is printed, where it is recorded and how to go on if that makes sense.
+
+    printed: what is printed, where it is not the best attempt.
+    """
     stop = episode.stop
     reason = stop.reason if stop else "interrupted"
     go_on = f"Go on with: {_resume(episode)}"
@@ -101,7 +104,7 @@ def closing(episode: Episode, limits: Limits) -> list[str]:
         go_on = f"With a higher limit (--max-tokens, --max-cost, --max-seconds), go on with: {_resume(episode)}"
     kept = go_on if reason in RESUMABLE else f"recorded: mulligan runs show {episode.run}"
     totals = f"{used(episode.usage)}, {episode.seconds:.1f} s"
-    return [f"{_headline(episode, limits)} ({totals})", *remarks(episode), kept]
+    return [f"{_headline(episode, limits, printed)} ({totals})", *remarks(episode), kept]
 
 
 def broken_off(last: Episode) -> list[str]:
@@ -115,7 +118,7 @@ def _resume(episode: Episode) -> str:
     return f"mulligan runs resume {episode.run}"
 
 
-def _headline(episode: Episode, limits: Limits) -> str:
+def _headline(episode: Episode, limits: Limits, printed: str) -> str:
     best, stop = episode.best, episode.stop
     restart = _restart(episode)
     if best and unjudged(episode):
@@ -126,7 +129,7 @@ def _headline(episode: Episode, limits: Limits) -> str:
     ends = {"error": "stopped by an error", "over_budget": "stopped over budget"}
     otherwise = "not solved" if episode.judged else "could not be judged"
     said = f"{ends.get(stop.reason if stop else '', otherwise)}{restart}: {detail}"
-    return f"{said}; printing the best attempt, {which(best)}" if best else said
+    return f"{said}; printing {printed or f'the best attempt, {which(best)}'}" if best else said
 
 
 def which(trial: Trial) -> str:
@@ -141,12 +144,17 @@ def remarks(episode: Episode) -> list[str]:
     feedback = best.feedback if best else None
     lines: list[str] = []
     if feedback:
-        if feedback.passed is None and not unjudged(episode):
+        if feedback.passed is None and not unjudged(episode) and not _unconfirmed(episode):
             lines.append(f"no verdict: {one_line(feedback.text, 300)}")
         lines += [f"note: {one_line(note, 300)}" for note in feedback.notes]
     if role(episode, "evaluator") == "model_judge" and models.get("evaluator") == models.get("actor"):
         lines.append("note: the model judged itself; tests (--tests FILE) or a check (--check COMMAND) are stronger")
     return lines
+
+
+def _unconfirmed(episode: Episode) -> bool:
+    """Whether its stop says already why it has no verdict."""
+    return episode.stop is not None and episode.stop.reason == "unconfirmed"
 
 
 def _restart(episode: Episode) -> str:

@@ -16,7 +16,10 @@ from mulligan.core.errors import InvalidInput
 Json: TypeAlias = Any
 """A JSON value: None, bool, int, float, str, a list of them, or a dict of them by string."""
 
-StopReason: TypeAlias = Literal["solved", "exhausted", "gave_up", "stuck", "over_budget", "error", "interrupted"]
+StopReason: TypeAlias = Literal[
+    "solved", "unconfirmed", "exhausted", "gave_up", "stuck", "over_budget", "error", "interrupted"
+]
+"""Why an episode is over. "unconfirmed": a rule ended the loop with an answer whose verdict is unknown."""
 
 
 def _no_json() -> Mapping[str, Json]:
@@ -317,8 +320,10 @@ class Episode:
 
     @property
     def judged(self) -> bool:
-        """True when at least one trial got a verdict."""
-        return any(t.feedback is not None and t.feedback.passed is not None for t in self.trials)
+        """True when at least one trial got a verdict; never for an episode that ended unconfirmed, whatever was said of
+        its earlier trials."""
+        unconfirmed = self.stop is not None and self.stop.reason == "unconfirmed"
+        return not unconfirmed and any(t.feedback is not None and t.feedback.passed is not None for t in self.trials)
 
     @property
     def usage(self) -> Usage:
@@ -331,7 +336,10 @@ class Episode:
 
     @property
     def best(self) -> Trial | None:
-        """The trial to hand out: a passed one, else the highest score, else the newest. None before any attempt."""
+        """The trial to hand out: the newest of an episode that ended unconfirmed, else a passed one, else the highest
+        score, else the newest. None before any attempt."""
+        if self.stop is not None and self.stop.reason == "unconfirmed":
+            return self.trials[-1] if self.trials else None
 
         def worth(trial: Trial) -> tuple[bool, float, int]:
             feedback = trial.feedback

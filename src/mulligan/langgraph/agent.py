@@ -44,8 +44,9 @@ class ReflexionAgentResult:
     """answer: what was executed last; None where the model gave nothing that can be used. tool_result: what that gave.
 
     score: of the answer, 0 to 10, higher is better, by the model itself. stop, detail: why it ended: "solved",
-    "exhausted" (the steps are used up), "gave_up" (no answer that can be used). run: for `mulligan runs show`.
-    note: what qualifies the result, such as that there are more rows.
+    "unconfirmed" (a rule ended it, such as that rows came back, and the model does not call them good; detail has its
+    critique), "exhausted" (the steps are used up), "gave_up" (no answer that can be used). run: for `mulligan runs
+    show`. note: what qualifies the result, such as that there are more rows.
     """
 
     answer: str | None
@@ -135,8 +136,10 @@ class ReflexionAgent(ABC):
         if self._get_num_iterations(state) >= self.max_steps:
             return END_NODE
         tool = next((message for message in reversed(state) if isinstance(message, ToolMessage)), None)
-        good = tool is not None and self._passed(self._read(cast(AIMessage, state[-1])), tool)
-        return END_NODE if good else EXECUTE_TOOL_NODE
+        if tool is None:
+            return EXECUTE_TOOL_NODE
+        ends = self._passed(self._read(cast(AIMessage, state[-1])), tool) or self._settles(tool)
+        return END_NODE if ends else EXECUTE_TOOL_NODE
 
     def _log_step_message(self, step: int, node: str, output: BaseMessage) -> None:
         self.agent_logger.log_step_message(step, node, output)
@@ -157,9 +160,15 @@ class ReflexionAgent(ABC):
         """The answer that was really executed, as far as the tool's message says."""
         return reading.answer
 
-    def _passed(self, reading: Reading, message: ToolMessage) -> bool:
-        """Whether what was executed is good enough, by the revision that looked at it and the tool's message."""
-        return reading.score is not None and reading.score >= self.good_score
+    def _passed(self, reading: Reading, message: ToolMessage) -> bool | None:
+        """Whether what was executed is good enough, by the revision that looked at it and the tool's message; None
+        where the revision gave no score."""
+        return None if reading.score is None else reading.score >= self.good_score
+
+    def _settles(self, message: ToolMessage) -> str:
+        """Why what the tool gave ends the loop, whatever a revision says of it; "" where it does not. Where `_passed`
+        does not call it good, the run is then "unconfirmed"."""
+        return ""
 
     # --- for subclasses to call -----------------------------------------------------------------------------------
 
@@ -258,8 +267,9 @@ class ReflexionAgent(ABC):
             Role(self._create_revise_responder, prompt, told),
             self._read,
             self._answered,
-            (lambda reading, message: self._passed(reading, message) or None) if own else self._passed,
+            self._passed,
             self._should_continue if own else None,
+            self._settles,
         )
         texts, given = self._prompt_texts(), {PROMPT: prompt} if isinstance(prompt, str) else {}
         chat, settings = self.conversation.chat, {"agent": type(self).__name__, **self._settings()}

@@ -47,6 +47,7 @@ __all__ = ["DRAFT", "EXECUTE_TOOL", "REVISE", "STEPS", "Nodes", "Parts", "Readin
 
 STEPS = 30
 """A step is one draft or one revise (seed 001)."""
+OWN_RULE = "the agent's own rule ended it"
 
 
 @dataclass(frozen=True)
@@ -55,9 +56,11 @@ class Parts:
 
     read: what a draft or a revision says. answered: the answer that was really executed. passed: whether a trial is
     good enough, by the revision's reading and the tool's answer; None: it cannot be told. goes_on: the user's own rule
-    after a revision, "execute_tool" or END; None: `passed` and the limits. approve: asks a person before anything is
-    executed; None: nobody is asked. A draft or a revision may raise `BadAnswer`: the model gave nothing that can be
-    used.
+    after a revision, "execute_tool" or END; None: `passed`, `settles` and the limits. settles: why a result ends the
+    loop whatever the revision says of it, "" where it does not. approve: asks a person before anything is executed;
+    None: nobody is asked. A draft or a revision may raise `BadAnswer`: the model gave nothing that can be used.
+
+    A loop that `goes_on` or `settles` ends, and that `passed` does not call good, is over as "unconfirmed".
     """
 
     draft: Callable[[list[BaseMessage]], Any]
@@ -67,6 +70,7 @@ class Parts:
     answered: Callable[[Reading, ToolMessage], str]
     passed: Callable[[Reading, ToolMessage], Any]
     goes_on: Callable[[list[BaseMessage]], str] | None = None
+    settles: Callable[[ToolMessage], str] = lambda message: ""
     approve: Approve | None = None
 
 
@@ -130,7 +134,7 @@ class Nodes:
             if self.steps > 1:
                 return {**update, "record": self.recorder.record(work)}
             await work.keep(Evaluated(number, Feedback(None, "no step was left to judge it", source="revise")))
-            update |= await self._moved(work, reading, message, None)
+            update |= await self._moved(work, reading, message)
         return await self._taught(update, work)
 
     async def revise(self, state: ReflexionState, config: RunnableConfig) -> Mapping[str, Any]:
@@ -142,27 +146,45 @@ class Nodes:
             try:
                 message: AIMessage = await called(self.parts.revise, messages)
             except BadAnswer as error:
-                if not await self._verdict(Reading(""), tool):
-                    return await self._given_up(work, tool, error)
-                feedback = Feedback(True, str(error), source="revise", usage=work.spent())
-                await work.keep(Evaluated(number, feedback, work.lap()))
-                return await self._taught(await self._moved(work, Reading(""), tool, None), work)
+                return await self._taught(await self._unrevised(work, tool, error), work)
             reading = self.parts.read(message)
-            goes_on = self.parts.goes_on and self.parts.goes_on([*messages, message]) != END
-            passed = False if goes_on else await self._verdict(reading, tool)
-            said = "no score" if reading.score is None else f"scored {reading.score:g} of 10 by the model itself"
-            feedback = Feedback(passed, said, reading.score, "revise", usage=work.spent())
+            passed, ended, last = (
+                await self._verdict(reading, tool),
+                self.parts.settles(tool),
+                number >= self.limits.trials,
+            )
+            if self.parts.goes_on is not None:
+                ends = self.parts.goes_on([*messages, message]) == END
+                own = "" if last else OWN_RULE  # at the last step, it is the limit that ends it
+                passed, ended = (passed, ended or own) if ends else (False, "")
+            if ended and passed is False:
+                passed = None
+            said, usage = _said(reading, critique=passed is not False or last), work.spent()
+            feedback = Feedback(passed, said, reading.score, "revise", usage=usage)
             await work.keep(Evaluated(number, feedback, work.lap()))
-            update = {"messages": [message], **await self._moved(work, reading, tool, goes_on)}
+            update = {"messages": [message], **await self._moved(work, reading, tool, ended)}
         return await self._taught(update, work)
 
-    async def _moved(self, work: Work, reading: Reading, tool: ToolMessage, goes_on: bool | None) -> dict[str, Any]:
-        """What comes after a verdict: the end, or the reflection and the next trial. The update of the state."""
+    async def _unrevised(self, work: Work, tool: ToolMessage, error: BadAnswer) -> dict[str, Any]:
+        """The end where no revision can be used: of a result that is good, or that ends the loop, all the same."""
+        passed, ended = await self._verdict(Reading(""), tool), self.parts.settles(tool)
+        if not passed and not ended:
+            return await self._given_up(work, tool, error)
+        feedback = Feedback(passed or None, str(error), source="revise", usage=work.spent())
+        await work.keep(Evaluated(len(work.episode.trials), feedback, work.lap()))
+        return await self._moved(work, Reading(""), tool, ended)
+
+    async def _moved(self, work: Work, reading: Reading, tool: ToolMessage, ended: str = "") -> dict[str, Any]:
+        """What comes after a verdict: the end, or the reflection and the next trial. The update of the state.
+
+        ended: why the loop is over, where a rule besides the verdict and the limits ended it.
+        """
         move, number = due(work.episode, self.limits), len(work.episode.trials)
-        if isinstance(move, Stop):
+        feedback = work.episode.trials[-1].feedback
+        if ended and feedback is not None and feedback.passed is None:
+            await work.keep(Stopped(Stop("unconfirmed", f"{ended}; {feedback.text}")))
+        elif isinstance(move, Stop):
             await work.keep(Stopped(move))
-        elif goes_on is False:
-            await work.keep(Stopped(Stop("gave_up", "the agent's own rule ended it")))
         elif move.kind == "reflect":
             await work.keep(Reflected(number, Reflection(reading.reflection)))
         if work.episode.stop is not None:
@@ -224,6 +246,12 @@ class Nodes:
                 raise
             return _beginning(known, question)  # another run of the thread was faster
         return record
+
+
+def _said(reading: Reading, *, critique: bool) -> str:
+    """The score in words, with the critique where no reflection will hold it."""
+    score = "no score" if reading.score is None else f"scored {reading.score:g} of 10 by the model itself"
+    return f"{score}: {reading.reflection}" if critique and reading.reflection else score
 
 
 def _beginning(begun: Any, question: BaseMessage) -> Record:

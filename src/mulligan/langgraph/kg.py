@@ -177,11 +177,13 @@ class KGQueryReflexionAgent(ReflexionAgent):
     def _answered(self, reading: Reading, message: ToolMessage) -> str:
         return str(record_in(message).get("query", reading.answer))
 
-    def _passed(self, reading: Reading, message: ToolMessage) -> bool:
-        """A good score, or rows; what failed is no answer, whatever the model says of it."""
-        if message.status == "error":
-            return False
-        return super()._passed(reading, message) or has_values(result_in(message))
+    def _passed(self, reading: Reading, message: ToolMessage) -> bool | None:
+        """A good score; what failed is no answer, whatever the model says of it."""
+        return False if message.status == "error" else super()._passed(reading, message)
+
+    def _settles(self, message: ToolMessage) -> str:
+        """Rows with a value in them end it, as in the seed."""
+        return "rows came back" if message.status != "error" and has_values(result_in(message)) else ""
 
     def _parse_final_result(self, output: Any) -> ReflexionAgentResult:
         """The query that was run last, and its rows."""

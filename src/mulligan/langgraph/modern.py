@@ -139,8 +139,8 @@ def _parts(asked: Asked, executing: Executing, passed: Callable[[Reading, ToolMe
     )
 
 
-def _by_score(good_score: float) -> Callable[[Reading, ToolMessage], bool]:
-    return lambda reading, message: reading.score is not None and reading.score >= good_score
+def _by_score(good_score: float) -> Callable[[Reading, ToolMessage], bool | None]:
+    return lambda reading, message: None if reading.score is None else reading.score >= good_score
 
 
 def _judged(judge: Judge) -> Callable[[Reading, ToolMessage], Any]:
