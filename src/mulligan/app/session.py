@@ -81,7 +81,10 @@ class Session:
     def sandbox(self, level: str) -> Sandbox:
         from mulligan.sandbox.local import LocalSandbox
 
-        return LocalSandbox(level=level)
+        sandbox = LocalSandbox(level=level)
+        if sandbox.fallback:
+            (self.notice or log.info)(sandbox.fallback)
+        return sandbox
 
     def _bank(self, recipe: Recipe) -> Bank | None:
         """The bank that was given, or that of the agent that the recipe names.

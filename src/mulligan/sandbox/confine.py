@@ -13,7 +13,7 @@ import signal
 import sys
 from collections.abc import Iterable, Mapping
 
-from mulligan.sandbox import kernel, landlock, mounts, seccomp
+from mulligan.sandbox import kernel, landlock, mounts, seatbelt, seccomp
 from mulligan.sandbox.spec import Spec
 
 _FIRST_UID = 1_800_000_000
@@ -58,7 +58,9 @@ def enter_unconfined(spec: Spec) -> None:
 
 
 def command(spec: Spec) -> list[str]:
-    """The job's arguments, inside bubblewrap at the level that has it. To be called after `enter`."""
+    """The job's arguments, inside bubblewrap or under sandbox-exec at the level that has it. Called after `enter`."""
+    if spec["seatbelt"]:
+        return seatbelt.command(spec)
     if not spec["bwrap"]:
         return spec["argv"]
     read, write = os.pipe()

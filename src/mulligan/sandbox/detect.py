@@ -8,13 +8,13 @@ from functools import cache
 
 from mulligan.core.errors import SandboxError
 from mulligan.core.protocols import Job
-from mulligan.sandbox import client, kernel, policy, seccomp
+from mulligan.sandbox import client, kernel, policy, seatbelt, seccomp
 from mulligan.sandbox.levels import LEVELS, STRICT, Level, level_named
 from mulligan.sandbox.process import scratch_name
 
 _PROBE = """
 import os, sys
-files, seccomp, unprivileged = (flag == "1" for flag in sys.argv[1:])
+files, seccomp, unprivileged, seatbelt = (flag == "1" for flag in sys.argv[1:])
 home = os.environ["HOME"]
 if unprivileged and os.getuid() == 0: sys.exit("runs as root all the same")
 if files:
@@ -24,6 +24,12 @@ if files:
     try: open(home + "-beside", "w").close()
     except OSError: pass
     else: os.unlink(home + "-beside"); sys.exit("can write a file that it should not")
+if seatbelt:
+    import _socket
+    try: _socket.socket().connect(("127.0.0.1", 9))
+    except PermissionError: pass
+    except OSError: sys.exit("can reach the network")
+    else: sys.exit("can reach the network")
 if seccomp:
     import _socket
     try: _socket.socket()
@@ -41,7 +47,7 @@ def problem(level: Level) -> str:
         return ""
     if missing := _missing(level):
         return missing
-    flags = (level.landlock or level.bwrap, level.seccomp, level.unprivileged)
+    flags = (not level.open, level.seccomp, level.unprivileged, level.seatbelt)
     argv = (sys.executable, "-I", "-S", "-c", _PROBE, *("1" if flag else "0" for flag in flags))
     return _tried(level, Job(argv, seconds=_SECONDS))
 
@@ -49,12 +55,17 @@ def problem(level: Level) -> str:
 def choose(wanted: str) -> Level:
     """The level for "auto", "strict" or a name. Raises `UnknownName`, or `SandboxError` with what would raise it."""
     lowest = STRICT if wanted == "strict" else LEVELS[1]
+    if not lowest.fits(sys.platform):
+        raise SandboxError(
+            f"--sandbox strict needs Linux. The strongest level on {sys.platform} is {usable()[-1].name!r}, which was "
+            "not run by us: --sandbox auto takes it where a trial job shows that it works."
+        )
     if wanted not in ("auto", "strict"):
         level = level_named(wanted)
         if why := problem(level):
             raise SandboxError(f"The sandbox level {wanted!r} does not work here: {why}")
         return level
-    for level in reversed(LEVELS[LEVELS.index(lowest) :]):
+    for level in reversed(usable(lowest)):
         if not problem(level):
             return level
     raise SandboxError(
@@ -63,7 +74,28 @@ def choose(wanted: str) -> Level:
     )
 
 
+def usable(lowest: Level = LEVELS[0]) -> list[Level]:
+    """The levels that this system can have, weakest first, from `lowest` up."""
+    return [level for level in LEVELS[LEVELS.index(lowest) :] if level.fits(sys.platform)]
+
+
+def fallback(level: Level) -> str:
+    """What is not held at a level that was taken because no stronger one works here; "" where files are held."""
+    if not level.open:
+        return ""
+    above = next(level for level in usable() if not level.open)
+    why = problem(above).rstrip(".")
+    return (
+        f"sandbox: {above.name} does not work here ({why}), so code from a model runs at the level {level.name}: "
+        f"{level.holds}. See: mulligan doctor"
+    )
+
+
 def _missing(level: Level) -> str:
+    if level.seatbelt and sys.platform != "darwin":
+        return "seatbelt is a part of macOS."
+    if level.seatbelt and not os.access(seatbelt.PROGRAM, os.X_OK):
+        return f"{seatbelt.PROGRAM} is not there."
     if level.landlock and not kernel.landlock_abi():
         return "the kernel has no Landlock, or it is switched off (Linux 5.13 or newer, lsm=landlock)."
     if level.seccomp and not (sys.platform == "linux" and seccomp.supported()):

@@ -7,8 +7,8 @@ import sys
 from typing import NamedTuple
 
 from mulligan.core.errors import SandboxError
-from mulligan.sandbox import kernel, policy, seccomp
-from mulligan.sandbox.detect import choose, problem
+from mulligan.sandbox import kernel, policy, seatbelt, seccomp
+from mulligan.sandbox.detect import choose, problem, usable
 from mulligan.sandbox.landlock import SCOPED_SINCE, WRITES_SINCE
 from mulligan.sandbox.levels import LEVELS, STRICT, Level
 
@@ -29,17 +29,18 @@ def report() -> list[Row]:
     except SandboxError as error:
         return [Row("sandbox", False, str(error), "run Mulligan on Linux 5.13 or newer")]
     rows = [_in_force(level)]
-    rows += [_stronger(above) for above in LEVELS[LEVELS.index(level) + 1 :]]
+    rows += [_stronger(above) for above in usable(level)[1:]]
     if sys.platform == "linux":
         rows += [_landlock(), _seccomp(), _user()]
     else:
-        rows.append(Row("platform", False, f"{sys.platform}: limits only; never run by us", "use Linux"))
+        rows.append(Row("platform", True, f"{sys.platform}: not run by us; on Linux more is held, and tested"))
     return rows
 
 
 def _in_force(level: Level) -> Row:
-    enough = LEVELS.index(level) >= LEVELS.index(STRICT)
-    remedy = "" if enough else f"see the rows below; --sandbox strict refuses to run below {STRICT.name}"
+    enough = level.seatbelt or LEVELS.index(level) >= LEVELS.index(STRICT)
+    lacking = f"; --sandbox strict refuses to run below {STRICT.name}" if STRICT.fits(sys.platform) else ""
+    remedy = "" if enough else f"see the rows below{lacking}"
     return Row("sandbox", enough, f"{level.name}: {level.holds}", remedy)
 
 
@@ -49,6 +50,8 @@ def _stronger(level: Level) -> Row:
 
 def _remedy(level: Level) -> str:
     """What to try when the level does not work, by what it is made of."""
+    if level.seatbelt:
+        return "start Mulligan outside any other sandbox-exec" if os.path.exists(seatbelt.PROGRAM) else ""
     if level.bwrap and not policy.bwrap():
         return "apt install bubblewrap (or dnf, pacman)"
     if level.namespaces:

@@ -19,6 +19,18 @@ class Level:
     unprivileged: bool = False
     namespaces: bool = False
     bwrap: bool = False
+    seatbelt: bool = False
+
+    def fits(self, platform: str) -> bool:
+        """Whether a system of this name (`sys.platform`) has what the level is made of."""
+        if self.seatbelt:
+            return platform == "darwin"
+        return platform == "linux" or not (self.landlock or self.seccomp or self.namespaces)
+
+    @property
+    def open(self) -> bool:
+        """Whether a job reads and writes all that its user can."""
+        return not (self.landlock or self.bwrap or self.seatbelt)
 
 
 LEVELS = (
@@ -34,6 +46,11 @@ LEVELS = (
         "no files but its own, no TCP; other sockets are open",
         landlock=True,
         unprivileged=True,
+    ),
+    Level(
+        "seatbelt",
+        "macOS's own sandbox: no files but its own, no network; not run by us",
+        seatbelt=True,
     ),
     Level("landlock+seccomp", "no files but its own, no network; runs as root", landlock=True, seccomp=True),
     Level(
@@ -70,8 +87,6 @@ WRITES = Level(
     landlock=True,
 )
 """For unconfined jobs that name the folders they may write to. Not in `LEVELS`: it is not for code nobody trusts."""
-STRICT = LEVELS[5]
-"""The weakest level that `level="strict"` accepts."""
 
 
 def level_named(name: str) -> Level:
@@ -80,3 +95,7 @@ def level_named(name: str) -> Level:
         if level.name == name:
             return level
     raise UnknownName("sandbox level", name, ["auto", "strict", *(level.name for level in LEVELS)])
+
+
+STRICT = level_named("landlock+seccomp+unprivileged")
+"""The weakest level that `level="strict"` accepts."""

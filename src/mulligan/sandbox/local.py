@@ -20,7 +20,7 @@ if sys.platform == "win32":
     raise SandboxError("Mulligan's sandbox needs Linux or macOS. On Windows, run Mulligan inside WSL 2.")
 
 from mulligan.sandbox import kernel, policy
-from mulligan.sandbox.detect import choose
+from mulligan.sandbox.detect import choose, fallback
 from mulligan.sandbox.levels import NONE, Level
 from mulligan.sandbox.process import Process
 
@@ -38,12 +38,15 @@ class LocalSandbox:
     An unconfined job that names folders in `writable` can write to no others, where Landlock is there and `level` is
     not "none"; its `Ran.level` then is "unconfined+landlock-writes", else "none".
 
+    `fallback` says in a sentence what is not held, where "auto" had to take a level that leaves files open.
+
     Raises `SandboxError` when the level asked for does not work here, with what would raise it.
     """
 
     def __init__(self, *, level: str = "auto", parallel: int | None = None) -> None:
         self._level = choose(level)
         self.level = self._level.name
+        self.fallback = fallback(self._level) if level == "auto" else ""
         self._parallel = parallel or os.cpu_count() or 1
         self._slots: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = (
             weakref.WeakKeyDictionary()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Job
-from mulligan.sandbox import kernel, landlock
+from mulligan.sandbox import kernel, landlock, seatbelt
 from mulligan.sandbox.levels import NONE, WRITES, Level
 from mulligan.sandbox.spec import Spec
 
@@ -70,6 +70,7 @@ def specify(job: Job, level: Level, scratch: str) -> Spec:
         "unprivileged": level.unprivileged,
         "namespaces": level.namespaces,
         "bwrap": bwrap() or "" if level.bwrap else "",
+        "seatbelt": seatbelt.PROGRAM if level.seatbelt else "",
     }
 
 

@@ -30,3 +30,4 @@ class Spec(TypedDict):
     unprivileged: bool
     namespaces: bool
     bwrap: str
+    seatbelt: str
