@@ -7,13 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pydantic_ai.models import create_async_httpx2_client
 
 from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.protocols import Model
-from mulligan.models.catalog import found_keys, open_model
+from mulligan.models.catalog import found_keys, open_embedder, open_model
 from mulligan.models.provider import ProviderModel
 from mulligan.models.providers import PROVIDERS, Access
 from mulligan.models.settings import CallSettings
+from mulligan.tools.http_get import HttpGet
 
 
 @pytest.fixture(autouse=True)
@@ -183,3 +185,46 @@ def test_a_model_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InvalidInput, match="cannot be read"):
         open_model(f"scripted:{tmp_path / 'a.txt'}")
+
+
+PROXIES = (
+    "::::",
+    "http://:::",
+    "localhost:99999",
+    "http://[::1",
+    "foo://host:1",
+    "http://u:p4ssw0rd@:bad",
+    " http://h:1",
+)
+
+
+@pytest.mark.parametrize("variable", ["HTTP_PROXY", "https_proxy", "ALL_PROXY"])
+@pytest.mark.parametrize("proxy", PROXIES)
+def test_a_malformed_proxy_is_named_before_any_call(monkeypatch: pytest.MonkeyPatch, variable: str, proxy: str) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-none-at-all")
+    monkeypatch.setenv(variable, proxy)
+    said = rf"^The proxy in the variable {variable} cannot be used: '.*'\. Write http://HOST:PORT, or unset it\.$"
+    for open_one in (open_model, open_embedder):
+        with pytest.raises(InvalidInput, match=said) as refused:
+            open_one("openai:gpt-4o")
+        assert "p4ssw0rd" not in str(refused.value)
+    with pytest.raises(InvalidInput, match=said):
+        HttpGet(hosts=["localhost:8000"])
+
+
+@pytest.mark.parametrize("proxy", ["127.0.0.1:9", "user:pw@host:1", "http://host", "HTTP://host:1", "http://[::1]:80"])
+def test_a_proxy_that_the_client_takes_is_no_error(monkeypatch: pytest.MonkeyPatch, proxy: str) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-none-at-all")
+    monkeypatch.setenv("HTTPS_PROXY", proxy)
+    open_model("openai:gpt-4o")
+    create_async_httpx2_client()
+
+
+def test_a_socks_proxy_says_which_package_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-none-at-all")
+    monkeypatch.setenv("ALL_PROXY", "socks5://host:1")
+    monkeypatch.setattr("mulligan.core.proxies.find_spec", dict[str, None]().get)
+    with pytest.raises(InvalidInput, match=r"ALL_PROXY, 'socks5://host:1', needs a package: pip install socksio$"):
+        open_model("openai:gpt-4o")
+    monkeypatch.setenv("NO_PROXY", "localhost, *")
+    open_model("openai:gpt-4o")

@@ -19,8 +19,16 @@ from mulligan.models.failures import masked
 from mulligan.models.settings import CallSettings
 
 ASKED = Question((Message("user", "Say hello."),))
-FORMATS = ["openai:gpt-4o", "anthropic:claude-haiku-4-5", "alibaba:qwen-plus"]
+FORMATS = ["openai:gpt-4o", "openai-responses:gpt-4o", "anthropic:claude-haiku-4-5", "alibaba:qwen-plus"]
 QUICK = CallSettings(timeout=0.5)
+NO_CHOICES: dict[str, Any] = {
+    "id": "chat-1",
+    "object": "chat.completion",
+    "created": 1,
+    "model": "gpt-4o",
+    "choices": [],
+    "usage": {"prompt_tokens": 1, "completion_tokens": 0, "total_tokens": 1},
+}
 PASSING: dict[str, Any] = {
     "429": {"status": 429, "body": {"error": {"message": "slow down"}}},
     "500": {"status": 500, "body": "oops"},
@@ -31,6 +39,8 @@ PASSING: dict[str, Any] = {
     "hang": {"hang": True},
     "slow body": {"drip": 0.2},
     "no choices": {"status": 200, "body": {"hello": "world"}},
+    "an empty list of choices": {"status": 200, "body": NO_CHOICES},
+    "a body that is no object": {"status": 200, "body": []},
 }
 FINAL: dict[str, Any] = {
     "400": ({"status": 400, "body": {"error": {"message": "bad request"}}}, "400 bad request"),
@@ -106,6 +116,14 @@ async def test_the_messages_read_well(wire: Wire, naps: Naps) -> None:
             ["no answer within 0.3 s.", "Raise the setting timeout."],
             [
                 "Invalid response from openai chat completions endpoint.",
+                "The server does not speak this provider's format: check the base URL.",
+            ],
+            [
+                "its answer cannot be read (IndexError: list index out of range).",
+                "The server does not speak this provider's format: check the base URL.",
+            ],
+            [
+                "Invalid response from openai chat completions endpoint, expected JSON data.",
                 "The server does not speak this provider's format: check the base URL.",
             ],
             ["400 bad request.", "The provider refuses this request as it is."],

@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.protocols import Embedder, Model
+from mulligan.core.proxies import check_proxies
 from mulligan.models.embedder_provider import NO_PROVIDER, ProviderEmbedder
 from mulligan.models.provider import ProviderModel
 from mulligan.models.providers import PROVIDERS, Access, access
@@ -144,6 +145,7 @@ def _ask_pydantic_ai(kind: str, rest: str, model: Asked) -> Asked:
     from pydantic_ai.exceptions import UserError
     from pydantic_ai.providers import infer_provider_class
 
+    check_proxies()
     try:
         try:
             if kind != NO_PROVIDER:

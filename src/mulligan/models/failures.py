@@ -17,6 +17,7 @@ from mulligan.core.records import Usage
 from mulligan.core.secrets import MASK, mask
 
 SAID = 300
+_FORMAT = "The server does not speak this provider's format: check the base URL."
 
 
 class NotJson(BadAnswer):
@@ -94,7 +95,9 @@ def failure_of(error: Exception, model: str, key: str, secrets: Collection[str])
         case e.ModelHTTPError() | e.UserError():
             return Failure(said, "The provider refuses this request as it is.", retry=False, rejected=not status)
         case e.ModelAPIError() | e.UnexpectedModelBehavior():
-            return Failure(said, "The server does not speak this provider's format: check the base URL.", retry=True)
+            return Failure(said, _FORMAT, retry=True)
+        case LookupError() | TypeError() | AttributeError() | ValueError():  # the SDK trips over what it was answered
+            return Failure(f"its answer cannot be read ({type(error).__name__}: {words}).", _FORMAT, retry=True)
         case _:
             return Failure(f"{type(error).__name__}: {words}", "This was not expected: please report it.", retry=False)
 

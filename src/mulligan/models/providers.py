@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from urllib.parse import urlsplit
 
 from mulligan.core.errors import InvalidInput
+from mulligan.core.proxies import check_proxies
 from mulligan.core.secrets import MASK
 from mulligan.models.settings import CallSettings
 
@@ -110,6 +111,7 @@ def bare(url: str | None) -> str | None:
 def access(name: str, model: str, settings: CallSettings, given: str | None = None) -> Access:
     """Key and server for a provider of the table. given: the key, where it is not to be read from the environment.
     Raises `InvalidInput` that says what to set or to install."""
+    check_proxies()
     provider = PROVIDERS[name]
     if not _importable(provider.package):
         raise InvalidInput(

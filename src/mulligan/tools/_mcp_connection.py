@@ -10,6 +10,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from mulligan.core.errors import ToolError
+from mulligan.core.proxies import check_proxies
 
 if TYPE_CHECKING:
     import httpx2
@@ -131,6 +132,7 @@ async def over_http(
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
+    check_proxies()
     async with (
         httpx2.AsyncClient(
             headers=dict(headers), timeout=httpx2.Timeout(seconds), event_hooks={"response": [said.refused]}

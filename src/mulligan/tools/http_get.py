@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from mulligan.core.errors import InvalidInput, ToolError
+from mulligan.core.proxies import check_proxies
 from mulligan.core.questions import Tool
 from mulligan.core.records import Json
 
@@ -59,6 +60,7 @@ class HttpGet:
     def __init__(self, *, hosts: Sequence[str] = (), seconds: float = 20, size: int = 500_000) -> None:
         if not hosts:
             raise InvalidInput(f"http_get may reach no host yet: name those that it may under {WHERE}.")
+        check_proxies()
         self._named = ", ".join(hosts)
         self._hosts = tuple(_Host.parse(host) for host in hosts)
         self._seconds, self._size = seconds, size
