@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mulligan.app.bench.running import resume_benchmark, run_benchmark
     from mulligan.app.bench.scoring import score_samples
+    from mulligan.app.removal import removable_runs, remove_runs
     from mulligan.app.run import run
     from mulligan.app.solve import resume, solve, solve_sync
     from mulligan.bank.bank import Bank
@@ -38,6 +39,8 @@ _HOMES = {
     "Task": "core.records",
     "TaskFeedback": "core.task_feedback",
     "Trial": "core.records",
+    "removable_runs": "app.removal",
+    "remove_runs": "app.removal",
     "resume": "app.solve",
     "resume_benchmark": "app.bench.running",
     "run": "app.run",
@@ -61,6 +64,8 @@ __all__ = [
     "Task",
     "TaskFeedback",
     "Trial",
+    "removable_runs",
+    "remove_runs",
     "resume",
     "resume_benchmark",
     "run",

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from mulligan.cli.main import main
+from mulligan.mcp_server.signals import stop_signals
 
 Run = Callable[..., Any]
 
@@ -73,7 +74,7 @@ def _until(process: "subprocess.Popen[str]", line: str) -> None:
     raise AssertionError(f"it never said {line!r}: {seen}")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_leaves_a_resumable_run(
     waiting: Callable[..., "subprocess.Popen[str]"], number: signal.Signals, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -191,3 +192,14 @@ def test_a_person_who_judges_gets_lines_and_the_prompt(here: Path) -> None:
     assert "\x1b" not in shown
     assert "trial 1 of 4: failed: say more" in shown
     assert "solved at trial 2 of 4" in shown
+
+
+def test_a_hangup_that_nohup_ignores_stays_ignored() -> None:
+    """With `nohup` a run goes on when its terminal is closed."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert signal.SIGHUP not in stop_signals()
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        assert signal.SIGHUP in stop_signals()
+    finally:
+        signal.signal(signal.SIGHUP, before)

@@ -11,7 +11,8 @@ from command_project import CALC, Bench, files, git, image, project, stopped, wr
 
 from mulligan.core.errors import InvalidInput, WorkspaceError
 from mulligan.core.records import Episode, Task
-from mulligan.workspace.git_workspace import GitWorkspace, Mode, sweep
+from mulligan.workspace.git_workspace import GitWorkspace, Mode
+from mulligan.workspace.leftovers import leftovers
 
 EPISODE = Episode("e1", Task("x"), run="r1")
 
@@ -195,14 +196,18 @@ async def test_two_processes_never_share_a_place_and_a_sweep_takes_what_the_dead
     )
     try:
         assert other.stdout
-        place = (await asyncio.wait_for(other.stdout.readline(), 30)).decode().strip()
+        await asyncio.wait_for(other.stdout.readline(), 30)
         with pytest.raises(InvalidInput, match="Another process"):
             await GitWorkspace(folder=str(folder), data=str(tmp_path / "data")).open(EPISODE)
-        assert sweep(str(tmp_path / "data")) == []
+        left = leftovers([str(tmp_path / "data")], [])["e1"]
+        assert left.in_use
+        assert not left.remove(states=False)
     finally:
         other.kill()
         await asyncio.wait_for(other.communicate(), 30)
-    assert sweep(str(tmp_path / "data")) == [place]
+    assert left.working
+    assert left.remove(states=False)
+    assert "e1" not in os.listdir(tmp_path / "data")
     assert git(folder, "worktree", "list").count("\n") == 1
     assert "refs/mulligan/e1/start" in git(folder, "for-each-ref")
 

@@ -263,7 +263,7 @@ def cut_off(tmp_path: Path, kg: Path, provider: Wire) -> Callable[[signal.Signal
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_a_question_that_was_cut_off_is_gone_on_with(
     cut_off: Any, asking: Asking, provider: Wire, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:

@@ -162,7 +162,7 @@ def test_an_answer_outlives_the_end_of_the_input(model: Wire) -> None:
         assert server.ended() == 0
 
 
-@pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_lets_calls_in_flight_be_answered(model: Wire, by: signal.Signals) -> None:
     with piped(*MODEL) as server:
         begin_to_solve(server, model, {"answer": "42", "delay": 1.0})

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from contextvars import Context
 from typing import Protocol
 
-from mulligan.core.errors import LeaseLost, StoreError
+from mulligan.core.errors import LeaseLost, NotFound, StoreError
 from mulligan.core.protocols import Lease
 from mulligan.store.leases import owner as new_owner
 
@@ -62,7 +62,7 @@ async def leased(
     finally:
         beating.stop()
         if not lost:
-            with suppress(LeaseLost):  # somebody took it over while we stood still; what we wrote is written
+            with suppress(LeaseLost, NotFound):  # taken over while we stood still, or the work removed what it holds
                 await store.release(lease)
 
 

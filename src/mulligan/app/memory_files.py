@@ -154,6 +154,7 @@ def facts(lesson: Lesson) -> dict[str, str]:
     """What is known of a lesson beside its text, by its name in words; what there is nothing of is left out."""
     origin, steps = lesson.origin, ", ".join(map(str, lesson.origin.steps))
     trial = f", trial {origin.trial}" if origin.trial is not None else ""
+    gone = " (run removed)" if origin.removed else ""
     said = {
         "id": lesson.id,
         "agent": lesson.agent_id,
@@ -165,7 +166,7 @@ def facts(lesson: Lesson) -> dict[str, str]:
         "kind": lesson.kind,
         "tags": ", ".join(lesson.tags),
         "origin": f"{origin.kind}{f' by {origin.by}' if origin.by else ''}",
-        "episode": f"{origin.episode}{trial}{f', steps {steps}' if steps else ''}" if origin.episode else "",
+        "episode": f"{origin.episode}{trial}{f', steps {steps}' if steps else ''}{gone}" if origin.episode else "",
         "merged from": ", ".join(origin.parents),
         "judged": origin.reason,
         "confidence": f"{lesson.confidence:g}",

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import secrets
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from mulligan.app.compose import Drive, Parts, changed, compose
-from mulligan.app.leases import leased
+from mulligan.app.leases import LEASE_SECONDS, leased
 from mulligan.app.places import DELIVERED, Notice, Place, deliverable, working_in
 from mulligan.app.recipe import Recipe
 from mulligan.app.teaching import teach
 from mulligan.core.episode import RESUMABLE, Event, Resumed, advance
-from mulligan.core.errors import InvalidInput, JournalDiverged, RecordLost
+from mulligan.core.errors import InvalidInput, JournalDiverged, RecordLost, StoreError
 from mulligan.core.journal import Known, StoredJournal, Told
 from mulligan.core.limits import Limits
 from mulligan.core.loop import Meter, drive
-from mulligan.core.protocols import Lease, Observer, Store
+from mulligan.core.protocols import Evaluator, Lease, Observer, Store
 from mulligan.core.records import Episode, Plan, Task
+from mulligan.store.leases import owner
 
 log = logging.getLogger("mulligan")
 
@@ -71,10 +74,22 @@ class Runner:
         composition = compose(self.recipe, self.parts, Drive(seed=seed))
         plan = Plan(self.recipe.recalls, composition.roles.reflector is not None, self.recipe.expansion)
         episode = Episode(id, task, run, self.agent, plan, composition.head, started=round(time.time(), 3))
-        async with working_in(self.parts.workspace, episode, self.notice) as place:
-            await place.tried_out(composition.judge)
-            await self.store.create(episode, composition.texts)
-            return await self._drive(episode, place)
+        await self.store.create(episode, composition.texts)  # first, so that whatever is made for it can be found again
+        try:
+            return await self._drive(episode, composition.judge)
+        except (Exception, asyncio.CancelledError):
+            with suppress(StoreError):
+                await self._forget(episode)
+            raise
+
+    async def _forget(self, episode: Episode) -> None:
+        """An episode of which nothing was done, as its check cannot judge it, leaves nothing behind."""
+        if await self.store.events(episode.id) or await self.store.steps(episode.id):
+            return
+        lease = await self.store.acquire(episode.id, owner(), LEASE_SECONDS)
+        if self.parts.workspace is not None:
+            await self.parts.workspace.discard(episode.id)
+        await self.store.remove(lease)
 
     async def resume(self, run: Sequence[Episode], *, fork: bool = False) -> Episode:
         """Goes on with the episodes of the run that are not over (a fork: with the first), then with the restarts left.
@@ -105,13 +120,15 @@ class Runner:
         if fork:
             run = secrets.token_hex(4)
             episode = await self.store.copy(episode.id, f"{run}.1", run, composition.head, composition.texts)
-        async with working_in(self.parts.workspace, episode, self.notice) as place:
-            return await self._drive(episode, place, fork=fork)
+        return await self._drive(episode, composition.judge, fork=fork)
 
-    async def _drive(self, episode: Episode, place: Place, *, fork: bool = False) -> Episode:
+    async def _drive(self, episode: Episode, judge: Evaluator, *, fork: bool = False) -> Episode:
         try:
-            async with leased(self.store, episode.id) as lease:
-                episode = await self._driven(episode.id, lease, place, fork)
+            async with (
+                leased(self.store, episode.id) as lease,
+                working_in(self.parts.workspace, episode, self.notice) as place,
+            ):
+                episode = await self._driven(episode.id, lease, place, judge, fork)
             if self.recipe.learns and self.parts.bank is not None:
                 await teach(self.parts.bank, episode, self.notice)
         except RecordLost as error:
@@ -119,9 +136,11 @@ class Runner:
             raise
         return episode
 
-    async def _driven(self, id: str, lease: Lease, place: Place, fork: bool) -> Episode:
+    async def _driven(self, id: str, lease: Lease, place: Place, judge: Evaluator, fork: bool) -> Episode:
         episode = await self.store.load(id)  # as it is now that nobody else can change it
         seq = len(await self.store.events(id))
+        if seq == 0:
+            await place.tried_out(judge)
 
         async def keep(after: Episode, event: Event) -> None:
             nonlocal seq
@@ -150,8 +169,8 @@ class Runner:
         if not deliverable(self.parts.workspace, episode) or any(s.key == DELIVERED and s.done for s in steps):
             return False
         async with (
-            working_in(self.parts.workspace, episode, self.notice) as place,
             leased(self.store, episode.id) as lease,
+            working_in(self.parts.workspace, episode, self.notice) as place,
         ):
             await place.delivered(episode, StoredJournal(self.store, lease, told=self.on_step))
         return True

@@ -19,9 +19,9 @@ from mulligan.core.journal import Told
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Observer
 from mulligan.core.records import Episode, Json
+from mulligan.mcp_server.signals import stop_signals
 
 T = TypeVar("T")
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Hooks(TypedDict):
@@ -49,7 +49,7 @@ def conduct(
 
 
 def run(work: Coroutine[Any, Any, T], interrupting: Callable[[], None]) -> T:
-    """Like asyncio.run, but the first SIGINT or SIGTERM cancels the work once, and a second ends the process at once.
+    """Like asyncio.run, but the first SIGINT, SIGTERM or SIGHUP cancels the work once; a second ends the process.
 
     Raises `asyncio.CancelledError` after the work has come to its end that way.
     """
@@ -57,15 +57,16 @@ def run(work: Coroutine[Any, Any, T], interrupting: Callable[[], None]) -> T:
     async def main() -> T:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         assert task is not None
+        signals = stop_signals()
 
         def stop() -> None:
-            for number in SIGNALS:
+            for number in signals:
                 loop.remove_signal_handler(number)
                 signal.signal(number, signal.SIG_DFL)
             interrupting()
             task.cancel()
 
-        for number in SIGNALS:
+        for number in signals:
             loop.add_signal_handler(number, stop)
         return await work
 

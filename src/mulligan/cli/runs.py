@@ -1,9 +1,10 @@
-"""`mulligan runs`: what was recorded, going on with it, and taking it elsewhere."""
+"""`mulligan runs`: what was recorded, going on with it, taking it elsewhere, removing it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -18,9 +19,20 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+class _Age(click.ParamType[timedelta]):
+    name = "age"
+    _HOURS: Mapping[str, int] = {"h": 1, "d": 24, "w": 7 * 24}
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+        number, unit = str(value)[:-1], str(value)[-1:]
+        if unit not in self._HOURS or not number.isdecimal():
+            self.fail(f"{value!r} is not an age such as 30d, 12h or 8w.", param, ctx)
+        return timedelta(hours=int(number) * self._HOURS[unit])
+
+
 @click.group()
 def runs() -> None:
-    """See recorded runs, go on with one, export one."""
+    """See recorded runs, go on with one, export one, remove some."""
 
 
 @runs.command("list")
@@ -106,6 +118,56 @@ def export(run: str, form: str, output: str | None) -> None:
 
     text = _with_store(write)
     put(text, output)
+
+
+_YES = click.option("--yes", is_flag=True, help="Remove it; without this it is only listed.")
+
+
+@runs.command("rm")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@_YES
+@click.pass_context
+def remove(ctx: click.Context, runs: tuple[str, ...], yes: bool) -> None:
+    """Remove RUN, finished or not: its record, working folders, and states in your repository.
+
+    Lessons and the branches that hold results stay. A run that a process drives is not removed.
+    """
+    ctx.exit(_remove(runs, None, yes))
+
+
+@runs.command()
+@click.option(
+    "--older-than", type=_Age(), metavar="AGE", help="Runs that are over, too, begun 30d (12h, 8w) ago or more."
+)
+@_YES
+@click.pass_context
+def prune(ctx: click.Context, older_than: timedelta | None, yes: bool) -> None:
+    """Remove what runs left behind and nobody needs, and old runs.
+
+    That is: working folders of runs that are over; folders and states in repositories whose run is recorded no more.
+    Unfinished runs stay, and so do lessons and the branches that hold results.
+    """
+    ctx.exit(_remove((), older_than, yes))
+
+
+def _remove(named: Sequence[str], older_than: timedelta | None, yes: bool) -> int:
+    """The exit status: of what was named, all has to be gone in the end."""
+    from mulligan.app.removal import Removable, removable_runs, remove_runs
+    from mulligan.cli.errors import BAD_INPUT, SOLVED
+
+    async def work(store: Store) -> Sequence[Removable]:
+        found = await removable_runs(*named, older_than=older_than, store=store)
+        return await remove_runs(found, store=store) if yes else found
+
+    found = _with_store(work)
+    goes = "removed" if yes else "would go"
+    for one in found:
+        emit(f"{one.id}  {f'stays: {one.stays}' if one.stays else goes}  ({one.what})")
+    if not found:
+        say("There is nothing to remove.")
+    elif not yes and any(not one.stays for one in found):
+        say("Nothing was removed yet. To do it: the same with --yes")
+    return BAD_INPUT if named and any(one.stays for one in found) else SOLVED
 
 
 def _asked_a_graph(run: str) -> bool:

@@ -350,6 +350,15 @@ class Store(Protocol):
         """Ids of the episodes whose id or run begins so, in order. Raises `NotFound` for none, or several runs."""
         ...
 
+    async def remove(self, lease: Lease) -> None:
+        """The episode that is held, with its events, steps and files. The lease is gone with it; lessons that were
+        learned from it stay, and say so in their origin."""
+        ...
+
+    async def workspaces(self) -> Sequence[Mapping[str, Json]]:
+        """The settings of the workspaces that episodes worked in, each once."""
+        ...
+
     async def acquire(self, episode: str, owner: str, seconds: float) -> Lease:
         """Raises `LeaseLost` while another owner's lease is fresh, saying who and how long."""
         ...

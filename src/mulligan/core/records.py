@@ -182,7 +182,8 @@ class Origin:
     """Where a lesson comes from. `steps` are those of the trial's trajectory that it cites, numbered from 1.
 
     parents: the lessons that it was merged from. by: the model that extracted or merged it, empty where a person or a
-    calling agent did. reason: what the judge said of the episode, where one judged.
+    calling agent did. reason: what the judge said of the episode, where one judged. removed: whether the episode's
+    record was removed since.
     """
 
     kind: Literal["written", "extracted", "merged", "imported"] = "written"
@@ -192,6 +193,7 @@ class Origin:
     parents: tuple[str, ...] = ()
     by: str = ""
     reason: str = ""
+    removed: bool = False
 
 
 LessonState: TypeAlias = Literal["active", "retired", "superseded", "quarantined"]

@@ -58,8 +58,8 @@ async def serve_http(
     tell: Callable[[str], object],
     stop: asyncio.Event | None = None,
 ) -> None:
-    """Serves until SIGTERM or SIGINT, or until `stop` is set where it is given; then takes nothing more, lets calls in
-    flight end, closes the service and returns.
+    """Serves until SIGTERM, SIGINT or SIGHUP, or until `stop` is set where it is given; then takes nothing more, lets
+    calls in flight end, closes the service and returns.
 
     tell: is given the URL once it answers. Raises `InvalidInput` for what cannot be, before anything is served.
     """

@@ -43,7 +43,7 @@ Said = MemoryObjectSendStream[SessionMessage]
 
 
 async def serve_stdio(service: Service, which: str) -> None:
-    """Serves until the client closes our input, or until SIGTERM or SIGINT. Then calls in flight have a moment."""
+    """Serves until the client closes our input, or until SIGTERM, SIGINT or SIGHUP; calls in flight have a moment."""
     server = make_server(service, which, lambda _: one_connection(service.served.agent_id))
     server.middleware.append(told)
     try:

@@ -10,6 +10,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -136,6 +137,21 @@ def update(db: sqlite3.Connection, agent: int, n: int, lesson: Lesson, change: C
         " confidence = :confidence, created = :created, superseded_by = :superseded_by WHERE n = :n AND agent = :agent",
         {**columns(lesson), "version": seq, "n": n, "agent": agent},
     )
+
+
+def run_removed(db: sqlite3.Connection, episode: str) -> None:
+    """The lessons that were learned from this episode say that its record was removed; one that cannot be read stays
+    as it is."""
+    learned = db.execute(
+        "SELECT l.n, l.agent FROM lessons l JOIN log v ON v.seq = l.version"
+        " WHERE json_valid(v.record) AND json_extract(v.record, '$.origin.episode') = ?",
+        (episode,),
+    )
+    for n, agent in learned.fetchall():
+        with suppress(StoreError):
+            lesson = read(db, n)
+            origin = replace(lesson.origin, removed=True)
+            update(db, agent, n, replace(lesson, origin=origin), "edited", {"run": "removed"})
 
 
 def reactivate_parents(db: sqlite3.Connection, agent: int, id: str) -> tuple[str, ...]:

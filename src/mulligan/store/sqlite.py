@@ -22,7 +22,7 @@ from mulligan.core.episode import Event, advance
 from mulligan.core.errors import InvalidInput, NotFound, OutOfOrder, StoreError
 from mulligan.core.protocols import Lease, StepRow
 from mulligan.core.records import Brief, Episode, Head, Json
-from mulligan.store import briefs, leases
+from mulligan.store import briefs, leases, lessons_rows
 from mulligan.store.benches import SqliteBenches
 from mulligan.store.database import Database, Synchronous
 from mulligan.store.memory import SqliteMemory
@@ -131,6 +131,21 @@ class SqliteStore:
     async def resolve(self, prefix: str) -> Sequence[str]:
         return await self._db.read(lambda db: _resolved(db, prefix))
 
+    async def remove(self, lease: Lease) -> None:
+        def work(db: sqlite3.Connection) -> None:
+            _remove(db, leases.held(db, lease))
+            lessons_rows.run_removed(db, lease.episode)
+
+        await self._db.write(work)
+
+    async def workspaces(self) -> Sequence[Mapping[str, Json]]:
+        def work(db: sqlite3.Connection) -> Sequence[Mapping[str, Json]]:
+            settings = "json_extract(record, '$.head.settings.workspace')"
+            rows = db.execute(f"SELECT DISTINCT {settings} FROM episodes WHERE json_valid(record)").fetchall()
+            return tuple(json.loads(settings) for (settings,) in rows if settings)
+
+        return await self._db.read(work)
+
     # --- leases -------------------------------------------------------------------------------------------------
 
     async def acquire(self, episode: str, owner: str, seconds: float) -> Lease:
@@ -218,6 +233,15 @@ def _insert(db: sqlite3.Connection, episode: Episode, record: str, files: Mappin
         db.execute("INSERT OR IGNORE INTO texts (sha256, content) VALUES (?, ?)", (sha256, content))
         db.execute("INSERT INTO files (episode, name, sha256) VALUES (?, ?, ?)", (row, name, sha256))
     return row
+
+
+def _remove(db: sqlite3.Connection, row: int) -> None:
+    """The episode with all that only it has: a text that another rests on, too, stays."""
+    db.execute("DELETE FROM results WHERE step IN (SELECT n FROM steps WHERE episode = ?)", (row,))
+    for table in ("steps", "events", "files", "leases"):
+        db.execute(f"DELETE FROM {table} WHERE episode = ?", (row,))
+    db.execute("DELETE FROM texts WHERE sha256 NOT IN (SELECT sha256 FROM files)")
+    db.execute("DELETE FROM episodes WHERE n = ?", (row,))
 
 
 def _drop_step(db: sqlite3.Connection, row: int, key: str, request_hash: str) -> None:

@@ -21,6 +21,7 @@ from mulligan.core.records import Episode
 from mulligan.workspace._git import Git, in_thread
 from mulligan.workspace._place import GitPlace, remove
 from mulligan.workspace._user import UserTree, below, find, inner_repositories, snapshot
+from mulligan.workspace.leftovers import REFS, clear, leftovers
 
 Mode = Literal["worktree", "copy", "in_place"]
 
@@ -82,6 +83,13 @@ class GitWorkspace:
             await in_thread(_close, self._of(episode), place)
         if (lock := self._locks.pop(episode.id, None)) is not None:
             os.close(lock)
+
+    async def discard(self, episode: str) -> None:
+        """All that it made for the episode: folders, states, the worktree's entry in the user's repository."""
+        user = await in_thread(find, self.folder)
+        left = await in_thread(leftovers, [self.data], [user.common] if user.common else [])
+        if episode in left:
+            await in_thread(left[episode].remove)
 
     def history(self, episode: Episode) -> tuple[UserTree, Git]:
         """The user's tree, and the repository that holds the episode's states. Needs no open place."""
@@ -210,20 +218,6 @@ class GitWorkspace:
         self._locks[episode.id] = lock
 
 
-def sweep(data: str | None = None) -> list[str]:
-    """Removes working folders that no living process has open, and says which. Their states stay."""
-    gone: list[str] = []
-    top = Path(data or home() / "workspaces")
-    for own in sorted(top.iterdir()) if top.is_dir() else ():
-        try:
-            with open(own / "lock") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                gone.extend(_clear(own))
-        except OSError:
-            continue
-    return gone
-
-
 def _forget(own: Path) -> None:
     """An episode that was refused leaves no folder behind, unless there is more in it than our lock."""
     if [path.name for path in own.iterdir()] == ["lock"]:
@@ -233,24 +227,8 @@ def _forget(own: Path) -> None:
 
 def _close(own: Path, place: GitPlace) -> None:
     if place.admin:
-        _clear(own)
+        clear(own)
         remove(place.admin)
-
-
-def _clear(own: Path) -> list[str]:
-    """Remove the working folders in an episode's data, and with the last of it the data; a copy's history stays."""
-    gone: list[str] = []
-    for folder in [path for path in own.iterdir() if path.is_dir() and path.name.endswith(f"-{own.name}")]:
-        pointer = folder / ".git"
-        said = pointer.read_text() if pointer.is_file() and not pointer.is_symlink() else ""
-        admin = Path(said.removeprefix("gitdir: ").strip() or "/nowhere")
-        remove(str(folder))
-        if admin.parent.name == "worktrees" and admin.name == folder.name:
-            remove(str(admin))
-        gone.append(str(folder))
-    if not (own / "history.git").exists():
-        remove(str(own))
-    return gone
 
 
 def _plain(folder: str) -> str:
@@ -261,7 +239,7 @@ def _plain(folder: str) -> str:
 def _refs(episode: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+)*", episode):
         raise InvalidInput(f"An episode's id names a folder and a git ref; {episode!r} cannot.")
-    return f"refs/mulligan/{episode}"
+    return f"{REFS}/{episode}"
 
 
 def _copied(path: str) -> bool:

@@ -1,0 +1,206 @@
+"""Removing runs, and what runs have left behind: the record, working folders, states in the user's repositories.
+
+    found = await removable_runs("3f2a", "77c01b9e")             # what would go, and what stays, and why
+    found = await removable_runs(older_than=timedelta(days=30))  # finished runs, and what nobody needs any more
+    await remove_runs(found)
+
+Lessons stay, and say that their run was removed; so do the branches that hold results.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from pathlib import Path
+
+from mulligan.app.config import load
+from mulligan.app.leases import leased
+from mulligan.app.session import with_store
+from mulligan.core.episode import RESUMABLE
+from mulligan.core.errors import LeaseLost, NotFound, StoreError, WorkspaceError
+from mulligan.core.home import home
+from mulligan.core.protocols import Store
+from mulligan.core.records import Brief, StopReason
+from mulligan.workspace.leftovers import Leftovers, leftovers, repository_of
+
+PAGE = 1000
+"""Episodes that are looked at in one go."""
+
+MOST = 2**62
+
+
+@dataclass(frozen=True)
+class Removable:
+    """A run, or what one left behind. id: the run's, or of leftovers the episode's. what: it, in words.
+
+    stays: why it is not removed; empty where it is. episodes: those that are recorded. states: whether the states of
+    trials go, or the working folders alone.
+    """
+
+    id: str
+    what: str
+    stays: str = ""
+    episodes: tuple[str, ...] = ()
+    left: tuple[Leftovers, ...] = field(default=(), repr=False)
+    states: bool = True
+
+
+async def removable_runs(
+    *runs: str, older_than: timedelta | None = None, store: Store | None = None
+) -> Sequence[Removable]:
+    """What `remove_runs` would take: the runs that are named (by id, or the beginning of one), finished or not.
+
+    Without names: what was left behind by runs that are not recorded any more, working folders of runs that are over,
+    and, with `older_than`, the runs that are over and were begun longer ago. Raises `NotFound`.
+    """
+
+    async def look(at: Store) -> Sequence[Removable]:
+        left = await _left_behind(at)
+        if runs:
+            return [await _named(at, run, left) for run in runs]
+        recorded = await _recorded(at)
+        old = [] if older_than is None else await _old(at, recorded, time.time() - older_than.total_seconds(), left)
+        going = {episode for run in old for episode in run.episodes}
+        unreadable = set(await at.ids("", limit=MOST)) - set(recorded)  # which may be mended yet
+        rest = {id: one for id, one in left.items() if id not in going | unreadable}
+        return [*old, *_unneeded(rest, recorded)]
+
+    return await with_store(store, load(), look)
+
+
+async def remove_runs(found: Sequence[Removable], *, store: Store | None = None) -> Sequence[Removable]:
+    """Removes them, but for those that stay. What became of each: `stays` then also says what could not be removed.
+
+    A run that somebody drives stays as a whole.
+    """
+
+    async def work(at: Store) -> Sequence[Removable]:
+        return [one if one.stays else await _removed(at, one) for one in found]
+
+    return await with_store(store, load(), work)
+
+
+async def _removed(at: Store, one: Removable) -> Removable:
+    try:
+        async with AsyncExitStack() as stack:
+            leases = [await stack.enter_async_context(leased(at, episode)) for episode in one.episodes]
+            for left in one.left:
+                if not await asyncio.to_thread(left.remove, states=one.states):
+                    return replace(one, stays=_in_use(left))
+            for lease in leases:  # last, so that whatever is cut off here is found again
+                await at.remove(lease)
+    except (LeaseLost, WorkspaceError, OSError) as error:
+        return replace(one, stays=str(error))
+    return one
+
+
+async def _named(at: Store, name: str, left: Mapping[str, Leftovers]) -> Removable:
+    try:
+        ids = tuple(await at.resolve(name))
+    except NotFound:
+        orphans = [one for id, one in left.items() if id.startswith(name)]
+        if len(orphans) != 1:
+            raise
+        return Removable(orphans[0].episode, _said("recorded no more", orphans), left=tuple(orphans))
+    try:
+        episodes = [await at.load(id) for id in ids]
+    except StoreError as error:
+        return Removable(name, str(error), "", ids, tuple(left[id] for id in ids if id in left))
+    first, stop = episodes[0], episodes[-1].stop
+    if bench := first.head.settings.get("bench"):
+        return Removable(first.run, f"of the benchmark run {bench}", "a benchmark's report rests on its episodes", ids)
+    return _run(first.run or first.id, ids, stop and stop.reason, sum(len(e.trials) for e in episodes), left)
+
+
+async def _old(
+    at: Store, recorded: Mapping[str, Brief], before: float, left: Mapping[str, Leftovers]
+) -> list[Removable]:
+    runs = dict[str, list[Brief]]()
+    for brief in recorded.values():
+        runs.setdefault(brief.run or brief.id, []).append(brief)
+    found = list[Removable]()
+    for run, briefs in runs.items():
+        if any(not _over(brief) or brief.started > before for brief in briefs):
+            continue
+        try:
+            if (await at.load(briefs[0].id)).head.settings.get("bench"):
+                continue
+        except StoreError:  # it may be mended yet
+            continue
+        ids = tuple(brief.id for brief in briefs)
+        found.append(_run(run, ids, briefs[0].stop, sum(brief.trials for brief in briefs), left))
+    return found
+
+
+def _run(
+    run: str, ids: tuple[str, ...], reason: StopReason | None, trials: int, left: Mapping[str, Leftovers]
+) -> Removable:
+    its = tuple(left[id] for id in ids if id in left)
+    ended = (reason or "not finished").replace("_", " ")
+    said = _said(f"{ended}, {trials} trial{'' if trials == 1 else 's'}", its)
+    stays = next((_in_use(one) for one in its if one.in_use), "")
+    return Removable(run, said, stays, ids, its)
+
+
+def _unneeded(left: Mapping[str, Leftovers], recorded: Mapping[str, Brief]) -> list[Removable]:
+    found = list[Removable]()
+    for id, one in left.items():
+        brief = recorded.get(id)
+        if brief is None:
+            stays = "" if one.ours else f"another store may have its record. To remove it: mulligan runs rm {id} --yes"
+            found.append(
+                Removable(id, _said("recorded no more", [one]), _in_use(one) if one.in_use else stays, left=(one,))
+            )
+        elif one.working:
+            stays = "" if _over(brief) else f"the run is not finished. To remove it: mulligan runs rm {id} --yes"
+            stays = _in_use(one) if one.in_use else stays
+            found.append(Removable(id, "its working folder", stays, left=(one,), states=False))
+    return found
+
+
+def _over(brief: Brief) -> bool:
+    return brief.stop is not None and brief.stop not in RESUMABLE
+
+
+def _said(beginning: str, left: Sequence[Leftovers]) -> str:
+    """What there is, with how much lies in folders and repositories."""
+    states = sum(len(names) for one in left for names in one.refs.values())
+    parts = [beginning]
+    parts += ["its working folder"] if any(one.working for one in left) else []
+    parts += [f"{states} state{'' if states == 1 else 's'} in {', '.join(_repositories(left))}"] if states else []
+    return "; ".join(parts)
+
+
+def _repositories(left: Sequence[Leftovers]) -> list[str]:
+    return list(dict.fromkeys(repository for one in left for repository in one.refs))
+
+
+def _in_use(left: Leftovers) -> str:
+    return f"a process works in {left.folder}: let it finish, or end it first"
+
+
+async def _recorded(at: Store) -> Mapping[str, Brief]:
+    """All episodes, newest first."""
+    found, last = dict[str, Brief](), None
+    while page := await at.briefs(before=last, limit=PAGE):
+        found |= {brief.id: brief for brief in page}
+        last = page[-1].id
+    return found
+
+
+async def _left_behind(at: Store) -> Mapping[str, Leftovers]:
+    """By episode, in our data and in the repositories of recorded runs and of the current folder."""
+    data, folders = [str(home() / "workspaces")], [str(Path.cwd())]
+    for settings in await at.workspaces():
+        data += [str(settings["data"])] if settings.get("data") else []
+        folders.append(str(settings.get("folder", ".")))
+
+    def search() -> Mapping[str, Leftovers]:
+        repositories = [repository for folder in dict.fromkeys(folders) if (repository := repository_of(folder))]
+        return leftovers([str(Path(top).expanduser().resolve()) for top in data], repositories)
+
+    return await asyncio.to_thread(search)
