@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import builtins
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mulligan.core.errors import InvalidInput
@@ -54,9 +54,10 @@ class _Where:
 
 
 class Instrument:
-    """One tests file on its way through. `module` fills the tables."""
+    """One tests file on its way through. `module` fills the tables. broad: what raises by itself is a test, too."""
 
-    def __init__(self, text: str, names: Names, file: str) -> None:
+    def __init__(self, text: str, names: Names, file: str, *, broad: bool = False) -> None:
+        self._broad = broad
         self._lines = list(io.StringIO(text, newline=""))
         self._file = file
         self._candidate = {*names.wanted, *names.firm}
@@ -75,9 +76,12 @@ class Instrument:
             for alias in node.names
             if SOLUTION not in (alias.name, getattr(node, "module", None))
         }
-        body = _inlined(tree.body)
-        self._checks = _called_once(body)
-        self._helpers = {node.name for node in body if isinstance(node, _FUNCTION) and _judges(node)}
+        self._helpers = helpers(tree, self._broad)
+        self._called = {
+            part.func.id for part in ast.walk(tree) if isinstance(part, ast.Call) and isinstance(part.func, ast.Name)
+        }
+        body = _inlined(tree.body, self._helpers)
+        self._checks = _called_once(body, self._helpers)
         out: list[ast.stmt] = []
         for node in body:
             out += self._top(node)
@@ -99,7 +103,7 @@ class Instrument:
                 node.body = self._block(node.body, where)
                 return [self._unit(node, quiet=True)] if node.decorator_list else [node]
             case ast.ClassDef():
-                tested = node.name.startswith("Test") or any("TestCase" in ast.unparse(b) for b in node.bases)
+                tested = _runs_anyhow(node)
                 for item in node.body:
                     if isinstance(item, _FUNCTION):
                         if tested and item.name.startswith("test"):
@@ -118,7 +122,7 @@ class Instrument:
     def _ending(self, node: ast.stmt, where: _Where) -> list[ast.stmt]:
         """Inside what ends with the first failure."""
         if isinstance(node, ast.Assert):
-            point = self._point(node, -1, where)
+            point = self._point(node, -1, where, self._said(node, where.shown))
             begin = _made(f"__oracle_begin__({point})", node)
             check = _made(f"if not TEST: raise __oracle_error__({point}, __oracle_locals__(), MESSAGE)", node)
             return [begin, self._filled(check, node, where)]
@@ -129,7 +133,7 @@ class Instrument:
         """Where each test stands for itself."""
         match node:
             case ast.Assert():
-                point = self._point(node, self._test(node, where), where)
+                point = self._test(node, where)
                 made = _made(
                     f"if TEST: __oracle_passed__({point})\n"
                     f"else: __oracle_failed__({point}, __oracle_locals__(), MESSAGE)",
@@ -137,12 +141,15 @@ class Instrument:
                 )
                 return [_guarded(point, [self._filled(made, node, where)], node)]
             case ast.Try() | ast.TryStar():
-                return [self._unit(node, quiet=not _judges(node), where=where, inside=_Where(True, where.loops))]
+                inside = _Where(True, where.loops)
+                return [self._unit(node, quiet=not _judges(node, self._helpers), where=where, inside=inside)]
             case ast.With() | ast.AsyncWith() if "raises" in ast.unparse(node.items[0]):
                 return [self._unit(node, where=where, inside=_Where(True, where.loops))]
-            case ast.Expr(ast.Call(func=ast.Name(name))) if name in self._helpers and name not in self._checks:
+            case ast.Expr(ast.Call(func=ast.Name(name))) if name in self._checks:
+                return [node if where.guarded else self._unit(node, quiet=True, where=where)]
+            case ast.Expr() | ast.Assign() | ast.AnnAssign() if _judges(node, self._helpers):
                 return [self._unit(node, where=where)]
-            case ast.Expr(ast.Call() as call) if _is_raises(call):
+            case ast.If() if self._broad and any(isinstance(part, ast.Raise) for part in ast.walk(node)):
                 return [self._unit(node, where=where)]
             case ast.For() | ast.AsyncFor() | ast.While() | ast.If() | ast.With() | ast.AsyncWith() | ast.Match():
                 if not where.guarded:
@@ -189,15 +196,17 @@ class Instrument:
     # --- tables -------------------------------------------------------------------------------------------------
 
     def _test(self, node: ast.stmt, where: _Where, quiet: bool = False) -> int:
-        self.tests.append(Test(self._said(node, where.shown), node.lineno, quiet))
-        return len(self.tests) - 1
+        """The point at which a test of its own begins."""
+        text = self._said(node, where.shown)
+        self.tests.append(Test(text, node.lineno, quiet))
+        return self._point(node, len(self.tests) - 1, where, text)
 
     def _unit(
         self, node: ast.stmt, *, quiet: bool = False, where: _Where | None = None, inside: _Where | None = None
     ) -> ast.stmt:
         """The statement as a unit of its own, a test or quiet; `inside`: how to rewrite the blocks within it."""
         where = where or _Where(False)
-        point = self._point(node, self._test(node, where, quiet), where)
+        point = self._test(node, where, quiet)
         if inside:
             self._inside(node, inside)
         return _guarded(point, [node] if quiet else [node, _made(f"__oracle_passed__({point})", node)], node)
@@ -208,14 +217,12 @@ class Instrument:
         self.points.append(Point(-1, node.lineno, ""))
         self.starts[len(self.tests) - 1] = len(self.points) - 1
 
-    def _point(self, node: ast.stmt, test: int, where: _Where) -> int:
+    def _point(self, node: ast.stmt, test: int, where: _Where, text: str) -> int:
         if len(self.points) > MOST_POINTS:
             raise wire.TooMuch("has too many asserts")
         simple = isinstance(node, ast.Assert | ast.Expr | ast.Assign | ast.AugAssign | ast.AnnAssign)
         names = self._data(node) if simple else ()
-        self.points.append(
-            Point(test, node.lineno, self._said(node, where.shown), (*where.loops, *names), tuple(_bound(node)))
-        )
+        self.points.append(Point(test, node.lineno, text, (*where.loops, *names), tuple(_bound(node))))
         return len(self.points) - 1
 
     def _said(self, node: ast.stmt, shown: Mapping[str, str] | None) -> str:
@@ -227,8 +234,9 @@ class Instrument:
         return self._spelled(node, shown).partition("\n")[0]
 
     def _spelled(self, node: ast.stmt | ast.expr, shown: Mapping[str, str] | None) -> str:
-        if node.end_lineno != node.lineno or shown:
-            return ast.unparse(_renamed(node, shown))
+        renamed = _renamed(node, shown)
+        if node.end_lineno != node.lineno or renamed is not node:
+            return ast.unparse(renamed)
         # Not by ast.get_source_segment, which goes through the whole file each time.
         return self._lines[node.lineno - 1].encode()[node.col_offset : node.end_col_offset].decode()
 
@@ -274,7 +282,7 @@ class Instrument:
         for row in rows:
             if row.args:
                 needed -= set(ast.unparse(row.args[0]).strip("'\"()[] ").replace("'", "").replace(" ", "").split(","))
-        if needed and node.name not in self._checks:
+        if needed and node.name not in self._called:
             raise InvalidInput(
                 f"{self._file}, line {node.lineno}: {node.name} takes {sorted(needed)[0]!r}, and fixtures are not "
                 "supported: make the value inside the test, or give rows with @pytest.mark.parametrize."
@@ -315,7 +323,7 @@ class _Renaming(ast.NodeTransformer):
 
 
 def _renamed(node: ast.AST, shown: Mapping[str, str] | None) -> ast.AST:
-    if not shown:
+    if not shown or not any(isinstance(part, ast.Name) and part.id in shown for part in ast.walk(node)):
         return node
     return _Renaming(shown).visit(ast.parse(ast.unparse(node)))
 
@@ -339,12 +347,45 @@ def _guarded(point: int, body: list[ast.stmt], node: ast.stmt) -> ast.stmt:
     return made
 
 
-def _judges(node: ast.AST) -> bool:
-    return any(isinstance(part, ast.Assert) or _is_raises(part) for part in ast.walk(node))
+def helpers(tree: ast.Module, broad: bool = False) -> frozenset[str]:
+    """The file's own functions and classes that assert, themselves or through another of them; not those that are run
+    as tests. broad: or raise."""
+    own = {
+        node.name: node
+        for node in tree.body
+        if isinstance(node, (*_FUNCTION, ast.ClassDef)) and not _runs_anyhow(node)
+    }
+    found = frozenset[str]()
+    while more := {
+        name
+        for name, node in own.items()
+        if name not in found
+        and (_judges(node, found) or (broad and any(isinstance(part, ast.Raise) for part in ast.walk(node))))
+    }:
+        found |= more
+    return found
 
 
-def _is_raises(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "raises"
+def _runs_anyhow(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:
+    """Whether it is a test function, or a class of tests."""
+    if isinstance(node, ast.ClassDef):
+        return node.name.startswith("Test") or any("TestCase" in ast.unparse(base) for base in node.bases)
+    return node.name.startswith("test") and not node.args.args
+
+
+def _judges(node: ast.AST, helpers: Collection[str]) -> bool:
+    """Whether it asserts, or calls or hands over one of these helpers."""
+    parts = list(ast.walk(node))
+    calls = [part for part in parts if isinstance(part, ast.Call)]
+    if any(isinstance(part, ast.Assert) for part in parts) or any(map(_is_check, calls)):
+        return True
+    return bool(calls) and any(isinstance(part, ast.Name) and part.id in helpers for part in parts)
+
+
+def _is_check(call: ast.Call) -> bool:
+    """`pytest.raises(...)`, `np.testing.assert_equal(...)`."""
+    name = ast.unparse(call.func).rpartition(".")[2]
+    return name == "raises" or name.startswith("assert")
 
 
 def _bound(node: ast.stmt) -> Iterable[str]:
@@ -355,12 +396,11 @@ def _bound(node: ast.stmt) -> Iterable[str]:
     return {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
 
 
-def _inlined(body: Sequence[ast.stmt]) -> list[ast.stmt]:
+def _inlined(body: Sequence[ast.stmt], helpers: Collection[str]) -> list[ast.stmt]:
     """Without `if __name__ == ...` and calls of test functions, which run anyhow; a test function that only calls
     another function (MultiPL-E's `test_check`) as that call."""
     out: list[ast.stmt] = []
-    plain = {n.name for n in body if isinstance(n, ast.FunctionDef) and n.name.startswith("test") and not n.args.args}
-    helpers = {n.name for n in body if isinstance(n, ast.FunctionDef) and n.name not in plain and _judges(n)}
+    plain = {n.name for n in body if isinstance(n, ast.FunctionDef) and _runs_anyhow(n)}
     for node in body:
         match node:
             case ast.If(test=ast.Compare(left=ast.Name("__name__"))):
@@ -376,15 +416,15 @@ def _inlined(body: Sequence[ast.stmt]) -> list[ast.stmt]:
     return out
 
 
-def _called_once(body: Sequence[ast.stmt]) -> dict[str, ast.Call]:
-    """The functions with asserts that the file calls just once, as a statement of its own."""
+def _called_once(body: Sequence[ast.stmt], helpers: Collection[str]) -> dict[str, ast.Call]:
+    """The functions of these that the file calls just once, as a statement of its own."""
     used = [part.id for node in body for part in ast.walk(node) if isinstance(part, ast.Name)]
-    helpers = {node.name for node in body if isinstance(node, ast.FunctionDef) and _judges(node)}
+    functions = {node.name for node in body if isinstance(node, ast.FunctionDef)} & set(helpers)
     return {
         node.value.func.id: node.value
         for node in body
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Name)
-        if node.value.func.id in helpers and used.count(node.value.func.id) == 1
+        if node.value.func.id in functions and used.count(node.value.func.id) == 1
     }
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from mulligan.core.errors import InvalidInput
 from mulligan.evaluators._oracle import wire
-from mulligan.evaluators._oracle.instrument import MOST_POINTS, Instrument, Point, Test
+from mulligan.evaluators._oracle.instrument import MOST_POINTS, Instrument, Point, Test, helpers
 from mulligan.evaluators._oracle.names import SOLUTION, Names, foreign, names_in, needs_process
 
 _ROOM = 100_000
@@ -85,15 +85,7 @@ def read(text: str, name: str = "tests.py") -> Plan:
         raise _too_many(name)
     _check_imports(tree, name)
     why = needs_process(tree, names)
-    work = Instrument(text, names, name)
-    try:
-        tree = ast.fix_missing_locations(work.module(tree))
-    except wire.TooMuch:
-        raise _too_many(name) from None
-    if not any(not test.quiet for test in work.tests):
-        raise InvalidInput(
-            f"{name} holds no test: write asserts such as `assert add(1, 2) == 3`, or functions `def test_...():`."
-        )
+    work, tree = _instrumented(tree, text, names, name)
     code = marshal.dumps(compile(tree, name, "exec", dont_inherit=True))
     plan = Plan(
         tuple(work.tests),
@@ -112,6 +104,23 @@ def read(text: str, name: str = "tests.py") -> Plan:
 
 def _too_many(name: str) -> InvalidInput:
     return InvalidInput(f"{name} is too large: more than {MOST_POINTS:,} asserts cannot be judged. {_SMALLER}")
+
+
+def _instrumented(tree: ast.Module, text: str, names: Names, name: str) -> tuple[Instrument, ast.Module]:
+    """Raises `InvalidInput` for a file without a test."""
+    judges = helpers(tree)
+    for broad in (False, True):  # `if f(1) != 2: raise ...` is a test in a file that has no other
+        work = Instrument(text, names, name, broad=broad)
+        try:
+            made = ast.fix_missing_locations(work.module(ast.parse(text) if broad else tree))
+        except wire.TooMuch:
+            raise _too_many(name) from None
+        if any(not test.quiet for test in work.tests):
+            return work, made
+    said = "write asserts such as `assert add(1, 2) == 3`, or functions `def test_...():`"
+    if judges:
+        said = f"{min(judges)} asserts, and nothing calls it: add a line such as `{min(judges)}(add)`"
+    raise InvalidInput(f"{name} holds no test: {said}.")
 
 
 def _check_size(plan: Plan, name: str) -> None:
