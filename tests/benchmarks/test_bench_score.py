@@ -111,6 +111,44 @@ async def test_a_solution_may_define_what_the_tests_use_for_themselves(tmp_path:
     assert [one.value for one in result.judged] == [1.0, 0.0]
 
 
+PLUS = """
+import numpy as np
+
+def assertion(out, exp, atol):
+    if isinstance(exp, float) and atol == 0:
+        atol = 1e-6
+    if out != exp and atol != 0:
+        assert np.allclose(out, exp, rtol=1e-07, atol=atol)
+    else:
+        assert out == exp
+
+def check(candidate):
+    inputs = [[[1, 2]], [[]], [[5.5, 0.1]]]
+    results = [3, 0, 5.6]
+    for i, (inp, exp) in enumerate(zip(inputs, results)):
+        assertion(candidate(*inp), exp, 0)
+"""
+
+
+async def test_a_check_that_asserts_through_a_helper_is_judged_as_in_humaneval_plus(tmp_path: Path) -> None:
+    data = written(tmp_path / "cases.jsonl", [row(id, test=PLUS) for id in "abc"])
+    said = {"a": BODY, "b": "    return sum(xs) if xs != [] else None\n", "c": "    pass\n"}
+    samples = written(tmp_path / "s.jsonl", [{"task_id": id, "completion": one} for id, one in said.items()])
+    result = await score_samples(str(data), samples)
+    assert [(one.sample.case, one.value) for one in result.judged] == [("a", 1.0), ("b", 0.0), ("c", 0.0)]
+    assert "assertion(total(*inp), exp, 0)" in result.judged[1].text
+    assert "failed in 1 of 3 rounds" in result.judged[1].text
+
+
+async def test_tests_of_a_row_that_cannot_be_used_are_named_by_the_row(tmp_path: Path) -> None:
+    test = "def check(candidate):\n    return True\n\ndef other():\n    assert True\n"
+    data = written(tmp_path / "cases.jsonl", [row("Plus/7", test=test)])
+    samples = written(tmp_path / "s.jsonl", [{"task_id": "Plus/7", "completion": BODY}])
+    judged = (await score_samples(str(data), samples)).judged[0]
+    assert judged.value is None
+    assert "the tests file of Plus/7 holds no test: other asserts, and nothing calls it" in judged.text
+
+
 async def test_an_endless_solution_is_ended_and_a_stray_thread_keeps_nobody(tmp_path: Path) -> None:
     threads = (
         "    import threading, time\n    threading.Thread(target=lambda: time.sleep(600)).start()\n    return sum(xs)\n"

@@ -96,6 +96,7 @@ def test_over_budget_is_3_and_a_higher_limit_goes_on(mulligan: Run) -> None:
         (("solve", "x", "--mode", "copy"), "--workspace DIR"),
         (("solve", "x", "--set", "strategy.window=no"), "must be a whole number or null, not 'no'"),
         (("solve", "x", "--tests", "empty.py"), "empty.py holds no test"),
+        (("solve", "x", "--tests", "idle.py"), "idle.py holds no test: check asserts, and nothing calls it"),
         (("solve", "x", "--tests", "latin.py"), "latin.py is not UTF-8 (byte 2): save it as UTF-8"),
         (("solve", "x", "--tests", "nul.py"), "nul.py cannot be read as Python"),
         (("solve", "x", "--evaluator", "./mute.py"), "Mute.expects must be 'text' or 'code' or 'workspace', not None"),
@@ -106,6 +107,7 @@ def test_bad_input_is_2_before_anything_is_recorded(
     mulligan: Run, here: Path, arguments: tuple[str, ...], said: str
 ) -> None:
     (here / "empty.py").write_text("")
+    (here / "idle.py").write_text("def check(candidate):\n    assert candidate(1)\n")
     (here / "latin.py").write_bytes(b"# \xe9\n")
     (here / "nul.py").write_bytes(b"assert add(1, 2) == 3\0\n")
     (here / "mute.py").write_text("class Mute:\n    async def evaluate(self, episode): ...\n")

@@ -70,6 +70,15 @@ OUTSIDE = {
         "assert f() == 'none'",
     ),
     "shadowed names": ("def f(x): return x", "str = list = locals = repr = 3\nassert f(str) == 3"),
+    "an array of numpy": (
+        "import numpy as np\ndef f(a):\n    a[0] = 5\n    return np.outer(a, a) / 2",
+        "import numpy as np\na = np.array([1, 2])\nout = f(a)\nassert out.shape == (2, 2) and out.dtype == np.float64\n"
+        "assert np.allclose(out, [[12.5, 5], [5, 2]])\nassert a.tolist() == [5, 2]\nassert f(np.array([3.0])) == [[12.5]]",
+    ),
+    "an array of objects": (
+        "import numpy as np\ndef f():\n    return np.array([None, (1, 2), 'a'], dtype=object)",
+        "import numpy as np\nassert f().tolist() == [None, (1, 2), 'a'] and f().dtype == object",
+    ),
     "a walrus": ("def f(x): return x", "assert (y := f(2)) == 2\nassert y == 2"),
     "typed code": ("from typing import List\ndef f(x: List[int]) -> int: return len(x)", "assert f([1]) == 1"),
     "a dataclass inside": (

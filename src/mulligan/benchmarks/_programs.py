@@ -113,7 +113,7 @@ class Judged:
     def play(self, case: Case, method: Method) -> Method:
         """Raises `SandboxError`, before a model is asked, where this machine cannot judge Rust."""
         if self._language == "rs":
-            self._judge(cast(Mapping[str, Any], case.target)["tests"])
+            self._judge(cast(Mapping[str, Any], case.target)["tests"], case.id)
         return method
 
     async def score(self, case: Case, episode: Episode) -> Score:
@@ -121,13 +121,13 @@ class Judged:
         target = cast(Mapping[str, Any], case.target)
         output = episode.trials[-1].attempt.output
         if writes_tests(episode):
-            return await self._tests_right(target["solution"], output)
+            return await self._tests_right(case.id, target["solution"], output)
         made_here = "actor" in episode.head.settings  # then the loop has judged the very same code
         code = (whole if made_here else program)(output, case.task.prompt, self._language)
         code = typed(code) if self._typed and self._language == "py" else code
-        return _score(await self._judge(target["tests"]).evaluate(_with(episode, code)))
+        return _score(await self._judge(target["tests"], case.id).evaluate(_with(episode, code)))
 
-    async def _tests_right(self, solution: str | None, tests: str) -> Score:
+    async def _tests_right(self, id: str, solution: str | None, tests: str) -> Score:
         """1 where the canonical solution passes all tests that were written. The reference counts no test as right;
         here it is a failure."""
         if solution is None:
@@ -135,11 +135,14 @@ class Judged:
         if not tests.strip():
             return Score(0.0, "No valid test was written.")
         canonical = Episode("canonical", Task(""), trials=(Trial(1, Attempt(typed(solution))),))
-        return _score(await self._judge(tests).evaluate(canonical))
+        return _score(await self._judge(tests, id).evaluate(canonical))
 
-    def _judge(self, tests: str) -> Evaluator:
-        name = "unit_tests" if self._language == "py" else "rust_tests"
-        return self._judges(Spec(name, {"tests": tests, "seconds": self._seconds}))
+    def _judge(self, tests: str, id: str) -> Evaluator:
+        """id: of the case, by which a message names its tests."""
+        if self._language == "rs":
+            return self._judges(Spec("rust_tests", {"tests": tests, "seconds": self._seconds}))
+        settings = {"tests": tests, "seconds": self._seconds, "name": f"the tests file of {id}"}
+        return self._judges(Spec("unit_tests", settings))
 
 
 def _score(verdict: Feedback) -> Score:

@@ -134,6 +134,7 @@ class UnitTests:
         return Job(
             (sys.executable, "-I", *lean, "-c", start),
             files={"program": _program(program)},
+            env={} if lean else {"OPENBLAS_NUM_THREADS": "1"},  # numpy takes memory for each thread
             seconds=self._seconds + 2 * _GRACE,
             memory=self._memory,
             output=_LINE,

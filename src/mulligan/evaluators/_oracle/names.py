@@ -30,6 +30,12 @@ _METHODS = frozenset(
     }
 )
 """Attributes of plain values: the tests may look at these on the outside path."""
+_OF_ARRAYS = frozenset(
+    {"all", "any", "astype", "dtype", "flatten", "max", "mean", "min", "ndim", "ravel", "reshape"}
+) | {
+    *("round", "shape", "size", "std", "sum", "T", "tolist", "transpose"),
+}
+"""Likewise, of arrays of numpy, in tests that import it."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +87,7 @@ def needs_process(tree: ast.Module, names: Names) -> str | None:
     modules = _modules(tree)
     if touchy := sorted(modules & _TOUCHY):
         return f"the tests import {touchy[0]}"
-    if others := sorted(modules - sys.stdlib_module_names - {SOLUTION, "pytest"}):
+    if others := sorted(modules - sys.stdlib_module_names - {SOLUTION, "pytest", "numpy"}):
         return f"the tests import {others[0]}, whose values only one process can hold"
     if classes := sorted(name for name in candidate if _CLASS.fullmatch(name)):
         return f"the tests use the candidate's class {classes[0]}"
@@ -89,13 +95,16 @@ def needs_process(tree: ast.Module, names: Names) -> str | None:
     own |= _aliases(tree)
     assigned = _assigned(tree)
     own |= {name for name, value in assigned.items() if _from_module(value, own) and not _mentions(value, candidate)}
+    plain = _METHODS | _OF_ARRAYS if "numpy" in modules else _METHODS
     for node in ast.walk(tree):
-        if why := _reason(node, candidate, own, assigned):
+        if why := _reason(node, candidate, own, assigned, plain):
             return f"line {node.lineno} of the tests {why}"  # type: ignore[attr-defined]
     return None
 
 
-def _reason(node: ast.AST, candidate: set[str], own: set[str], assigned: Mapping[str, ast.Call]) -> str | None:
+def _reason(
+    node: ast.AST, candidate: set[str], own: set[str], assigned: Mapping[str, ast.Call], plain: frozenset[str]
+) -> str | None:
     """Why this one node needs the candidate here, as the end of 'line 3 of the tests ...'."""
     match node:
         case ast.Compare(left=left, ops=ops, comparators=others) if any(
@@ -120,7 +129,7 @@ def _reason(node: ast.AST, candidate: set[str], own: set[str], assigned: Mapping
             return None
         case ast.Attribute(value=ast.Name(name), attr=attr) if name in candidate:
             return f"looks at {name}.{attr}"
-        case ast.Attribute(attr=attr, value=value) if attr not in _METHODS and not _from_module(value, own):
+        case ast.Attribute(attr=attr, value=value) if attr not in plain and not _from_module(value, own):
             return f"looks at the attribute {attr}"
         case ast.AsyncFunctionDef() | ast.Await():
             return "is asynchronous"

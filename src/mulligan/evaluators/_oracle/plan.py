@@ -10,6 +10,7 @@ import ast
 import importlib.util
 import marshal
 import warnings
+import zlib
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,7 +28,8 @@ _SMALLER = "Write the asserts as a loop over rows, make large values by code, or
 
 @dataclass(frozen=True)
 class Plan:
-    """`tests` and `points` by index, `calls` the texts of the calls that are noted; `why`: what needs one process."""
+    """`tests` and `points` by index, `calls` the texts of the calls that are noted; `code`: compiled and compressed;
+    `why`: what needs one process."""
 
     tests: tuple[Test, ...]
     points: tuple[Point, ...]
@@ -47,7 +49,7 @@ class Plan:
         """What the examiner is told, as plain values. `seconds` for all, `limit` for one test."""
         return {
             "code": code,
-            "tests": self.code.hex(),
+            "tests": self.code,
             "points": [{"test": p.test, "line": p.line, "names": p.names, "binds": p.binds} for p in self.points],
             "functions": [list(pair) for pair in self.functions],
             "starts": {str(test): point for test, point in self.starts.items()},
@@ -86,7 +88,7 @@ def read(text: str, name: str = "tests.py") -> Plan:
     _check_imports(tree, name)
     why = needs_process(tree, names)
     work, tree = _instrumented(tree, text, names, name)
-    code = marshal.dumps(compile(tree, name, "exec", dont_inherit=True))
+    code = zlib.compress(marshal.dumps(compile(tree, name, "exec", dont_inherit=True)))
     plan = Plan(
         tuple(work.tests),
         tuple(work.points),
@@ -130,7 +132,7 @@ def _check_size(plan: Plan, name: str) -> None:
     except wire.TooMuch as error:
         raise InvalidInput(
             f"{name} is too large: {len(plan.points):,} asserts and other statements that can fail, and with the "
-            f"values in them more than {wire.LIMIT - _ROOM:,} characters when compiled. {_SMALLER}"
+            f"values in them more than {wire.LIMIT - _ROOM:,} characters when compiled and compressed. {_SMALLER}"
         ) from error
 
 

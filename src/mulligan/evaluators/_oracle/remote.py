@@ -206,7 +206,7 @@ def change(old: Any, new: Any) -> None:
                 change(before, after)
             elif is_a(old, list):
                 old[place] = after
-    elif is_a(old, list | bytearray):
+    elif is_a(old, list | bytearray) or (hasattr(old, "dtype") and old.shape == new.shape):
         old[:] = new
     elif is_a(old, dict):
         kept = {key: old[key] for key in new if key in old and _inside(old[key], new[key])}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 FILE = "solution.py"
-MUTABLE = frozenset({"list", "dict", "set", "bytearray", "deque", "defaultdict", "Counter", "OrderedDict"})
+MUTABLE = frozenset({"list", "dict", "set", "bytearray", "deque", "defaultdict", "Counter", "OrderedDict", "ndarray"})
 BATCH = 64
 
 

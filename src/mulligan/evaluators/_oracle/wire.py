@@ -111,6 +111,10 @@ KNOWN: dict[str, tuple[Callable[[Any], list[Any]], Callable[[Any, list[Any]], An
     "collections.Counter": (lambda v: [dict(v)], lambda m, p: m.Counter(*p)),
     "collections.OrderedDict": (lambda v: [list(v.items())], lambda m, p: m.OrderedDict(*p)),
     "collections.defaultdict": (lambda v: [dict(v)], lambda m, p: m.defaultdict(None, *p)),
+    "numpy.ndarray": (
+        lambda v: [v.dtype.str, list(v.shape), v.ravel().tolist()],
+        lambda m, p: m.fromiter(p[2], p[0], len(p[2])).reshape(p[1]),
+    ),
 }
 """Well-known value types: their parts, and how the other side builds them anew (given the type's module first)."""
 
