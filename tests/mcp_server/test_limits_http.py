@@ -1,11 +1,15 @@
 """Limits over HTTP: how much, how deep, how often, how many at once."""
 
+import asyncio
 import json
 import select
 import time
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from http.client import HTTPConnection
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from posting import OLDER, Answer, Poster, Stream, connected, head, modern, ping
@@ -19,6 +23,7 @@ from mulligan.mcp_server.guard import Rate
 
 MB = 1 << 20
 SOLVE = {"name": "solve", "arguments": {"task": "What is six times seven?", "expected": "42"}}
+RECALL = {"name": "retrieve_memory", "arguments": {"query": "x"}}
 MODEL = ("--model", "openai:gpt-4o")
 
 
@@ -204,6 +209,46 @@ def test_an_id_in_flight_is_not_taken_twice_in_a_session(model: Wire) -> None:
         assert asks.status(ping(8)) == 200
         assert b'"solved":true' in first.result(30)[2]
         assert asks.status(ping(7)) == 200
+
+
+def test_an_id_is_free_as_soon_as_its_answer_was_read(server: Running, era: str) -> None:
+    one = poster(server, era, RECALL)
+    parts = urlsplit(server.url)
+    with closing(HTTPConnection(parts.hostname or "", parts.port, timeout=30)) as connection:
+        for _ in range(300):
+            usual = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+            connection.request("POST", parts.path, json.dumps(calling(era, RECALL, 7)), {**usual, **one.headers})
+            response = connection.getresponse()
+            assert (response.status, b"no_memories" in response.read()) == (200, True)
+
+
+def test_an_id_is_free_as_soon_as_its_answer_was_read_from_a_stream(tmp_path: Any) -> None:
+    with served("--rate", "0", transport="sse", env={"MULLIGAN_HOME": str(tmp_path)}) as server:
+        stream, one = Stream(server.url), Poster(server.url)
+        for _ in range(300):
+            assert one.post(ping(7), path=stream.path)[0] == 202
+            assert stream.next() == {"jsonrpc": "2.0", "id": 7, "result": {}}
+        stream.close()
+
+
+async def test_the_end_of_an_answer_leaves_after_all_else_of_it_is_done() -> None:
+    admission, sent, last = Admission(1), list[str](), {"type": "http.response.body", "body": b"", "more_body": False}
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send(last)
+        await asyncio.sleep(0)
+        sent.append("put away")
+
+    async def send(message: Any) -> None:
+        sent.append(message["type"])
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b"{}"}
+
+    scope = {"type": "http", "method": "GET", "headers": []}
+    await admission.before(app)(scope, receive, send)
+    assert sent == ["http.response.start", "put away", "http.response.body"]
 
 
 def test_event_streams_are_counted_apart(server: Running) -> None:

@@ -56,6 +56,9 @@ class Admission:
         try:
             with ended:
                 await self._served(app, scope, receive, answer, ticket)
+                served, ticket = ticket, Ticket(load)
+                served.release()  # with the request's id: whoever has read the whole answer may use it again
+                await answer.finish()
             if ended.cancelled_caught:
                 await answer.cut_off(scope, receive)
         finally:
@@ -127,22 +130,35 @@ class _Before:
 
 
 class _Answer:
-    """What was sent of an answer, so that it can be ended in good form."""
+    """What was sent of an answer, so that it can be ended in good form. Its last part waits for `finish`: until then
+    whatever made it may still have something to put away.
+    """
 
     def __init__(self, send: Send) -> None:
-        self._send, self._started, self.complete = send, False, False
+        self._send, self._started, self._finished = send, False, False
+        self._last: Message | None = None
+
+    @property
+    def complete(self) -> bool:
+        return self._last is not None
 
     async def send(self, message: Message) -> None:
-        self._started = True
         if message["type"] == "http.response.body" and not message.get("more_body", False):
-            self.complete = True
-        await self._send(message)
+            self._last = message
+        else:
+            self._started = True
+            await self._send(message)
+
+    async def finish(self) -> None:
+        if self._last is not None:
+            self._finished = True
+            await self._send(self._last)
 
     async def cut_off(self, scope: Scope, receive: Receive) -> None:
         if not self._started:
             await refusal(503, "The server was stopped before this was done.")(scope, receive, self._send)
-        elif not self.complete:
-            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+        elif not self._finished:
+            await self._send(self._last or {"type": "http.response.body", "body": b"", "more_body": False})
 
 
 async def _body(scope: Scope, receive: Receive, ticket: Ticket) -> bytes | Response | None:
