@@ -26,7 +26,7 @@ def database() -> Path:
 
 async def lane(database: Path, seed: int, revision: str, count: int) -> None:
     known = await keep(database)
-    with served("--embedder", "none", "--rate", "0", "--drain", "2") as server:
+    with served("--embedder", "none", "--rate", "0", "--drain", "2", "--output-schemas") as server:
         driven = await HttpLane.open(server, seed, revision=revision)
         try:
             await driven.drive(count)
@@ -43,7 +43,7 @@ async def beside_a_bystander(database: Path, seed: int, revision: str, count: in
     """The one whose messages are hostile is bound to its agent, and holds all ids of another."""
     known = await keep(database)
     tokens = {"MULLIGAN_TOKEN": f"canary:{OURS} {BYSTANDER}:{THEIRS}"}
-    with served("--embedder", "none", "--rate", "0", "--drain", "2", env=tokens) as server:
+    with served("--embedder", "none", "--rate", "0", "--drain", "2", "--output-schemas", env=tokens) as server:
         bystander = Caller(server, THEIRS)
         ids = [*await lived(bystander, said("life")), *await stored(database, BYSTANDER, MARK, TAIL)]
         names = [(name, id) for _, id in ids for name in ("episodeId", "task_id", "retrieval_id") if id != BYSTANDER]
@@ -74,7 +74,7 @@ async def test_many_hostile_requests_bring_out_nothing_of_another(database: Path
 
 async def event_stream(database: Path, seed: int, count: int) -> None:
     known = await keep(database)
-    with served("--embedder", "none", "--rate", "0", "--drain", "2", transport="sse") as server:
+    with served("--embedder", "none", "--rate", "0", "--drain", "2", "--output-schemas", transport="sse") as server:
         with streamed(server) as line:
             driven = StdioLane(line, seed)
             driven.drive(count)

@@ -35,7 +35,7 @@ async def lane(wire: Wire, seed: int, revision: str, count: int) -> None:
         {"when": "good", "status": 400, "body": "no"},
         {"when": "", "answer": "\x00 ﷺ </answer>", "delay": 0.01},
     )
-    with piped("--embedder", "none", "--model", "openai:gpt-4o") as server:
+    with piped("--embedder", "none", "--output-schemas", "--model", "openai:gpt-4o") as server:
         driven = StdioLane(server, seed, revision=revision)
         driven.drive(count)
         print(driven.report())

@@ -23,7 +23,7 @@ def database() -> Path:
 
 async def lane(database: Path, seed: int, revision: str, count: int) -> None:
     known = await keep(database)
-    with piped("--embedder", "none") as server:
+    with piped("--embedder", "none", "--output-schemas") as server:
         driven = StdioLane(server, seed, revision=revision)
         driven.drive(count)
         print(driven.report())
@@ -42,7 +42,7 @@ async def test_hostile_lines_among_good_ones(database: Path, revision: str) -> N
 async def test_what_is_logged_of_hostile_lines_is_lines(database: Path) -> None:
     """With all that can be logged: no line of ours is made by a client, and nothing of what it said is repeated."""
     await keep(database)
-    with piped("--embedder", "none", "--log-level", "debug") as server:
+    with piped("--embedder", "none", "--output-schemas", "--log-level", "debug") as server:
         driven = StdioLane(server, 7)
         driven.drive(500)
         server.close_input()
@@ -63,7 +63,7 @@ def shown(text: bytes) -> bytes:
 
 async def test_lines_that_are_too_long_too_deep_or_too_wide(database: Path) -> None:
     known = await keep(database)
-    with piped("--embedder", "none") as server:
+    with piped("--embedder", "none", "--output-schemas") as server:
         driven = StdioLane(server, 0)
         driven.big(shown(b"a" * 50_000_000))
         driven.big(shown(b"a " * 500_000))

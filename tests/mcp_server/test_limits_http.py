@@ -246,7 +246,7 @@ async def test_the_end_of_an_answer_leaves_after_all_else_of_it_is_done() -> Non
     async def receive() -> Any:
         return {"type": "http.request", "body": b"{}"}
 
-    scope = {"type": "http", "method": "GET", "headers": []}
+    scope: dict[str, Any] = {"type": "http", "method": "GET", "headers": []}
     await admission.before(app)(scope, receive, send)
     assert sent == ["http.response.start", "put away", "http.response.body"]
 

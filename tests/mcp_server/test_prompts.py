@@ -145,7 +145,7 @@ def test_the_user_s_own_files_come_first_and_wrong_ones_are_refused_at_start(
     (tmp_path / "mulligan.toml").write_text("prompts = 'mine'\n")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "instructions.server.md").write_text("[[system]]\nAhoy.\n")
-    assert instructions(Service(), "all").startswith("Ahoy.\n\nSecond tries")
+    assert instructions(Service(), "all").endswith("\n\nAhoy.")
     (tmp_path / "mine" / "prompts.reflexion.md").write_text("[[user]]\n{{tsk}}\n")
     with pytest.raises(InvalidInput, match=r"prompts\.reflexion"):
         Prompts(Service(), "all")

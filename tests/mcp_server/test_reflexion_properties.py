@@ -101,7 +101,7 @@ STEPS = odd("actor", "evaluator", "self-reflection", never=("reflect", ""))
 SCORES = odd("no", "", 0, 1, 1.0, 0.5, never=(True, [], None))
 OVERRIDES = st.lists(odd("m", "n", "o", never=(1, None, ["p"])), max_size=5)
 LOOSE = st.fixed_dictionaries(
-    {"stepType": STEPS, "trialNumber": odd(1, 2, 3, 2.0, never=(0, 1.5, "1", True)), "maxTrials": odd(1, 2, 3, never=(0.5, None))},
+    {"stepType": STEPS, "trialNumber": odd(1, 2, 3, 2.0, never=(0, 1.5, "one", True)), "maxTrials": odd(1, 2, 3, never=(0.5, None))},
     optional={
         "actorInputText": odd("task", "other", "", never=(5, None)),
         "actorOutputText": odd("a", "b", "", never=(5, None)),

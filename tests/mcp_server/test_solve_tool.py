@@ -231,7 +231,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"task": TASK, "trials": 0}, "from 1 to 20"),
     ({"task": TASK, "trials": 21}, "from 1 to 20"),
     ({"task": TASK, "trials": True}, "'trials' must be a whole number"),
-    ({"task": TASK, "trials": "3"}, "'trials' must be a whole number"),
+    ({"task": TASK, "trials": "three"}, "'trials' must be a whole number"),
     ({"task": TASK, "remember": "yes"}, "'remember' must be true or false"),
     ({"task": TASK, "agentId": 7}, "agent id must be a text"),
     ({"task": TASK, "check": "touch /tmp/x"}, "No argument of solve is called 'check'"),

@@ -8,8 +8,13 @@ import pytest
 from jsonschema import Draft202012Validator
 from surfaces import NEW, OLD, surface
 
-SHOWN, WHOLE = 9_000, 18_000
-"""Bytes of what clients put into each request to their model (names, descriptions, what is taken), and of tools/list."""
+from mulligan.core.errors import InvalidInput
+from mulligan.mcp_server.choice import chosen
+
+KEYLESS, WHOLE = 6_400, 18_000
+"""Bytes of tools/list, which clients put into each request to their model: as it comes without a model and with no
+options (about 1,500 tokens), and with all that can be asked for.
+"""
 
 
 @pytest.fixture(params=[NEW, OLD])
@@ -78,14 +83,87 @@ def _foreign(schema: Any) -> Iterator[str]:
         yield from _foreign(child)
 
 
-async def test_the_tools_fit_into_a_context() -> None:
-    async with surface(model="scripted:none") as (client, _):
-        tools = (await client.list_tools()).tools
-    shown = [[tool.name, tool.description, tool.input_schema] for tool in tools]
+def weight(tools: list[Any]) -> int:
     whole = [tool.model_dump(by_alias=True, exclude_none=True, mode="json") for tool in tools]
-    sizes = [len(json.dumps(what, ensure_ascii=False, separators=(",", ":")).encode()) for what in (shown, whole)]
-    assert sizes[0] < SHOWN, f"a model is shown {sizes[0]:,} bytes"
-    assert sizes[1] < WHOLE, f"tools/list has {sizes[1]:,} bytes"
+    return len(json.dumps(whole, ensure_ascii=False, separators=(",", ":")).encode())
+
+
+async def test_the_tools_fit_into_a_context() -> None:
+    async with surface(output_schemas=False) as (client, _):
+        tools = (await client.list_tools()).tools
+    assert [tool.name for tool in tools] == ["reflexion-thinking", "retrieve_memory", "extract_memory"]
+    assert not any(tool.output_schema for tool in tools)
+    assert weight(tools) < KEYLESS
+    async with surface(model="scripted:none", output_schemas=True) as (client, _):
+        tools = (await client.list_tools()).tools
+    assert {tool.name for tool in tools if tool.output_schema} > {"solve", "memory_task"}
+    assert weight(tools) < WHOLE
+
+
+async def test_a_task_can_be_looked_up_where_it_is_not_listed() -> None:
+    async with surface() as (client, _):
+        asked = {"trajectory": [{"step": 1, "role": "assistant", "content": "x"}], "query": "q"}
+        answer: Any = (await client.call_tool("extract_memory", asked)).structured_content
+        task = answer["task_id"]
+        assert not (await client.call_tool("memory_task", {"task_id": task})).is_error
+
+
+@pytest.mark.parametrize(
+    ("which", "names"),
+    [
+        ("retrieve_memory", ["retrieve_memory"]),
+        ("extract_memory,retrieve_memory", ["retrieve_memory", "extract_memory"]),
+        (" reflexion , retrieve_memory", ["reflexion-thinking", "retrieve_memory"]),
+        ("all", ["reflexion-thinking", "retrieve_memory", "extract_memory"]),
+    ],
+)
+async def test_tools_are_chosen_by_set_or_by_name(which: str, names: list[str]) -> None:
+    async with surface(which=which) as (client, _):
+        assert [tool.name for tool in (await client.list_tools()).tools] == names
+        said = client.instructions or ""
+        assert ("reflexion-thinking" in said) == ("reflexion-thinking" in names)
+        assert ("extract_memory" in said) == ({"retrieve_memory", "extract_memory"} <= set(names))
+
+
+@pytest.mark.parametrize("which", ["", ",", "nothing", "memory,retrieve"])
+def test_a_tool_that_is_not_there_is_named_with_those_that_are(which: str) -> None:
+    with pytest.raises(InvalidInput, match="Name one or several of: reflexion, memory, all, reflexion-thinking"):
+        chosen(which)
+
+
+async def test_who_is_held_to_one_agent_is_offered_no_other() -> None:
+    for bound in (None, "a"):
+        async with surface(bound=bound) as (client, _):
+            tools = (await client.list_tools()).tools
+            offering = [tool.name for tool in tools if {"agent_id", "agentId"} & set(tool.input_schema["properties"])]
+            assert len(offering) == (0 if bound else len(tools))
+            assert not (await client.call_tool("retrieve_memory", {"query": "x", "agent_id": "a"})).is_error
+            other = await client.call_tool("retrieve_memory", {"query": "x", "agent_id": "b"})
+            assert bool(other.is_error) == bool(bound)
+
+
+async def test_a_lesson_is_told_once_in_the_text() -> None:
+    async with surface() as (client, service):
+        content = "Open the full history,\n  not the first page: 3 > 2."
+        await service.bank("c").add("Whole history", content, description="When an order is old.")
+        found = await client.call_tool("retrieve_memory", {"query": "order history", "agent_id": "c"})
+    said = json.loads(cast(Any, found.content[0]).text)
+    whole: Any = found.structured_content
+    memory = whole["memories"][0]
+    assert (memory["content"], memory["description"]) == (content, "When an order is old.")
+    assert json.dumps(said).count("not the first page") == 1
+    assert json.dumps(said).count("When an order is old.") == 1
+    assert said["memories"][0]["memory_id"] == memory["memory_id"]
+
+
+async def test_what_the_prompt_has_no_room_for_is_told_in_the_list() -> None:
+    async with surface() as (client, service):
+        for n in range(3):
+            await service.bank("c").add(f"History {n}", f"Open history {n}: " + f"word{n} " * 3000)
+        found = await client.call_tool("retrieve_memory", {"query": "open history", "agent_id": "c", "top_k": 3})
+    said = json.loads(cast(Any, found.content[0]).text)
+    assert "did not fit here" in said["formatted_prompt"]
+    assert all(f"word{n} word{n}" in json.dumps(said) for n in range(3))
 
 
 async def test_what_is_told_at_the_start_is_short() -> None:

@@ -51,7 +51,7 @@ def hosted(wire: Wire, extracted: Any = EXTRACTED, judged: Any = JUDGED, **more:
 
 @asynccontextmanager
 async def a_service(**served: Any) -> AsyncGenerator[Service]:
-    service = Service(Served(**served))
+    service = Service(Served(output_schemas=served.pop("output_schemas", True), **served))
     try:
         yield service
     finally:
@@ -74,10 +74,16 @@ def text_of(result: CallToolResult) -> str:
 
 
 def data_of(result: CallToolResult) -> dict[str, Any]:
-    """A good answer, which is the same as structured content and as text; or an error, which is text alone."""
-    data: dict[str, Any] = json.loads(text_of(result))
-    assert text_of(result) == json.dumps(data, ensure_ascii=False, indent=2)
-    assert result.structured_content == (None if result.is_error else data)
+    """A good answer, which is the same as structured content and as text, but that the text leaves out of `memories`
+    what `formatted_prompt` says; or an error, which is text alone.
+    """
+    said: dict[str, Any] = json.loads(text_of(result))
+    assert text_of(result) == json.dumps(said, ensure_ascii=False, indent=2)
+    assert (result.structured_content is None) == bool(result.is_error)
+    data: dict[str, Any] = result.structured_content or said
+    whole, shown = data.get("memories", []), said.get("memories", [])
+    assert {**said, "memories": whole} == {**data, "memories": whole}
+    assert all(memory.items() >= part.items() for memory, part in zip(whole, shown, strict=True))
     return data
 
 

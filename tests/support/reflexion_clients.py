@@ -27,7 +27,7 @@ NAME = "reflexion-thinking"
 
 @asynccontextmanager
 async def a_service(**served: Any) -> AsyncGenerator[Service]:
-    service = Service(Served(**served))
+    service = Service(Served(output_schemas=served.pop("output_schemas", True), **served))
     try:
         yield service
     finally:

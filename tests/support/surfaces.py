@@ -31,7 +31,7 @@ async def surface(
     bound: str | None = None, which: str = "all", mode: Any = OLD, **served: Any
 ) -> AsyncGenerator[tuple[Client, Service]]:
     """bound: the agent that the caller is held to. served: settings of the service."""
-    service = Service(Served(**served))
+    service = Service(Served(output_schemas=served.pop("output_schemas", True), **served))
     try:
         async with Client(make_server(service, which, lambda _: one_connection(bound)), mode=mode) as client:
             yield client, service

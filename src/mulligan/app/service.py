@@ -26,6 +26,7 @@ class Served:
 
     model: who judges, extracts and solves; None: what MULLIGAN_MODEL or mulligan.toml names, else nobody.
     embedder: over that of [memory]. preset: "paper". depth: reflections that a client's episode is shown, at least 1.
+    output_schemas: whether the list of tools says what they answer.
     """
 
     agent_id: str | None = None
@@ -33,6 +34,7 @@ class Served:
     embedder: str | None = None
     preset: str | None = None
     depth: int = 3
+    output_schemas: bool = False
 
     def __post_init__(self) -> None:
         if self.depth < 1:

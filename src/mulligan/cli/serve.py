@@ -20,7 +20,8 @@ CLIENTS = ("claude", "cursor", "vscode", "qoder", "cherry-studio", "json")
 @click.option("--transport", type=click.Choice(["stdio", "sse", "http"]), default="stdio", help="How clients connect.")
 @click.option("--host", default="127.0.0.1", metavar="HOST", help="Address to bind to, for sse and http.")
 @click.option("--port", type=int, default=8000, metavar="PORT", help="Port to bind to, for sse and http.")
-@click.option("--tools", "which", type=click.Choice(["reflexion", "memory", "all"]), default="all", help="Which tools.")
+@click.option("--tools", "which", default="all", metavar="NAMES", help="reflexion, memory, all, or names of tools.")
+@click.option("--output-schemas", is_flag=True, help="List what the tools answer, too: for programs, not models.")
 @click.option("--agent-id", metavar="NAME", help="Serve this agent alone: nobody can name another.")
 @click.option("--model", metavar="MODEL", help="Who judges, extracts and solves (default: the client thinks).")
 @click.option("--embedder", metavar="NAME", help="What finds lessons: local, PROVIDER:MODEL, none.")
@@ -37,7 +38,8 @@ CLIENTS = ("claude", "cursor", "vscode", "qoder", "cherry-studio", "json")
 def serve(**given: Any) -> None:
     """Serve reflexion-thinking and the memory tools to MCP clients.
 
-    Standard output belongs to the protocol; what is logged goes to standard error.
+    Standard output belongs to the protocol; what is logged goes to standard error. Several names for --tools are
+    separated by commas, as in --tools retrieve_memory,extract_memory.
     """
     if given["print_config"] or given["print_prompt"]:
         from mulligan.cli.serve_paste import printed
@@ -51,7 +53,14 @@ def serve(**given: Any) -> None:
     import_server()  # before anything that imports the SDK
     from mulligan.app.service import Served, Service
 
-    served = Served(given["agent_id"], given["model"], given["embedder"], given["preset"], given["memory_depth"])
+    served = Served(
+        given["agent_id"],
+        given["model"],
+        given["embedder"],
+        given["preset"],
+        given["memory_depth"],
+        given["output_schemas"],
+    )
     asyncio.run(_serving(Service(served), given))
 
 

@@ -19,8 +19,10 @@ def printed(context: click.Context) -> None:
     """What was asked for. Raises `InvalidInput` for options that no server could be started with."""
     from mulligan.app.service import Served
     from mulligan.core.errors import InvalidInput
+    from mulligan.mcp_server.choice import chosen
 
     given = context.params
+    chosen(given["which"])
     Served(given["agent_id"], given["model"], given["embedder"], given["preset"], given["memory_depth"])
     if given["print_config"] and given["print_prompt"]:
         raise InvalidInput("--print-config and --print-prompt are two things to paste: ask for one at a time.")
@@ -69,10 +71,11 @@ def print_prompt(agent_id: str | None, which: str) -> None:
     """The rules of the memory, for an agent's standing instructions."""
     from mulligan.app.config import load
     from mulligan.core.errors import InvalidInput
+    from mulligan.mcp_server.choice import topics
     from mulligan.mcp_server.prompts_text import files_of, memory_rules
 
-    if which == "reflexion":
-        raise InvalidInput("--print-prompt is about the memory: leave --tools reflexion out.")
+    if "memory" not in topics(which):
+        raise InvalidInput(f"--print-prompt is about the memory: leave --tools {which} out.")
     emit(memory_rules(files_of(load()), agent_id))
 
 

@@ -82,6 +82,11 @@ def answered_with(code: int, text: str, id: types.RequestId | None) -> types.JSO
     return cast("types.JSONRPCError", refused(code, text, id).error)
 
 
+def holds_too_much(raw: bytes) -> bool:
+    """Whether this JSON holds more values than a message may."""
+    return _values(raw) > VALUES
+
+
 def _values(raw: bytes) -> int:
     """How many values there are at most: commas and brackets begin them. Texts are set aside only where it matters."""
     crude = _marks(raw)

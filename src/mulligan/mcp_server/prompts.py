@@ -13,6 +13,7 @@ from mcp.server.context import ServerRequestContext
 from mulligan.app.prompts import FilePrompts
 from mulligan.app.service import Service
 from mulligan.core.errors import InvalidInput, UnknownName
+from mulligan.mcp_server.choice import topics
 from mulligan.mcp_server.prompts_text import TRIALS, files_of, memory_rules, reflexion
 from mulligan.mcp_server.protocol_errors import told
 from mulligan.mcp_server.tool import Call
@@ -42,7 +43,7 @@ class Prompts:
     def __init__(self, service: Service, which: str) -> None:
         self._service, self._files = service, files_of(service.config)
         offers = {"memory": MEMORY_RULES, "reflexion": REFLEXION}
-        self.offers = {offer.name: offer for tools, offer in offers.items() if which in (tools, "all")}
+        self.offers = {offers[topic].name: offers[topic] for topic in topics(which)}
         for offer in self.offers.values():
             offer.text(self._files, {})
 

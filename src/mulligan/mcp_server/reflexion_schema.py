@@ -6,22 +6,18 @@ from mulligan.core.records import Json
 from mulligan.mcp_server.tool import either
 
 DESCRIPTION = """\
-Solve a task by second tries that learn from the first. You act, judge and reflect; this tool keeps the order, memory
-of your reflections, and the record. Use it when a first attempt may well fail and something can tell (tests, a
-compiler, a checklist, a reader): code, proofs, plans, texts with criteria. Not for what is right at the first go.
+Solve a task by second tries that learn from the first. You act, judge and reflect; this tool keeps the order, your
+reflections and the record. Use it when a first attempt may well fail and something can tell: tests, a compiler, a
+checklist, a reader. Not for what is right at the first go.
 
 For each trial, from trialNumber 1:
-1. stepType "actor" with actorInputText (the task): gives prompt_for_actor and current_memory, your earlier reflections,
-   newest first. Make the attempt with them in mind.
-2. "evaluator" with actorOutputText (the whole attempt): judge what comes back, with evidence where there is any.
-3. "self-reflection" with actorOutputText and evaluatorScore (what was wrong, exactly): gives prompt_for_reflection_llm.
-   Write a short reflection: the cause, and what to do otherwise.
-4. "self-reflection" again, with reflectionText: it is remembered. Where next_trial_needed is true, go on with step 1
-   and trialNumber one higher.
+1. stepType "actor" with actorInputText (the task): gives current_memory, your earlier reflections. Make the attempt.
+2. "evaluator" with actorOutputText (the whole attempt): judge it, with evidence where there is any.
+3. "self-reflection" with actorOutputText, evaluatorScore (what was wrong, exactly) and, in the same call,
+   reflectionText (the cause, and what to do otherwise). While next_trial_needed is true, go on with step 1 and
+   trialNumber one higher.
 
-An attempt that is good ends it: step 2 or 3 with passed: true. Every answer has episodeId: pass it with every further
-call, so that the order is checked, no other task mixes in, and you can go on after a restart. learn: true keeps lessons
-of the finished episode for later tasks."""
+A good attempt ends it: step 2 or 3 with passed: true. Pass the first answer's episodeId with every further call."""
 
 _WHOLE: Json = {"type": "integer", "minimum": 1}
 
@@ -37,42 +33,23 @@ def _texts(description: str) -> Json:
 INPUT: dict[str, Json] = {
     "type": "object",
     "properties": {
-        "stepType": {
-            "type": "string",
-            "enum": ["actor", "evaluator", "self-reflection"],
-            "description": "The step of this trial that the call is.",
-        },
+        "stepType": {"type": "string", "enum": ["actor", "evaluator", "self-reflection"], "description": "The step."},
         "trialNumber": {**_WHOLE, "description": "The trial, from 1."},
-        "maxTrials": {**_WHOLE, "maximum": 1000, "description": "Trials at most; 3 to 5 are usual."},
-        "actorInputText": _text("The task, whole. Required for 'actor'."),
-        "actorOutputText": _text("The attempt, whole. Required for 'evaluator' and 'self-reflection'."),
+        "maxTrials": {**_WHOLE, "maximum": 1000, "description": "Trials at most: 3 to 5."},
+        "actorInputText": _text("The whole task, for 'actor'."),
+        "actorOutputText": _text("The whole attempt, for 'evaluator' and 'self-reflection'."),
         "evaluatorScore": either(
             "string",
             "number",
-            description="What the evaluation says, in words or as a number (higher is better). Required for "
-            "'self-reflection'.",
+            description="The verdict in words, or a number (higher is better), for 'self-reflection'.",
         ),
-        "reflectionText": _text("The reflection, for 'self-reflection'. Left out, a prompt for writing it comes back."),
-        "memoryOverride": _texts("Reflections that take the place of those that are remembered, newest first."),
-        "episodeId": _text(
-            "The episodeId of the answer before. With it the steps must come in order, and a call that is repeated is "
-            "recorded once. Left out for the first call."
-        ),
-        "passed": {
-            "type": "boolean",
-            "description": "With 'evaluator' or 'self-reflection': true ends the episode as solved. A trial that is "
-            "reflected on without it has failed.",
-        },
-        "reset": {
-            "type": "boolean",
-            "description": "true forgets what this connection remembers and begins a new episode. Not with episodeId.",
-        },
-        "agentId": _text("Whose episode it is, and whose bank learns. Named once, it holds for the connection."),
-        "learn": {
-            "type": "boolean",
-            "description": "true: when this call ends the episode, lessons of it are kept for later tasks. Else it is "
-            "ignored, so it may be passed always.",
-        },
+        "reflectionText": _text("For 'self-reflection'. Left out, a prompt for it comes back."),
+        "memoryOverride": _texts("Reflections in place of those that are remembered, newest first."),
+        "episodeId": _text("As the first answer gave it. Left out for the first call."),
+        "passed": {"type": "boolean", "description": "true with 'evaluator' or 'self-reflection': solved, the end."},
+        "reset": {"type": "boolean", "description": "true: begin anew, nothing remembered. Not with episodeId."},
+        "agentId": _text("Whose episode and lessons these are."),
+        "learn": {"type": "boolean", "description": "true: at the end, keep lessons of it for later tasks."},
     },
     "required": ["stepType", "trialNumber", "maxTrials"],
 }

@@ -18,6 +18,8 @@ from mulligan.app.service import Service
 from mulligan.core.errors import InvalidInput, MulliganError
 from mulligan.core.plain import sound
 from mulligan.core.records import Json
+from mulligan.mcp_server.arguments import fitted
+from mulligan.mcp_server.choice import SETS, chosen
 from mulligan.mcp_server.completion import Completion
 from mulligan.mcp_server.instructions import instructions
 from mulligan.mcp_server.prompts import Prompts
@@ -26,11 +28,8 @@ from mulligan.mcp_server.tool import Call, Link, Reply, Tool
 
 log = logging.getLogger("mulligan.serve")
 
-TOOLS: Mapping[str, tuple[str, ...]] = {
-    "reflexion": ("reflexion_thinking", "solve"),
-    "memory": ("retrieve_memory", "extract_memory", "memory_task"),
-}
-"""The files of `tools/` by the set that they belong to; "all" is both."""
+AGENT = {"agent_id", "agentId"}
+"""What the parameter is called that names an agent."""
 
 DEEPEST = 64
 """Levels of lists and objects that arguments may have."""
@@ -57,9 +56,8 @@ class OneConnection:
 
 
 def tools_of(service: Service, which: str) -> Sequence[Tool]:
-    """The tools of this set that this service offers."""
-    files = [file for name, files in TOOLS.items() if which in (name, "all") for file in files]
-    tools: list[Tool] = [import_module(f"mulligan.mcp_server.tools.{file}").TOOL for file in files]
+    """The tools that this service offers, of those that are named. Raises `InvalidInput` for a name that is none."""
+    tools: list[Tool] = [import_module(f"mulligan.mcp_server.tools.{file}").TOOL for file in chosen(which).values()]
     return tuple(tool for tool in tools if tool.offered(service))
 
 
@@ -68,11 +66,12 @@ def make_server(
 ) -> Server[Connections]:
     """The server of these tools. `lifespan` yields what the transport knows of its connections."""
     tools = {tool.name: tool for tool in tools_of(service, which)}
-    listed = types.ListToolsResult(tools=[_listed(tool) for tool in tools.values()])
+    listed = {bound: _listed(tools.values(), service, bound) for bound in (True, False)}
     resources, prompts = Resources(service), Prompts(service, which)
 
     async def on_list_tools(context: Any, params: Any) -> types.ListToolsResult:
-        return listed
+        connections: Connections = context.lifespan_context
+        return listed[connections.bound(context) is not None]
 
     async def on_call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         tool, arguments = tools.get(params.name), params.arguments or {}
@@ -112,6 +111,7 @@ async def one_connection(bound: str | None) -> AsyncGenerator[OneConnection]:
 async def answered(tool: Tool, arguments: Mapping[str, Json], call: Call) -> Reply:
     """The tool's answer; what was wrong with the call, or went wrong in it, as an answer too."""
     try:
+        arguments = fitted(arguments, tool.input_schema)
         if not shallow(arguments):
             raise InvalidInput(f"The arguments are nested more than {DEEPEST} levels deep: flatten them.")
         return await tool.call(arguments, call)
@@ -136,15 +136,22 @@ def _within(value: Json) -> Iterable[Json]:
     return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()  # pyright: ignore
 
 
-def _listed(tool: Tool) -> types.Tool:
+def _listed(tools: Iterable[Tool], service: Service, bound: bool) -> types.ListToolsResult:
+    listed = [_told(tool, service.served.output_schemas, bound) for tool in tools if tool.listed(service)]
+    return types.ListToolsResult(tools=listed)
+
+
+def _told(tool: Tool, output_schema: bool, bound: bool) -> types.Tool:
+    """bound: whether the caller is held to one agent, and so has none to name."""
+    fields: Mapping[str, Json] = tool.input_schema["properties"]
+    properties = {name: field for name, field in fields.items() if not (bound and name in AGENT)}
     return types.Tool(
         name=tool.name,
         title=tool.title,
         description=tool.description,
-        input_schema=dict(tool.input_schema),
-        output_schema=dict(tool.output_schema),
+        input_schema={**tool.input_schema, "properties": properties},
+        output_schema=dict(tool.output_schema) if output_schema else None,
         annotations=types.ToolAnnotations(
-            title=tool.title,
             read_only_hint=tool.read_only,
             destructive_hint=tool.destructive,
             idempotent_hint=tool.idempotent,
@@ -154,21 +161,22 @@ def _listed(tool: Tool) -> types.Tool:
 
 
 def _result(reply: Reply) -> types.CallToolResult:
-    text, data = reply.text, reply.data
-    if (whole := sound(text)) != text:
-        text, data = whole, json.loads(whole)
-    content: list[Any] = [types.TextContent(type="text", text=text)]
+    content: list[Any] = [types.TextContent(type="text", text=sound(reply.text))]
     if reply.error:
         return types.CallToolResult(content=content, is_error=True)
-    return types.CallToolResult(content=content, structured_content=dict(data))
+    written = reply.text if reply.shown is None else json.dumps(reply.data, ensure_ascii=False)
+    whole = sound(written)
+    data = dict(reply.data) if whole == written else json.loads(whole)
+    return types.CallToolResult(content=content, structured_content=data)
 
 
 def _unknown(name: str, which: str) -> Reply:
     """As the seeds' servers say it: the one in "error", the other in "status" and "message"."""
     said = f"Unknown tool: {name}"
-    ours = {"error": said} if which != "memory" else {}
-    theirs = {"status": "error", "message": said} if which != "reflexion" else {}
-    return Reply({**ours, **theirs}, error=True, indent=None if which == "reflexion" else 2)
+    tools = chosen(which).keys()
+    ours = {"error": said} if tools & SETS["reflexion"].keys() else {}
+    theirs = {"status": "error", "message": said} if tools & SETS["memory"].keys() else {}
+    return Reply({**ours, **theirs}, error=True, indent=2 if theirs else None)
 
 
 def _teller(context: ServerRequestContext[Any, Any]) -> Callable[[float, float | None, str], Any]:

@@ -68,25 +68,33 @@ class Call:
 class Reply:
     """What a tool answers: `data` as structured content and as text, or as text alone where it is an error.
 
-    indent: of the JSON in the text; None: compact, as the seed's server of that tool writes it.
+    indent: of the JSON in the text; None: compact, as the seed's server of that tool writes it. shown: what the text
+    says, where that is less than `data`.
     """
 
     data: Mapping[str, Json]
     error: bool = False
     indent: int | None = 2
+    shown: Mapping[str, Json] | None = None
 
     @property
     def text(self) -> str:
         separators = (",", ":") if self.indent is None else None
-        return json.dumps(self.data, ensure_ascii=False, indent=self.indent, separators=separators)
+        return json.dumps(
+            self.data if self.shown is None else self.shown,
+            ensure_ascii=False,
+            indent=self.indent,
+            separators=separators,
+        )
 
 
 @dataclass(frozen=True)
 class Tool:
     """One tool. The schemas are JSON Schema objects; `call` takes the arguments as they came, and validates them.
 
-    `offered` says whether it is there at all in this service. What `call` raises as `InvalidInput` and its like is
-    answered as an error of the tool, worded by `failed`; anything else is our mistake, and is logged.
+    `offered` says whether it is there at all in this service, `listed` whether it is shown there. What `call` raises as
+    `InvalidInput` and its like is answered as an error of the tool, worded by `failed`; anything else is our mistake,
+    and is logged.
     """
 
     name: str
@@ -101,6 +109,7 @@ class Tool:
     idempotent: bool = False
     open_world: bool = False
     offered: Callable[[Service], bool] = lambda service: True
+    listed: Callable[[Service], bool] = lambda service: True
 
 
 def either(*kinds: str, **more: Json) -> dict[str, Json]:

@@ -165,17 +165,31 @@ _TEXT = {"type": "string"}
 _STEP = {
     "type": "object",
     "properties": {
-        "step": {"type": "number", "description": "Its number."},
-        "role": {"type": "string", "enum": ["user", "assistant", "tool"], "description": "Who spoke or acted."},
-        "content": {**_TEXT, "description": "What was said, done or seen, with the reasoning that mattered."},
-        "metadata": {"type": "object", "description": "Free; tool_name and action_type are shown."},
+        "step": {"type": "number"},
+        "role": {"type": "string", "enum": ["user", "assistant", "tool"]},
+        "content": {**_TEXT, "description": "What was said, done or seen, and why."},
+        "metadata": {"type": "object", "properties": {"tool_name": _TEXT, "action_type": _TEXT}},
     },
     "required": ["step", "role", "content"],
 }
 _LESSONS = {
-    "anyOf": [{"type": "array", "items": {"type": "object"}}, {"type": "object"}],
-    "description": "Your answer to a question that waits (needs_thinking): the lessons, as its `schema` says; or the "
-    "whole object, such as with nothing_because where there is nothing to learn.",
+    "anyOf": [
+        {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "title": _TEXT,
+                    "description": {**_TEXT, "description": "When it is of use."},
+                    "content": {**_TEXT, "description": "What to do or to avoid in such tasks."},
+                    "steps": {"type": "array", "items": {"type": "integer"}, "description": "Those that show it."},
+                },
+                "required": ["title", "description", "content", "steps"],
+            },
+        },
+        {"type": "object", "properties": {"nothing_because": {**_TEXT, "description": "Why there are none."}}},
+    ],
+    "description": "The lessons that you draw: one to three, for tasks of this kind, not about this one alone.",
 }
 _INPUT = {
     "type": "object",
@@ -183,21 +197,21 @@ _INPUT = {
         "trajectory": {
             "type": "array",
             "items": _STEP,
-            "description": "The steps that mattered, in order. Needed unless there is a task_id.",
+            "description": "The steps that mattered, numbered from 1. Needed unless there is a task_id.",
         },
-        "query": {**_TEXT, "description": "What the task was. Needed unless there is a task_id."},
+        "query": {**_TEXT, "description": "The task, as you put it to retrieve_memory."},
         "success_signal": {
             "type": "boolean",
-            "description": "Whether the task succeeded, where something has shown it; left out, it is judged.",
+            "description": "Whether it succeeded, where something has shown it.",
         },
         "async_mode": {
             "type": "boolean",
             "default": True,
-            "description": "True: accepted and done in the background. False: waits for the lessons.",
+            "description": "false: wait for a model of the server.",
         },
-        "agent_id": {**_TEXT, "description": "Whose lessons they become: your own name."},
-        "retrieval_id": {**_TEXT, "description": "Of the lessons that you were given for this task."},
-        "task_id": {**_TEXT, "description": "Of a task that waits for your thinking."},
+        "agent_id": {**_TEXT, "description": "As with retrieve_memory."},
+        "retrieval_id": {**_TEXT, "description": "As retrieve_memory gave it for this task."},
+        "task_id": {**_TEXT, "description": "After needs_thinking."},
         "lessons": _LESSONS,
     },
 }
@@ -205,9 +219,10 @@ _INPUT = {
 TOOL = Tool(
     "extract_memory",
     "Learn from a task",
-    "Draws lessons from what you did and keeps them for later tasks. Call it when a task is done, before your final "
-    "answer, and when it has failed. `processing`: accepted, nothing more to do. `needs_thinking`: the thinking is "
-    "yours; follow `prompt`, and call it again with the task_id and what is wanted: lessons, or success_signal.",
+    "Keeps what a task has taught. Call it when a task is done, before your final answer, and when it has failed, with "
+    "trajectory, query, success_signal and, in the same call, the lessons that you draw. Without lessons a model of "
+    "the server draws them (`processing`: nothing more to do), or you are asked (`needs_thinking`): follow `prompt`, "
+    "and call again with the task_id and what is wanted.",
     _INPUT,
     OUTPUT,
     call,

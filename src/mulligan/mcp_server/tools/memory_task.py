@@ -38,8 +38,8 @@ def failed(message: str, arguments: Mapping[str, Json]) -> Reply:
 TOOL = Tool(
     "memory_task",
     "See what an extraction came to",
-    "Tells what came of an extract_memory that answered `processing`, by its task_id: the lessons, that it goes on, "
-    "why it failed, or (`needs_thinking`) the question that waits for you. Calling it is never necessary.",
+    "What came of an extract_memory that answered `processing`: the lessons, that it goes on, why it failed, or "
+    "(`needs_thinking`) the question that waits for you. Calling it is never necessary.",
     {
         "type": "object",
         "properties": {
@@ -53,4 +53,5 @@ TOOL = Tool(
     failed,
     read_only=True,
     idempotent=True,
+    listed=lambda service: service.thinks,  # without a model nothing is done in the background
 )
