@@ -134,6 +134,7 @@ PIECES = st.sampled_from(
 
 
 @given(st.text(max_size=60) | st.lists(PIECES, max_size=12).map("".join))
+@example("\u200c\x08\u200c\u200c🏴\U000e0061\U000e0061\U000e007f\u200c")
 @example("x" * 97 + "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f")
 def test_screening_again_changes_nothing(text: str) -> None:
     once, why = screened(Lesson("", text, text, "success", text, tags=(text,), context={"x": [text]}))

@@ -1,10 +1,19 @@
-"""Common shapes of keys are masked; ordinary text is left alone."""
+"""Common shapes of keys are masked, whatever stands around them; ordinary text is left alone."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from secret_kinds import ANYWHERE, AROUND, BY_LOOK, BY_WORDS, ORDINARY, shows
 
-from mulligan.core.secrets import MASK, mask, mask_json
+from mulligan.core.secrets import MASK, Masks, find_secrets, mask, mask_attempt, mask_json
 
 # put together here, so that no scanner takes this file for a leak
 LINE = "MIIEowIBAAKCAQEA" * 4
@@ -81,3 +90,138 @@ def test_json_is_masked_all_through() -> None:
     secret = "ghp" + "_" + "a1B2c3D4e5" * 4
     value = {"a": [1, None, {"b": f"x {secret}"}], secret: True}
     assert mask_json(value) == {"a": [1, None, {"b": f"x {MASK}"}], MASK: True}
+
+
+LOTS = st.integers(0, 10**6)
+
+
+@pytest.mark.parametrize("kind", BY_LOOK)
+@given(LOTS)
+@settings(deadline=None, max_examples=10)
+def test_a_key_is_known_by_its_look_anywhere(kind: str, lot: int) -> None:
+    secret = BY_LOOK[kind](Random(lot))
+    for where, place in ANYWHERE.items():
+        masked = mask(place(secret))
+        assert not shows(secret, masked), (where, masked)
+        assert mask(masked) == masked
+
+
+@pytest.mark.parametrize("kind", BY_WORDS)
+@given(LOTS)
+@settings(deadline=None, max_examples=10)
+def test_a_secret_is_known_by_the_words_beside_it(kind: str, lot: int) -> None:
+    secret, text = BY_WORDS[kind](Random(lot))
+    for where, place in AROUND.items():
+        masked = mask(place(text))
+        assert not shows(secret, masked), (where, masked)
+        assert mask(masked) == masked
+
+
+@pytest.mark.parametrize("kind", ORDINARY)
+@given(LOTS)
+@settings(deadline=None, max_examples=10)
+def test_what_only_looks_like_a_secret_is_left_alone(kind: str, lot: int) -> None:
+    text = ORDINARY[kind](Random(lot))
+    for place in (*ANYWHERE.values(), *AROUND.values()):
+        if place is not ANYWHERE["yaml"] and place is not ANYWHERE["query"]:  # these name it: "auth="
+            assert mask(place(text)) == place(text)
+
+
+def test_a_number_is_a_card_by_its_brand_length_and_check_digit() -> None:
+    good, bad = "4111" + "1111" * 3, "4111" + "1111" * 2 + "1112"
+    assert mask(f"pay {good}, not {bad}, nor 1{good} or {good}1") == f"pay {MASK}, not {bad}, nor 1{good} or {good}1"
+    assert mask("0000 0000 0000 0000") == "0000 0000 0000 0000"
+
+
+def test_the_same_value_has_the_same_mask_and_another_has_another() -> None:
+    text = "password=abc123def and password=xyz789uvw, then abc123def again"
+    assert mask(text) == f"password={MASK} and password=[secret masked 2], then {MASK} again"
+    assert mask(mask(text)) == mask(text)
+    added = mask(text) + "; password=new456new"
+    assert mask(added) == mask(text) + "; password=[secret masked 3]"
+
+
+def test_texts_that_belong_together_share_their_masks() -> None:
+    told = {"steps": ["try abc123def", "password=abc123def", {"password": "word"}], "token": "abc123def"}
+    assert Masks().json(told) == {
+        "steps": [f"try {MASK}", f"password={MASK}", {"password": "[secret masked 2]"}],
+        "token": MASK,
+    }
+    assert mask_json({"password": "word", "user": "word", "token": "word", "api_key": "a1b2c3d4e5"}) == {
+        "password": MASK,
+        "user": "word",
+        "token": "word",
+        "api_key": MASK,
+    }
+
+
+def test_what_stands_in_the_task_is_shown_to_its_judge() -> None:
+    masked = mask_attempt("password=abc123def opens it, password=xyz789uvw does not", "Is password=abc123def right?")
+    assert masked.startswith(
+        "password=abc123def opens it, password=[secret masked 2] does not\n\n(Secrets are shown as"
+    )
+    assert mask_attempt("nothing here", "task") == "nothing here"
+
+
+def test_images_are_no_text() -> None:
+    image = {"media_type": "image/png", "data": "AKI" + "A" + "ABCDEFGHIJKLMNOP"}
+    assert mask_json([image]) == [image]
+
+
+HOSTILE = [
+    "a", "1", "12-", "=", "password", "password=", "password: ", "password is ", "token=", "token=a", "key ", "--token ",
+    "-u a:", "curl ", "curl -u ", "mysql -p", "docker login ", "eyJ", "eyJaaaaaaaa.", "-----BEGIN PRIVATE KEY-----",
+    "-----BEGIN ", "\\", '"', 'password\\"', "cookie: a=", "cookie: a=b;", "://", "a://a:", "authorization: ", "Basic aaaa",
+    "4111111111111111 ", "seed phrase ", "apple ", 'password,"', "login a password ", "echo a", "[secret masked]",
+    "f" * 31 + " key ", "deadbeef0123456789abcdef01234567 key ", "password=ab12cd34 ", "\\u043f", "пароль",
+]  # fmt: skip
+"""Pieces that, said over and over, would cost a pattern that goes back the square of their number."""
+
+STEPS = """
+import json, sys
+from mulligan.core.secrets import mask
+for piece in json.load(sys.stdin):
+    text = (piece * (SIZE // len(piece) + 1))[:SIZE]
+    mask(text)
+    print(len(text), flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_a_megabyte_of_hostile_text_is_masked_in_time() -> None:
+    """The square of 10^6 steps takes an hour each; all together get 20 minutes."""
+    code = STEPS.replace("SIZE", "1_000_000")
+    done = subprocess.run(
+        [sys.executable, "-c", code], input=json.dumps(HOSTILE), capture_output=True, text=True, timeout=1200
+    )
+    assert done.stderr == ""
+    assert done.stdout.split() == ["1000000"] * len(HOSTILE)
+
+
+DATA = Path(__file__).parents[2] / "../shared/data"
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (dict, list)):
+        for inner in value.values() if isinstance(value, dict) else value:  # pyright: ignore[reportUnknownVariableType]
+            yield from _texts(inner)
+
+
+@pytest.mark.parametrize(
+    ("name", "least"),
+    [
+        ("replay/mbpp-gpt4-20-episodes.json", 300),
+        ("retrieval/tau2-banking/corpus.jsonl", 2000),
+        ("retrieval/tau2-banking/queries.jsonl", 90),
+        ("retrieval/webarena-intents/tasks.jsonl", 1600),
+    ],
+)
+def test_real_texts_without_secrets_are_left_alone(name: str, least: int) -> None:
+    if not (DATA / name).is_file():
+        pytest.skip("needs ../shared/data")
+    rows = (DATA / name).read_text().splitlines() if name.endswith("l") else [(DATA / name).read_text()]
+    texts = [text for row in rows for text in _texts(json.loads(row))]
+    assert len(texts) >= least
+    assert [text for text in texts if find_secrets(text)] == []

@@ -28,6 +28,7 @@ from mulligan.core.protocols import Learned
 from mulligan.core.questions import Question
 from mulligan.core.queued import Queued
 from mulligan.core.records import Episode, Json, Lesson, Recall, Task
+from mulligan.core.secrets import mask
 
 EDITABLE = ("title", "description", "content", "outcome", "query", "tags", "kind", "context", "confidence")
 
@@ -88,7 +89,7 @@ class Bank:
         standard, lenient. as_of: seconds since the epoch; what was known then, found by its words. counted: False
         leaves the bank as it is: no use is counted, no receipt kept, nothing that waits is done. Downloads nothing.
         """
-        query = task_text(task if isinstance(task, Task) else Task(task))
+        query = mask(task_text(task if isinstance(task, Task) else Task(task)))
         if not query:
             raise InvalidInput("The query is empty: say what the task is.")
         most = self._ports.settings.top_k if top_k is None else whole_number("top_k", top_k)
@@ -195,7 +196,7 @@ class Bank:
         if queued.status != "waiting":
             raise InvalidInput(f"Work {work} waits for no answer: it is {queued.status}.")
         if queued.kind != "merge":
-            return self._learning.question(queued.payload)
+            return self._learning.question(queued)
         lessons = await self._lessons.get(self._ports.writes, queued.payload["lessons"])
         question = self._ports.merging.ask(lessons)
         if question is None:

@@ -9,7 +9,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
 
 from mulligan.bank.extraction import Extracted, Extractor
@@ -18,12 +18,17 @@ from mulligan.bank.ports import Counting, Ports
 from mulligan.bank.tending import Tending
 from mulligan.core.codec import from_json, to_json
 from mulligan.core.errors import BadAnswer, InvalidInput, LeaseLost
+from mulligan.core.formatting import task_text
 from mulligan.core.journal import digest
 from mulligan.core.lessons import Entry
 from mulligan.core.protocols import Learned
 from mulligan.core.questions import Question, Sampling, think
 from mulligan.core.queued import Claim, Queued
-from mulligan.core.records import Episode, Json, Lesson, Usage
+from mulligan.core.records import Episode, Json, Lesson, Task, Usage
+from mulligan.core.secrets import Masks
+
+REMEMBERED = 100
+"""Pieces of work for whose judge the values of the task are held in memory."""
 
 JUDGING, EXTRACTING = Sampling(0.0, 1024), Sampling(1.0, 2048)
 """Temperatures of the paper."""
@@ -45,6 +50,14 @@ def key_of(episodes: Sequence[Episode]) -> str:
     return digest([[episode.id, len(episode.trials)] for episode in episodes])
 
 
+@dataclass(frozen=True)
+class _Shown:
+    """Masked episodes as their judge may see them: with those values that stand in the task itself."""
+
+    episodes: Json
+    masks: Masks
+
+
 def _behind(work: str) -> str:
     """The key of the extraction that follows a verdict."""
     return f"{work}:judged"
@@ -54,6 +67,7 @@ class Learning:
     def __init__(self, ports: Ports, tending: Tending) -> None:
         self._ports, self._tending = ports, tending
         self._lessons, self._queue = ports.memory.lessons, ports.memory.queue
+        self._shown: dict[str, _Shown] = {}  # by work that waits for a verdict; in this process alone, never stored
 
     async def learn(
         self, episodes: Sequence[Episode], success: bool | None, *, background: bool, borrow: bool = False
@@ -64,18 +78,29 @@ class Learning:
         if len({episode.task.prompt for episode in episodes}) > 1:
             raise InvalidInput("Several episodes are learned from at once when they are of one task: learn them apart.")
         success = signal(episodes) if success is None else success
-        payload = {"episodes": [to_json(episode) for episode in episodes], "success": success, "reason": ""}
+        masks = Masks()
+        masked = masks.json([to_json(episode) for episode in episodes])
+        payload = {"episodes": masked, "success": success, "reason": ""}
         waiting = borrow or self._ports.model is None or not background
         follows = [episode.recall.id for episode in episodes if episode.recall]
         id = await self._queue.enqueue(
             "extract", self._ports.writes, payload, key=key_of(episodes), waiting=waiting, follows=follows
         )
         work = await self._queue.look(self._ports.writes, id)
+        if success is None and work.status in ("queued", "waiting"):
+            self._remember(id, episodes[0].task, masked, masks)
         last = await self._latest(work)
         if last.status == "failed":  # behind a verdict: the extraction is tried anew
             again = await self._queue.enqueue("extract", last.agent_id, last.payload, key=_behind(id), waiting=waiting)
             last = await self._queue.look(last.agent_id, again)
         return await self.resume(last, background, borrow)
+
+    def _remember(self, id: str, task: Task, masked: Json, masks: Masks) -> None:
+        shown = masks.unmask_json(masked, task_text(task))
+        if shown != masked:
+            self._shown[id] = _Shown(shown, masks)
+        for old in list(self._shown)[:-REMEMBERED]:
+            del self._shown[old]
 
     async def resume(self, work: Queued, background: bool, borrow: bool) -> Learned:
         """What accepted work has come to; else it is done now, or in the background, or its question is handed out."""
@@ -117,9 +142,7 @@ class Learning:
 
     def _asked(self, work: Queued) -> Learned:
         payload = work.payload
-        return Learned(
-            success=payload["success"], reason=payload["reason"], work=work.id, question=self.question(payload)
-        )
+        return Learned(success=payload["success"], reason=payload["reason"], work=work.id, question=self.question(work))
 
     async def _done_now(self, work: Queued, claim: Claim) -> Learned:
         try:
@@ -134,8 +157,8 @@ class Learning:
         episodes = [from_json(Episode, episode) for episode in payload["episodes"]]
         try:
             if payload["success"] is None:
-                verdict: Verdict = await think(self._judge(), model, episodes, JUDGING)
-                payload |= {"success": verdict.success, "reason": verdict.reason}
+                verdict = await think(self._judge(), model, self._judged(work), JUDGING)
+                payload |= {"success": verdict.success, "reason": self._reason(work, verdict)}
             extracted = await think(self._extractor(payload), model, episodes, EXTRACTING)
         except BadAnswer as error:
             failed = f"{model.model.id} gave no lessons that can be used: {error}"
@@ -151,11 +174,12 @@ class Learning:
             extracted = self._extractor(payload).take(episodes, answer)
             return await self._keep(work.agent_id, extracted, payload, claim)
         verdict = self._judge().take(episodes, answer)
-        payload |= {"success": verdict.success, "reason": verdict.reason}
+        reason = self._reason(work, verdict)
+        payload |= {"success": verdict.success, "reason": reason}
         then = await self._queue.enqueue("extract", work.agent_id, payload, key=_behind(work.id), waiting=True)
-        await self._queue.finish(claim, {"next": then, "success": verdict.success, "reason": verdict.reason})
-        question = self.question(payload)
-        return Learned(success=verdict.success, reason=verdict.reason, work=then, question=question)
+        await self._queue.finish(claim, {"next": then, "success": verdict.success, "reason": reason})
+        question = self._extractor(payload).ask(episodes)
+        return Learned(success=verdict.success, reason=reason, work=then, question=question)
 
     async def _keep(
         self,
@@ -244,11 +268,21 @@ class Learning:
     async def _there(self, work: Queued, ids: Sequence[str]) -> tuple[str, ...]:
         return tuple(lesson.id for lesson in await self._tending.there(work.agent_id, ids, ()))
 
-    def question(self, payload: Mapping[str, Any]) -> Question:
-        """What a mind is asked for this work: to judge, where nobody has, else to extract."""
-        episodes = [from_json(Episode, episode) for episode in payload["episodes"]]
-        thinker: Any = self._judge() if payload["success"] is None else self._extractor(payload)
-        return thinker.ask(episodes)
+    def question(self, work: Queued) -> Question:
+        """What this work asks: to judge, where nobody has, else to extract."""
+        if work.payload["success"] is None:
+            return self._judge().ask(self._judged(work))
+        return self._extractor(work.payload).ask([from_json(Episode, one) for one in work.payload["episodes"]])
+
+    def _judged(self, work: Queued) -> list[Episode]:
+        """The episodes as their judge sees them. What was accepted by another process is masked in the task, too."""
+        shown = self._shown.get(work.id)
+        return [from_json(Episode, one) for one in (shown.episodes if shown else work.payload["episodes"])]
+
+    def _reason(self, work: Queued, verdict: Verdict) -> str:
+        """The judge's reason, masked as the episodes are."""
+        shown = self._shown.pop(work.id, None)
+        return (shown.masks if shown else Masks()).text(verdict.reason)
 
     def _judge(self) -> Judge:
         settings = self._ports.settings

@@ -53,8 +53,9 @@ def screened(lesson: Lesson) -> tuple[Lesson, tuple[str, ...]]:
 def _kept(text: str, most: int) -> str:
     """Without what cannot be seen, secrets masked, no longer than `most` characters."""
     text = mask(visible(text))
-    # visible again: the cut may go through an emoji of several characters
-    return text if len(text) <= most else visible(text[: most - 1]).rstrip() + "…"
+    while len(text) > most:  # again: the cut may go through an emoji of several characters, or leave what is a key
+        text = mask(visible(text[: most - 1]).rstrip() + "…")
+    return text
 
 
 def visible(text: str) -> str:
@@ -76,7 +77,7 @@ def _seen(text: str) -> str:
 
 
 def _hides(text: str) -> bool:
-    plain = _FLAG_EMOJI.sub("", text)
+    plain = _FLAG_EMOJI.sub(" ", text)
     return any(pattern.search(plain) for pattern in (_TAGS, _BIDI, _SMUGGLED))
 
 

@@ -12,6 +12,7 @@ from mulligan.bank.ports import LEASE, Ports
 from mulligan.bank.tending import Tending
 from mulligan.core.errors import LeaseLost, MulliganError, StoreError
 from mulligan.core.queued import Claim, Queued
+from mulligan.core.secrets import mask
 
 RETRY = 30.0
 """Seconds until the second attempt; doubled for each further one."""
@@ -112,7 +113,7 @@ class Worker:
             raise
         except Exception as error:
             last = work.attempts >= self._ports.settings.attempts and work.error != STOPPED
-            said = str(error) if isinstance(error, MulliganError) else f"{type(error).__name__}: {error}"
+            said = mask(str(error) if isinstance(error, MulliganError) else f"{type(error).__name__}: {error}")
             log.warning("work %s (%s) failed: %s", work.id, work.kind, said)
             await self._ports.memory.queue.fail(
                 claim, said, retry_in=None if last else RETRY * 2 ** (work.attempts - 1)

@@ -11,6 +11,7 @@ from mulligan.core.formatting import TOKENS, attempt_text, task_text
 from mulligan.core.protocols import Model, Prompts
 from mulligan.core.questions import Question, Sampling, think
 from mulligan.core.records import Episode, Feedback, Json
+from mulligan.core.secrets import mask_attempt
 
 BEST = 10
 SCHEMA: Json = {
@@ -80,7 +81,7 @@ class ModelJudge:
         *before, last = self._prompt.render(
             task=task_text(task),
             rubric=self._rubric.strip(),
-            attempt=attempt_text(episode.trials[-1].attempt, tokens=self._tokens),
+            attempt=mask_attempt(attempt_text(episode.trials[-1].attempt, tokens=self._tokens), task_text(task)),
         )
         return Question((*before, replace(last, images=task.images)), SCHEMA)
 

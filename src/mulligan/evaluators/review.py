@@ -10,11 +10,12 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from mulligan.core.errors import BadAnswer
-from mulligan.core.formatting import review_text
+from mulligan.core.formatting import review_text, task_text
 from mulligan.core.perform import Performed, StepFile, perform, question_of
 from mulligan.core.protocols import Journal, Model
 from mulligan.core.questions import Question
 from mulligan.core.records import Attempt, Episode, Feedback, Json
+from mulligan.core.secrets import mask_attempt
 from mulligan.core.tools import Tools
 
 _DONE = re.compile(r"\s*DONE\b", re.IGNORECASE)
@@ -49,7 +50,7 @@ class Review:
         trial = episode.trials[-1]
         if self._judged is not None and trial.number > self._judged:
             return Feedback(None, "The last trial is not judged (judge_last: false).", source="review")
-        told = review_text(episode.task, trial)
+        told = _shown(episode)
         async with self._tools.open(episode) as toolbox:
             seed = episode.head.seed + trial.number
             made = await perform(self._step, told, self._model, self._journal, toolbox, seed)
@@ -57,12 +58,16 @@ class Review:
 
     def ask(self, episodes: Sequence[Episode]) -> Question:
         (episode,) = episodes
-        return question_of(self._step, review_text(episode.task, episode.trials[-1]))
+        return question_of(self._step, _shown(episode))
 
     def take(self, episodes: Sequence[Episode], answer: Json) -> Feedback:
         if not isinstance(answer, str):
             raise BadAnswer("A review is a text: DONE, or what to improve.")
         return verdict(Performed(answer.strip()), episodes[0].trials[-1].attempt)
+
+
+def _shown(episode: Episode) -> str:
+    return mask_attempt(review_text(episode.task, episode.trials[-1]), task_text(episode.task))
 
 
 def verdict(made: Performed, attempt: Attempt) -> Feedback:

@@ -10,7 +10,7 @@ from typing import Any, cast
 from mulligan.core.journal import digest
 from mulligan.core.questions import Answer, Message, Question, Sampling, Tool, ToolCall
 from mulligan.core.records import Json, Usage
-from mulligan.core.secrets import mask_json
+from mulligan.core.secrets import each_text, mask_json, one_mask
 
 
 def request_of(model: str, question: Question, sampling: Sampling) -> Json:
@@ -53,8 +53,9 @@ def asked(request: Json) -> Json:
 
 
 def hash_of(request: Json) -> str:
-    """The sha256 by which a recording answers. Secrets count as masked, as they are in an export."""
-    return digest(mask_json(asked(request)))
+    """The sha256 by which a recording answers. Secrets count as masked, as they are in an export,
+    and which of several secrets a mask stands for does not count: older exports do not say."""
+    return digest(each_text(mask_json(asked(request)), lambda text, _: one_mask(text)))
 
 
 def _message(message: Message) -> Json:

@@ -16,6 +16,7 @@ from mulligan.core.codec import json_text
 from mulligan.core.errors import InvalidInput, LeaseLost, NotFound, StoreError
 from mulligan.core.queued import Claim, Queued, QueueStatus
 from mulligan.core.records import Json
+from mulligan.core.secrets import mask, mask_json
 from mulligan.store.database import Database
 from mulligan.store.leases import died
 from mulligan.store.lessons_rows import reader, wall, writer
@@ -252,7 +253,7 @@ def _finish(db: sqlite3.Connection, n: int, result: str) -> None:
 
 
 def _let_go(db: sqlite3.Connection, n: int, error: str) -> None:
-    db.execute("UPDATE work SET owner = '', until = 0, error = ? WHERE n = ?", (json_text(error), n))
+    db.execute("UPDATE work SET owner = '', until = 0, error = ? WHERE n = ?", (json_text(mask(error)), n))
 
 
 def _found(db: sqlite3.Connection, agent: int | None, id: str) -> tuple[int, str, int, str, float]:
@@ -286,7 +287,8 @@ def _read(db: sqlite3.Connection, n: int) -> Queued:
 
 
 def _text(value: Json, what: str) -> str:
+    """As JSON, secrets masked."""
     try:
-        return json_text(value)
+        return json_text(mask_json(json.loads(json_text(value))))  # what is no JSON is refused before it is masked
     except InvalidInput as error:
         raise StoreError(f"{what} cannot be kept: {error}") from error
