@@ -228,16 +228,6 @@ async def test_work_that_nobody_does_is_queued_again(tmp_path: Path, memory: Sql
     assert (await memory.queue.look("a", claimed[0].id)).error == "what was to be done is lost"
 
 
-async def test_what_cannot_be_mended_is_told_and_left(tmp_path: Path, memory: SqliteMemory) -> None:
-    sql(tmp_path / "m.db", "UPDATE log SET record = '{' WHERE lesson = 3", "UPDATE receipts SET record = '[]'")
-    for mend in (False, True):
-        lesson, receipt = await memory.lessons.verify(mend=mend)
-        assert lesson == Finding("Lesson 3 has no history that can be read, so it cannot be either.", False, "3")
-        assert receipt.what.startswith("The receipt r cannot be read: Receipt: must be an object")
-    with pytest.raises(StoreError, match=r"Lesson 3 cannot be read: .* See: mulligan memory verify"):
-        await memory.lessons.get("a", ["3"])
-
-
 async def test_a_damaged_index_is_made_again(tmp_path: Path, memory: SqliteMemory) -> None:
     path = tmp_path / "m.db"
     sql(path, "PRAGMA wal_checkpoint(TRUNCATE)")

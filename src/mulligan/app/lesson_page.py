@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from mulligan.app.memory_files import facts, inline, quoted
-from mulligan.core.errors import NotFound
+from mulligan.core.errors import NotFound, Unreadable
 from mulligan.core.lessons import LessonStore, Link
 from mulligan.core.records import Lesson
 from mulligan.core.secrets import mask
@@ -61,7 +61,7 @@ async def around(shelf: Shelf, lesson: Lesson) -> Surroundings:
 async def there(shelf: Shelf, ids: Sequence[str]) -> Sequence[Lesson]:
     found: list[Lesson] = []
     for id in ids:
-        with suppress(NotFound):  # purged, or of another agent
+        with suppress(NotFound, Unreadable):  # purged, of another agent, or damaged
             found.append(await shelf.get(id))
     return found
 

@@ -108,20 +108,27 @@ class Bank:
             then = {lesson.id: lesson for lesson in await self._lessons.as_of(self.agent_id, as_of)}
             index = self._indexes.once(tuple(then.values()))
             vector, note = None, "as of then, by words alone"
-        among = index.candidates(query, vector, time.time() if as_of is None else as_of)
-        ranked = self._ports.retrieval.rank(among, most, among.threshold(wanted))
-        scores = {among.ids[row]: round(score, 6) for row, score in zip(ranked.rows, ranked.scores, strict=True)}
-        if then is None:
-            lessons = await self._lessons.get(self.agent_id, list(scores)) if scores else ()
-        else:
-            lessons = [then[id] for id in scores]
+        while True:
+            among = index.candidates(query, vector, time.time() if as_of is None else as_of)
+            ranked = self._ports.retrieval.rank(among, most, among.threshold(wanted))
+            scores = {among.ids[row]: round(score, 6) for row, score in zip(ranked.rows, ranked.scores, strict=True)}
+            if then is not None:
+                lessons = [then[id] for id in scores]
+                break
+            lessons = await self._lessons.there(self.agent_id, list(scores)) if scores else ()
+            if len(lessons) == len(scores):
+                break
+            index.leave_out(set(scores).difference(lesson.id for lesson in lessons))
         id, now = f"r{secrets.token_hex(6)}", round(time.time(), 3)
         receipt = Receipt(id, self.agent_id, now, query, scores, ranked.filtered)
-        if counted:
-            await self._lessons.recalled(receipt)
+        try:
+            if counted:
+                await self._lessons.recalled(receipt)
+        except StoreError as error:  # a disk that is full, or may not be written, keeps nobody from reading
+            id, note = "", "; ".join(part for part in (note, f"without a receipt: {str(error).rstrip('.')}") if part)
         scored = tuple(replace(lesson, score=scores[lesson.id]) for lesson in lessons)
         prompt = formatted_prompt(scored, self._ports.settings.tokens)
-        return Recall(receipt.id, scored, ranked.filtered, prompt, ranked.threshold, note)
+        return Recall(id, scored, ranked.filtered, prompt, ranked.threshold, note)
 
     def _why_lexical(self, embedded: bool) -> str:
         vectors = self._ports.vectors
@@ -346,17 +353,19 @@ class Bank:
 
     async def purge(self, ids: Sequence[str] | None) -> int:
         """Removes lessons for good, with their history; None: all of this agent. How many."""
-        whole = None if ids is None else [(await self._own(id)).id for id in ids]
-        return await self._lessons.purge(self._ports.writes, whole)
+        writes = self._ports.writes
+        whole = None if ids is None else [await self._lessons.resolve(writes, id) for id in ids]
+        return await self._lessons.purge(writes, whole)
 
     async def verify(self, *, mend: bool = False) -> Sequence[Finding]:
         """What is wrong with the store; with `mend`, put right where that can be done."""
-        found = await self._lessons.verify(mend=mend)
-        named = [finding.id for finding in found if finding.mended and finding.id]
-        for lesson in await self._tending.there(self._ports.writes, list(dict.fromkeys(named)), ()):
-            if lesson.state != "superseded":  # a row that was made again lacks what it is found by
+        found = list(await self._lessons.verify(mend=mend))
+        for agent_id, id in await self._indexes.unsearchable(self._ports.vectors.id):
+            if mend:
+                (lesson,) = await self._lessons.get(agent_id, [id])
                 (entry,) = await self._tending.entries([lesson])
-                await self._lessons.change(self._ports.writes, lesson, "edited", entry=entry, detail={"why": "verify"})
+                await self._lessons.change(agent_id, lesson, "edited", entry=entry, detail={"why": "verify"})
+            found.append(Finding(f"Lesson {id} has lost what it is found by.", mend, id))
         return found
 
     async def work(self, seconds: float | None = None) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -114,6 +114,12 @@ class Index:
                 self._tidy()
             return True
 
+    def leave_out(self, ids: Set[str]) -> None:
+        """Forgets these lessons until they change: they are gone, or cannot be read."""
+        with self._lock:
+            for n in [n for n, slot in self._slots.items() if self._ids[slot] in ids]:
+                self._kill(n)
+
     def _take(self, rows: Sequence[Row]) -> None:
         added: list[Row] = []
         for row in rows:
@@ -168,8 +174,10 @@ class Index:
         for start in range(0, len(blobs), LARGE):  # in parts, so that no second copy of the bank is made
             good = [blob if blob is not None and len(blob) == size else none for blob in blobs[start : start + LARGE]]
             at = slice(first + start, first + start + len(good))
-            vectors[at] = np.frombuffer(b"".join(good), "<f4").reshape(len(good), -1)
-            there[at] = [blob is not none for blob in good]
+            taken = np.frombuffer(b"".join(good), "<f4").reshape(len(good), -1)
+            sound = _sound(taken)
+            vectors[at] = np.where(sound[:, None], taken, 0.0)
+            there[at] = sound & [blob is not none for blob in good]
 
     def _kill(self, n: int) -> None:
         slot = self._slots.pop(n, None)
@@ -298,6 +306,16 @@ class Index:
 _NO_TERMS = (np.zeros(0, np.uint32), np.zeros(0))
 
 
+def _sound(vectors: Array) -> Array:
+    """Which of these vectors, unit when they were made, have not been damaged beyond use."""
+    with np.errstate(all="ignore"):
+        return np.vecdot(vectors, vectors) < 4.0
+
+
+def _usable(vector: bytes | None) -> bool:
+    return vector is None or (len(vector) % 4 == 0 and bool(_sound(np.frombuffer(vector, "<f4"))))
+
+
 def _longer(column: Array, room: int) -> Array:
     longer = np.zeros((room, *column.shape[1:]), column.dtype)
     longer[: len(column)] = column
@@ -335,6 +353,16 @@ class Indexes:
             if locks.get(oldest) and not locks[oldest].locked():
                 del locks[oldest]
         return index
+
+    async def unsearchable(self, embedder: str | None) -> list[tuple[str, str]]:
+        """Agent and id of the lessons whose words or vectors cannot be used, of all agents."""
+        rows = (await self._store.delta(None, embedder, queries=True)).rows
+        return [
+            (row.agent_id, row.id)
+            for row in rows
+            if row.state != "superseded"
+            and not (terms.current(row.terms) and _usable(row.vector) and _usable(row.query_vector))
+        ]
 
     def once(self, lessons: Sequence[Lesson]) -> Index:
         """An index of these lessons as they are given, without vectors, such as those of a moment in the past."""

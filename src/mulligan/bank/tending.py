@@ -11,7 +11,7 @@ from dataclasses import asdict, replace
 from mulligan.bank.entries import entry_of, fingerprint
 from mulligan.bank.index import Index, Indexes
 from mulligan.bank.ports import Counting, Ports
-from mulligan.core.errors import BadAnswer, NotFound
+from mulligan.core.errors import BadAnswer
 from mulligan.core.lessons import Entry, Link
 from mulligan.core.protocols import Learned
 from mulligan.core.questions import Message, Question, Sampling
@@ -167,10 +167,5 @@ class Tending:
         self, agent_id: str, ids: Sequence[str], states: Sequence[LessonState] = ("active",)
     ) -> list[Lesson]:
         """Those of these that are there and in one of these states; in any, where none is named."""
-        found: list[Lesson] = []
-        for id in ids:
-            try:
-                found += await self._lessons.get(agent_id, [id])
-            except NotFound:
-                continue
+        found = await self._lessons.there(agent_id, ids)
         return [lesson for lesson in found if not states or lesson.state in states]

@@ -63,7 +63,9 @@ def show(run: str, full: bool) -> None:
     from mulligan.cli.show import story
 
     async def look(store: Store) -> tuple[list[Episode], set[str]]:
-        episodes = [await store.load(id) for id in await store.resolve(run)]
+        from mulligan.store.export import each_readable
+
+        episodes = [episode for _, episode in await each_readable(await store.resolve(run), store.load)]
         return episodes, await _running(store, episodes)
 
     found, running = _with_store(look)

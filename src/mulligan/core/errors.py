@@ -16,6 +16,7 @@ MulliganError
 ├── StoreError          the store could not be read or written
 │   ├── NotFound        no such run or episode
 │   ├── RecordLost      its file was deleted or replaced while it was in use
+│   ├── Unreadable      a record that is there and cannot be read
 │   └── LeaseLost       somebody else drives this episode
 └── JournalError
     ├── JournalDiverged what is asked now differs from what was recorded
@@ -137,6 +138,10 @@ class RecordLost(StoreError):
     def __init__(self, message: str, episode: Episode | None = None) -> None:
         super().__init__(message)
         self.episode = episode
+
+
+class Unreadable(StoreError):
+    """A record is in the store and cannot be read. The message names it, says what is wrong, and how to go on."""
 
 
 class LeaseLost(StoreError):

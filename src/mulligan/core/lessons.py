@@ -232,7 +232,11 @@ class LessonStore(Protocol):
         ...
 
     async def get(self, agent_id: str | None, ids: Sequence[str]) -> Sequence[Lesson]:
-        """In the order of the ids."""
+        """In the order of the ids. Raises `Unreadable`."""
+        ...
+
+    async def there(self, agent_id: str | None, ids: Sequence[str]) -> Sequence[Lesson]:
+        """In the order of the ids, without those that are not there or cannot be read."""
         ...
 
     async def resolve(self, agent_id: str | None, prefix: str) -> str:
@@ -240,7 +244,7 @@ class LessonStore(Protocol):
         ...
 
     async def list(self, agent_id: str | None, which: Selection = ...) -> Sequence[Lesson]:
-        """Newest first. Raises `NotFound` where `which.before` is not there."""
+        """Newest first, without those that cannot be read. Raises `NotFound` where `which.before` is not there."""
         ...
 
     async def agents(self, prefix: str = "", *, limit: int = 50) -> Sequence[str]:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Any
 
 from mulligan.core.benchmarks import BenchRun, CaseResult
-from mulligan.core.codec import SCHEMA, from_json, record_text
-from mulligan.core.errors import InvalidInput, NotFound, StoreError
+from mulligan.core.codec import SCHEMA
+from mulligan.core.errors import NotFound, StoreError
 from mulligan.core.protocols import Lease
 from mulligan.core.records import Json
 from mulligan.store import leases
 from mulligan.store.database import Database
+from mulligan.store.reading import json_of, kept, readable, record_of
 
-T = TypeVar("T")
 _LAST = chr(0x10FFFF)
 
 
@@ -26,7 +25,7 @@ class SqliteBenches:
         self._db = database
 
     async def begin(self, run: BenchRun) -> None:
-        text = _kept(run, f"Run {run.id}")
+        text = kept(run, f"Run {run.id}")
 
         def work(db: sqlite3.Connection) -> None:
             row = (run.id, SCHEMA, text)
@@ -47,19 +46,19 @@ class SqliteBenches:
             if len(found) > 1:
                 ids = ", ".join(id for id, _, _ in found[:5])
                 raise NotFound(f"{prefix!r} begins several benchmark runs: {ids}. Give more of the id.")
-            return _read(BenchRun, *found[0])
+            return _run(found[0])
 
         return await self._db.read(work)
 
     async def runs(self, limit: int = 50) -> Sequence[BenchRun]:
         def work(db: sqlite3.Connection) -> Sequence[BenchRun]:
             rows = db.execute("SELECT id, schema, record FROM bench_runs ORDER BY n DESC LIMIT ?", (limit,))
-            return tuple(_read(BenchRun, *row) for row in rows)
+            return tuple(readable(rows, _run))
 
         return await self._db.read(work)
 
     async def settle(self, run: str, result: CaseResult) -> None:
-        text = _kept(result, f"The result of case {result.case} of run {run}")
+        text = kept(result, f"The result of case {result.case} of run {run}")
 
         def work(db: sqlite3.Connection) -> None:
             row = (result.position, SCHEMA, text, run)
@@ -76,11 +75,14 @@ class SqliteBenches:
     async def results(self, run: str) -> Sequence[CaseResult]:
         def work(db: sqlite3.Connection) -> Sequence[CaseResult]:
             rows = db.execute(
-                "SELECT r.id, c.schema, c.record FROM bench_cases c JOIN bench_runs r ON r.n = c.run"
+                "SELECT r.id, c.position, c.schema, c.record FROM bench_cases c JOIN bench_runs r ON r.n = c.run"
                 " WHERE r.id = ? ORDER BY c.position",
                 (run,),
             )
-            return tuple(_read(CaseResult, *row) for row in rows)
+            return tuple(
+                record_of(CaseResult, f"The result of case {n} of benchmark run {id}", schema, text)
+                for id, n, schema, text in rows
+            )
 
         return await self._db.read(work)
 
@@ -105,20 +107,10 @@ class SqliteBenches:
                 " WHERE request_hash = ? AND key GLOB '*/model.*' ORDER BY n LIMIT 1",
                 (request_hash,),
             )
-            return tuple(json.loads(result) for (result,) in rows)
+            return tuple(readable(rows, lambda row: json_of("A recorded answer of a model", row[0])))
 
         return await self._db.read(work)
 
 
-def _kept(record: BenchRun | CaseResult, what: str) -> str:
-    try:
-        return record_text(record)
-    except InvalidInput as error:
-        raise StoreError(f"{what} cannot be kept: {error}") from error
-
-
-def _read(cls: type[T], id: str, schema: int, text: str) -> T:
-    try:
-        return from_json(cls, json.loads(text), schema)
-    except (InvalidInput, ValueError) as error:
-        raise StoreError(f"A record of benchmark run {id} cannot be read: {error}") from error
+def _run(row: tuple[str, Any, Any]) -> BenchRun:
+    return record_of(BenchRun, f"Benchmark run {row[0]}", *row[1:])

@@ -5,22 +5,20 @@ Each function is work within one reading transaction.
 
 from __future__ import annotations
 
-import json
-import logging
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
 from itertools import islice
 from typing import Any
 
-from mulligan.core.codec import from_json
-from mulligan.core.errors import InvalidInput, NotFound
+from mulligan.core.codec import SCHEMA
+from mulligan.core.episode import Stopped
+from mulligan.core.errors import NotFound
 from mulligan.core.records import Brief, Episode
+from mulligan.store.reading import event_of, readable, record_of
 
 BEGINNING = 200
 """Characters of a task that a list says."""
-
-log = logging.getLogger("mulligan")
 
 _LAST = chr(0x10FFFF)
 _KINDS = {"acted": '{"event":"acted",', "stopped": '{"event":"stopped",'}
@@ -40,7 +38,6 @@ def missing(episode: str) -> NotFound:
 
 
 def listed(db: sqlite3.Connection, agent: str | None, before: str | None, limit: int) -> Sequence[Brief]:
-    """What cannot be read is logged and passed over: one broken record must not hide all others."""
     wall = "1" if agent is None else "agent = :agent"
     values: dict[str, Any] = {"agent": agent, "before": before, **_KINDS}
     if before is not None:
@@ -49,17 +46,14 @@ def listed(db: sqlite3.Connection, agent: str | None, before: str | None, limit:
             raise missing(before)
         wall, values["before"] = f"{wall} AND p.n < :before", last[0]
     with closing(db.execute(_BRIEF.format(where=wall), values)) as rows:
-        found = (_brief(*row) for row in rows)
-        return tuple(islice((brief for brief in found if brief is not None), limit))
+        return tuple(islice(readable(rows, _brief), limit))
 
 
-def _brief(id: str, schema: int, record: str, trials: int, stopped: str | None) -> Brief | None:
-    try:
-        begun = from_json(Episode, json.loads(record), schema)
-        reason: Any = json.loads(stopped)["stop"]["reason"] if stopped else None
-    except (InvalidInput, ValueError, LookupError) as error:
-        log.warning("episode %s cannot be read, and is not listed: %s", id, error)
-        return None
+def _brief(row: tuple[str, int, str, int, str | None]) -> Brief:
+    id, schema, record, trials, stopped = row
+    begun = record_of(Episode, f"Episode {id}", schema, record)
+    last = event_of(f"The end of episode {id}", SCHEMA, stopped) if stopped else None
+    reason = last.stop.reason if isinstance(last, Stopped) else None
     return Brief(id, begun.run, begun.agent, begun.started, begun.task.prompt[:BEGINNING], trials, reason)
 
 

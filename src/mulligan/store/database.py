@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from mulligan.core.errors import RecordLost, StoreError
-from mulligan.store.schema import migrate
+from mulligan.store.schema import migrate, missing_table, reading_on
 
 T = TypeVar("T")
 Work: TypeAlias = Callable[[sqlite3.Connection], T]
@@ -83,7 +83,7 @@ class Database:
 
     async def read(self, work: Work[T]) -> T:
         """The result of `work`, which sees the file as of one moment."""
-        return await self._readers.do(work)
+        return await self._readers.do(lambda db: reading_on(db, self.path, work))
 
     async def fold(self) -> None:
         """Folds the log into the file and empties it, so that nothing deleted is left there, unless a reader is in it
@@ -108,6 +108,7 @@ class Database:
             ) from error
         at_once = min(WAIT_AT_ONCE, self._busy_seconds)
         db = sqlite3.connect(self.path, timeout=at_once, isolation_level=None)
+        db.text_factory = _lenient
         try:
             db.execute(f"PRAGMA synchronous = {self._synchronous}")
             db.execute("PRAGMA secure_delete = ON")
@@ -142,6 +143,8 @@ def explained(error: sqlite3.Error | UnicodeError, path: Path) -> StoreError:
         sqlite3.SQLITE_IOERR: f"{path}: the disk failed to read or write ({error}). It may be full or out of reach.",
         sqlite3.SQLITE_BUSY: f"{path} is locked by another process that has been writing for too long. Try again.",
     }
+    if missing := missing_table(error):
+        return StoreError(f"{path}: the table {missing} is gone. To make it again: mulligan memory verify --mend")
     return StoreError(said.get(code, f"{path}: {error}"))
 
 
@@ -358,6 +361,11 @@ def _folded(db: sqlite3.Connection) -> bool:
     """Whether all of the log is in the file itself now."""
     busy, pages, folded = db.execute("PRAGMA wal_checkpoint(FULL)").fetchone()
     return not busy and pages == folded
+
+
+def _lenient(text: bytes) -> str:
+    """Bytes that are not UTF-8 are noticed where a record is read (`store.reading`), and hide nothing else."""
+    return text.decode("utf-8", "replace")
 
 
 def _checkpoint(db: sqlite3.Connection) -> None:

@@ -5,13 +5,19 @@ Over any `Store`; it knows nothing of how one keeps things. Secrets are masked i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
 
 from mulligan.core.codec import SCHEMA, to_json
+from mulligan.core.errors import Unreadable
 from mulligan.core.protocols import StepRow, Store
 from mulligan.core.records import Json
 from mulligan.core.secrets import mask_json
+
+T = TypeVar("T")
+
+log = logging.getLogger("mulligan")
 
 
 async def export(store: Store, episodes: Sequence[str]) -> Json:
@@ -23,13 +29,32 @@ async def export(store: Store, episodes: Sequence[str]) -> Json:
     """
     from importlib.metadata import version
 
-    told = [await _told(store, id) for id in episodes]
+    told = [one for _, one in await each_readable(episodes, lambda id: _told(store, id))]
     return {
         "mulligan": version("mulligan"),
         "schema": SCHEMA,
         "episodes": told,
         "steps": [step for one in told for step in one["steps"]],
     }
+
+
+async def each_readable(ids: Sequence[str], read: Callable[[str], Awaitable[T]]) -> list[tuple[str, T]]:
+    """What `read` gives for each of these episodes, without those that cannot be read: a warning names them.
+
+    Raises `Unreadable` where none can be read.
+    """
+    found: list[tuple[str, T]] = []
+    errors: list[Unreadable] = []
+    for id in ids:
+        try:
+            found.append((id, await read(id)))
+        except Unreadable as error:
+            errors.append(error)
+    if errors and not found:
+        raise errors[0]
+    for error in errors:
+        log.warning("left out: %s", error)
+    return found
 
 
 async def _told(store: Store, id: str) -> dict[str, Any]:

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
-from mulligan.core.codec import SCHEMA, record_text, to_json
-from mulligan.core.errors import InvalidInput, StoreError
+from mulligan.core.codec import SCHEMA, to_json
+from mulligan.core.errors import StoreError
 from mulligan.core.lessons import (
     Change,
     Delta,
@@ -31,6 +31,8 @@ from mulligan.core.queued import Claim
 from mulligan.core.records import Json, Lesson
 from mulligan.store import lessons_purge, lessons_reading, lessons_rows, lessons_verify, queue
 from mulligan.store.database import Database
+from mulligan.store.reading import kept, readable
+from mulligan.store.schema import missing
 
 
 class SqliteLessons:
@@ -116,15 +118,18 @@ class SqliteLessons:
             await self._db.write(work)
 
     async def recalled(self, receipt: Receipt) -> None:
-        try:
-            text = record_text(receipt)
-        except InvalidInput as error:
-            raise StoreError(f"The receipt {receipt.id} cannot be kept: {error}") from error
+        text = kept(receipt, f"The receipt {receipt.id}")
         await self._db.write(lambda db: _recalled(db, receipt, text))
 
     async def purge(self, agent_id: str, ids: Sequence[str] | None) -> int:
         """The text is overwritten in the file, and in its log as soon as no reader of another process is in it."""
-        gone = await self._db.write(lambda db: lessons_purge.purge(db, lessons_rows.reader(db, agent_id), ids))
+
+        def work(db: sqlite3.Connection) -> int:
+            if any(one.kind == "table" for one in missing(db)):
+                lessons_verify.verify(db, mend=True)
+            return lessons_purge.purge(db, lessons_rows.reader(db, agent_id), ids)
+
+        gone = await self._db.write(work)
         await self._db.fold()
         return gone
 
@@ -153,6 +158,14 @@ class SqliteLessons:
 
         return await self._db.read(work)
 
+    async def there(self, agent_id: str | None, ids: Sequence[str]) -> Sequence[Lesson]:
+        def work(db: sqlite3.Connection) -> Sequence[Lesson]:
+            agent = lessons_rows.reader(db, agent_id)
+            numbers = [n for id in ids for n in lessons_rows.numbers(db, agent, id)]
+            return tuple(readable(numbers, lambda n: lessons_rows.read(db, n)))
+
+        return await self._db.read(work)
+
     async def resolve(self, agent_id: str | None, prefix: str) -> str:
         return await self._db.read(lambda db: lessons_reading.resolve(db, lessons_rows.reader(db, agent_id), prefix))
 
@@ -163,7 +176,10 @@ class SqliteLessons:
         return await self._db.read(lambda db: lessons_reading.agents(db, prefix, limit))
 
     async def history(self, agent_id: str | None, id: str) -> Sequence[Version]:
-        return await self._db.read(lambda db: lessons_reading.history(db, lessons_rows.reader(db, agent_id), id))
+        def work(db: sqlite3.Connection) -> Sequence[Version]:
+            return lessons_reading.history(db, lessons_rows.number(db, lessons_rows.reader(db, agent_id), id), id)
+
+        return await self._db.read(work)
 
     async def as_of(self, agent_id: str | None, at: float) -> Sequence[Lesson]:
         return await self._db.read(lambda db: lessons_reading.as_of(db, lessons_rows.reader(db, agent_id), at))

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from mulligan.core.archive import Archive
-from mulligan.core.codec import SCHEMA, from_json, record_text, to_json
+from mulligan.core.codec import SCHEMA, record_text, to_json
 from mulligan.core.errors import StoreError
 from mulligan.core.lessons import Entry, Kept, Link, Receipt, Version
 from mulligan.core.records import Lesson
 from mulligan.store import lessons_reading, lessons_rows
 from mulligan.store.database import Database
+from mulligan.store.reading import object_of, readable
 
 
 class SqliteArchives:
@@ -43,27 +43,26 @@ class SqliteArchives:
 def _archive(db: sqlite3.Connection, agent_id: str) -> Archive:
     agent = lessons_rows.reader(db, agent_id)
     numbers = [n for (n,) in db.execute("SELECT n FROM lessons WHERE agent = ? ORDER BY n", (agent,))]
-    lessons = tuple(replace(lessons_rows.read(db, n), embedder=None) for n in numbers)
+    by_number = dict(readable(numbers, lambda n: (n, replace(lessons_rows.read(db, n), embedder=None))))
+    lessons = tuple(by_number.values())
+    ids = {lesson.id for lesson in lessons}
     links = db.execute(
-        "SELECT a.id, b.id, k.similarity, k.embedder FROM links k JOIN lessons a ON a.n = k.a JOIN lessons b"
-        " ON b.n = k.b WHERE a.agent = ? ORDER BY k.a, k.b, k.embedder",
+        "SELECT a.id, b.id, CAST(k.similarity AS REAL), k.embedder FROM links k JOIN lessons a ON a.n = k.a"
+        " JOIN lessons b ON b.n = k.b WHERE a.agent = ? ORDER BY k.a, k.b, k.embedder",
         (agent,),
     )
     return Archive(
         agent_id,
         lessons,
-        {lesson.id: tuple(lessons_reading.history(db, agent, lesson.id)) for lesson in lessons},
-        tuple(Link(*row) for row in links),
+        {lesson.id: tuple(lessons_reading.history(db, n, lesson.id)) for n, lesson in by_number.items()},
+        tuple(Link(*row) for row in links if ids.issuperset(row[:2])),
         _receipts(db, agent),
     )
 
 
 def _receipts(db: sqlite3.Connection, agent: int | None) -> tuple[Receipt, ...]:
-    rows = db.execute("SELECT n, schema, record FROM receipts WHERE agent = ? ORDER BY n", (agent,)).fetchall()
-    return tuple(
-        lessons_reading.with_outcomes(db, n, from_json(Receipt, json.loads(record), schema))
-        for n, schema, record in rows
-    )
+    rows = db.execute("SELECT n, id, schema, record FROM receipts WHERE agent = ? ORDER BY n", (agent,)).fetchall()
+    return tuple(readable(rows, lambda row: lessons_reading.receipt_of(db, *row)))
 
 
 def _restore(db: sqlite3.Connection, archive: Archive, entries: Sequence[Entry]) -> Sequence[Kept]:
@@ -103,7 +102,8 @@ def _fold(db: sqlite3.Connection, agent: int, n: int, lesson: Lesson) -> Kept:
     """Counts it with the one that is there, once however often it is imported."""
     there = lessons_rows.read(db, n)
     told = db.execute("SELECT detail FROM log WHERE lesson = ? AND change = 'folded'", (n,))
-    if lesson.id not in {json.loads(detail or "{}").get("id") for (detail,) in told}:
+    details = readable(told, lambda row: object_of(f"The history of lesson {there.id}", row[0] or "{}"))
+    if lesson.id not in {detail.get("id") for detail in details}:
         support = there.support + lesson.support
         detail = {"id": lesson.id, "support": lesson.support, "origin": to_json(lesson.origin)}
         lessons_rows.update(db, agent, n, replace(there, support=support), "folded", detail)

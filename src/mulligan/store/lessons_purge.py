@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from mulligan.core.codec import from_json, json_text, record_text
+from mulligan.core.codec import json_text, record_text
 from mulligan.core.lessons import Receipt
+from mulligan.store import aside
 from mulligan.store.lessons_rows import NOBODY, TABLES, append, number, read, update
+from mulligan.store.reading import object_of, readable, record_of
 
 _OF_AGENT = "IN (SELECT n FROM lessons WHERE agent = :agent)"
 _ALL = (
@@ -47,6 +48,7 @@ def purge(db: sqlite3.Connection, agent: int | None, ids: Sequence[str] | None) 
         _forget_in_histories(db, agent, n, id)
         for statement in _ONE:
             db.execute(statement, {"n": n, "agent": agent})
+        aside.purge(db, agent, id)
         append(db, agent, n, "purged")
     for id in unique:
         retire_orphans(db, agent, id, "the lesson that it was merged into was purged")
@@ -58,6 +60,7 @@ def _purge_all(db: sqlite3.Connection, agent: int) -> int:
     _forget_in_receipts(db, agent, ids, "agent = :agent", {"agent": agent})
     for statement in _ALL:
         db.execute(statement, {"agent": agent})
+    aside.purge(db, agent, None)
     return len(ids)
 
 
@@ -65,8 +68,7 @@ def retire_orphans(db: sqlite3.Connection, agent: int, successor: str, why: str)
     """What was merged into a lesson that is no more is retired, not recalled: perhaps it says the same. Their ids."""
     rows = db.execute("SELECT n FROM lessons WHERE agent = ? AND superseded_by = ?", (agent, successor)).fetchall()
     ids: list[str] = []
-    for (n,) in rows:
-        lesson = read(db, n)
+    for n, lesson in readable(rows, lambda row: (row[0], read(db, row[0]))):
         update(db, agent, n, replace(lesson, state="retired", superseded_by=None), "retired", {"why": why})
         ids.append(lesson.id)
     return ids
@@ -78,12 +80,13 @@ def _forget_in_receipts(
     """A recall over all agents (agent 0) mentions lessons, too."""
     used = db.execute(f"SELECT DISTINCT detail FROM log WHERE {condition} AND change = 'used'", values).fetchall()
     gone = set(ids)
-    for name in {json.loads(detail)["receipt"] for (detail,) in used}:
+    for name in {
+        named.get("receipt") for named in readable(used, lambda row: object_of("A line of a history", row[0]))
+    }:
         rows = db.execute(
             "SELECT n, schema, record FROM receipts WHERE id = ? AND agent IN (?, 0)", (name, agent)
         ).fetchall()
-        for n, schema, record in rows:
-            receipt = from_json(Receipt, json.loads(record), schema)
+        for n, receipt in readable(rows, lambda row: (row[0], record_of(Receipt, "A receipt", *row[1:]))):
             left = {id: score for id, score in receipt.lessons.items() if id not in gone}
             db.execute("UPDATE receipts SET record = ? WHERE n = ?", (record_text(replace(receipt, lessons=left)), n))
 

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
-import json
+import logging
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from mulligan.core.codec import from_json
-from mulligan.core.errors import InvalidInput, NotFound, StoreError
+from mulligan.core.errors import NotFound
 from mulligan.core.lessons import Delta, Link, Receipt, Row, Selection, TaskOutcome, Version
 from mulligan.core.records import Json, Lesson
-from mulligan.store.lessons_rows import lesson_of, missing, number, read, reader, tip, wall
+from mulligan.store.lessons_rows import missing, number, read, reader, tip, wall
+from mulligan.store.reading import json_of, object_of, readable, record_of, unreadable
+
+log = logging.getLogger("mulligan")
 
 _LAST = chr(0x10FFFF)
 _ROW = (
-    "SELECT l.n, l.id, a.id, l.experience, l.state, l.success, l.confidence, l.created, coalesce(u.uses, 0),"
+    "SELECT {sound}, l.n, l.id, a.id, l.experience, l.state, l.success, l.confidence, l.created, coalesce(u.uses, 0),"
     " u.last_used, l.terms, v.vector, {query} FROM {source} JOIN agents a ON a.n = l.agent"
     " LEFT JOIN uses u ON u.n = l.n LEFT JOIN vectors v ON v.n = l.n AND l.embedder = :embedder {join}"
 )
+_NUMBERS = " AND ".join(
+    f"typeof({column}) IN ('integer', 'real')" for column in ("l.success", "l.confidence", "l.created")
+)
+_SOUND = (
+    f"{_NUMBERS} AND typeof(l.terms) = 'blob' AND typeof(coalesce(u.uses, 0)) = 'integer'"
+    " AND typeof(coalesce(v.vector, x'')) = 'blob' AND typeof(coalesce({query}, x'')) = 'blob'"
+)
+"""Whether a row holds what an index can take in."""
+
 _QUERIES = "LEFT JOIN query_vectors q ON q.n = l.n AND l.embedder = :embedder"
 
 
@@ -32,9 +43,18 @@ def delta(db: sqlite3.Connection, agent: int | None, embedder: str | None, since
         gone = f"SELECT lesson FROM ({changed}) g WHERE NOT EXISTS (SELECT 1 FROM lessons WHERE n = g.lesson)"
         purged = [n for (n,) in db.execute(gone, values)]
         source = f"({changed}) c JOIN lessons l ON l.n = c.lesson"
-    query = _ROW.format(source=source, query="q.vector" if queries else "NULL", join=_QUERIES if queries else "")
-    rows = db.execute(f"{query} WHERE {wall(agent)}", values)
-    return Delta(tip(db), _generation(db, agent), [_row(*row) for row in rows], purged)
+    vector = "q.vector" if queries else "NULL"
+    query = _ROW.format(
+        source=source, query=vector, join=_QUERIES if queries else "", sound=_SOUND.format(query=vector)
+    )
+    rows: list[Row] = []
+    for sound, *row in db.execute(f"{query} WHERE {wall(agent)}", values):
+        if sound:
+            rows.append(_row(*row))
+        else:
+            purged.append(row[0])
+            log.warning("left out: %s", unreadable(f"What lesson {row[1]} is found by", "a value is of the wrong kind"))
+    return Delta(tip(db), _generation(db, agent), rows, purged)
 
 
 def _row(n: int, id: str, agent_id: str, experience: str, state: Any, success: int, *rest: Any) -> Row:
@@ -44,7 +64,7 @@ def _row(n: int, id: str, agent_id: str, experience: str, state: Any, success: i
 def _generation(db: sqlite3.Connection, agent: int | None) -> int:
     """An agent that has nothing here takes the counter's: it will start with that, and differ from what it was."""
     found = db.execute("SELECT generation FROM agents WHERE n = ?", (agent,)).fetchone()
-    return (found or db.execute("SELECT generation FROM bank").fetchone())[0]
+    return (found or db.execute("SELECT coalesce(max(generation), 0) FROM bank").fetchone())[0]
 
 
 def resolve(db: sqlite3.Connection, agent: int | None, prefix: str) -> str:
@@ -78,15 +98,15 @@ def listed(db: sqlite3.Connection, agent: int | None, which: Selection) -> Seque
     fits = _fits(which)
     if fits is None:
         values |= {"limit": -1 if which.limit is None else which.limit, "offset": which.offset}
-        return tuple(read(db, n) for (n,) in db.execute(f"{query} LIMIT :limit OFFSET :offset", values).fetchall())
+        numbers = db.execute(f"{query} LIMIT :limit OFFSET :offset", values).fetchall()
+        return tuple(readable(numbers, lambda row: read(db, row[0])))
     last = None if which.limit is None else which.offset + which.limit
     found: list[Lesson] = []
-    for (n,) in db.execute(query, values):
-        if last is not None and len(found) >= last:
-            break
-        lesson = read(db, n)
+    for lesson in readable(db.execute(query, values), lambda row: read(db, row[0])):
         if fits(lesson):
             found.append(lesson)
+        if last is not None and len(found) >= last:
+            break
     return tuple(found[which.offset :])
 
 
@@ -114,7 +134,10 @@ def _fits(which: Selection) -> Callable[[Lesson], bool] | None:
 
 
 def unembedded(db: sqlite3.Connection, agent: int | None, embedder: str, limit: int) -> Sequence[Lesson]:
-    """Each other embedder's lessons, and those without any, are in order in the index: the oldest of each suffice."""
+    """Each other embedder's lessons, and those without any, are in order in the index: the oldest of each suffice.
+
+    Those that cannot be read are left out at the end, so `limit` of them hide those behind them.
+    """
     others = db.execute("SELECT NULL UNION ALL SELECT n FROM embedders WHERE id <> ?", (embedder,)).fetchall()
     query = f"SELECT l.n FROM lessons l WHERE {wall(agent)} AND l.embedder IS :other AND l.state = 'active'"
     numbers = sorted(
@@ -122,22 +145,21 @@ def unembedded(db: sqlite3.Connection, agent: int | None, embedder: str, limit: 
         for (other,) in others
         for (n,) in db.execute(f"{query} ORDER BY l.n LIMIT :limit", {"agent": agent, "other": other, "limit": limit})
     )
-    return tuple(read(db, n) for n in numbers[:limit])
+    return tuple(readable(numbers[:limit], lambda n: read(db, n)))
 
 
-def history(db: sqlite3.Connection, agent: int | None, id: str) -> Sequence[Version]:
-    rows = db.execute(
-        "SELECT at, change, detail, schema, record FROM log WHERE lesson = ? ORDER BY seq", (number(db, agent, id),)
-    )
-    return tuple(
-        Version(
-            at,
-            change,
-            None if record is None else lesson_of(id, schema, record),
-            None if detail is None else json.loads(detail),
-        )
-        for at, change, detail, schema, record in rows
-    )
+def history(db: sqlite3.Connection, n: int, id: str) -> Sequence[Version]:
+    """Of the lesson number `n`, without lines that cannot be read."""
+    rows = db.execute("SELECT at, change, detail, schema, record FROM log WHERE lesson = ? ORDER BY seq", (n,))
+    return tuple(readable(rows, lambda row: _version(id, *row)))
+
+
+def _version(id: str, at: float, change: Any, detail: str | None, schema: int, record: str | None) -> Version:
+    what = f"A line ({change}) of the history of lesson {id}"
+    if not isinstance(at, int | float):
+        raise unreadable(what, f"its time is {at!r:.40}")
+    lesson = None if record is None else record_of(Lesson, what, schema, record)
+    return Version(at, change, lesson, None if detail is None else json_of(what, detail))
 
 
 def as_of(db: sqlite3.Connection, agent: int | None, at: float) -> Sequence[Lesson]:
@@ -160,22 +182,25 @@ def as_of(db: sqlite3.Connection, agent: int | None, at: float) -> Sequence[Less
 def _active_then(
     db: sqlite3.Connection, newest: Mapping[int, int], since: Mapping[int, list[tuple[str, float, str]]]
 ) -> Iterator[Lesson]:
-    for n in sorted(newest, reverse=True):
+    def then(n: int) -> Lesson:
         schema, record = db.execute("SELECT schema, record FROM log WHERE seq = ?", (newest[n],)).fetchone()
-        lesson = lesson_of(str(n), schema, record)
-        if lesson.state != "active":
-            continue
+        lesson = record_of(Lesson, f"Lesson number {n}", schema, record)
         for change, when, detail in since.get(n, ()):
             if change == "used":
                 lesson = replace(lesson, uses=lesson.uses + 1, last_used=when)
             else:
-                lesson = replace(lesson, embedder=json.loads(detail)["embedder"])
-        yield lesson
+                embedded = object_of(f"A line of the history of lesson {lesson.id}", detail)
+                lesson = replace(lesson, embedder=embedded.get("embedder"))
+        return lesson
+
+    found = readable(sorted(newest, reverse=True), then)
+    return (lesson for lesson in found if lesson.state == "active")
 
 
 def links(db: sqlite3.Connection, agent: int | None, id: str) -> Sequence[Link]:
     rows = db.execute(
-        "SELECT o.id, k.similarity, k.embedder FROM (SELECT b AS other, similarity, embedder FROM links WHERE a = :n"
+        "SELECT o.id, CAST(k.similarity AS REAL), k.embedder FROM ("
+        "SELECT b AS other, similarity, embedder FROM links WHERE a = :n"
         " UNION ALL SELECT a, similarity, embedder FROM links WHERE b = :n) k JOIN lessons o ON o.n = k.other"
         " ORDER BY k.similarity DESC, o.n",
         {"n": number(db, agent, id)},
@@ -190,17 +215,19 @@ def receipt(db: sqlite3.Connection, agent: int | None, id: str) -> Receipt:
     ).fetchone()
     if found is None:
         raise NotFound(f"There is no recall {id!r} in this bank.")
-    try:
-        return with_outcomes(db, found[2], from_json(Receipt, json.loads(found[1]), found[0]))
-    except (InvalidInput, ValueError) as error:
-        raise StoreError(f"The receipt {id} cannot be read: {error}") from error
+    return receipt_of(db, found[2], id, *found[:2])
 
 
-def with_outcomes(db: sqlite3.Connection, n: int, receipt: Receipt) -> Receipt:
+def receipt_of(db: sqlite3.Connection, n: int, id: str, schema: int, record: str) -> Receipt:
     """The receipt number `n` with what came of its tasks by now, behind what it was imported with."""
+    receipt = record_of(Receipt, f"The receipt {id}", schema, record)
     known = {outcome.work: outcome for outcome in receipt.outcomes}
-    for id, status, payload, result in db.execute(_OUTCOMES, (n,)):
-        told: Any = json.loads(result if status == "done" else payload or "null")
+
+    def told_by(row: tuple[str, str, str, str]) -> tuple[str, Any]:
+        work, status, payload, result = row
+        return work, json_of(f"Work {work}", result if status == "done" else payload or "null")
+
+    for id, told in readable(db.execute(_OUTCOMES, (n,)), told_by):
         success = cast(dict[str, Json], told).get("success") if isinstance(told, dict) else None
         known[id] = TaskOutcome(id, success if isinstance(success, bool) else None)
     return replace(receipt, outcomes=tuple(known.values()))

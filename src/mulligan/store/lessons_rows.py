@@ -6,24 +6,24 @@ lesson is added to the log; `lessons` holds what is searched for and points to t
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from mulligan.core.codec import SCHEMA, from_json, json_text, record_text
-from mulligan.core.errors import InvalidInput, NotFound, StoreError
+from mulligan.core.codec import SCHEMA, json_text
+from mulligan.core.errors import NotFound, StoreError
 from mulligan.core.lessons import Change, Entry, Part
 from mulligan.core.records import Json, Lesson
+from mulligan.store.reading import kept, record_of, unreadable
 
 NOBODY = -1
 TABLES: Mapping[Part, str] = {"lesson": "vectors", "query": "query_vectors"}
 
 _WHOLE = (
-    "SELECT l.n, l.id, r.schema, r.record, u.uses, u.last_used, e.id FROM lessons l JOIN log r ON r.seq = l.version"
+    "SELECT l.id, r.schema, r.record, u.uses, u.last_used, e.id FROM lessons l LEFT JOIN log r ON r.seq = l.version"
     " LEFT JOIN uses u ON u.n = l.n LEFT JOIN embedders e ON e.n = l.embedder WHERE "
 )
 
@@ -44,7 +44,7 @@ def writer(db: sqlite3.Connection, agent_id: str) -> int:
     """The agent's number; one that was never heard of gets one."""
     found = reader(db, agent_id)
     if found is None or found == NOBODY:
-        db.execute("INSERT INTO agents (id, generation) SELECT ?, generation FROM bank", (agent_id,))
+        db.execute("INSERT INTO agents (id, generation) SELECT ?, coalesce(max(generation), 0) FROM bank", (agent_id,))
         found = reader(db, agent_id)
     assert found is not None
     return found
@@ -56,31 +56,34 @@ def missing(id: str) -> NotFound:
 
 def number(db: sqlite3.Connection, agent: int | None, id: str) -> int:
     """Where all agents are read and several have this id (imported under each), the oldest is meant."""
+    for n in numbers(db, agent, id):
+        return n
+    raise missing(id)
+
+
+def numbers(db: sqlite3.Connection, agent: int | None, id: str) -> Sequence[int]:
+    """The number of the lesson, if it is there (see `number`)."""
     query = f"SELECT l.n FROM lessons l WHERE l.id = :id AND {wall(agent)} ORDER BY l.n LIMIT 1"
-    found = db.execute(query, {"id": id, "agent": agent}).fetchone()
-    if found is None:
-        raise missing(id)
-    return found[0]
+    return [n for (n,) in db.execute(query, {"id": id, "agent": agent})]
 
 
 def read(db: sqlite3.Connection, n: int) -> Lesson:
-    """The lesson as it is now, of a number that was found behind the wall."""
-    _, id, schema, record, uses, last_used, embedder = db.execute(f"{_WHOLE} l.n = ?", (n,)).fetchone()
-    return replace(lesson_of(id, schema, record), uses=uses or 0, last_used=last_used, embedder=embedder)
+    """The lesson as it is now, of a number that was found behind the wall. Raises `Unreadable`."""
+    id, schema, record, uses, last_used, embedder = db.execute(f"{_WHOLE} l.n = ?", (n,)).fetchone()
+    if record is None:
+        raise unreadable(f"Lesson {id}", "what it says is gone")
+    lesson = lesson_of(id, schema, record)
+    uses = uses if isinstance(uses, int) else 0
+    last_used = last_used if isinstance(last_used, int | float) else None
+    return replace(lesson, uses=uses, last_used=last_used, embedder=embedder)
 
 
 def lesson_of(id: str, schema: int, record: str) -> Lesson:
-    try:
-        return from_json(Lesson, json.loads(record), schema)
-    except (InvalidInput, ValueError) as error:
-        raise StoreError(f"Lesson {id} cannot be read: {error} See: mulligan memory verify") from error
+    return record_of(Lesson, f"Lesson {id}", schema, record)
 
 
 def text_of(lesson: Lesson) -> str:
-    try:
-        return record_text(lesson)
-    except InvalidInput as error:
-        raise StoreError(f"Lesson {lesson.id} cannot be kept: {error}") from error
+    return kept(lesson, f"Lesson {lesson.id}")
 
 
 def columns(lesson: Lesson) -> dict[str, Any]:

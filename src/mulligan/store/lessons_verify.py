@@ -1,23 +1,29 @@
 """What can be wrong with the bank's tables, and what of it is mended. Each function is work within a transaction.
 
-The log is what is believed: a lesson's row is made again from it, and what hangs on nothing is removed.
+The log is what is believed: a lesson's row is made again from it. What cannot be read, and what hangs on nothing, is
+set aside (`store.aside`).
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mulligan.core.codec import from_json
-from mulligan.core.errors import StoreError
+from mulligan.core.codec import SCHEMA
+from mulligan.core.errors import Unreadable
 from mulligan.core.lessons import Finding, Receipt
+from mulligan.core.records import Lesson
+from mulligan.store import aside, episodes_verify
 from mulligan.store.leases import died
 from mulligan.store.lessons_purge import retire_orphans
 from mulligan.store.lessons_rows import TABLES, columns, drop_vectors, lesson_of, reactivate_parents
 from mulligan.store.queue import requeue
+from mulligan.store.reading import NO_CHARACTER, json_of, object_of, record_of, unreadable
+from mulligan.store.schema import expected, lacking, make_again, missing
 
 
 class Damaged(Exception):
@@ -36,9 +42,15 @@ def verify(db: sqlite3.Connection, mend: bool) -> Sequence[Finding]:
     found = list(_file(db, mend))
     if any(not finding.mended for finding in found):
         raise Damaged([replace(finding, mended=False) for finding in found])
-    lessons = [*_lost_rows(db, mend), *_rows(db, mend), *_vectors(db, mend), *_successors(db, mend)]
-    found += [*lessons, *_orphans(db, mend), *_receipts(db), *_work(db, mend)]
-    if any(finding.mended for finding in lessons):
+    if newer := _newer(db):
+        found.append(Finding(f"{newer} records were written by a newer Mulligan. Upgrade it to check and mend them."))
+        mend = False
+    found += _schema(db, mend)
+    bad: set[int] = set()
+    lessons = [*_history(db, mend, bad), *_agents(db, mend, bad), *_kinds(db, mend)]
+    lessons += [*_lost_rows(db, mend, bad), *_rows(db, mend, bad), *_vectors(db, mend), *_successors(db, mend)]
+    found += [*lessons, *_receipts(db, mend), *_work(db, mend), *episodes_verify.verify(db, mend), *_orphans(db, mend)]
+    if any(finding.mended for finding in found):
         db.execute("UPDATE bank SET generation = generation + 1")
         db.execute("UPDATE agents SET generation = (SELECT generation FROM bank)")
     return found
@@ -60,22 +72,122 @@ def _file(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
 
 def _checked(db: sqlite3.Connection) -> list[str]:
     try:
-        return [what for (what,) in db.execute("PRAGMA integrity_check(20)") if what != "ok"]
+        found = [what for (what,) in db.execute("PRAGMA integrity_check(20)") if what != "ok"]
     except sqlite3.DatabaseError as error:
         return [str(error)]
+    return [what for what in found if not _OF_A_KIND.match(what)]
 
 
-def _lost_rows(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
+_OF_A_KIND = re.compile(r"(NUMERIC|TEXT|NULL) value in \w+\.\w+$")
+"""What newer versions of SQLite say of a value of the wrong kind: that is no damage to the file, see `_kinds`."""
+
+
+def _newer(db: sqlite3.Connection) -> int:
+    tables = ("log", "receipts", "episodes", "events", "bench_runs", "bench_cases")
+    gone = {one.name for one in missing(db)}
+    query = "SELECT count(*) FROM {} WHERE typeof(schema) = 'integer' AND schema > ?"
+    return sum(db.execute(query.format(table), (SCHEMA,)).fetchone()[0] for table in tables if table not in gone)
+
+
+def _schema(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
+    for one in missing(db):
+        why = ""
+        if mend:
+            try:
+                make_again(db, one)
+            except sqlite3.Error as error:
+                why = f" It cannot be made again: {error}."
+        empty = " What was in it is lost, as far as nothing else tells it." if one.kind == "table" else ""
+        yield Finding(f"The {one.kind} {one.name} is gone.{empty}{why}", mend and not why)
+    for table, column in lacking(db):
+        yield Finding(f"The table {table} has no column {column}. Restore the file from a copy.")
+    rows = db.execute("SELECT typeof(generation) FROM bank").fetchall()
+    if rows != [("integer",)]:
+        if mend:
+            db.execute("DELETE FROM bank")
+            db.execute("INSERT INTO bank SELECT coalesce(max(generation), 0) + 1 FROM agents")
+        yield Finding("The table bank does not hold one number.", mend)
+
+
+def _history(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Finding]:
+    """Lines of the log that cannot be read; their numbers go into `bad`."""
+    wrong: list[tuple[int, Any, str, str]] = []
+    lines = "SELECT c.*, l.id FROM log c LEFT JOIN lessons l ON l.n = c.lesson ORDER BY c.seq"
+    for seq, agent, lesson, at, change, schema, detail, record, id in db.execute(lines):
+        name = id or f"number {lesson}"
+        try:
+            for value, kind in ((agent, int), (lesson, int), (at, int | float), (change, str)):
+                if not isinstance(value, kind):
+                    raise unreadable(f"A line of the history of lesson {name}", f"it holds {value!r:.40}")
+            if record is not None:
+                lesson_of(name, schema, record)
+            if detail is not None:
+                object_of(f"What is said with a line of the history of lesson {name}", detail)
+        except Unreadable as error:
+            wrong.append((seq, agent, id or "", str(error).partition(" See:")[0]))
+    for seq, agent, id, why in wrong:
+        bad.add(seq)
+        if mend:
+            aside.move(db, "log", "seq = ?", (seq,), about=id, agent=agent)
+        yield Finding(f"Line {seq} of the log: {why} Mended, it is set aside.", mend, id)
+
+
+def _agents(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Finding]:
+    """Agents that have lessons, and that are not known, or whose id cannot be read: their lessons tell it."""
+    rows = db.execute(
+        "SELECT x.agent, a.id FROM (SELECT agent FROM lessons UNION SELECT agent FROM log WHERE record IS NOT NULL) x"
+        " LEFT JOIN agents a ON a.n = x.agent"
+    ).fetchall()
+    for n, id in rows:
+        if not isinstance(n, int) or (isinstance(id, str) and NO_CHARACTER not in id):
+            continue
+        lines = db.execute("SELECT seq FROM log WHERE agent = ? AND record IS NOT NULL ORDER BY seq DESC", (n,))
+        newest = next((seq for (seq,) in lines if seq not in bad), None)
+        told = None if newest is None else _told(db, newest).agent_id
+        other = db.execute("SELECT n FROM agents WHERE id = ? AND n <> ?", (told, n)).fetchone()
+        mended = mend and told is not None
+        if mended and other:
+            for table in ("lessons", "log", "receipts", "work"):
+                db.execute(f"UPDATE OR IGNORE {table} SET agent = ? WHERE agent = ?", (*other, n))
+            aside.move(db, "agents", "n = ?", (n,))
+        elif mended:
+            db.execute(
+                "INSERT OR REPLACE INTO agents (n, id, generation) SELECT ?, ?, coalesce(max(generation), 0) FROM bank",
+                (n, told),
+            )
+        yield Finding(f"Agent number {n} is not known by its id. Mended, it is {told!r} again.", mended)
+
+
+_MOVED = ("uses", "vectors", "query_vectors", "embedders", "links", "receipts", "outcomes", "payloads")
+_LOOKED_AT = ("record", "payload")
+"""Columns that are read as JSON elsewhere."""
+
+
+def _kinds(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
+    """Rows with a value of a kind that is never written there. Those of lessons and of the log are seen elsewhere."""
+    for table in _MOVED:
+        columns = expected()[table].columns
+        conditions = [f"typeof({column.name}) NOT IN ({', '.join(map(repr, column.kinds))})" for column in columns]
+        rows = [row for (row,) in db.execute(f"SELECT rowid FROM {table} WHERE {' OR '.join(conditions)}")]
+        names = [column.name for column in columns if column.kinds[0] == "text" and column.name not in _LOOKED_AT]
+        for row, *texts in db.execute(f"SELECT {', '.join(['rowid', *names])} FROM {table}").fetchall():
+            if row not in rows and any(isinstance(text, str) and NO_CHARACTER in text for text in texts):
+                rows.append(row)
+        for row in rows:
+            if mend:
+                aside.move(db, table, "rowid = ?", (row,))
+            yield Finding(f"Row {row} of {table} holds a value of the wrong kind. Mended, it is set aside.", mend)
+
+
+def _lost_rows(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Finding]:
     """Lessons that the log knows and that have no row, though nobody purged them."""
     lost = db.execute(
-        "SELECT max(seq), agent, lesson FROM log c WHERE record IS NOT NULL"
-        " AND NOT EXISTS (SELECT 1 FROM lessons WHERE n = c.lesson) GROUP BY lesson"
+        "SELECT seq, agent, lesson FROM log c WHERE record IS NOT NULL"
+        " AND NOT EXISTS (SELECT 1 FROM lessons WHERE n = c.lesson) ORDER BY seq"
     ).fetchall()
-    for seq, agent, n in lost:
+    newest = {n: (seq, agent) for seq, agent, n in lost if seq not in bad}
+    for n, (seq, agent) in newest.items():
         lesson = _told(db, seq)
-        if lesson is None:
-            yield Finding(f"Lesson number {n} has no row, and its history cannot be read.")
-            continue
         taken = db.execute("SELECT 1 FROM lessons WHERE id = ? AND agent = ?", (lesson.id, agent)).fetchone()
         if mend and not taken:
             row = {**columns(lesson), "n": n, "agent": agent, "version": seq}
@@ -94,34 +206,48 @@ def _lost_rows(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
         )
 
 
-def _rows(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
-    """Rows that say other than their newest record in the log."""
+def _rows(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Finding]:
+    """Rows that say other than their newest record in the log that can be read."""
     names = "id, experience, state, success, confidence, created, superseded_by"
-    for n, agent, version, *row in db.execute(f"SELECT n, agent, version, {names} FROM lessons").fetchall():
-        newest = db.execute(
-            "SELECT max(seq) FROM log WHERE lesson = ? AND agent = ? AND record IS NOT NULL", (n, agent)
-        ).fetchone()[0]
-        lesson = None if newest is None else _told(db, newest)
-        if lesson is None:
-            yield Finding(f"Lesson {row[0]} has no history that can be read, so it cannot be either.", id=row[0])
+    found = f"SELECT n, agent, version, typeof(fingerprint), typeof(terms), {names} FROM lessons"
+    for n, agent, version, fingerprint, terms, *row in db.execute(found).fetchall():
+        lines = db.execute("SELECT seq, agent FROM log WHERE lesson = ? AND record IS NOT NULL ORDER BY seq DESC", (n,))
+        newest, whose = next(((seq, whose) for seq, whose in lines.fetchall() if seq not in bad), (None, agent))
+        if newest is None:
+            if mend:
+                _set_lesson_aside(db, n, agent, str(row[0]))
+            yield Finding(
+                f"Lesson {row[0]} has no history that can be read, so it cannot be either. Mended, its rows are set "
+                "aside.",
+                mend,
+                str(row[0]),
+            )
             continue
-        told = columns(lesson)
-        if version == newest and row == [told[name] for name in names.split(", ")]:
+        lesson = _told(db, newest)
+        told = {**columns(lesson), "agent": whose}
+        sound = (fingerprint, terms) == ("text", "blob")
+        if sound and version == newest and [*row, agent] == [*(told[name] for name in names.split(", ")), whose]:
             continue
         if mend:
             values: dict[str, Any] = {**told, "n": n, "version": newest}
-            sets = ", ".join(f"{name} = :{name}" for name in ("version", *names.split(", ")))
+            sets = ", ".join(f"{name} = :{name}" for name in ("version", "agent", *names.split(", ")))
             db.execute(f"UPDATE lessons SET {sets} WHERE n = :n", values)
+            if not sound:
+                db.execute("UPDATE lessons SET fingerprint = '', terms = x'' WHERE n = ?", (n,))
         yield Finding(f"Lesson {lesson.id}: its row is not what its history says.", mend, lesson.id)
 
 
-def _told(db: sqlite3.Connection, seq: int) -> Any:
-    """The lesson in this line of the log; None when it cannot be read."""
+def _set_lesson_aside(db: sqlite3.Connection, n: int, agent: int, id: str) -> None:
+    aside.move(db, "links", "a = ? OR b = ?", (n, n), about=id, agent=agent)
+    for table in ("uses", *TABLES.values(), "lessons"):
+        aside.move(db, table, "n = ?", (n,), about=id, agent=agent)
+    aside.move(db, "log", "lesson = ?", (n,), about=id, agent=agent)
+
+
+def _told(db: sqlite3.Connection, seq: int) -> Lesson:
+    """The lesson in this line of the log, which can be read."""
     schema, record = db.execute("SELECT schema, record FROM log WHERE seq = ?", (seq,)).fetchone()
-    try:
-        return lesson_of(str(seq), schema, record)
-    except StoreError:
-        return None
+    return lesson_of(str(seq), schema, record)
 
 
 _VECTORS = (
@@ -175,26 +301,45 @@ def _successors(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
 
 
 def _orphans(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
-    """Rows that hang on a row that is not there. Those of episodes are only told."""
-    ours = {"uses", "links", "payloads", "outcomes", *TABLES.values()}
-    found = {(table, row) for table, row, _, _ in db.execute("PRAGMA foreign_key_check").fetchall()}
-    for table, row in sorted(found):
-        mended = mend and table in ours
-        if mended:
-            db.execute(f"DELETE FROM {table} WHERE rowid = ?", (row,))
-        yield Finding(f"Row {row} of {table} belongs to nothing that is there.", mended)
+    """Rows that hang on a row that is not there; again, as long as that takes others with it."""
+    seen: set[tuple[str, int]] = set()
+    while found := {(table, row) for table, row, _, _ in db.execute("PRAGMA foreign_key_check").fetchall()} - seen:
+        for table, row in sorted(found):
+            if mend:
+                aside.move(db, table, "rowid = ?", (row,))
+            yield Finding(f"Row {row} of {table} belongs to nothing that is there. Mended, it is set aside.", mend)
+        seen |= found
 
 
-def _receipts(db: sqlite3.Connection) -> Iterator[Finding]:
-    for id, schema, record in db.execute("SELECT id, schema, record FROM receipts"):
+def _receipts(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
+    for n, id, agent, schema, record in db.execute("SELECT n, id, agent, schema, record FROM receipts").fetchall():
         try:
-            from_json(Receipt, json.loads(record), schema)
-        except ValueError as error:
-            yield Finding(f"The receipt {id} cannot be read: {error}")
+            record_of(Receipt, f"The receipt {id}", schema, record)
+        except Unreadable as error:
+            if mend:
+                aside.move(db, "outcomes", "receipt = ?", (n,), about=id, agent=agent)
+                aside.move(db, "receipts", "n = ?", (n,), about=id, agent=agent)
+            yield Finding(f"{str(error).partition(' See:')[0]} Mended, it is set aside.", mend)
 
 
 def _work(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
     """Work whose owner has died would be claimed again by itself; work without its payload cannot be done."""
+    whole = "SELECT w.n, w.agent, w.id, p.payload, w.result, w.error FROM work w LEFT JOIN payloads p ON p.n = w.n"
+    for n, agent, id, payload, result, error in db.execute(whole).fetchall():
+        for table, column, text, empty in (
+            ("payloads", "payload", payload or "null", None),
+            ("work", "result", result, "null"),
+            ("work", "error", error, '""'),
+        ):
+            try:
+                json_of(f"The {column} of work {id}", text)
+            except Unreadable as wrong:
+                if mend and empty is None:
+                    aside.move(db, table, "n = ?", (n,), about=id, agent=agent)
+                elif mend:
+                    aside.copy(db, table, "n = ?", (n,), about=id, agent=agent)
+                    db.execute(f"UPDATE {table} SET {column} = ? WHERE n = ?", (empty, n))
+                yield Finding(f"{str(wrong).partition(' See:')[0]} Mended, it is set aside.", mend, id)
     rows = db.execute(
         "SELECT w.n, w.id, w.status, w.owner, p.n IS NOT NULL FROM work w LEFT JOIN payloads p ON p.n = w.n"
         " WHERE w.status <> 'done' AND w.status <> 'failed'"

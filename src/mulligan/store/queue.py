@@ -13,13 +13,14 @@ import time
 from collections.abc import Sequence
 
 from mulligan.core.codec import json_text
-from mulligan.core.errors import InvalidInput, LeaseLost, NotFound, StoreError
+from mulligan.core.errors import InvalidInput, LeaseLost, NotFound, StoreError, Unreadable
 from mulligan.core.queued import Claim, Queued, QueueStatus
 from mulligan.core.records import Json
 from mulligan.core.secrets import mask, mask_json
 from mulligan.store.database import Database
 from mulligan.store.leases import died
 from mulligan.store.lessons_rows import reader, wall, writer
+from mulligan.store.reading import json_of, readable, unreadable
 
 MOST = 10_000
 """Pieces of one agent's work that may be pending."""
@@ -79,8 +80,13 @@ class SqliteQueue:
             return None
 
         def work(db: sqlite3.Connection) -> tuple[Queued, Claim] | None:
-            n = _due(db, kinds)
-            return None if n is None else _claimed(db, n, owner, seconds)
+            while (n := _due(db, kinds)) is not None:
+                try:
+                    return _claimed(db, n, owner, seconds)
+                except Unreadable as error:  # it must not hold up what is queued behind it
+                    db.execute("UPDATE work SET status = 'failed', finished = ? WHERE n = ?", (time.time(), n))
+                    _let_go(db, n, str(error))
+            return None
 
         return await self._db.write(work)
 
@@ -137,7 +143,7 @@ class SqliteQueue:
                 " AND (:kind IS NULL OR kind = :kind) ORDER BY n LIMIT :limit"
             )
             values = {"agent": agent, "limit": limit, "kind": kind}
-            return tuple(_read(db, n) for (n,) in db.execute(query, values).fetchall())
+            return tuple(readable(db.execute(query, values).fetchall(), lambda row: _read(db, row[0])))
 
         return await self._db.read(work)
 
@@ -266,24 +272,19 @@ def _found(db: sqlite3.Connection, agent: int | None, id: str) -> tuple[int, str
 
 
 def _read(db: sqlite3.Connection, n: int) -> Queued:
-    """What runs under a claim that is good for nothing any more is told as what it is: due again."""
+    """What runs under a claim that is good for nothing any more is told as what it is: due again.
+
+    Raises `Unreadable`.
+    """
     row = db.execute(f"{_SELECT} w.n = ?", (n,)).fetchone()
+    if row is None:
+        raise unreadable(f"Work number {n}", "its agent is gone")
     _, id, kind, agent_id, payload, status, attempts, created, finished, result, error, borrowed, owner, until = row
     shown: QueueStatus = status
     if status == "running" and _gone(owner, until):
         shown = "waiting" if borrowed else "queued"
-    return Queued(
-        id,
-        kind,
-        agent_id,
-        json.loads(payload or "null"),
-        shown,
-        attempts,
-        created,
-        finished,
-        json.loads(result),
-        json.loads(error),
-    )
+    said, result, error = (json_of(f"Work {id}", text) for text in (payload or "null", result, error))
+    return Queued(id, kind, agent_id, said, shown, attempts, created, finished, result, error)
 
 
 def _text(value: Json, what: str) -> str:

@@ -6,11 +6,21 @@ the next change is the next migration.
 
 from __future__ import annotations
 
+import logging
+import re
 import sqlite3
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from mulligan.core.errors import StoreError
+
+T = TypeVar("T")
+
+log = logging.getLogger("mulligan")
 
 Migration: TypeAlias = tuple[str, ...]
 """SQL statements that run in one transaction."""
@@ -249,3 +259,124 @@ def _stamps(db: sqlite3.Connection) -> tuple[int, bool, bool]:
     finally:
         if not within and db.in_transaction:
             db.execute("ROLLBACK")
+
+
+# --- what should be there ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Column:
+    """kinds: what `typeof` may say of its values."""
+
+    name: str
+    kinds: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Expected:
+    """A table or an index as the migrations make it. sql: the statement. columns: of a table."""
+
+    name: str
+    kind: str
+    sql: str
+    columns: tuple[Column, ...] = ()
+
+
+_KINDS = {"INTEGER": ("integer",), "REAL": ("real", "integer"), "TEXT": ("text",), "BLOB": ("blob",)}
+
+_COUNTERS = {
+    "agents": "SELECT max(agent) FROM lessons",
+    "lessons": "SELECT max(lesson) FROM log",
+    "log": "SELECT max(version) FROM lessons",
+    "work": "SELECT max(n) FROM payloads",
+    "steps": "SELECT max(step) FROM results",
+}
+"""Tables whose numbers are never given twice, and where the greatest that was given can still be seen."""
+
+
+@cache
+def expected() -> Mapping[str, Expected]:
+    """All tables and indexes of a store that is up to date, by name, tables first."""
+    with closing(sqlite3.connect(":memory:")) as db:
+        for migration in MIGRATIONS:
+            for statement in migration:
+                db.execute(statement)
+        made = db.execute("SELECT name, type, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY type = 'index'")
+        return {
+            name: Expected(name, kind, sql, _columns(db, name) if kind == "table" else ())
+            for name, kind, sql in made.fetchall()
+            if not name.startswith("sqlite_")
+        }
+
+
+def _columns(db: sqlite3.Connection, table: str) -> tuple[Column, ...]:
+    return tuple(
+        Column(name, _KINDS[kind] if needed or key else (*_KINDS[kind], "null"))
+        for _, name, kind, needed, _, key in db.execute(f"PRAGMA table_info({table})").fetchall()
+    )
+
+
+def missing(db: sqlite3.Connection) -> list[Expected]:
+    """The tables and indexes that should be in the file and are not, tables first."""
+    there = {name for (name,) in db.execute("SELECT name FROM main.sqlite_master")}
+    return [one for one in expected().values() if one.name not in there]
+
+
+def lacking(db: sqlite3.Connection) -> list[tuple[str, str]]:
+    """The columns that should be in tables that are there and are not: table and column."""
+    found: list[tuple[str, str]] = []
+    for table in expected().values():
+        has = {name for _, name, *_ in db.execute(f"PRAGMA main.table_info({table.name})").fetchall()}
+        found += [(table.name, column.name) for column in table.columns if has and column.name not in has]
+    return found
+
+
+def make_again(db: sqlite3.Connection, one: Expected) -> None:
+    """Makes a table or an index that is missing; a table comes back empty. Raises `sqlite3.Error` where that cannot be.
+
+    The numbers that other tables still name are not given again.
+    """
+    db.execute(one.sql)
+    if one.name == "bank":
+        db.execute("INSERT INTO bank VALUES (0)")
+        if "agents" in {name for (name,) in db.execute("SELECT name FROM main.sqlite_master")}:
+            db.execute("UPDATE bank SET generation = (SELECT coalesce(max(generation), 0) + 1 FROM agents)")
+    if (seen := _COUNTERS.get(one.name)) and not any(f" {lost.name}" in seen for lost in missing(db)):
+        (last,) = db.execute(seen).fetchone()
+        db.execute("DELETE FROM sqlite_sequence WHERE name = ?", (one.name,))
+        db.execute("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", (one.name, last or 0))
+
+
+def missing_table(error: BaseException) -> str | None:
+    """The table of ours that SQLite could not find."""
+    found = re.fullmatch(r"no such table: (?:\w+\.)?(\w+)", str(error)) if isinstance(error, sqlite3.Error) else None
+    return found[1] if found and found[1] in expected() else None
+
+
+_said: set[tuple[Path, str]] = set()
+"""What was warned of in this process."""
+
+_SEE = "See: mulligan memory verify"
+
+
+def reading_on(db: sqlite3.Connection, path: Path, work: Callable[[sqlite3.Connection], T]) -> T:
+    """The result of `work`, which only reads. A table that is gone is read as if it was empty, with a warning."""
+    shadows: list[str] = []
+    while True:
+        try:
+            result = work(db)
+        except sqlite3.OperationalError as error:
+            table = missing_table(error)
+            if table is None or table in shadows:
+                raise
+            if (path, table) not in _said:
+                _said.add((path, table))
+                log.warning("%s: the table %s is gone, and is read as if it was empty. %s", path, table, _SEE)
+            db.execute(expected()[table].sql.replace("CREATE TABLE", "CREATE TEMP TABLE", 1))
+            shadows.append(table)
+            if table == "bank":
+                db.execute("INSERT INTO temp.bank VALUES (0)")
+        else:
+            for table in shadows:
+                db.execute(f"DROP TABLE temp.{table}")
+            return result

@@ -9,15 +9,15 @@ disk's own delay per write. Events are only ever added; the episode is the fold 
 from __future__ import annotations
 
 import hashlib
-import json
 import sqlite3
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
+from typing import Any, TypeAlias
 
-from mulligan.core.codec import SCHEMA, event_from_json, from_json, json_text, record_text
+from mulligan.core.codec import SCHEMA, json_text
 from mulligan.core.episode import Event, advance
 from mulligan.core.errors import InvalidInput, NotFound, OutOfOrder, StoreError
 from mulligan.core.protocols import Lease, StepRow
@@ -26,9 +26,12 @@ from mulligan.store import briefs, leases, lessons_rows
 from mulligan.store.benches import SqliteBenches
 from mulligan.store.database import Database, Synchronous
 from mulligan.store.memory import SqliteMemory
+from mulligan.store.reading import event_of, json_of, kept, readable, record_of, unreadable
 
 _NO_FILES: Mapping[str, str] = {}
 _LAST = chr(0x10FFFF)
+_Rows: TypeAlias = tuple[str, int, str, Sequence[tuple[int, int, str]]]
+"""An episode's id, schema and record, and its events."""
 
 
 class SqliteStore:
@@ -57,16 +60,16 @@ class SqliteStore:
     async def create(self, episode: Episode, files: Mapping[str, str] = _NO_FILES) -> None:
         if episode.trials or episode.recall or episode.stop:
             raise StoreError(f"Episode {episode.id}: it is created as it begins; what happens to it comes as events.")
-        record = _kept(episode, f"Episode {episode.id}")
+        record = kept(episode, f"Episode {episode.id}")
         await self._db.write(lambda db: _insert(db, episode, record, files))
 
     async def copy(self, episode: str, id: str, run: str, head: Head, files: Mapping[str, str]) -> Episode:
         def work(db: sqlite3.Connection) -> None:
             old = _row(db, episode)
             schema, record = db.execute("SELECT schema, record FROM episodes WHERE n = ?", (old,)).fetchone()
-            begun = _folded(episode, schema, record, ())
+            begun = folded(episode, schema, record, ())
             fork = replace(begun, id=id, run=run, head=head, forked_from=episode)
-            rows = {"old": old, "new": _insert(db, fork, _kept(fork, f"Episode {id}"), files)}
+            rows = {"old": old, "new": _insert(db, fork, kept(fork, f"Episode {id}"), files)}
             for statement in _COPY:
                 db.execute(statement, rows)
 
@@ -74,7 +77,7 @@ class SqliteStore:
         return await self.load(id)
 
     async def append(self, lease: Lease, seq: int, event: Event) -> None:
-        text = _kept(event, f"Event {seq} of episode {lease.episode}")
+        text = kept(event, f"Event {seq} of episode {lease.episode}")
 
         def work(db: sqlite3.Connection) -> None:
             row = leases.held(db, lease)
@@ -91,14 +94,15 @@ class SqliteStore:
         found = await self._db.read(lambda db: _episodes(db, where, values, 1))
         if not found:
             raise briefs.missing(episode)
-        return found[0]
+        return folded(*found[0])
 
     async def list(
         self, *, run: str | None = None, agent: str | None = None, limit: int = 50, benches: bool = True
     ) -> Sequence[Episode]:
         where, values = _where(run=run, agent=agent)
         where += "" if benches else " AND run NOT IN (SELECT id FROM bench_runs)"
-        return await self._db.read(lambda db: _episodes(db, where, values, limit))
+        found = await self._db.read(lambda db: _episodes(db, where, values, limit))
+        return tuple(readable(found, lambda rows: folded(*rows)))
 
     async def briefs(self, *, agent: str | None = None, before: str | None = None, limit: int = 50) -> Sequence[Brief]:
         return await self._db.read(lambda db: briefs.listed(db, agent, before, limit))
@@ -114,7 +118,7 @@ class SqliteStore:
             rows = db.execute(
                 "SELECT episode, schema, event FROM events WHERE episode = ? ORDER BY seq", (_row(db, episode),)
             )
-            return tuple(_event(episode, schema, text) for _, schema, text in rows)
+            return tuple(event_of(f"An event of episode {episode}", schema, text) for _, schema, text in rows)
 
         return await self._db.read(work)
 
@@ -124,7 +128,7 @@ class SqliteStore:
                 "SELECT f.name, t.content FROM files f JOIN texts t USING (sha256) WHERE f.episode = ? ORDER BY f.name",
                 (_row(db, episode),),
             )
-            return {name: content.decode("utf-8", "surrogatepass") for name, content in rows}
+            return {name: _file_text(episode, name, content) for name, content in rows}
 
         return await self._db.read(work)
 
@@ -142,7 +146,9 @@ class SqliteStore:
         def work(db: sqlite3.Connection) -> Sequence[Mapping[str, Json]]:
             settings = "json_extract(record, '$.head.settings.workspace')"
             rows = db.execute(f"SELECT DISTINCT {settings} FROM episodes WHERE json_valid(record)").fetchall()
-            return tuple(json.loads(settings) for (settings,) in rows if settings)
+            return tuple(
+                readable((row for row in rows if row[0]), lambda row: json_of("The settings of an episode", row[0]))
+            )
 
         return await self._db.read(work)
 
@@ -169,10 +175,7 @@ class SqliteStore:
                 " WHERE episode = ? ORDER BY n",
                 (_row(db, episode),),
             )
-            return tuple(
-                StepRow(key, sha256, result is not None, json.loads(request), json.loads(result or "null"))
-                for key, sha256, request, result in rows
-            )
+            return tuple(_step(episode, *row) for row in rows)
 
         return await self._db.read(work)
 
@@ -252,11 +255,17 @@ def _drop_step(db: sqlite3.Connection, row: int, key: str, request_hash: str) ->
     db.execute(f"DELETE FROM steps WHERE {which[0]}", which[1])
 
 
-def _kept(record: Episode | Event, what: str) -> str:
+def _step(episode: str, key: str, sha256: str, request: str, result: str | None) -> StepRow:
+    what = f"The step {key} of episode {episode}"
+    said = None if result is None else json_of(what, result)
+    return StepRow(key, sha256, result is not None, json_of(what, request), said)
+
+
+def _file_text(episode: str, name: str, content: Any) -> str:
     try:
-        return record_text(record)
-    except InvalidInput as error:
-        raise StoreError(f"{what} cannot be kept: {error}") from error
+        return content.decode("utf-8", "surrogatepass")
+    except (UnicodeError, AttributeError) as error:
+        raise unreadable(f"The file {name} of episode {episode}", error) from error
 
 
 def _where(**columns: str | None) -> tuple[str, tuple[str, ...]]:
@@ -272,8 +281,8 @@ def _row(db: sqlite3.Connection, episode: str) -> int:
     return found[0]
 
 
-def _episodes(db: sqlite3.Connection, where: str, values: tuple[str, ...], limit: int) -> Sequence[Episode]:
-    """Those that the condition holds for, newest first, each folded from its events."""
+def _episodes(db: sqlite3.Connection, where: str, values: tuple[str, ...], limit: int) -> Sequence[_Rows]:
+    """The rows of those that the condition holds for, newest first."""
     chosen = f"SELECT n, id, schema, record FROM episodes WHERE {where} ORDER BY n DESC LIMIT ?"
     rows = db.execute(chosen, (*values, limit)).fetchall()
     happened = db.execute(
@@ -281,24 +290,18 @@ def _episodes(db: sqlite3.Connection, where: str, values: tuple[str, ...], limit
         (*values, limit),
     )
     by_row = {row: list(events) for row, events in groupby(happened, key=lambda event: event[0])}
-    return tuple(_folded(id, schema, record, by_row.get(row, [])) for row, id, schema, record in rows)
+    return [(id, schema, record, by_row.get(row, [])) for row, id, schema, record in rows]
 
 
-def _folded(id: str, schema: int, record: str, events: Sequence[tuple[int, int, str]]) -> Episode:
+def folded(id: str, schema: int, record: str, events: Iterable[tuple[int, int, str]]) -> Episode:
+    """The episode of these rows. Raises `Unreadable`."""
+    episode = record_of(Episode, f"Episode {id}", schema, record)
     try:
-        episode = from_json(Episode, json.loads(record), schema)
         for _, written, text in events:
-            episode = advance(episode, _event(id, written, text))
-    except (InvalidInput, OutOfOrder, ValueError) as error:
-        raise StoreError(f"Episode {id} cannot be read: {error}") from error
+            episode = advance(episode, event_of(f"An event of episode {id}", written, text))
+    except (InvalidInput, OutOfOrder) as error:
+        raise unreadable(f"Episode {id}", error) from error
     return episode
-
-
-def _event(episode: str, schema: int, text: str) -> Event:
-    try:
-        return event_from_json(json.loads(text), schema)
-    except (InvalidInput, ValueError) as error:
-        raise StoreError(f"An event of episode {episode} cannot be read: {error}") from error
 
 
 def _resolved(db: sqlite3.Connection, prefix: str) -> Sequence[str]:

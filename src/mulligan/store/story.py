@@ -11,6 +11,7 @@ from mulligan.core.pages import Block, Facts, Fence, Heading, Line, as_markdown,
 from mulligan.core.pages import markdown as page
 from mulligan.core.protocols import Store
 from mulligan.core.records import Attempt, Episode, Feedback, Outcome, Trial, Usage
+from mulligan.store.export import each_readable
 
 LEADERS = {"client": "a client", "langgraph": "a LangGraph graph"}
 """Who drives an episode, where it is not we."""
@@ -18,7 +19,8 @@ LEADERS = {"client": "a client", "langgraph": "a LangGraph graph"}
 
 async def markdown(store: Store, episodes: Sequence[str]) -> str:
     """The story of these episodes. Raises `NotFound`."""
-    return page([block for id in episodes for block in story(await store.load(id))])
+    found = await each_readable(episodes, store.load)
+    return page([block for _, episode in found for block in story(episode)])
 
 
 def beginning(episode: Episode, most: int) -> str:

@@ -1,0 +1,122 @@
+"""What can be wrong with episodes, their journal and the runs of benchmarks, and what of it is mended: what cannot be
+read is set aside. Each function is work within a transaction.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Iterator
+
+from mulligan.core.benchmarks import BenchRun, CaseResult
+from mulligan.core.episode import advance
+from mulligan.core.errors import OutOfOrder, Unreadable
+from mulligan.core.lessons import Finding
+from mulligan.core.records import Episode
+from mulligan.store import aside
+from mulligan.store.reading import event_of, json_of, record_of, unreadable
+
+_OF_EPISODE = ("events", "steps", "files", "leases")
+
+
+def verify(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
+    for n, id in db.execute("SELECT n, id FROM episodes ORDER BY n").fetchall():
+        yield from _episode(db, n, id, mend)
+    yield from _steps(db, mend)
+    yield from _texts(db, mend)
+    yield from _benches(db, mend)
+
+
+def _episode(db: sqlite3.Connection, n: int, id: str, mend: bool) -> Iterator[Finding]:
+    id_, run, agent, schema, record = db.execute(
+        "SELECT id, run, agent, schema, record FROM episodes WHERE n = ?", (n,)
+    ).fetchone()
+    try:
+        episode = record_of(Episode, f"Episode {id}", schema, record)
+    except Unreadable as error:
+        if mend:
+            steps = "step IN (SELECT n FROM steps WHERE episode = ?)"
+            aside.move(db, "results", steps, (n,), about=str(id))
+            for table in _OF_EPISODE:
+                aside.move(db, table, "episode = ?", (n,), about=str(id))
+            aside.move(db, "episodes", "n = ?", (n,), about=str(id))
+        yield _found(error, mend, "it is set aside with all that is recorded of it")
+        return
+    said = (episode.id, episode.run, episode.agent.encode("utf-8", "replace").decode())
+    if (id_, run, agent) != said:
+        if mend:
+            db.execute("UPDATE OR IGNORE episodes SET id = ?, run = ?, agent = ? WHERE n = ?", (*said, n))
+        yield Finding(f"Episode {episode.id}: its row is not what its record says.", mend)
+    events = db.execute("SELECT seq, schema, event FROM events WHERE episode = ? ORDER BY seq", (n,))
+    for due, (seq, written, text) in enumerate(events):
+        what = f"Event {seq} of episode {id}"
+        try:
+            if seq != due:
+                raise unreadable(what, f"event {due} is gone")
+            try:
+                episode = advance(episode, event_of(what, written, text))
+            except OutOfOrder as error:
+                raise unreadable(what, error) from error
+        except Unreadable as error:
+            if mend:
+                aside.move(db, "events", "episode = ? AND seq >= ?", (n, seq), about=str(id))
+            yield _found(error, mend, "it is set aside with those after it, and the episode can be resumed from there")
+            return
+
+
+def _steps(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
+    """Requests and results of the journal; SQLite itself finds those that might be damaged."""
+    odd = "typeof({0}) <> 'text' OR NOT json_valid({0}) OR length({0}) <> length(CAST({0} AS BLOB))"
+    for table, column, number in (("steps", "request", "n"), ("results", "result", "step")):
+        rows = db.execute(
+            f"SELECT s.n, s.key, e.id, x.{column} FROM {table} x JOIN steps s ON s.n = x.{number}"
+            f" JOIN episodes e ON e.n = s.episode WHERE {odd.format(f'x.{column}')}"
+        ).fetchall()
+        for n, key, episode, text in rows:
+            try:
+                json_of(f"The {column} of the step {key} of episode {episode}", text)
+            except Unreadable as error:
+                if mend:
+                    aside.move(db, "results", "step = ?", (n,), about=episode)
+                if mend and table == "steps":
+                    aside.move(db, "steps", "n = ?", (n,), about=episode)
+                yield _found(error, mend, "it is set aside, and a resume takes the step again")
+
+
+def _texts(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
+    rows = db.execute("SELECT rowid, sha256, content FROM texts")
+    wrong = [
+        (row, sha256)
+        for row, sha256, content in rows
+        if not isinstance(content, bytes) or hashlib.sha256(content).hexdigest() != sha256
+    ]
+    for row, sha256 in wrong:
+        if mend:
+            aside.move(db, "files", "sha256 = ?", (sha256,))
+            aside.move(db, "texts", "rowid = ?", (row,))
+        yield Finding(f"The text {str(sha256)[:12]} of a prompt is not what it was. Mended, it is set aside.", mend)
+
+
+def _benches(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
+    for n, id, schema, record in db.execute("SELECT n, id, schema, record FROM bench_runs").fetchall():
+        try:
+            record_of(BenchRun, f"Benchmark run {id}", schema, record)
+        except Unreadable as error:
+            if mend:
+                for table in ("bench_cases", "bench_leases"):
+                    aside.move(db, table, "run = ?", (n,), about=str(id))
+                aside.move(db, "bench_runs", "n = ?", (n,), about=str(id))
+            yield _found(error, mend, "it is set aside with its results; its episodes stay")
+    for row, position, schema, record in db.execute(
+        "SELECT rowid, position, schema, record FROM bench_cases"
+    ).fetchall():
+        try:
+            record_of(CaseResult, f"The result of case {position} of a benchmark run", schema, record)
+        except Unreadable as error:
+            if mend:
+                aside.move(db, "bench_cases", "rowid = ?", (row,))
+            yield _found(error, mend, "it is set aside, and a resume settles the case again")
+
+
+def _found(error: Unreadable, mend: bool, then: str) -> Finding:
+    return Finding(f"{str(error).partition(' See:')[0]} Mended, {then}.", mend)
