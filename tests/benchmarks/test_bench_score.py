@@ -14,6 +14,7 @@ from mulligan.core.errors import InvalidInput
 PROMPT = 'from typing import List\n\n\ndef total(xs: List[int]) -> int:\n    """ The sum of the numbers.\n    """\n'
 TEST = "def check(candidate):\n    assert candidate([1, 2]) == 3\n    assert candidate([]) == 0\n    assert candidate([5]) == 5\n"
 BODY = "    return sum(xs)\n"
+MBPP = Path(__file__).parents[3] / "shared/data/programming/mbpp-py.jsonl"
 
 
 def row(id: str, **others: Any) -> dict[str, Any]:
@@ -109,6 +110,31 @@ async def test_a_solution_may_define_what_the_tests_use_for_themselves(tmp_path:
     )
     result = await score_samples(str(data), samples)
     assert [one.value for one in result.judged] == [1.0, 0.0]
+
+
+async def test_an_entry_point_named_like_a_builtin_is_the_solutions(tmp_path: Path) -> None:
+    prompt = 'def reversed(xs):\n    """ The list from its end.\n    """\n'
+    checked = "def check(candidate):\n    assert candidate([1, 2]) == [2, 1]\n"
+    plain = "assert list(reversed([1, 2])) == [2, 1]\nassert len(reversed([])) == 0\n"
+    rows = [
+        row(f"{form} {id}", prompt=prompt, entry_point="reversed", test=test)
+        for form, test in (("checked", checked), ("plain", plain))
+        for id in ("right", "wrong", "missing")
+    ]
+    data = written(tmp_path / "cases.jsonl", rows)
+    said = {"right": "    return xs[::-1]", "wrong": "    return 'WRONG'", "missing": "def other(xs):\n    return xs\n"}
+    samples = [{"task_id": one["task_id"], "completion": said[one["task_id"].split()[1]]} for one in rows]
+    result = await score_samples(str(data), written(tmp_path / "s.jsonl", samples))
+    assert [one.value for one in result.judged] == [1.0, 0.0, 0.0] * 2
+
+
+@pytest.mark.skipif(not MBPP.exists(), reason="needs ../shared/data")
+async def test_mbpp_126_whose_function_is_called_sum_is_scored(tmp_path: Path) -> None:
+    data = written(tmp_path / "cases.jsonl", [json.loads(MBPP.read_text(encoding="utf-8").splitlines()[127])])
+    right = "    n = 0\n    for d in range(1, min(a, b) + 1):\n        n += d * (a % d == b % d == 0)\n    return n\n"
+    for body, value in ((right, 1.0), ("    return a + b\n", 0.0), ("    pass\n", 0.0)):
+        samples = written(tmp_path / "s.jsonl", [{"task_id": "mbpp_126_sum", "completion": body}])
+        assert [one.value for one in (await score_samples(str(data), samples)).judged] == [value]
 
 
 PLUS = """

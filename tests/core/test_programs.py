@@ -213,3 +213,13 @@ CHECK = "METADATA = {'author': 'x'}\n\ndef check(candidate):\n    assert candida
 )
 def test_hidden_tests_that_only_define_a_check_are_given_its_call(tests: str, called: bool) -> None:
     assert runs_by_itself(tests, "f") == (f"{tests}\n\ncheck(f)\n" if called else tests)
+
+
+def test_hidden_tests_of_a_function_named_like_a_builtin_import_it() -> None:
+    plain = "assert sum(1, 2) == 3\n"
+    assert runs_by_itself(plain, "sum") == f"from solution import sum\n\n\n{plain}"
+    assert runs_by_itself(CHECK, "sum") == f"from solution import sum\n\n\n{CHECK}\n\ncheck(sum)\n"
+    future = f"from __future__ import annotations\n{plain}"
+    assert runs_by_itself(future, "sum").startswith("from __future__ import annotations\nfrom solution import sum\n")
+    for own in ("def sum(a, b):\n    return a + b\n", "from solution import sum\n"):
+        assert runs_by_itself(own + plain, "sum") == own + plain

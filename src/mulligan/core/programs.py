@@ -7,6 +7,7 @@ whoever judges, in the loop or after it, has to see the same whole function. It 
 from __future__ import annotations
 
 import ast
+import builtins
 import textwrap
 import typing
 from typing import Literal, TypeAlias
@@ -45,9 +46,18 @@ def typed(code: str) -> str:
     return _behind_future(f"from typing import {', '.join(names)}", code, parsed(code)) if names else code
 
 
+def meaning_solution(tests: str, name: str | None) -> str:
+    """These tests of the function `name`, which they import where they would otherwise mean a builtin of that name."""
+    tree = parsed(tests)
+    if name is None or not hasattr(builtins, name) or not tree or any(name in bound(node) for node in tree.body):
+        return tests
+    return _behind_future(f"from solution import {name}", tests, tree)
+
+
 def runs_by_itself(tests: str, name: str) -> str:
     """These hidden tests with a call of `check` on the function `name` where they define one and call nothing of their
     own, as HumanEval's do. A call behind `if __name__ == ...` counts for none: tests are not run as a program."""
+    tests = meaning_solution(tests, name)
     tree = parsed(tests)
     body = tree.body if tree else []
     defined = {node.name for node in body if isinstance(node, FUNCTIONS)}

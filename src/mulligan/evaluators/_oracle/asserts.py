@@ -12,10 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
-from mulligan.core.code import parsed, with_others
+from mulligan.core.code import asked_for, parsed, with_others
 from mulligan.core.errors import InvalidInput
 from mulligan.core.plain import escaped
-from mulligan.core.programs import typed
+from mulligan.core.programs import meaning_solution, typed
 from mulligan.core.protocols import Evaluator, Job, Sandbox
 from mulligan.core.records import Episode, Feedback, Json
 from mulligan.core.test_texts import modules
@@ -59,6 +59,7 @@ async def judged(
         return await _as_reference(tests, episode, sandbox, seconds)
     if language == "py":
         whole = "\n".join([*(f"import {name}" for name in modules(tests)), *tests])
+        whole = meaning_solution(whole, asked_for(episode.task.prompt))
         judge = UnitTests(whole, sandbox=sandbox, seconds=seconds * len(tests), name="the tests")
         feedback, passed = await judge.each(_typed(episode))
         return replace(feedback, evidence=evidence(tests, passed))

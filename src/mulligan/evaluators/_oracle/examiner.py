@@ -42,6 +42,16 @@ class Local:
         return self._space[name]
 
 
+class Lacking:
+    """Stands for a function that the candidate lacks."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        raise NameError(f"name {self._name!r} is not defined", name=self._name)
+
+
 def short(value: Any) -> str:
     try:
         text = repr(value)
@@ -67,6 +77,7 @@ class Examiner:
         self.defined: list[str] = []
         self.loading: list[Any] | None = None
         self.broken: str | None = None
+        self.space: dict[str, Any] = {}
         self.ends = monotonic() + job["seconds"]
 
     # --- called by the tests ------------------------------------------------------------------------------------
@@ -98,7 +109,10 @@ class Examiner:
             raise error
         if isinstance(error, Skipped) and not self.where(error)[0]:
             return
-        self.lost.update(self.points[point]["binds"])
+        for name in self.points[point]["binds"]:
+            self.lost.add(name)
+            if scope is self.space:
+                self.hide(name)
         if not self.blames(error):
             line = self.points[point]["line"]
             self.broken = self.broken or f"line {line} of the tests: {type(error).__name__}: {error}"
@@ -185,7 +199,10 @@ class Examiner:
     def run(self) -> dict[str, Any]:
         install()
         space: dict[str, Any] = {"__name__": "tests", "__builtins__": builtins}
-        space.update(__oracle_locals__=locals, __oracle_begin__=self.begin, __oracle_note__=self.note)
+        self.space = space
+        # No builtin by its name in what is instrumented: the candidate may be called like one.
+        space.update(__oracle_any__=BaseException, __oracle_locals__=locals)
+        space.update(__oracle_begin__=self.begin, __oracle_note__=self.note)
         space.update(__oracle_passed__=self.passed, __oracle_failed__=self.failed, __oracle_raised__=self.raised)
         space.update(__oracle_error__=self.error, __oracle_get__=self.get)
         try:
@@ -213,7 +230,13 @@ class Examiner:
                 space[name] = self.candidate.get(name)
             except KeyError:
                 missing.append(name)
+                self.hide(name)
         return missing
+
+    def hide(self, name: str) -> None:
+        """Where a name that the candidate lacks is a builtin's, that must not take its place."""
+        if hasattr(builtins, name) and name not in self.space:
+            self.space[name] = Lacking(name)
 
     def module(self, space: dict[str, Any]) -> None:
         """`import solution` in the tests means the candidate."""

@@ -339,7 +339,7 @@ def _made(text: str, node: ast.AST) -> ast.stmt:
 def _guarded(point: int, body: list[ast.stmt], node: ast.stmt) -> ast.stmt:
     made = _made(
         f"try:\n __oracle_begin__({point})\n"
-        f"except BaseException as __oracle_e__:\n __oracle_raised__({point}, __oracle_e__, __oracle_locals__())",
+        f"except __oracle_any__ as __oracle_e__:\n __oracle_raised__({point}, __oracle_e__, __oracle_locals__())",
         node,
     )
     assert isinstance(made, ast.Try)

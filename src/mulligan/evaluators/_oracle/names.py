@@ -36,6 +36,11 @@ _OF_ARRAYS = frozenset(
     *("round", "shape", "size", "std", "sum", "T", "tolist", "transpose"),
 }
 """Likewise, of arrays of numpy, in tests that import it."""
+_LOOKS = frozenset({"abs", "all", "any", "bool", "dict", "float", "frozenset", "int", "isinstance", "len", "list"}) | {
+    *("repr", "round", "set", "str", "tuple", "type"),
+}
+"""Builtins that tests put around a call to look at its value."""
+_NEVER_MEANT = frozenset({"exit", "globals", "locals", "print", "quit", "super"})
 
 
 @dataclass(frozen=True)
@@ -51,8 +56,9 @@ def names_in(tree: ast.Module, text: str) -> Names:
     """The names that the candidate is asked for."""
     top = symtable.symtable(text, "tests", "exec")
     own = {s.get_name() for s in top.get_symbols() if s.is_assigned() or s.is_imported() or s.is_namespace()}
-    free = {name for name in _globals(top) if name not in own and not hasattr(builtins, name)}
-    free -= {"__name__", "__file__", "__doc__"}
+    used = {name for name in _globals(top) if name not in own} - {"__name__", "__file__", "__doc__"}
+    free = {name for name in used if not hasattr(builtins, name)}
+    free |= _builtins_meant(tree, used - free, alone=not free and not _imports_solution(tree))
     firm = {name for name in free if name.isupper()}
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
@@ -63,6 +69,89 @@ def names_in(tree: ast.Module, text: str) -> Names:
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in _aliases(tree):
             firm.add(node.attr)
     return Names(tuple(sorted(free)), tuple(sorted(firm)))
+
+
+def _builtins_meant(tree: ast.Module, named: set[str], alone: bool) -> set[str]:
+    """Those of the builtin functions `named` that mean the candidate's: what is handed to `check`, or, where the tests
+    use no other name of the candidate (alone), what they hand to another function of theirs that calls it, else what
+    they call.
+
+    A benchmark says `from solution import sorted`, and the tests may say so, too: then the name is no builtin's here.
+    """
+    named = {name for name in named if name.islower() and not name.startswith("_")} - _NEVER_MEANT
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    handed: dict[str, set[str]] = {}
+    for node in ast.walk(tree) if named and (alone or "check" in functions) else ():
+        match node:
+            case ast.Call(func=ast.Name(function), args=[ast.Name(name), *_]) if (
+                function in functions and name in named and _calls_its_first(functions[function])
+            ):
+                handed.setdefault(function, set()).add(name)
+            case _:
+                pass
+    if "check" in handed or not alone:
+        return handed.get("check", set())
+    return set[str]().union(*handed.values()) if handed else _looked_at(tree, set(functions), named)
+
+
+def _calls_its_first(function: ast.FunctionDef) -> bool:
+    """Whether it calls its first parameter, or hands it on."""
+    first = next((a.arg for a in (*function.args.posonlyargs, *function.args.args)), None)
+    calls = (node for node in ast.walk(function) if isinstance(node, ast.Call))
+    return any(isinstance(part, ast.Name) and part.id == first for call in calls for part in (call.func, *call.args))
+
+
+def _looked_at(tree: ast.Module, functions: set[str], named: set[str]) -> set[str]:
+    """The builtin that every assert calls, and of several the outermost; where none is in every one, the outermost of
+    each. Where no assert calls any, likewise of the assignments, and then of the bare calls."""
+    helpers = {
+        node.func.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and (node.args or node.keywords)
+    } & functions
+    body = [node for node in tree.body if getattr(node, "name", None) not in helpers]
+    outside = [part for node in body for part in ast.walk(node)]
+    bare = [node for node in outside if isinstance(node, ast.Expr)]
+    checked = [node for node in bare if isinstance(node.value, ast.Call) and ast.unparse(node.value.func) in helpers]
+    asserts = [node.test for node in outside if isinstance(node, ast.Assert)]
+    assigned = [node for node in outside if isinstance(node, ast.Assign | ast.AnnAssign)]
+    for level in ((*asserts, *checked), assigned, bare):
+        rows = [(set(_calls(node, named)), _outermost(node, named)) for node in level]
+        rows = [row for row in rows if row[0]]
+        if rows:
+            every = set[str].intersection(*(called for called, _ in rows))
+            outermost = set[str]().union(*(names for _, names in rows))
+            return every & outermost or every or outermost
+    return set()
+
+
+def _outermost(node: ast.AST, named: set[str]) -> set[str]:
+    """The builtins whose calls stand in no other's; of a comparison, those of its first side that has any. What only
+    looks at a value, such as `list(...)` or `len(...)` around another call, gives way to that."""
+    if isinstance(node, ast.Compare):
+        sides = (_outermost(side, named) for side in (node.left, *node.comparators))
+        return next(filter(None, sides), set[str]())
+    for kinds in (named - _LOOKS, named):
+        if names := set(_calls(node, kinds, deeper=False)):
+            return names
+    return set()
+
+
+def _calls(node: ast.AST, named: set[str], deeper: bool = True) -> Iterator[str]:
+    """The names of these that it calls; deeper: also within such a call."""
+    match node:
+        case ast.Call(func=ast.Name(name)) if name in named:
+            yield name
+            if not deeper:
+                return
+        case _:
+            pass
+    for part in ast.iter_child_nodes(node):
+        yield from _calls(part, named, deeper)
+
+
+def _imports_solution(tree: ast.Module) -> bool:
+    return SOLUTION in _modules(tree)
 
 
 def _globals(table: symtable.SymbolTable) -> Iterator[str]:
@@ -112,8 +201,10 @@ def _reason(
         ):
             if not any(isinstance(side, ast.Constant) for side in (left, *others)) and not _is_type(left, others):
                 return "compares identity"
-        case ast.Call(func=ast.Name("id" | "vars" | "dir" | "getattr" | "setattr" | "hasattr")):
-            return f"looks inside objects with {ast.unparse(node.func)}"
+        case ast.Call(func=ast.Name("id" | "vars" | "dir" | "getattr" | "setattr" | "hasattr" as name)) if (
+            name not in candidate
+        ):
+            return f"looks inside objects with {name}"
         case ast.Call(func=ast.Name(name), args=args) if name in candidate:
             if name.isupper():
                 return f"uses the candidate's class {name}"
