@@ -217,6 +217,6 @@ def changed(before: Head, after: Head) -> list[str]:
     for what in ("models", "prompts", "files"):
         old, new = getattr(before, what), getattr(after, what)
         found += [f"{what.removesuffix('s')} {name}" for name in sorted({*old, *new}) if old.get(name) != new.get(name)]
-    old, new = dict(before.settings), dict(after.settings)
+    old, new = Recipe.completed(before.settings), Recipe.completed(after.settings)
     found += [f"setting {n}" for n in sorted({*old, *new} - {"limits", "restarts"}) if old.get(n) != new.get(n)]
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,16 @@ class Recipe:
 
     def to_json(self) -> Json:
         return asdict(self)
+
+    @staticmethod
+    def completed(settings: Mapping[str, Json]) -> dict[str, Json]:
+        """Settings as `to_json` gives them, of any version: one that did not exist yet has its default.
+
+        A new setting therefore has to default to what was done before it existed.
+        """
+        optional: dict[str, Json] = {f.name: f.default for f in fields(Recipe) if f.default is not MISSING}
+        limits: Any = settings.get("limits") or {}
+        return {**optional, **settings, "limits": {**asdict(Limits()), **limits}}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Recipe:

@@ -25,6 +25,7 @@ from mulligan.core.specs import Spec
 
 ROLES = ("actor", "evaluator", "reflector", "strategy", "environment")
 LOG = "log:"
+SETTING = "setting "
 """What the benchmark of a replayed log is called by, with the file behind it."""
 FILES = {".toml": "tasks", ".jsonl": "programs", ".gz": "programs"}
 """Benchmarks that read a file of the user's, by its ending."""
@@ -181,7 +182,7 @@ class BenchPlan:
             **{f"file {name}": sha for head in heads for name, sha in head.files.items()},
             "the cases": digest(of_cases),
         }
-        return {**found, **{f"setting {name}": value for name, value in _settings(recipes[0]).items()}}
+        return {**found, **{f"{SETTING}{name}": value for name, value in _settings(recipes[0]).items()}}
 
 
 def _unlike(recipes: Sequence[Recipe]) -> Sequence[Recipe]:

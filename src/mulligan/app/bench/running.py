@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from mulligan.app.bench.banks import with_memory
-from mulligan.app.bench.plan import LOG, BenchPlan, Choice, choice_json, choice_of, make_plan
+from mulligan.app.bench.plan import LOG, SETTING, BenchPlan, Choice, choice_json, choice_of, make_plan
 from mulligan.app.compose import Drive, Parts, compose
 from mulligan.app.config import Config, load
 from mulligan.app.leases import leased
@@ -298,13 +298,20 @@ def handed_in(trials: Sequence[Trial], which: str) -> Trial:
 
 def differences(before: Mapping[str, Json], now: Mapping[str, Json]) -> list[str]:
     """What a run rests on that is no longer the same, by name; with the values, where these are short and no hashes."""
+    before, now = _completed(before), _completed(now)
 
     def told(name: str) -> str:
         values = [repr(one[name]) if name in one else "absent" for one in (before, now)]
-        plain = name.startswith(("model ", "setting ")) and all(len(value) <= 60 for value in values)
+        plain = name.startswith(("model ", SETTING)) and all(len(value) <= 60 for value in values)
         return f"{name} (was {values[0]}, is {values[1]})" if plain else name
 
     return [told(name) for name in sorted({*before, *now}) if before.get(name) != now.get(name)]
+
+
+def _completed(rests_on: Mapping[str, Json]) -> dict[str, Json]:
+    """With the settings that did not exist when it was recorded at their defaults: see `Recipe.completed`."""
+    settings = {name.removeprefix(SETTING): value for name, value in rests_on.items() if name.startswith(SETTING)}
+    return {**rests_on, **{f"{SETTING}{name}": value for name, value in Recipe.completed(settings).items()}}
 
 
 def _status(marked: Sequence[Marked]) -> Status:
