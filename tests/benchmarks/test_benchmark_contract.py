@@ -38,7 +38,8 @@ def test_it_says_what_it_is_and_where_its_data_comes_from(text: str) -> None:
 
 def _check_source(source: Source) -> None:
     assert re.fullmatch(r"[0-9a-f]{64}", source.sha256)
-    assert re.fullmatch(r"https://\S+/[0-9a-f]{40}/\S+", source.url), "at a fixed commit"
+    fixed = r"https://\S+/([0-9a-f]{40}|releases/download/v[\d.]+)/\S+"
+    assert re.fullmatch(fixed, source.url), "at a fixed commit, or of a release"
     assert source.url.endswith(f"/{source.file}")
     assert source.size > 0
     assert source.licence.strip()

@@ -125,7 +125,7 @@ class Judged:
         made_here = "actor" in episode.head.settings  # then the loop has judged the very same code
         code = (whole if made_here else program)(output, case.task.prompt, self._language)
         code = typed(code) if self._typed and self._language == "py" else code
-        return _score(await self._judge(target["tests"], case.id).evaluate(_with(episode, code)))
+        return _score(await self._judge(target["tests"], case.id).evaluate(with_code(episode, code)))
 
     async def _tests_right(self, id: str, solution: str | None, tests: str) -> Score:
         """1 where the canonical solution passes all tests that were written. The reference counts no test as right;
@@ -155,7 +155,7 @@ def writes_tests(episode: Episode) -> bool:
     return isinstance(actor, Mapping) and cast(Mapping[str, Any], actor).get("name") == "write_tests"
 
 
-def _with(episode: Episode, code: str) -> Episode:
+def with_code(episode: Episode, code: str) -> Episode:
     """The episode with this code as what its newest trial made."""
     newest = episode.trials[-1]
     return replace(episode, trials=(*episode.trials[:-1], replace(newest, attempt=Attempt(code))))

@@ -89,6 +89,7 @@ def _table(scored: Scored) -> str:
     if len(scored.judged) > n:
         lines.append(f"{len(scored.judged)} samples; a case is solved when any of its samples is")
     lines += [f"pass@{k}: {value:.4f}" for k, value in scored.pass_at().items()]
+    lines += [f"{part} pass@{k}: {value:.4f}" for part in scored.parts() for k, value in scored.pass_at(part).items()]
     named = {"solved": ids["solved"], "failed": ids["failed"], "unjudged": ids["unjudged"], "no sample": scored.missing}
     for what, which in named.items():
         if which:

@@ -58,10 +58,12 @@ class Method:
 @dataclass(frozen=True)
 class Score:
     """What a benchmark says of a finished episode: 1 is solved, 0 is not. `value` None: unscored, and then left out of
-    every mean."""
+    every mean. parts: scores that are reported beside it by their names, such as those of the easier half of its tests.
+    """
 
     value: float | None
     text: str = ""
+    parts: Mapping[str, float] = field(default_factory=dict[str, float])
 
 
 class Judges(Protocol):
@@ -138,10 +140,11 @@ class BenchRun:
 @dataclass(frozen=True)
 class Marked:
     """One episode of a case. `scores`: what the benchmark says of the attempt that would be handed in after trial 1, 2,
-    …; the last one counts. None where it could not be scored."""
+    …; the last one counts. None where it could not be scored. parts: the same of each part, by name: see `Score`."""
 
     episode: str
     scores: tuple[float | None, ...] = ()
+    parts: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict[str, tuple[float | None, ...]])
 
     @property
     def score(self) -> float | None:

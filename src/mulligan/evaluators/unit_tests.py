@@ -8,20 +8,16 @@ what crosses, is in `_oracle/`.
 
 from __future__ import annotations
 
-import ast
 import asyncio
-import marshal
 import secrets
 import sys
 from contextlib import AsyncExitStack
-from functools import cache
-from pathlib import Path
 from typing import Any, Literal
 
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Channel, Job, Sandbox
 from mulligan.core.records import Episode, Feedback
-from mulligan.evaluators._oracle import wire
+from mulligan.evaluators._oracle import programs, wire
 from mulligan.evaluators._oracle.feedback import FORGEABLE, failed, feedback, verdicts
 from mulligan.evaluators._oracle.names import foreign
 from mulligan.evaluators._oracle.plan import read
@@ -130,10 +126,9 @@ class UnitTests:
     def _job(self, program: Literal["examiner", "candidate"], code: str) -> Job:
         """Python without site packages starts twice as fast; they are there when code or tests import any."""
         lean = () if foreign(code) or self._plan.modules else ("-S",)
-        start = "import marshal\nfor code in marshal.loads(bytes.fromhex(open('program').read())): exec(code)"
         return Job(
-            (sys.executable, "-I", *lean, "-c", start),
-            files={"program": _program(program)},
+            (sys.executable, "-I", *lean, "-c", programs.START),
+            files={"program": programs.program(program)},
             env={} if lean else {"OPENBLAS_NUM_THREADS": "1"},  # numpy takes memory for each thread
             seconds=self._seconds + 2 * _GRACE,
             memory=self._memory,
@@ -209,27 +204,3 @@ def _report(line: str, nonce: str | None) -> dict[str, Any] | None:
     except (wire.NotPlain, TypeError, ValueError):
         return None
     return report if nonce is not None and said == nonce and isinstance(report, dict) else None  # pyright: ignore
-
-
-_PROGRAMS = {
-    "candidate": (("wire", "solution"), "serve()"),
-    "examiner": (("wire", "solution", "shim", "remote", "examiner"), "examine()"),
-}
-
-
-@cache
-def _program(name: str) -> str:
-    """The files of a program, compiled once here, so that neither process spends its time on that: hex."""
-    parts, start = _PROGRAMS[name]
-    folder = Path(__file__).parent / "_oracle"
-    codes = [_compiled(folder / f"{part}.py") for part in parts]
-    return marshal.dumps([*codes, compile(start, "<start>", "exec")]).hex()
-
-
-def _compiled(path: Path) -> Any:
-    """A file without its imports from this package: in the sandbox all parts share one namespace."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    tree.body = [
-        n for n in tree.body if not (isinstance(n, ast.ImportFrom) and (n.module or "").startswith("mulligan"))
-    ]
-    return compile(tree, f"<{path.stem}>", "exec", dont_inherit=True, optimize=2)

@@ -7,7 +7,19 @@ from typing import Any
 
 from mulligan.inspect_tasks.tasks import benchmark, hidden, inspect_ai, reflexion
 
-__all__ = ["alfworld", "hidden", "hotpotqa", "humaneval", "leetcode", "mbpp", "reflexion", "tasks", "webshop"]
+__all__ = [
+    "alfworld",
+    "hidden",
+    "hotpotqa",
+    "humaneval",
+    "humanevalplus",
+    "leetcode",
+    "mbpp",
+    "mbppplus",
+    "reflexion",
+    "tasks",
+    "webshop",
+]
 
 
 def _task(name: str) -> Callable[..., Any]:
@@ -19,6 +31,7 @@ def _task(name: str) -> Callable[..., Any]:
 
 
 alfworld, hotpotqa, humaneval = _task("alfworld"), _task("hotpotqa"), _task("humaneval")
+humanevalplus, mbppplus = _task("humanevalplus"), _task("mbppplus")
 leetcode, mbpp, webshop = _task("leetcode"), _task("mbpp"), _task("webshop")
 
 

@@ -13,7 +13,7 @@ from statistics import fmean
 from typing import Any, cast
 
 from mulligan.app.bench.statistics import Mean, Rate, mean, pass_at_k, rate
-from mulligan.core.benchmarks import BenchRun, CaseResult, Status
+from mulligan.core.benchmarks import BenchRun, CaseResult, Marked, Status
 from mulligan.core.records import Episode, Usage
 
 ORACLE = "oracle"
@@ -99,7 +99,8 @@ class Shown:
 @dataclass(frozen=True)
 class Figures:
     """cases: of the run as it was begun; ended: those that have. oracle: the loop was told by one who knows the
-    target. graded: some score is neither 0 nor 1. limit: trials of an episode at most."""
+    target. graded: some score is neither 0 nor 1. limit: trials of an episode at most. parts: as `trials`, for
+    each part of the score, by name."""
 
     cases: int
     ended: int
@@ -108,6 +109,7 @@ class Figures:
     graded: bool
     limit: int
     trials: Sequence[AtTrial]
+    parts: Mapping[str, Sequence[AtTrial]]
     episodes: Sequence[AtEpisode]
     at_first: Verdicts
     at_end: Verdicts
@@ -120,6 +122,7 @@ def figures(recorded: Recorded) -> Figures:
     counts = Counter(result.status for result in results)
     scores = [score for result in results for one in result.episodes for score in one.scores]
     limit, graded = limit_of(run, results), any(score not in (None, 0, 1) for score in scores)
+    parts = dict.fromkeys(part for result in results for one in result.episodes for part in one.parts)
     return Figures(
         cases=len(run.cases),
         ended=len(results),
@@ -128,6 +131,7 @@ def figures(recorded: Recorded) -> Figures:
         graded=graded,
         limit=limit,
         trials=[_at_trial(results, trial, graded) for trial in range(1, limit + 1)],
+        parts={part: [_at_trial(results, trial, False, part) for trial in range(1, limit + 1)] for part in parts},
         episodes=_by_episode(run, results),
         at_first=_verdicts(recorded, first=True),
         at_end=_verdicts(recorded, first=False),
@@ -136,9 +140,10 @@ def figures(recorded: Recorded) -> Figures:
     )
 
 
-def score_at(result: CaseResult, trial: int) -> float | None:
-    """Of the case's first episode, had it been limited to so many trials. None: not known."""
-    scores = result.episodes[0].scores if result.episodes else ()
+def score_at(result: CaseResult, trial: int, part: str | None = None) -> float | None:
+    """Of the case's first episode, had it been limited to so many trials. None: not known. part: only of this one."""
+    first = result.episodes[0] if result.episodes else Marked("")
+    scores = first.scores if part is None else first.parts.get(part, ())
     return scores[min(trial, len(scores)) - 1] if scores and result.status != "error" else None
 
 
@@ -154,9 +159,9 @@ def told_by_oracle(episode: Episode) -> bool:
     return any(trial.feedback is not None and trial.feedback.source == ORACLE for trial in episode.trials)
 
 
-def _at_trial(results: Sequence[CaseResult], trial: int, graded: bool) -> AtTrial:
+def _at_trial(results: Sequence[CaseResult], trial: int, graded: bool, part: str | None = None) -> AtTrial:
     judged = [result for result in results if result.status != "error"]
-    scores = [score for result in judged if (score := score_at(result, trial)) is not None]
+    scores = [score for result in judged if (score := score_at(result, trial, part)) is not None]
     solved = rate(sum(score == 1 for score in scores), len(scores))
     return AtTrial(trial, solved, len(judged) - len(scores), mean(scores) if graded else None)
 

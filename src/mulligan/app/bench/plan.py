@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -208,7 +209,7 @@ def open_benchmark(text: str, settings: Mapping[str, Json], sandbox: Sandbox) ->
             raise InvalidInput(f"The file of tasks {text} does not exist.")
         spec, data = Spec(FILES[path.suffix]), str(path.resolve())
     else:
-        spec, data = parse_spec("benchmarks", text), None
+        spec, data = parse_spec("benchmarks", plain_name(text)), None
 
     def judges(spec: Spec) -> Evaluator:
         return build("evaluators", spec, {"sandbox": sandbox})
@@ -216,6 +217,11 @@ def open_benchmark(text: str, settings: Mapping[str, Json], sandbox: Sandbox) ->
     ports = {"sandbox": sandbox, "judges": judges}
     made = cast(Benchmark, build("benchmarks", spec.with_settings(**settings), ports))
     return spec.name, made, data
+
+
+def plain_name(text: str) -> str:
+    """`humaneval+`, as EvalPlus's users write it, is the benchmark `humanevalplus`."""
+    return re.sub(r"^(\w+)\+(?=:|$)", r"\1plus", text)
 
 
 def make_plan(choice: Choice, config: Config, sandbox: Sandbox) -> BenchPlan:

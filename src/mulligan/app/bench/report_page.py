@@ -88,6 +88,7 @@ def _head(run: OneRun) -> Facts:
 def _tables(group: Sequence[Named]) -> Iterator[Block]:
     sections: tuple[tuple[str, str, Callable[[Sequence[Named]], Table]], ...] = (
         ("Solved by trial", _BY_TRIAL, _by_trial),
+        ("Solved by part of the tests", _BY_PART, _by_part),
         ("Several episodes of a case", _BY_EPISODE, _by_episode),
         ("What it took", _TOOK, _took),
         ("Who used it", _BY_ROLE, _by_role),
@@ -122,6 +123,23 @@ def _by_trial(group: Sequence[Named]) -> Table:
         for at in run.figures.trials
     ]
     return Table([*columns, *(["mean score", "95 % interval"] if graded else [])], rows)
+
+
+_BY_PART = (
+    "The same, for parts of the benchmark's tests. As EvalPlus reports them: base are the original tests, plus is "
+    "where these and the added ones pass."
+)
+
+
+def _by_part(group: Sequence[Named]) -> Table:
+    columns = ["run", "part", "trials", "solved", "n", "pass@1", "95 % interval"]
+    rows = [
+        [label, part, str(at.trial), str(at.solved.count), str(at.solved.n), *_rate(at.solved)]
+        for label, run in group
+        for part, trials in run.figures.parts.items()
+        for at in trials
+    ]
+    return Table(columns, rows)
 
 
 _BY_EPISODE = (

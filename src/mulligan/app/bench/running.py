@@ -207,8 +207,8 @@ class _Work:
         try:
             for number in range(1, self.plan.choice.episodes + 1):
                 episodes.append(await self._episode(run, position, number, case))
-                scores, text = await self._scored(case, episodes[-1])
-                marked.append(Marked(episodes[-1].id, scores))
+                mark, text = await self._scored(case, episodes[-1])
+                marked.append(mark)
                 if self.plan.choice.samples is None and marked[-1].score == 1:
                     break
         except StoreError:  # also a lease that was lost: what cannot be kept is not done
@@ -264,7 +264,7 @@ class _Work:
         if mixed:
             raise JournalDiverged(mixed)
 
-    async def _scored(self, case: Case, episode: Episode) -> tuple[tuple[float | None, ...], str]:
+    async def _scored(self, case: Case, episode: Episode) -> tuple[Marked, str]:
         """What is handed in after each trial, scored; each trial is scored once."""
         known: dict[int, Score] = {}
         handed = [handed_in(episode.trials[:n], self.plan.method.hand_in) for n in range(1, len(episode.trials) + 1)]
@@ -272,8 +272,11 @@ class _Work:
             if trial.number not in known:
                 upto = replace(episode, trials=episode.trials[: trial.number])
                 known[trial.number] = await self.plan.benchmark.score(case, upto)
-        scores = tuple(known[trial.number].value for trial in handed)
-        return scores, known[handed[-1].number].text if handed else "no attempt was made"
+        scores = [known[trial.number] for trial in handed]
+        names = dict.fromkeys(name for score in scores for name in score.parts)
+        parts = {name: tuple(score.parts.get(name) for score in scores) for name in names}
+        mark = Marked(episode.id, tuple(score.value for score in scores), parts)
+        return mark, scores[-1].text if scores else "no attempt was made"
 
     def _tell(self, run: BenchRun, result: CaseResult | None) -> None:
         try:

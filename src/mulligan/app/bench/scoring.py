@@ -35,11 +35,12 @@ class Sample:
 
 @dataclass(frozen=True)
 class Judged:
-    """`value`: 1 is solved, 0 is not, None could not be judged; `text` says why."""
+    """`value`: 1 is solved, 0 is not, None could not be judged; `text` says why. parts: see `Score`."""
 
     sample: Sample
     value: float | None
     text: str
+    parts: Mapping[str, float] = field(default_factory=dict[str, float])
 
     @property
     def passed(self) -> bool:
@@ -66,9 +67,17 @@ class Scored:
             found["unjudged" if not known else "solved" if any(one.passed for one in known) else "failed"].append(id)
         return found
 
-    def pass_at(self) -> Mapping[int, float]:
-        """By k, the mean over cases of the unbiased estimate, where every case that was judged has k samples."""
-        counts = [[one.passed for one in ours if one.value is not None] for ours in self._by_case().values()]
+    def parts(self) -> Sequence[str]:
+        """The parts of the tests that have scores of their own, such as EvalPlus's base and plus."""
+        return list(dict.fromkeys(part for one in self.judged for part in one.parts))
+
+    def pass_at(self, part: str | None = None) -> Mapping[int, float]:
+        """By k, the mean over cases of the unbiased estimate, where every case that was judged has k samples. part:
+        only of this part of the tests."""
+        counts = [
+            [one.passed if part is None else one.parts.get(part) == 1 for one in ours if one.value is not None]
+            for ours in self._by_case().values()
+        ]
         counts = [passed for passed in counts if passed]
         least = min(map(len, counts), default=0)
         return {k: sum(pass_at_k(len(p), sum(p), k) for p in counts) / len(counts) for k in KS if k <= least}
@@ -83,12 +92,19 @@ class Scored:
             "unjudged": len(ids["unjudged"]),
             "samples": len(self.judged),
             "pass_at_k": {f"pass@{k}": value for k, value in self.pass_at().items()},
+            "parts": {part: {f"pass@{k}": v for k, v in self.pass_at(part).items()} for part in self.parts()},
             "ids": ids["solved"],
             "not_solved": ids["failed"],
             "not_judged": ids["unjudged"],
             "missing": list(self.missing),
             "results": [
-                {"line": one.sample.line, "task_id": one.sample.case, "passed": _verdict(one), "text": one.text}
+                {
+                    "line": one.sample.line,
+                    "task_id": one.sample.case,
+                    "passed": _verdict(one),
+                    "parts": dict(one.parts),
+                    "text": one.text,
+                }
                 for one in self.judged
             ],
         }
@@ -160,7 +176,7 @@ async def _judged(benchmark: Benchmark, case: Case, sample: Sample) -> Judged:
         raise
     except Exception as error:
         return Judged(sample, None, f"{type(error).__name__}: {error}")
-    return Judged(sample, score.value, score.text)
+    return Judged(sample, score.value, score.text, score.parts)
 
 
 def read_samples(given: str | os.PathLike[str], cases: Mapping[str, Case]) -> list[Sample]:
