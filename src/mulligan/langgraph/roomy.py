@@ -8,15 +8,29 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from typing import Any, TypedDict, cast
+from typing import Annotated, Any, cast
 
+from langchain_core.messages import AnyMessage, BaseMessage, convert_to_messages
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langchain_core.runnables.config import var_child_runnable_config
+from langchain_core.tools import BaseTool
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
+from pydantic import BaseModel, PlainValidator
+from typing_extensions import TypedDict
 
 from mulligan.langgraph.bridge import blocking, finish
 from mulligan.langgraph.state import Record, ReflexionInput, ReflexionOutput, ReflexionState
+
+
+def _message(given: Any) -> BaseMessage:
+    return convert_to_messages([given])[0]
+
+
+class ToolInput(BaseModel):
+    """What a graph takes as a tool: messages in each of LangGraph's forms."""
+
+    messages: list[Annotated[Any, PlainValidator(_message, json_schema_input_type=AnyMessage)]]
 
 
 class ReflexionStateGraph(StateGraph[Any, Any, Any, Any]):
@@ -41,6 +55,10 @@ class ReflexionGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
     def astream(self, input: Any, config: RunnableConfig | None = None, **named: Any) -> AsyncIterator[Any]:
         return cast(Any, super()).astream(input, self._roomy(config), **named)
+
+    def as_tool(self, args_schema: type[BaseModel] | None = None, **named: Any) -> BaseTool:
+        """As of any graph. The input that LangChain makes of a graph's own refuses every message (1.7)."""
+        return cast(Any, super()).as_tool(args_schema or ToolInput, **named)
 
     def _roomy(self, config: RunnableConfig | None) -> RunnableConfig | None:
         """The config, with room for all steps. What runs inside, such as a graph as a tool, has no less than before."""

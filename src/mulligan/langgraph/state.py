@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, TypedDict, TypeVar, cast
+from typing import Annotated, Any, TypeVar, cast
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
 from langgraph.graph.message import add_messages
+from typing_extensions import TypedDict  # pydantic reads that of typing from Python 3.12 on
 
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Episode, Json, StopReason
