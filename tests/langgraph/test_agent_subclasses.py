@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 from graph_agents import Chat, Conversation
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
-from langchain_core.output_parsers.openai_tools import PydanticToolsParser
+from langchain_core.output_parsers.openai_tools import JsonOutputToolsParser, PydanticToolsParser
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.runnables import RunnableLambda
 from pydantic import BaseModel
@@ -270,3 +270,41 @@ async def test_a_store_of_its_own_or_none(store: bool | None, recorded: int) -> 
     opened = open_store()
     assert len(await opened.list()) == recorded
     await opened.close()
+
+
+class AsTheSeedSays(SixMethods):
+    """The seed's own signature, with the parser that its code uses."""
+
+    def _parse_final_result(self, output: BaseMessage) -> Any:
+        return JsonOutputToolsParser().invoke(cast(AIMessage, output))[0]["args"]["answer"]
+
+    def _log_final_result(self, output: BaseMessage) -> None:
+        self.seen.append(("final", cast(AIMessage, output).tool_calls[0]["name"]))
+
+
+@pytest.mark.parametrize("kind", [SixMethods, AsTheSeedSays])
+@pytest.mark.parametrize(
+    ("replies", "steps", "answer", "last"),
+    [
+        ([guess("1"), guess("7", "9", 1)], 30, "7", "Better"),
+        ([guess("1")], 1, "1", "Guess"),
+        ([guess("1"), guess("2", "3", 1), "Seven!", "Seven!", "Seven!"], 30, "2", "Better"),
+        ([guess("1"), "Seven!", "Seven!", "Seven!"], 30, "1", "Guess"),
+    ],
+    ids=["solved", "one step", "gave up later", "gave up at the first revision"],
+)
+def test_the_newest_message_of_the_model_is_parsed_however_it_ended(
+    kind: type[SixMethods], replies: list[Any], steps: int, answer: str, last: str
+) -> None:
+    class Retried(kind):
+        def _create_revise_responder(self, prompt: str | None = None) -> ResponderWithRetries:
+            model = self.conversation.chat.bind_tools([Better], tool_choice="Better")
+            return ResponderWithRetries(lambda_of(model), PydanticToolsParser(tools=[Better]))
+
+    agent = Retried(lambda: Conversation(Chat(replies)), max_steps=steps)
+    assert agent.execute("Which number?") == answer
+    assert agent.seen[-1] == ("final", last)
+
+
+def lambda_of(model: Any) -> RunnableLambda[Any, Any]:
+    return RunnableLambda(lambda given: model.invoke(given["messages"]))

@@ -6,9 +6,11 @@ Code written for the seed's class runs here: its six methods, or the four of the
 from __future__ import annotations
 
 import hashlib
+import inspect
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -62,18 +64,31 @@ class ReflexionAgentResult:
 
 
 class Transcript(list[BaseMessage]):
-    """The messages of a run, the question first. Asked for an attribute of a message, the last one answers: one
-    documentation hands all messages to `_parse_final_result` and `_log_final_result`, the other the last.
+    """The messages of a run, the question first. Asked for an attribute of a message, the newest of the model's
+    answers: the seed hands that one to `_parse_final_result` and `_log_final_result`, its code all messages.
 
     result: what `_parse_final_result` made of them, once it has.
     """
 
     result: Any = None
 
+    @property
+    def newest(self) -> BaseMessage:
+        """The newest message of the model; where it gave none that can be used, the last message of all."""
+        return next((message for message in reversed(self) if isinstance(message, AIMessage)), self[-1])
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or not self:
             raise AttributeError(name)
-        return getattr(self[-1], name)
+        return getattr(self.newest, name)
+
+    def to(self, method: Callable[[Any], Any]) -> Any:
+        """What the method gives for them; for the newest one where its parameter is annotated as a message."""
+        annotation: Any = None
+        with suppress(NameError, TypeError, ValueError):  # one that cannot be read is none
+            annotation = next(iter(inspect.signature(method, eval_str=True).parameters.values())).annotation
+        one = isinstance(annotation, type) and issubclass(annotation, BaseMessage)
+        return method(self.newest if one else self)
 
 
 class ReflexionAgent(ABC):
@@ -126,7 +141,8 @@ class ReflexionAgent(ABC):
 
     @abstractmethod
     def _parse_final_result(self, output: Any) -> Any:
-        """What `execute` returns, made of all messages; where the last one's attributes are asked for, it answers."""
+        """What `execute` returns, made of all messages; asked for an attribute of a message, they give that of the
+        model's newest. A parameter that is annotated as a message (`output: BaseMessage`) gets that one alone."""
 
     # --- may be overridden ----------------------------------------------------------------------------------------
 
@@ -169,6 +185,10 @@ class ReflexionAgent(ABC):
         """Why what the tool gave ends the loop, whatever a revision says of it; "" where it does not. Where `_passed`
         does not call it good, the run is then "unconfirmed"."""
         return ""
+
+    def _prepare(self) -> Any:
+        """Called before the model is first asked; may be a coroutine function."""
+        return None
 
     # --- for subclasses to call -----------------------------------------------------------------------------------
 
@@ -218,7 +238,7 @@ class ReflexionAgent(ABC):
                     self._log_step_message(len(messages) - 1, node, message)
                 ended = given.get("reflexion") or ended
         messages.result = self._final(messages, ended)
-        self._log_final_result(messages)
+        messages.to(self._log_final_result)
         return messages.result
 
     def resume(self, run: str, prompt: Prompted = None) -> Any:
@@ -246,7 +266,7 @@ class ReflexionAgent(ABC):
 
     def _final(self, messages: Transcript, ended: dict[str, Any]) -> Any:
         try:
-            final = self._parse_final_result(messages)
+            final = messages.to(self._parse_final_result)
         except (LookupError, AttributeError, TypeError, ValueError) as error:
             if ended.get("answer") is None:
                 raise BadAnswer(ended.get("detail") or "The model gave no answer.") from error
@@ -262,7 +282,7 @@ class ReflexionAgent(ABC):
         prompt = self._prompt(prompt)
         told, own = Told(prompt, self._with_lessons), type(self)._should_continue is not ReflexionAgent._should_continue
         parts = Parts(
-            Role(self._create_initial_responder, prompt, told),
+            Role(self._create_initial_responder, prompt, told, self._prepare),
             self._tool_function,
             Role(self._create_revise_responder, prompt, told),
             self._read,

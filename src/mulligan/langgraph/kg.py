@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
+import json
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from mulligan.app.prompts import FilePrompts
 from mulligan.core.errors import InvalidInput, QueryError
-from mulligan.core.graphs import SECONDS, Graph
+from mulligan.core.graphs import SECONDS, Graph, Rows
 from mulligan.core.protocols import Bank, Store
 from mulligan.core.records import Json
 from mulligan.core.truncate import truncate_text
@@ -68,7 +71,9 @@ class KGQueryReflexionAgent(ReflexionAgent):
     database's dialect. seconds: what one query may take. rows: how many of an answer are kept. prompts: a folder with
     kg.draft.md and kg.revise.md in the place of ours. The rest is as in `ReflexionAgent`. Raises `InvalidInput`.
 
-    The database is opened by the first question, and stays open until `close` or the end of the process.
+    The database is opened by the first question, before the model is asked, and stays open until `close` or the end of
+    the process. An override of `_connect_db` may set `neodriver`, whose `query(query)` is then asked in the place of
+    our database; one of `_query_graph_database` answers queries by itself.
     """
 
     def __init__(
@@ -105,6 +110,8 @@ class KGQueryReflexionAgent(ReflexionAgent):
         self._prompts = KGPrompts(self._texts)
         self._own = not isinstance(connection_args, Graph)
         self._database = _opened(connection_args)
+        self.connection_args = connection_args
+        self.neodriver: Any = None
 
     def _create_initial_responder(self, prompt: str | None = None) -> ResponderWithRetries:
         return self._responder("draft", GenerateQuery, prompt)
@@ -152,20 +159,64 @@ class KGQueryReflexionAgent(ReflexionAgent):
         others = [{"query": f["query"], "gave": f.get("error", "no rows")} for f in tried if f is not best]
         return {**best, "others": others} if others else best
 
+    def _prepare(self) -> None:
+        if not self._overridden("_tool_function"):
+            self._connect_db()
+
+    def _connect_db(self) -> None:
+        """Connects to the database, before the model is first asked and before each query. Raises `GraphError` where it
+        cannot be reached."""
+        if self.neodriver is None and not self._overridden("_query_graph_database"):
+            self._awaited(self._reached())
+
+    async def _reached(self) -> None:
+        with suppress(QueryError):  # it answers, whatever it thinks of the query
+            await self._database.run("RETURN 1 AS connected", rows=1)
+
+    def _query_graph_database(self, query: str) -> Any:
+        """The rows of the query, and what else the database says of them; an override may give the rows alone.
+
+        Raises `QueryError` for what the model can mend, `GraphError`.
+        """
+        self._connect_db()
+        if self.neodriver is not None:
+            return self.neodriver.query(query)
+        found = self._awaited(self._run(query))
+        return [dict(row) for row in found.rows], found
+
+    async def _run(self, query: str) -> Rows:
+        return await self._database.run(query, seconds=self.seconds, rows=self.rows)
+
+    def _overridden(self, name: str) -> bool:
+        return getattr(type(self), name) is not getattr(KGQueryReflexionAgent, name)
+
     async def _asked(self, query: str) -> dict[str, Json]:
         """What came of the query; journalled while a node is at work."""
-        database = self._database
 
         async def ask() -> Json:
             try:
-                rows = await database.run(query, seconds=self.seconds, rows=self.rows)
+                found = await self._found(query)
             except QueryError as error:
                 return {"query": query, "result": [], "error": truncate_text(str(error), ERROR_TOKENS)}
-            more = {"truncated": f"there are more than these {len(rows.rows)} rows"} if rows.truncated else {}
-            return {"query": query, "result": [dict(row) for row in rows.rows], **more}
+            more = {"truncated": f"there are more than these {len(found.rows)} rows"} if found.truncated else {}
+            return {"query": query, "result": [*found.rows], **more}
 
-        work, request = here.get(), {"query": query, "graph": database.name, "rows": self.rows}
+        work, request = here.get(), {"query": query, "graph": self._database.name, "rows": self.rows}
         return await (ask() if work is None else work.journal.step("query", request, ask))
+
+    async def _found(self, query: str) -> Rows:
+        """The answer of our database, or of what a subclass asks in its place."""
+        if not self._overridden("_connect_db") and not self._overridden("_query_graph_database"):
+            return await self._run(query)
+        found: Any = await asyncio.to_thread(self._query_graph_database, query)
+        if inspect.isawaitable(found):
+            found = await found
+        rows, more = cast(tuple[Any, Any], (*found, None)[:2] if isinstance(found, tuple) else (found, None))
+        if rows is None:  # so says neo4j_utils
+            raise QueryError("The database refused the query, and did not say why.", "failed")
+        listed: list[Any] = json.loads(json.dumps([_plain(row) for row in rows], default=_plain))
+        truncated = len(listed) > self.rows or (isinstance(more, Rows) and more.truncated)
+        return Rows((), tuple(listed[: self.rows]), truncated)
 
     def _awaited(self, asking: Coroutine[Any, Any, T]) -> T:
         work = here.get()
@@ -226,6 +277,13 @@ class KGQueryReflexionAgent(ReflexionAgent):
         await super().aclose()
         if self._own:
             await self._database.close()
+
+
+def _plain(value: Any) -> Any:
+    """A row of another driver, or what it holds, as JSON knows it."""
+    if isinstance(value, str | int | float | list) or value is None:
+        return cast(Any, value)
+    return dict(cast(Mapping[str, Any], value)) if isinstance(value, Mapping) else str(value)
 
 
 class _Told:

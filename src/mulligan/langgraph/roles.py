@@ -117,13 +117,21 @@ class OwnBank:
 
 class Role:
     """Drafts or revises, by the responder that `make` makes of a prompt: made at once where the prompt is known, so
-    that what cannot work is said before anything is done."""
+    that what cannot work is said before anything is done. first: called before anything is asked."""
 
-    def __init__(self, make: Callable[[str | None], Any], prompt: Prompted, told: Told) -> None:
-        self._make, self._told = make, told
+    def __init__(
+        self,
+        make: Callable[[str | None], Any],
+        prompt: Prompted,
+        told: Told,
+        first: Callable[[], Any] | None = None,
+    ) -> None:
+        self._make, self._told, self._first = make, told, first
         self._made: tuple[str | None, Any] | None = None if callable(prompt) else (prompt, make(prompt))
 
     async def __call__(self, messages: list[BaseMessage]) -> Any:
+        if self._first is not None:
+            await called(self._first)
         prompt = await self._told.about(messages[0].text)
         made = self._made  # another thread may ask another question of the same graph meanwhile
         if made is None or made[0] != prompt:
