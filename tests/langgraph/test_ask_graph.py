@@ -68,7 +68,7 @@ def test_the_query_and_its_rows_are_the_result(asking: Asking) -> None:
     assert (ended.status, ended.out.splitlines()) == (0, TABLE)
     told = ended.err.splitlines()
     assert "scripted:script.json@" in told[0]
-    assert told[0].endswith(", at most 29 trials")
+    assert told[0].endswith(", at most 30 steps (a draft and 29 revisions)")
     assert f"query: {EMPTY}" in told
     assert "came back: 0 rows" in told
     assert "trial 1 of 29: lesson: Capitals." in told
@@ -79,6 +79,43 @@ def test_the_query_and_its_rows_are_the_result(asking: Asking) -> None:
     assert QUESTION in listed
     run = told[-1].rpartition(" ")[2]
     assert GOOD in asking(None, "runs", "show", run).out
+
+
+@pytest.mark.parametrize(
+    ("steps", "most"),
+    [("1", "1 step (a draft)"), ("2", "2 steps (a draft and 1 revision)"), ("4", "4 steps (a draft and 3 revisions)")],
+)
+def test_the_limit_is_said_as_it_was_set(asking: Asking, steps: str, most: str) -> None:
+    script = said(draft(EMPTY), *(revision(0) for _ in range(int(steps) - 1)))
+    ended = asking(script, "ask-graph", QUESTION, "--no-prompt-engine", "--max-steps", steps)
+    assert ended.err.splitlines()[0].endswith(f", at most {most}")
+    assert f": {steps} of {steps} steps used; printing the last query" in ended.err
+
+
+def test_each_step_is_said_before_it_is_done(asking: Asking) -> None:
+    script = [*CHOSEN, *said({"arguments": {}}, draft(EMPTY), revision(1, GOOD), revision(9))]
+    told = [line.partition(" (")[0] for line in asking(script, "ask-graph", QUESTION).err.splitlines()]
+    assert told[1:8] == [
+        "trial 1 of 29: trying",
+        f"connecting to {told[2].partition(' to ')[2]}",
+        "choosing the labels that the question is about",
+        "choosing the relationships",
+        "choosing the properties",
+        "writing a query",
+        "writing a query, again: the answer could not be used",
+    ]
+    assert told[8:10] == ["running the query", f"query: {EMPTY}".partition(" (")[0]]
+    assert [line for line in told if line.startswith("looking")] == ["looking at what came back"] * 2
+    assert [line for line in told if line.endswith(": trying")] == ["trial 1 of 29: trying", "trial 2 of 29: trying"]
+
+
+def test_the_database_is_reached_before_the_model_is_asked(asking: Asking, unused_port: int, tmp_path: Path) -> None:
+    (tmp_path / "script.json").write_text('["unused"]')
+    address = f"bolt://127.0.0.1:{unused_port}"
+    ended = asking(None, "ask-graph", QUESTION, "--graph", address, "--model", "scripted:script.json")
+    assert ended.status == 3
+    assert f"connecting to {address}" in ended.err
+    assert "cannot be reached" in ended.err
 
 
 def test_a_program_gets_events_and_rows(asking: Asking) -> None:
@@ -101,7 +138,7 @@ def test_where_nothing_is_found_the_last_query_is_the_result(asking: Asking) -> 
     script = said(draft(EMPTY), revision(1, "MATCH (g:Gen) RETURN g.name"), revision(0))
     ended = asking(script, "ask-graph", QUESTION, "--no-prompt-engine", "--max-steps", "3", "-q")
     assert (ended.status, ended.out) == (1, "MATCH (g:Gen) RETURN g.name\n")
-    assert "not solved: 2 of 2 trials used" in ended.err
+    assert "not solved: 3 of 3 steps used" in ended.err
 
 
 WRONG = "MATCH (g:Gene {name: 'EOMES'}) RETURN g.chromosome AS chromosome"

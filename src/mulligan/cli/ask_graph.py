@@ -32,6 +32,7 @@ class Hooks(TypedDict):
 
     on_start: OnStart
     observers: tuple[Observer, ...]
+    on_step: Notice
     notice: Notice
 
 
@@ -99,7 +100,12 @@ def conducted(work: Callable[[Hooks], Coroutine[Any, Any, ReflexionAgentResult]]
     from mulligan.core.errors import RecordLost
 
     watch = _Watch(quiet, as_json)
-    hooks: Hooks = {"on_start": watch.began, "observers": (watch.saw,), "notice": watch.told}
+    hooks: Hooks = {
+        "on_start": watch.began,
+        "observers": (watch.saw,),
+        "on_step": watch.began_step,
+        "notice": watch.told,
+    }
     try:
         return watch.ended(run(work(hooks), watch.interrupting))
     except asyncio.CancelledError:
@@ -119,10 +125,11 @@ class _Watch:
     """Follows the episode, and tells of it like the other commands; besides, of each query and what came of it."""
 
     def __init__(self, quiet: bool, as_json: bool) -> None:
-        from mulligan.cli.progress import first
+        from mulligan.cli.progress import StepLines, first
 
-        self.progress: Progress = first(quiet=quiet, as_json=as_json)
-        self._lines, self._json = not quiet and not as_json, as_json
+        self._lines = None if quiet or as_json else StepLines()
+        self.progress: Progress = self._lines or first(quiet=quiet, as_json=as_json)
+        self._json = as_json
         self.episode: Episode | None = None
         self._limits: Limits | None = None
 
@@ -138,6 +145,10 @@ class _Watch:
             say(f"query: {one_line(event.attempt.output, WIDTH)}")
             say(f"came back: {one_line(came_of(event.attempt.steps[0].observation), WIDTH)}")
         self.progress.saw(episode, event)
+
+    def began_step(self, sentence: str) -> None:
+        if self._lines:
+            self._lines.began_step(sentence)
 
     def told(self, sentence: str) -> None:
         self.progress.told(sentence)

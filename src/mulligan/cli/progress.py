@@ -107,6 +107,22 @@ class Lines:
     def failed(self, error: Exception) -> None: ...
 
 
+class StepLines(Lines):
+    """As `Lines`, but a line for what is done now waits until it is begun: the event before it may have been the last
+    but one."""
+
+    _next: Episode | None = None
+
+    def _now(self, episode: Episode) -> None:
+        self._next = episode
+
+    def began_step(self, sentence: str) -> None:
+        if self._next is not None:
+            super()._now(self._next)
+            self._next = None
+        say(sentence)
+
+
 class JsonLines:
     """One JSON object a line on stdout: "started", each event as it is recorded, a "notice" where a
     result is handed over, and last "result" or "error"."""

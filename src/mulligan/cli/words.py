@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mulligan.app.graph_led import led_by_graph
 from mulligan.app.places import unjudged
 from mulligan.cli.terminal import one_line
 from mulligan.core.episode import RESUMABLE, Acted, Evaluated, Event, Move, Recalled, Reflected, Resumed, Stopped, due
@@ -52,8 +53,17 @@ def heading(episode: Episode, limits: Limits) -> str:
     by = ", ".join(models) or role(episode, "actor") or "unknown"
     judge = role(episode, "evaluator")
     judged = {"": "", "unjudged": "nobody judges"}.get(judge, f"judged by {judge}")
-    parts = [episode.agent, by, judged, f"at most {count(limits.trials, 'trial')}"]
+    parts = [episode.agent, by, judged, f"at most {_most(episode, limits)}"]
     return f"run {episode.run}{_restart(episode)}: {', '.join(part for part in parts if part)}"
+
+
+def _most(episode: Episode, limits: Limits) -> str:
+    """The limit as the user set it: of trials, or of the steps of a graph."""
+    steps = episode.head.settings.get("max_steps") if led_by_graph(episode) else None
+    if steps is None:
+        return count(limits.trials, "trial")
+    revisions = f" and {count(steps - 1, 'revision')}" if steps > 1 else ""
+    return f"{count(steps, 'step')} (a draft{revisions})"
 
 
 def doing(episode: Episode, limits: Limits) -> str:

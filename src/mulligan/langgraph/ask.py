@@ -8,7 +8,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import RunnableConfig
 
 from mulligan.app.config import load, located_model
 from mulligan.app.graph_led import ASKED, refuse_resume
@@ -56,7 +58,12 @@ class Told:
 
     observers: Sequence[Observer] = ()
     on_start: OnStart | None = None
+    on_step: Notice | None = None
     notice: Notice = log.info
+
+    def step(self, sentence: str) -> None:
+        if self.on_step is not None:
+            self.on_step(sentence)
 
 
 async def ask_graph(
@@ -76,6 +83,7 @@ async def ask_graph(
     store: Store | None = None,
     observers: Sequence[Observer] = (),
     on_start: OnStart | None = None,
+    on_step: Notice | None = None,
     notice: Notice | None = None,
 ) -> ReflexionAgentResult:
     """Writes a query for the question, runs it, and mends it; the query and its rows, recorded and resumable.
@@ -85,7 +93,9 @@ async def ask_graph(
     and revisions at most. good_score: of a revision, 0 to 10. rows: how many are kept. seconds: of one query.
     prompt_engine: the model first chooses what of the graph the question is about, by three calls; else, and where it
     chooses nothing, it is told all of the schema. bank: recalled from and taught; a bank, or an agent_id.
-    observers, on_start, notice: are told how it goes. Raises `InvalidInput`, `GraphError`, `ModelError`, `StoreError`.
+    observers, on_start, notice: are told how it goes; on_step: what is about to be done, in a sentence.
+
+    Raises `InvalidInput`, `GraphError`, `ModelError`, `StoreError`.
     """
     from mulligan.app.graphs import open_graph
 
@@ -105,10 +115,10 @@ async def ask_graph(
     )
     by_name = asked.graph is not None and not isinstance(model, BaseChatModel) and (bank is None or bank == asked.bank)
     opened = graph if isinstance(graph, Graph) else open_graph(_in_place(graph), user, password, database)
-    told = Told(observers, on_start, notice or log.info)
+    told = Told(observers, on_start, on_step, notice or log.info)
     agent = _Agent(opened, model, asked, bank, store, told, by_name)
     try:
-        return await agent.aexecute(question, agent.told)
+        return await agent.aexecute(question, agent.told, agent.watched)
     finally:
         await agent.aclose()
         if opened is not graph:
@@ -122,6 +132,7 @@ async def resume_graph(
     store: Store | None = None,
     observers: Sequence[Observer] = (),
     on_start: OnStart | None = None,
+    on_step: Notice | None = None,
     notice: Notice | None = None,
 ) -> ReflexionAgentResult:
     """Goes on with what `ask_graph` began (a run's id, or the beginning of one) where it was cut short.
@@ -138,9 +149,11 @@ async def resume_graph(
         asked = Asked(**episode.head.settings[ASKED])
         assert asked.graph is not None
         graph = open_graph(asked.graph, asked.user, password, asked.database)
-        agent = _Agent(graph, asked.model, asked, asked.bank, at, Told(observers, on_start, notice or log.info), True)
+        agent = _Agent(
+            graph, asked.model, asked, asked.bank, at, Told(observers, on_start, on_step, notice or log.info), True
+        )
         try:
-            return await agent.aresume(run, agent.told)
+            return await agent.aresume(run, agent.told, agent.watched)
         finally:
             await agent.aclose()
             await graph.close()
@@ -175,9 +188,23 @@ class _Agent(KGQueryReflexionAgent):
             learn=isinstance(bank, str),
         )
         self._wish, self._tells, self._by_name = asked, told, by_name
+        self._calls = _Calls(told.step)
 
     def _settings(self) -> dict[str, Json]:
         return {**super()._settings(), **({ASKED: asdict(self._wish)} if self._by_name else {})}
+
+    @property
+    def watched(self) -> RunnableConfig:
+        return {"callbacks": [self._calls]}
+
+    def _prepare(self) -> None:
+        self._tells.step(f"connecting to {self._database.name}")
+        super()._prepare()
+
+    async def _asked(self, query: str) -> dict[str, Json]:
+        self._calls.last = ""
+        self._tells.step("running the query")
+        return await super()._asked(query)
 
     def _recorder(self) -> Recorder:
         return Telling(self._store(), self._tells, Limits(trials=max(self.max_steps - 1, 1), identical=None))
@@ -193,6 +220,29 @@ class _Agent(KGQueryReflexionAgent):
         except BadAnswer as error:
             self._tells.notice(f"the whole schema is told, as nothing of it was chosen: {error}")
             return schema_text(schema)
+
+
+_STEPS = {
+    "SelectEntities": "choosing the labels that the question is about",
+    "SelectRelationships": "choosing the relationships",
+    "SelectProperties": "choosing the properties",
+    "GenerateQuery": "writing a query",
+    "ReviseQuery": "looking at what came back",
+}
+
+
+class _Calls(AsyncCallbackHandler):
+    """Says what the model is asked for, each time before it is. last: what it was asked for last, since a query."""
+
+    def __init__(self, step: Notice) -> None:
+        self._step, self.last = step, ""
+
+    async def on_chat_model_start(self, serialized: Any, messages: Any, **named: Any) -> None:
+        asked = str(named.get("invocation_params")) + str(named.get("options"))
+        name = next((name for name in _STEPS if name in asked), "")
+        again = ", again: the answer could not be used" if name and name == self.last else ""
+        self._step(_STEPS.get(name, "asking the model") + again)
+        self.last = name
 
 
 class Telling(Recorder):

@@ -184,7 +184,8 @@ class Nodes:
         if ended and feedback is not None and feedback.passed is None:
             await work.keep(Stopped(Stop("unconfirmed", f"{ended}; {feedback.text}")))
         elif isinstance(move, Stop):
-            await work.keep(Stopped(move))
+            used = f"{work.steps} of {self.steps} steps used"
+            await work.keep(Stopped(replace(move, detail=used) if move.reason == "exhausted" else move))
         elif move.kind == "reflect":
             await work.keep(Reflected(number, Reflection(reading.reflection)))
         if work.episode.stop is not None:
