@@ -37,9 +37,10 @@ class OwnQueries(KGQueryReflexionAgent):
     """`_query_graph_database` as the seed's code has it: rows and a summary, or [] where it failed."""
 
     answers: Any = ()
+    queries: tuple[str, ...] = ()
 
     def _query_graph_database(self, query: str) -> Any:
-        self.queries = [*getattr(self, "queries", ()), query]
+        self.queries = (*self.queries, query)
         return self.answers[len(self.queries) - 1]
 
 
@@ -65,7 +66,7 @@ def test_a_database_of_its_own_is_asked(kind: Any, answers: list[Any]) -> None:
     own = type("Own", (kind,), {"answers": answers})
     result, agent, chat = asked(own, NOWHERE, draft(EMPTY), revision(1, GOOD), revision(9))
     assert (result.answer, result.tool_result, result.stop) == (GOOD, ROWS, "solved")
-    assert (agent.queries if kind is OwnQueries else agent.neodriver.queries) == [EMPTY, GOOD]
+    assert [*(agent.queries if kind is OwnQueries else agent.neodriver.queries)] == [EMPTY, GOOD]
     assert len(chat.asked) == 3
 
 
@@ -98,7 +99,11 @@ def test_queries_of_its_own_may_be_asynchronous() -> None:
     assert asked(Later, NOWHERE, draft(GOOD), revision(9))[0].tool_result == ROWS
 
 
-@pytest.mark.parametrize("prompt", [PROMPT, lambda question: pytest.fail("the prompt was made"), None])
+def unasked(question: str) -> str:
+    pytest.fail(f"a prompt was made for {question}")
+
+
+@pytest.mark.parametrize("prompt", [PROMPT, unasked, None])
 async def test_a_database_that_cannot_be_reached_is_found_before_the_model_is_asked(prompt: Any) -> None:
     chat = Chat([])
     agent = KGQueryReflexionAgent(lambda: Conversation(chat), NOWHERE, store=False)

@@ -110,7 +110,7 @@ class KGQueryReflexionAgent(ReflexionAgent):
         self._prompts = KGPrompts(self._texts)
         self._own = not isinstance(connection_args, Graph)
         self._database = _opened(connection_args)
-        self.connection_args = connection_args
+        self.connection_args = _Access(connection_args if isinstance(connection_args, Mapping) else {})
         self.neodriver: Any = None
 
     def _create_initial_responder(self, prompt: str | None = None) -> ResponderWithRetries:
@@ -277,6 +277,13 @@ class KGQueryReflexionAgent(ReflexionAgent):
         await super().aclose()
         if self._own:
             await self._database.close()
+
+
+class _Access(dict[str, Any]):
+    """The connection's arguments, for an override of `_connect_db`; shown without their values."""
+
+    def __repr__(self) -> str:
+        return f"connection_args({', '.join(self)})"
 
 
 def _plain(value: Any) -> Any:
