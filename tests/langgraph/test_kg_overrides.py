@@ -24,6 +24,9 @@ def asked(kind: type[KGQueryReflexionAgent], where: Any, *replies: Any, **given:
     return result, agent, chat
 
 
+ANSWERS: list[Any] = [[([], None), (ROWS, {"nodes": 1})], [[], ROWS], [(None, None), (ROWS, None)]]
+
+
 class Driver:
     def __init__(self, answers: list[Any]) -> None:
         self.answers, self.queries = answers, list[str]()
@@ -59,7 +62,7 @@ class OwnDriver(KGQueryReflexionAgent):
 @pytest.mark.parametrize("kind", [OwnQueries, OwnDriver])
 @pytest.mark.parametrize(
     "answers",
-    [[([], None), (ROWS, {"nodes": 1})], [[], ROWS], [(None, None), (ROWS, None)]],
+    ANSWERS,
     ids=["as neo4j_utils", "rows alone", "refused"],
 )
 def test_a_database_of_its_own_is_asked(kind: Any, answers: list[Any]) -> None:
