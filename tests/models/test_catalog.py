@@ -38,7 +38,7 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[report
         ("bedrock:amazon.nova", "pip install"),
         ("openai", "openai is a provider: write openai:MODEL, such as openai:gpt-6-luna."),
         ("openai:", "openai is a provider"),
-        ("gpt-6-astra", "write openai:gpt-6-astra."),
+        ("gpt-6-astra", "Did you mean openai:gpt-6-astra?"),
         ("claude-haiku-45", "Did you mean anthropic:claude-haiku-4-5?"),
         ("", "No model is called ''."),
         ("scripted", "write scripted:FILE"),
@@ -228,3 +228,33 @@ def test_a_socks_proxy_says_which_package_it_needs(monkeypatch: pytest.MonkeyPat
         open_model("openai:gpt-4o")
     monkeypatch.setenv("NO_PROXY", "localhost, *")
     open_model("openai:gpt-4o")
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("gpt-4o", "openai:gpt-4o"),
+        ("gpt4o", "openai:gpt4o"),
+        ("o3", "openai:o3"),
+        ("o3-mini", "openai:o3-mini"),
+        ("claude-sonnet-4", "anthropic:claude-sonnet-4"),
+        ("gemini-2.5-pro", "google:gemini-2.5-pro"),
+        ("qwen-plus", "alibaba:qwen-plus"),
+        ("qwen3-coder", "ollama:qwen3-coder"),
+        ("deepseek-chat", "deepseek:deepseek-chat"),
+        ("deepseek-r1", "ollama:deepseek-r1"),
+        ("mistral-large-latest", "mistral:mistral-large-latest"),
+        ("llama3.1", "ollama:llama3.1"),
+        ("llama3.1:8b", "ollama:llama3.1:8b"),
+        ("gpt-oss:20b", "ollama:gpt-oss:20b"),
+        ("meta-llama/Llama-3", "openrouter:meta-llama/Llama-3"),
+    ],
+)
+def test_a_model_without_its_provider_is_answered_with_one_that_has_it(name: str, meant: str) -> None:
+    said = complaint(lambda: open_model(name))
+    assert said == f"The model {name!r} needs its provider. Did you mean {meant}?"
+
+
+@pytest.mark.parametrize("name", ["smollm2-135m", "mine.gguf"])
+def test_weights_without_local_are_answered_with_it(name: str) -> None:
+    assert complaint(lambda: open_model(name)) == f"The model {name!r} runs inside Mulligan: write local:{name}."

@@ -233,3 +233,25 @@ async def test_a_hang_ends_in_the_time_out(wire: Wire, naps: Naps) -> None:
 
 def test_masking_takes_the_longest_secret_first() -> None:
     assert masked("abcdef abc Bearer 0123456789zyxwvu", ["abc", "abcdef"]) == f"{MASK} {MASK} Bearer [secret masked 2]"
+
+
+@pytest.mark.parametrize(("name", "variable"), [("ollama", "OLLAMA"), ("vllm", "VLLM")])
+async def test_a_server_of_ones_own_that_is_down_is_answered_with_what_starts_it(
+    naps: Naps, monkeypatch: pytest.MonkeyPatch, name: str, variable: str
+) -> None:
+    with socket.socket() as taken:  # nobody listens there
+        taken.bind(("127.0.0.1", 0))
+        monkeypatch.setenv(f"{variable}_BASE_URL", f"http://127.0.0.1:{taken.getsockname()[1]}/v1")
+        with pytest.raises(
+            ModelError, match=rf"Start the server with: {name} serve.* name it in {variable}_BASE_URL\.$"
+        ):
+            await opened(f"{name}:qwen3", naps).ask(ASKED)
+
+
+async def test_a_model_that_ollama_has_not_is_answered_with_what_fetches_it(
+    wire: Wire, naps: Naps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OLLAMA_BASE_URL", wire.url)
+    wire.plays({"status": 404, "body": {"error": {"message": "model 'qwen3:8b' not found"}}})
+    with pytest.raises(ModelError, match=r"Fetch it with: ollama pull qwen3:8b\.$"):
+        await opened("ollama:qwen3:8b", naps).ask(ASKED)

@@ -83,6 +83,15 @@ class ModelTable(Table):
     )
 
 
+def _number(value: object) -> str:
+    return "none" if value == 0 and not isinstance(value, bool) else "some"
+
+
+Identical: TypeAlias = Annotated[
+    Annotated[Annotated[int, Field(ge=2)], Tag("some")] | Annotated[Literal[0], Tag("none")], Discriminator(_number)
+]
+
+
 def _form(value: object) -> str | None:
     """Which of a union's forms a value means: its mistakes are then said in the words of that form."""
     return next(
@@ -165,8 +174,10 @@ class LimitsTable(Table):
     seconds: Maybe[Annotated[float, Field(gt=0)]] = Field(
         default=None, description="Seconds of work; pauses before a resume do not count.", examples=[600]
     )
-    identical: Maybe[Annotated[int, Field(ge=2)]] = Field(
-        default=None, description="Equal attempts in a row after which it is stuck and stops.", examples=[3]
+    identical: Maybe[Identical] = Field(
+        default=None,
+        description="Equal attempts in a row after which it is stuck and stops; 0 never stops.",
+        examples=[3],
     )
     trials: Maybe[Count] = Field(
         default=None,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mulligan.app.journaled import JournaledBank, JournaledEvaluator
-from mulligan.app.plugins import KINDS, build, file_of, find, ports_of, settings_of
+from mulligan.app.plugins import KINDS, build, file_of, find, fitted, ports_of, settings_of
 from mulligan.app.prompts import FilePrompts
 from mulligan.app.recipe import Recipe, read_file, settled
 from mulligan.core.errors import InvalidInput
@@ -119,7 +119,7 @@ class _Build:
     def role(self, kind: str, spec: Spec, model: str | None = None) -> Any:
         own = self._parts.objects.get(kind)
         if own is not None:
-            return own() if isinstance(own, type) else own
+            return fitted(FOLDERS[kind], own() if isinstance(own, type) else own)
         if spec.name.startswith("object:"):
             raise InvalidInput(
                 f"This episode was started from Python with a {kind} of its own ({spec.name[7:]}): go on with it "

@@ -9,7 +9,7 @@ import importlib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any, get_type_hints
 
 from mulligan.app.kinds import fits, worded
-from mulligan.core.errors import InvalidInput, MulliganError, UnknownName
+from mulligan.core.errors import InvalidInput, MulliganError, UnknownName, described
 from mulligan.core.records import Json
 from mulligan.core.specs import Spec
 
@@ -34,6 +34,16 @@ ROLES = {
     "benchmarks": "score",
 }
 """The plug-in folders, with the method that makes a class one of them."""
+
+AWAITED = {
+    "actors": ("act",),
+    "evaluators": ("evaluate",),
+    "reflectors": ("reflect",),
+    "tools": ("offer", "call", "close"),
+    "environments": ("reset", "step", "close"),
+    "benchmarks": ("score",),
+}
+"""The methods that are awaited; those of the other roles are called."""
 
 KINDS = {
     "actors": "actor",
@@ -157,13 +167,43 @@ def build(role: str, spec: Spec, ports: Mapping[str, Any]) -> Any:
         hint = {"model": "Name one with --model.", "workspace": "Name a folder with --workspace."}.get(absent[0], "")
         raise InvalidInput(f"{spec.name!r} needs a {absent[0]}, and there is none here. {hint}".rstrip())
     try:
-        return cls(**spec.settings, **{n: ports[n] for n in wanted})
+        return fitted(role, cls(**spec.settings, **{n: ports[n] for n in wanted}))
     except MulliganError:
         raise
     except Exception as error:
-        raise InvalidInput(
-            f"The {KINDS[role]} {spec.name!r} could not be made: {type(error).__name__}: {error}."
-        ) from error
+        raise InvalidInput(f"The {KINDS[role]} {spec.name!r} could not be made: {described(error)}.") from error
+
+
+def fitted(role: str, plugin: Any) -> Any:
+    """The plug-in with methods that can be awaited where its role awaits them, be they written with `def` or not.
+
+    A plain method runs in the event loop, and holds up what else runs there. Raises `InvalidInput` for an `async def`
+    where the role calls a plain function.
+    """
+    awaited = AWAITED.get(role, ())
+    if not awaited and inspect.iscoroutinefunction(getattr(plugin, ROLES[role], None)):
+        name = f"{type(plugin).__name__}.{ROLES[role]}"
+        raise InvalidInput(f"{name} is called without await: write it with def, not with async def.")
+    plain = [n for n in awaited if hasattr(plugin, n) and not inspect.iscoroutinefunction(getattr(plugin, n))]
+    return type(type(plugin).__name__, (_Awaitable,), {})(plugin, plain) if plain else plugin
+
+
+class _Awaitable:
+    """A plug-in, some of whose methods are plain functions, as one that can be awaited."""
+
+    def __init__(self, inner: Any, plain: Sequence[str]) -> None:
+        self._inner, self._plain = inner, plain
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._inner, name)
+        if name not in self._plain:
+            return value
+
+        async def awaitable(*given: Any, **named: Any) -> Any:
+            result = value(*given, **named)
+            return await result if inspect.isawaitable(result) else result
+
+        return awaitable
 
 
 def file_of(name: str) -> str | None:
@@ -193,7 +233,7 @@ def _load(path: Path, changed: int) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
-        raise InvalidInput(f"The plug-in file {path} cannot be loaded: {type(error).__name__}: {error}.") from error
+        raise InvalidInput(f"The plug-in file {path} cannot be loaded: {described(error)}.") from error
     return module
 
 

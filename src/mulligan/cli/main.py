@@ -27,12 +27,23 @@ COMMANDS = (
     "doctor",
     "schema",
     "serve",
+    "help",
 )
 """Each is a file of this folder with a click command of the same name (ask_graph for ask-graph), imported when it is
 needed."""
 
 
 class Lazy(click.Group):
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in COMMANDS and not ctx.resilient_parsing:
+            from difflib import get_close_matches  # click looks among the commands that are loaded, and none is
+
+            if near := get_close_matches(args[0], COMMANDS, n=1):
+                ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
+        return super().resolve_command(ctx, args)
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,24 +20,27 @@ def models() -> None:
 
 
 @models.command("list")
-def list_models() -> None:
+@click.option("--json", "as_json", is_flag=True, help="A JSON object instead of tables.")
+def list_models(as_json: bool) -> None:
     """Weights that are known here, and providers with the variable that holds their key."""
-    import os
+    import json
 
     from mulligan.app.config import load
-    from mulligan.models.providers import PROVIDERS
     from mulligan.models.weights_known import EMBEDDERS, KNOWN
 
     load()  # a .env may hold keys
+    if as_json:
+        emit(json.dumps({"models": _facts(KNOWN), "embedders": _facts(EMBEDDERS), "providers": _providers()}, indent=2))
+        return
     emit("Local models\n" + _columns(_weights(KNOWN)))
     emit("\nLocal embedders, for the bank\n" + _columns(_weights(EMBEDDERS)))
     remote = [
         (
-            f"{name}:{provider.example}",
-            " or ".join(provider.keys) + (" (optional)" if provider.keyless else ""),
-            "set" if any(os.environ.get(key, "").strip() for key in provider.keys) else "not set",
+            provider["example"],
+            " or ".join(provider["keys"]) + ("" if provider["needs_key"] else " (optional)"),
+            "set" if provider["key_set"] else "not set",
         )
-        for name, provider in PROVIDERS.items()
+        for provider in _providers()
     ]
     emit("\nProviders, each with an example of a model\n" + _columns(remote))
 
@@ -66,29 +69,63 @@ def pull(name: str, quiet: bool) -> None:
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 def remove(name: str, yes: bool) -> None:
     """Remove the weights called NAME."""
-    from mulligan.models.weights import megabytes, path_of, remove
+    from mulligan.core.errors import InvalidInput
+    from mulligan.models.weights import installed, megabytes, partial_folder, path_of, remove
     from mulligan.models.weights_known import ALL
 
     path = path_of(name, ALL)
+    if not path.exists() and not partial_folder(name).exists():
+        here = ", ".join(installed(ALL)) or "none"
+        raise InvalidInput(f"The weights of {name} are not here, so there is nothing to remove. Here are: {here}.")
     if not yes and not click.confirm(f"Remove {path}?", err=True):
         say("Nothing was removed.")
         return
-    freed = remove(name, ALL)
-    say(f"{megabytes(freed)} set free" if freed else f"There was nothing of {name} to remove.")
+    say(f"{megabytes(remove(name, ALL))} set free")
 
 
-def _weights(known: Mapping[str, Weights]) -> list[tuple[str, ...]]:
-    from mulligan.models.weights import installed, megabytes
+def _facts(known: Mapping[str, Weights]) -> list[dict[str, Any]]:
+    from mulligan.models.weights import installed
 
     here = installed(known)
     return [
-        (
-            f"local:{name}",
-            megabytes(weights.size),
-            weights.licence,
-            str(here.get(name) or f"mulligan models pull {name}"),
-        )
+        {
+            "name": f"local:{name}",
+            "bytes": weights.size,
+            "licence": weights.licence,
+            "path": str(here[name]) if name in here else None,
+        }
         for name, weights in known.items()
+    ]
+
+
+def _providers() -> list[dict[str, Any]]:
+    import os
+
+    from mulligan.models.providers import PROVIDERS
+
+    return [
+        {
+            "provider": name,
+            "example": f"{name}:{provider.example}",
+            "keys": list(provider.keys),
+            "needs_key": not provider.keyless,
+            "key_set": any(os.environ.get(key, "").strip() for key in provider.keys),
+        }
+        for name, provider in PROVIDERS.items()
+    ]
+
+
+def _weights(known: Mapping[str, Weights]) -> list[tuple[str, ...]]:
+    from mulligan.models.weights import megabytes
+
+    return [
+        (
+            weights["name"],
+            megabytes(weights["bytes"]),
+            weights["licence"],
+            weights["path"] or f"mulligan models pull {weights['name'].partition(':')[2]}",
+        )
+        for weights in _facts(known)
     ]
 
 

@@ -58,10 +58,14 @@ def progress_options(command: F) -> F:
 
 def limits_of(given: Mapping[str, Any]) -> dict[str, float | None]:
     """The limits that were given, by the names of `Limits`."""
-    names = {"trials": "trials", "max_tokens": "tokens", "max_cost": "cost", "max_seconds": "seconds"}
+    names = {
+        "trials": "trials",
+        "max_tokens": "tokens",
+        "max_cost": "cost",
+        "max_seconds": "seconds",
+        "identical": "identical",
+    }
     limits: dict[str, float | None] = {n: given[key] for key, n in names.items() if given.get(key) is not None}
-    if given["identical"] is not None:
-        limits["identical"] = given["identical"] or None
     return limits
 
 

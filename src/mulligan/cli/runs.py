@@ -58,8 +58,10 @@ def list_runs(limit: int, as_json: bool) -> None:
 @runs.command()
 @click.argument("run")
 @click.option("--full", is_flag=True, help="Nothing cut short.")
-def show(run: str, full: bool) -> None:
+@click.option("--json", "as_json", is_flag=True, help="A JSON list of the episodes instead, nothing cut short.")
+def show(run: str, full: bool, as_json: bool) -> None:
     """The episodes of RUN, trial by trial. The beginning of an id is enough."""
+    from mulligan.cli import table
     from mulligan.cli.show import story
 
     async def look(store: Store) -> tuple[list[Episode], set[str]]:
@@ -69,6 +71,9 @@ def show(run: str, full: bool) -> None:
         return episodes, await _running(store, episodes)
 
     found, running = _with_store(look)
+    if as_json:
+        emit(json.dumps([table.story(e, e.id in running) for e in found], indent=2))
+        return
     emit("\n\n".join(story(episode, episode.id in running, full=full) for episode in found))
 
 

@@ -35,6 +35,11 @@ def facts(episode: Episode, running: bool) -> dict[str, Json]:
     }
 
 
+def story(episode: Episode, running: bool) -> dict[str, Json]:
+    """The facts, with the trials themselves in place of their number."""
+    return {**facts(episode, running), "trials": [to_json(trial) for trial in episode.trials]}
+
+
 def state(episode: Episode, running: bool) -> str:
     """The stop reason, "done" where nobody was to judge; "paused: …" when it can be resumed, as can what is "cut off"
     (its process was killed). One that has not ended and that a client leads, or a graph that may wait, is "open"."""

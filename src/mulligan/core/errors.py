@@ -26,7 +26,10 @@ MulliganError
 from __future__ import annotations
 
 import difflib
+import sysconfig
 from collections.abc import Iterable
+from pathlib import Path
+from traceback import extract_tb
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
@@ -35,6 +38,19 @@ if TYPE_CHECKING:
 
 class MulliganError(Exception):
     """Base of all errors raised on purpose. `str(error)` is one message fit for a person."""
+
+
+def described(error: BaseException) -> str:
+    """`KeyError: 'x' (FILE, line N)`: the deepest line of the user's code; without a place where none of it ran.
+
+    That of an installed package where nothing else ran, so that a plug-in of a package is found too.
+    """
+    ours, library = str(Path(__file__).parent.parent), sysconfig.get_path("stdlib")
+    frames = [f for f in extract_tb(error.__traceback__) if not f.filename.startswith((ours, "<"))]
+    own = [f for f in frames if not f.filename.startswith(library)]
+    installed = [f for f in frames if "site-packages" in f.filename]
+    place = next(iter((own or installed)[-1:]), None)
+    return f"{type(error).__name__}: {error}{f' ({place.filename}, line {place.lineno})' if place else ''}"
 
 
 class InvalidInput(MulliganError, ValueError):

@@ -16,7 +16,7 @@ class Limits:
     tokens: input and output tokens of all model calls together. Stop: over_budget.
     cost: US dollars; needs models of known price. Stop: over_budget.
     seconds: time spent working, pauses between resumes left out. Stop: over_budget.
-    identical: attempts in a row with the same output and the same actions. Stop: stuck.
+    identical: attempts in a row with the same output and the same actions; 0, like None, never stops. Stop: stuck.
     """
 
     trials: int = 4
@@ -26,6 +26,8 @@ class Limits:
     identical: int | None = 3
 
     def __post_init__(self) -> None:
+        if self.identical == 0 and not isinstance(self.identical, bool):
+            object.__setattr__(self, "identical", None)
         least = {"trials": 1, "tokens": 1, "identical": 2}
         for field in fields(self):
             value = getattr(self, field.name)

@@ -21,7 +21,7 @@ from mulligan.core.episode import (
     advance,
     due,
 )
-from mulligan.core.errors import GaveUp, JournalError, MulliganError, OverBudget, StoreError
+from mulligan.core.errors import GaveUp, JournalError, MulliganError, OverBudget, StoreError, described
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Actor, Bank, Evaluator, Reflector, Strategy
 from mulligan.core.records import Episode, Stop, Usage
@@ -101,7 +101,7 @@ async def _make(move: Move, episode: Episode, roles: Roles, limits: Limits, mete
     except asyncio.CancelledError:
         stop = Stop("interrupted", f"during {move}")
     except Exception as error:  # a plug-in of the user's: an episode that erred is an error, never a failure
-        stop = Stop("error", f"{move}: {type(error).__name__}: {error}")
+        stop = Stop("error", f"{move}: {described(error)}")
     return Stopped(stop, meter.usage - used, time.monotonic() - began)
 
 

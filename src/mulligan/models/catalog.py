@@ -10,6 +10,7 @@ import os
 import random
 import re
 from collections.abc import Callable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TypeVar
 
@@ -124,16 +125,45 @@ def _from_file(kind: str, file: str) -> Model:
     return ReplayedModel.parse(here, text) if kind == "replay" else ScriptedModel.parse(here, text)
 
 
+_BEGINNINGS = (
+    (r"gpt-oss", "ollama"),
+    (r"gpt-?\d|chatgpt-|o[1-9](?=-|$)|codex-|davinci-|text-embedding-", "openai"),
+    (r"claude-", "anthropic"),
+    (r"gemini-", "google"),
+    (r"qwen-|qwq-", "alibaba"),
+    (r"deepseek-(?!r\d)", "deepseek"),
+    (r"(mistral|ministral|magistral|codestral|devstral|pixtral)-(\w+-)*latest", "mistral"),
+    (r"grok-", "xai"),
+    (r"kimi-|moonshot-", "moonshotai"),
+    (r"glm-", "zai"),
+    (r"command-", "cohere"),
+    (r"(code|tiny)?llama|qwen|mistral|mixtral|gemma|phi|deepseek|devstral|starcoder|granite", "ollama"),
+)
+"""How the names of well-known models begin, and who has them. Open weights come last: one's own server has them."""
+
+
+def _provider_of(name: str) -> str | None:
+    """The provider of a well-known model, by how its name begins."""
+    return next((who for beginning, who in _BEGINNINGS if re.match(beginning, name, re.IGNORECASE)), None)
+
+
 def _no_provider(name: str) -> InvalidInput:
     """A name without a provider: the models that are called so, or nearly so."""
-    from pydantic_ai.models import known_model_names
+    from mulligan.models.weights_known import KNOWN
 
     if name in PROVIDERS:
         return InvalidInput(f"{name} is a provider: write {name}:MODEL, such as {name}:{PROVIDERS[name].example}.")
+    if name in KNOWN or name.endswith(".gguf"):
+        return InvalidInput(f"The model {name!r} runs inside Mulligan: write local:{name}.")
+    if "/" in name:
+        return InvalidInput(f"The model {name!r} needs its provider. Did you mean openrouter:{name}?")
+    from pydantic_ai.models import known_model_names
+
     plain = [provider for provider in PROVIDERS if not provider.startswith("openai-")]
     bare = {model.partition(":")[2]: model for model in known_model_names() if model.partition(":")[0] in plain}
-    if name in bare:
-        return InvalidInput(f"The model {name!r} needs its provider: write {bare[name]}.")
+    near = get_close_matches(name, bare, n=1, cutoff=0.95)  # a slip of the finger
+    if known := bare.get(near[0] if near else name) or ((who := _provider_of(name)) and f"{who}:{name}"):
+        return InvalidInput(f"The model {name!r} needs its provider. Did you mean {known}?")
     error = UnknownName("model", name, [*OURS, *bare])
     meant = re.search(r"Did you mean '(.+?)'\?", str(error))
     hint = f" Did you mean {bare.get(meant[1], meant[1])}?" if meant else ""
@@ -151,6 +181,10 @@ def _ask_pydantic_ai(kind: str, rest: str, model: Asked) -> Asked:
             if kind != NO_PROVIDER:
                 infer_provider_class(kind)
         except ValueError:
+            if who := _provider_of(kind):  # a tag of Ollama's, such as llama3.1:8b
+                raise InvalidInput(
+                    f"The model '{kind}:{rest}' needs its provider. Did you mean {who}:{kind}:{rest}?"
+                ) from None
             raise UnknownName("model provider", kind, [*PROVIDERS, "local", "scripted", "replay"]) from None
         model.load()
     except ImportError as error:

@@ -17,6 +17,11 @@ from mulligan.core.records import Usage
 from mulligan.core.secrets import MASK, mask
 
 SAID = 300
+_SERVERS = {
+    "ollama": "Start the server with: ollama serve. If it runs elsewhere, name it in OLLAMA_BASE_URL.",
+    "vllm": "Start the server with: vllm serve NAME. If it runs elsewhere, name it in VLLM_BASE_URL.",
+}
+"""What to do where a server of one's own does not answer."""
 _FORMAT = "The server does not speak this provider's format: check the base URL."
 
 
@@ -71,7 +76,8 @@ def failure_of(error: Exception, model: str, key: str, secrets: Collection[str])
                 said, f"Check the key{f' in {key}' if key else ''}, and that it may use this model.", retry=False
             )
         case e.ModelNotFoundError():
-            return Failure(said, f"Check the model's name and the base URL.{_meant(model)}", retry=False)
+            fetch = f" Fetch it with: ollama pull {model[7:]}." if model.startswith("ollama:") else ""
+            return Failure(said, f"Check the model's name and the base URL.{fetch or _meant(model)}", retry=False)
         case e.ModelQuotaExceededError():
             return Failure(said, "The account's credit or quota is used up: waiting will not help.", retry=False)
         case e.ModelContextWindowExceededError():
@@ -85,7 +91,9 @@ def failure_of(error: Exception, model: str, key: str, secrets: Collection[str])
         case e.ModelConnectionError():
             cause = error.__cause__.__cause__ if error.__cause__ else None
             why = f" {masked(str(cause), secrets)[:SAID].rstrip('.')}." if cause and str(cause) else ""
-            return Failure(said + why, "Check the network and the base URL.", retry=True)
+            return Failure(
+                said + why, _SERVERS.get(model.partition(":")[0], "Check the network and the base URL."), True
+            )
         case e.ModelUnavailableError() | e.ModelServerError():
             return Failure(said, "Try again later.", retry=_hoped(error), wait=wait)
         case _ if status and status < 400:

@@ -1,0 +1,104 @@
+"""What helps somebody who does not know the commands by heart: suggestions, `help`, completion, JSON."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Run = Callable[..., Any]
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("slove", "solve"), ("doc", "doctor"), ("askgraph", "ask-graph")])
+def test_a_misspelt_command_is_suggested(mulligan: Run, typed: str, meant: str) -> None:
+    for arguments in ((typed, "x"), ("help", typed)):
+        ended = mulligan(*arguments)
+        assert ended.status == 2
+        assert f"No such command '{typed}'. Did you mean '{meant}'?" in ended.err
+
+
+def test_what_is_near_no_command_is_only_refused(mulligan: Run) -> None:
+    assert mulligan("xyzzy").err.endswith("No such command 'xyzzy'.\n")
+
+
+@pytest.mark.parametrize("command", [(), ("solve",), ("runs", "show"), ("ask-graph",)])
+def test_help_says_what_the_option_says(mulligan: Run, command: tuple[str, ...]) -> None:
+    by_command, by_option = mulligan("help", *command), mulligan(*command, "--help")
+    assert by_command.status == by_option.status == 0
+    assert by_command.out == by_option.out
+    assert by_command.out.startswith(" ".join(("Usage: mulligan", *command)))
+
+
+def test_help_of_what_has_no_commands_is_refused(mulligan: Run) -> None:
+    ended = mulligan("help", "solve", "it")
+    assert (ended.status, ended.err.splitlines()[-1]) == (2, "Error: mulligan solve has no commands of its own.")
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [("mulligan so", "solve"), ("mulligan runs sh", "show"), ("mulligan solve --wor", "--workspace")],
+)
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_shell_completes(
+    process: Run, shell: str, words: str, wanted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import os
+
+    number = len(words.split()) - 1
+    last = words.split()[-1]
+    env = {**os.environ, "_MULLIGAN_COMPLETE": f"{shell}_complete", "COMP_WORDS": words}
+    env["COMP_CWORD"] = last if shell == "fish" else str(number)
+    ended = process(env=env)
+    assert ended.status == 0
+    assert wanted in ended.out
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_shell_is_given_its_script(process: Run, shell: str) -> None:
+    import os
+
+    ended = process(env={**os.environ, "_MULLIGAN_COMPLETE": f"{shell}_source"})
+    assert ended.status == 0
+    assert f"_MULLIGAN_COMPLETE={shell}_complete" in ended.out
+
+
+def test_doctor_models_and_a_run_as_json(
+    mulligan: Run, second: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    doctor = mulligan("doctor", "--json")
+    said = json.loads(doctor.out)
+    assert said["fine"] == (doctor.status == 0)
+    assert {"name", "ok", "detail", "remedy"} == set(said["rows"][0])
+    monkeypatch.setenv("DASHSCOPE_API_KEY", "sk-none-at-all")
+    listed = json.loads(mulligan("models", "list", "--json").out)
+    assert {"name": "local:smollm2-135m", "path": None}.items() <= listed["models"][0].items()
+    assert listed["embedders"]
+    keys = {provider["provider"]: (provider["key_set"], provider["needs_key"]) for provider in listed["providers"]}
+    assert keys["alibaba"] == (True, True)
+    assert keys["ollama"] == (False, False)
+    mulligan(*second)
+    (row,) = json.loads(mulligan("runs", "list", "--json").out)
+    (shown,) = json.loads(mulligan("runs", "show", row["run"], "--json").out)
+    trials = shown.pop("trials")
+    assert {**shown, "trials": len(trials)} == row
+    assert [trial["attempt"]["output"] for trial in trials] == ["wrong", "right"]
+    assert trials[0]["reflection"]["text"] == "Say right."
+
+
+def test_weights_that_are_not_here_cannot_be_removed(mulligan: Run, tmp_path: Path) -> None:
+    ended = mulligan("models", "remove", "smollm2-135m", "--yes")
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.err == (
+        "Error: The weights of smollm2-135m are not here, so there is nothing to remove. Here are: none.\n"
+    )
+
+
+def test_identical_0_never_stops(mulligan: Run, here: Path) -> None:
+    (here / "same.txt").write_text("\n---\n".join(["wrong"] * 5))
+    solve = ("solve", "say it", "--evaluator", "./judge.py", "--strategy", "none", "--trials", "5")
+    assert "attempts are identical" in mulligan(*solve, "--model", "scripted:same.txt").err
+    assert "5 of 5 trials used" in mulligan(*solve, "--model", "scripted:same.txt", "--identical", "0").err
+    (here / "mulligan.toml").write_text("[limits]\nidentical = 0\n")
+    assert "5 of 5 trials used" in mulligan(*solve, "--model", "scripted:same.txt").err
+    assert mulligan("lint").status == 0
