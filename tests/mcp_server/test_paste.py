@@ -1,8 +1,10 @@
 """`mulligan serve --print-config` and `--print-prompt`: what they print works when it is pasted."""
 
+import asyncio
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -15,7 +17,8 @@ from serving import MULLIGAN, over, served
 
 from mulligan.app.config import load
 from mulligan.cli.serve import CLIENTS as OFFERED
-from mulligan.mcp_server.paste import CLIENTS, Serving, paste, program
+from mulligan.mcp_server.paste import CLIENTS, Serving, paste
+from mulligan.mcp_server.program import program
 from mulligan.mcp_server.prompts_text import files_of, memory_rules
 
 TOKEN = "0123456789abcdef0123"
@@ -46,8 +49,10 @@ def entry(said: Any) -> dict[str, Any]:
 
 
 async def told_by(entry: dict[str, Any], cwd: Path) -> str | None:
-    """What the server says of itself that the entry starts, in an environment as small as clients hand on."""
-    env = {"PATH": SCRIPTS, "HOME": str(cwd), **entry.get("env", {})}
+    """What the server says of itself that the entry starts, in an environment as small as clients hand on, without a
+    PATH that could find anything.
+    """
+    env = {"PATH": "", "HOME": str(cwd), **entry.get("env", {})}
     started = StdioServerParameters(command=entry["command"], args=entry["args"], env=env, cwd=cwd)
     async with Client(started) as client:
         assert (await client.list_tools()).tools
@@ -158,19 +163,48 @@ def test_what_was_typed_is_handed_on_and_nothing_else() -> None:
     assert "--memory-depth 5" in notes
 
 
-def test_the_program_is_named_by_its_path_unless_its_name_finds_it(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("PATH", SCRIPTS)
-    assert program() == ("mulligan",)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert program() == (str(Path(SCRIPTS) / "mulligan"),)
-    another = tmp_path / "mulligan"
-    another.write_text("#!/bin/sh\n")
-    another.chmod(0o755)
-    assert program() == (str(Path(SCRIPTS) / "mulligan"),)
+def test_the_program_is_named_by_its_whole_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for path in (SCRIPTS, str(tmp_path)):
+        monkeypatch.setenv("PATH", path)
+        assert program() == (str(Path(SCRIPTS) / "mulligan"),)
     monkeypatch.setattr(sys, "executable", str(tmp_path / "bin" / "python"))
     assert program() == (str(tmp_path / "bin" / "python"), "-m", "mulligan")
+
+
+def test_an_environment_for_a_while_is_made_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("uvx", "pipx"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("UV", raising=False)
+    monkeypatch.setattr(sys, "prefix", "/home/a/.cache/uv/archive-v0/_wKkia")
+    *uvx, spec, again, dash, name = program()
+    python = str(Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info.minor}")
+    assert uvx == [str(tmp_path / "uvx"), "--python", python, "--from"]
+    assert (again, dash, name) == ("python", "-m", "mulligan")
+    assert re.match(r"mulligan(\[[\w,]+\])?( @ |==)", spec)
+    monkeypatch.setenv("UV", "/opt/uv")
+    assert program()[:3] == ("/opt/uv", "tool", "run")
+    for prefix in ("/home/a/.cache/pipx/81500bf", "/home/a/.local/pipx/.cache/81500bf"):
+        monkeypatch.setattr(sys, "prefix", prefix)
+        assert program() == (str(tmp_path / "pipx"), "run", "--spec", spec, "mulligan")
+    for prefix in ("/home/a/.local/share/uv/tools/mulligan", "/home/a/.local/share/pipx/venvs/mulligan"):
+        monkeypatch.setattr(sys, "prefix", prefix)
+        assert program() == (str(Path(SCRIPTS) / "mulligan"),)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("uvx"), reason="needs uvx")
+def test_what_is_printed_under_uvx_starts_without_a_path(tmp_path: Path) -> None:
+    here = str(Path(__file__).parents[2])
+    command = ["uvx", "--reinstall-package", "mulligan", "--from", here, "mulligan", "serve", "--print-config", "json"]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert ran.returncode == 0, ran.stderr
+    one = entry(json.loads(ran.stdout))
+    asked = subprocess.run(["uv", "cache", "dir"], capture_output=True, text=True, timeout=60, check=True)
+    settings = {name: value for name, value in os.environ.items() if name.startswith(("UV_", "SSL_"))}
+    one["env"] = {**one.get("env", {}), **settings, "UV_CACHE_DIR": asked.stdout.strip()}
+    assert asyncio.run(told_by(one, tmp_path))
 
 
 def test_the_model_s_key_is_named_and_not_printed() -> None:
@@ -182,7 +216,10 @@ def test_the_model_s_key_is_named_and_not_printed() -> None:
 
 def test_claude_is_told_the_command_too() -> None:
     _, notes = printed("--print-config", "claude", "--agent-id", "it's me", MULLIGAN_HOME="/a b", PATH=SCRIPTS)
-    assert "claude mcp add mulligan --env 'MULLIGAN_HOME=/a b' -- mulligan serve --agent-id 'it'\"'\"'s me'" in notes
+    assert (
+        f"claude mcp add mulligan --env 'MULLIGAN_HOME=/a b' -- {shlex.join(program())} serve --agent-id 'it'\"'\"'s me'"
+        in notes
+    )
     _, notes = printed("--print-config", "claude", "--transport", "sse", MULLIGAN_TOKEN=TOKEN)
     line = 'claude mcp add --transport sse mulligan http://127.0.0.1:8000/sse --header "Authorization: Bearer $MULLIGAN_TOKEN"'
     assert line in notes
@@ -229,7 +266,8 @@ def test_the_page_shows_what_is_printed(
     monkeypatch.setenv("PATH", f"{SCRIPTS}{os.pathsep}{os.environ['PATH']}")
     if token:
         monkeypatch.setenv("MULLIGAN_TOKEN", TOKEN)
-    assert config(*arguments.split()[1:]) == json.loads(shown)
+    (here,) = program()
+    assert config(*arguments.split()[1:]) == json.loads(shown.replace("/home/me/.local/bin/mulligan", here))
 
 
 def test_the_page_shows_every_client() -> None:

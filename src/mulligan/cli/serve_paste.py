@@ -38,7 +38,8 @@ def print_config(client: str, context: click.Context) -> None:
 
     from mulligan.core.errors import InvalidInput
     from mulligan.mcp_server.hosts import is_loopback
-    from mulligan.mcp_server.paste import TOKEN, Serving, environment, paste, program
+    from mulligan.mcp_server.paste import TOKEN, Serving, environment, paste
+    from mulligan.mcp_server.program import program
 
     given = context.params
     if given["transport"] != "stdio" and not given["port"]:

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from mulligan.core.records import Json
-
-NAME = "mulligan"
-"""What the server is called in the client."""
+from mulligan.mcp_server.program import NAME
 
 TOKEN = "MULLIGAN_TOKEN"
 _FILL_IN = f"{TOKEN}_GOES_HERE"
@@ -162,15 +158,6 @@ def _claude(serving: Serving) -> list[str]:
     header = f' --header "Authorization: Bearer ${TOKEN}"' if serving.token else ""
     desktop = "Claude Desktop starts servers by command alone: leave --transport out for it"
     return [f"Or, in Claude Code: {command}{header}", desktop]
-
-
-def program() -> tuple[str, ...]:
-    """How this very Mulligan is started from elsewhere: by name where that finds it, else by its whole path."""
-    script = Path(sys.executable).with_name(NAME)
-    if not script.is_file():
-        return (sys.executable, "-m", NAME)
-    found = shutil.which(NAME)
-    return (NAME,) if found and os.path.samefile(found, script) else (str(script),)
 
 
 def environment(names: Sequence[str] = ("MULLIGAN_HOME",)) -> dict[str, str]:
