@@ -197,7 +197,18 @@ def test_an_environment_for_a_while_is_made_again(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.skipif(not shutil.which("uvx"), reason="needs uvx")
 def test_what_is_printed_under_uvx_starts_without_a_path(tmp_path: Path) -> None:
     here = str(Path(__file__).parents[2])
-    command = ["uvx", "--reinstall-package", "mulligan", "--from", here, "mulligan", "serve", "--print-config", "json"]
+    command = [
+        "uvx",
+        "--isolated",
+        "--reinstall-package",
+        "mulligan",
+        "--from",
+        here,
+        "mulligan",
+        "serve",
+        "--print-config",
+        "json",
+    ]
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert ran.returncode == 0, ran.stderr
     one = entry(json.loads(ran.stdout))
