@@ -96,6 +96,22 @@ async def test_over_http(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
         await tools.close()
 
 
+PLAIN = str(Path(__file__).parent.parent / "support" / "mcp_plain_server.py")
+
+
+async def test_a_server_that_echoes_what_it_was_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORD", "open sesame, please")
+    env = {"A": "${WORD}", "API_KEY": "abc123def456", "MODE": "readonly mode"}
+    server = {"command": [sys.executable, PLAIN, str(tmp_path / "notes")], "env": env}
+    tools = Mcp(server=server, name="plain", seconds=30)
+    try:
+        said = "open sesame, please; abc123def456; YWJjMTIzZGVmNDU2; readonly mode"
+        text = await tools.call("plain_note", {"text": said})
+        assert text == "noted [secret masked]; [secret masked]; [secret masked]; readonly mode"
+    finally:
+        await tools.close()
+
+
 async def test_over_http_without_the_right_key(port: int) -> None:
     tools = Mcp(server={"url": f"http://127.0.0.1:{port}/mcp"}, name="far", seconds=30)
     for _ in range(2):

@@ -12,7 +12,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, TypeAlias, cast
 
 from mulligan.core.records import Json
@@ -23,8 +23,10 @@ MASK = "[secret masked]"
 NOTE = f"(Secrets are shown as {MASK}, the same secret always by the same mask: take a mask for the value.)"
 
 _MASKS = re.compile(r"\[secret masked(?: (\d{1,6}))?\]")
-SHORTEST = 6
-"""Characters that a known value has at least: what is shorter would mask ordinary words."""
+SHORTEST = 8
+"""Characters that a known value has at least: a shorter one may be a word, such as the key "ollama" of a local one."""
+_CODED = 6
+"""Characters of base64 that are looked for at least."""
 _REPEATED, _MOST = 8, 200
 """A value with so many characters is masked wherever it stands again; so many values at most, to bound the time."""
 
@@ -362,6 +364,11 @@ def _assigned(text: str) -> Iterator[Span]:
             at = max(start, found.start() + 1)
 
 
+def secrets_of(table: Mapping[str, str]) -> list[str]:
+    """The values, such as those of variables or headers, whose names say that they are secret."""
+    return [value for name, value in table.items() if _says_secret(name, value)]
+
+
 def _says_secret(key: str, value: str) -> bool:
     """Whether an object's value is a secret by its key."""
     named = _NAMED().search(key)
@@ -567,27 +574,31 @@ _RULES: Sequence[tuple[Sequence[str], Callable[[str], Iterator[Span]]]] = (
 class KnownSecrets:
     """Masks these values wherever they come back: as they are, escaped for JSON, URLs or HTML, in hex or in base64."""
 
-    def __init__(self, values: Iterable[str]) -> None:
-        long = sorted({value for value in values if len(value) >= SHORTEST}, key=len, reverse=True)
-        forms = [form for value in long for form in (_escaped(value), *_coded(value))]
-        self._pattern = re.compile("|".join(forms)) if forms else None
+    def __init__(self, values: Iterable[str], shortest: int = SHORTEST) -> None:
+        self._values = sorted({value for value in values if len(value) >= shortest}, key=len, reverse=True)
+
+    def __repr__(self) -> str:
+        return f"KnownSecrets({MASK})"
 
     def mask(self, text: str) -> str:
-        return self._pattern.sub(MASK, text) if self._pattern else text
+        return self._pattern.sub(MASK, text) if self._values else text
 
     def mask_json(self, value: Json) -> Json:
-        return each_text(value, lambda text, _: self.mask(text)) if self._pattern else value
+        return each_text(value, lambda text, _: self.mask(text)) if self._values else value
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        forms = [form for value in self._values for form in (_escaped(value), *_coded(value))]
+        return re.compile("|".join(forms))
 
 
 def _escaped(value: str) -> str:
     """A pattern for the value with any of its characters escaped in the ways of JSON, URLs and HTML."""
     parts: list[str] = []
     for char in value:
-        units = [
-            char.encode("utf-16-be").hex()[at : at + 4] for at in range(0, 4 * len(char.encode("utf-16-be")) // 2, 4)
-        ]
-        percent = "".join(f"%{byte:02x}" for byte in char.encode())
-        coded = "".join(rf"\\{{1,8}}u{unit}" for unit in units)
+        wide = char.encode("utf-16-be").hex()
+        coded = "".join(rf"\\{{1,8}}u{wide[at : at + 4]}" for at in range(0, len(wide), 4))
+        percent = "".join(f"%(?:25){{0,3}}{byte:02x}" for byte in char.encode())
         hexed = rf"\\{{1,8}}x{ord(char):02x}|" if ord(char) < 256 else ""
         entity = rf"&\#(?:{ord(char)}|x0{{0,4}}{ord(char):x});"
         plain = rf"\\{{0,8}}{re.escape(char)}" if not char.isalnum() else re.escape(char)
@@ -603,6 +614,6 @@ def _coded(value: str) -> list[str]:
         coded = base64.b64encode(b"\0" * lead + data).decode().rstrip("=")
         first, last = -(-lead * 8 // 6), (lead + len(data)) * 8 // 6
         kept = coded[first:last]
-        if len(kept) >= SHORTEST:
+        if len(kept) >= _CODED:
             forms.append(re.escape(kept).replace(r"\+", r"(?:\+|-|%2[bB])").replace("/", r"(?:\\?/|_|%2[fF])"))
     return forms

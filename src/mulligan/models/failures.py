@@ -14,7 +14,7 @@ from typing import cast
 
 from mulligan.core.errors import BadAnswer, ModelError
 from mulligan.core.records import Usage
-from mulligan.core.secrets import MASK, mask
+from mulligan.core.secrets import KnownSecrets, mask
 
 SAID = 300
 _SERVERS = {
@@ -55,9 +55,7 @@ class Failure:
 
 def masked(text: str, secrets: Collection[str]) -> str:
     """`text` without these secrets, nor anything that looks like one."""
-    for secret in sorted(secrets, key=len, reverse=True):
-        text = text.replace(secret, MASK)
-    return mask(text)
+    return mask(KnownSecrets(secrets, shortest=1).mask(text))
 
 
 def failure_of(error: Exception, model: str, key: str, secrets: Collection[str]) -> Failure:

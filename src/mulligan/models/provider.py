@@ -9,12 +9,14 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from mulligan.core.errors import ModelError
-from mulligan.core.questions import Answer, Question, Sampling
+from mulligan.core.questions import Answer, Question, Sampling, ToolCall
 from mulligan.core.records import Json, Usage
+from mulligan.core.secrets import KnownSecrets
 from mulligan.models import json_answers, prices
 from mulligan.models.failures import Failure, NotJson, Unusable, failure_of
 from mulligan.models.prices import Price
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from pydantic_ai.messages import ModelResponse
     from pydantic_ai.models import Model as PydanticModel
 
-    from mulligan.models.wire import Mode
+    from mulligan.models.wire import Heard, Mode
 
 log = logging.getLogger("mulligan.models")
 _CAN_GO = {"temperature": "temperature", "seed": "seed", "stop_sequences": "stop"}
@@ -53,6 +55,7 @@ class ProviderModel:
         self.name = self.id = f"{provider}:{model}"
         self._provider, self._model, self._access, self._settings = provider, model, access, settings
         self._sleep, self._chance = sleep, chance
+        self._key = KnownSecrets(access.secrets)
         free = Price(0.0, 0.0) if provider in ("ollama", "vllm") and access.at_home else None
         self._flat = prices.given(settings) or free
         self._seller = provider.partition("-")[0]  # openai-chat and openai-responses are sold by openai
@@ -174,7 +177,7 @@ class ProviderModel:
         """asked: the question as it was sent."""
         from mulligan.models.wire import heard
 
-        got = heard(response, asked, sampling)
+        got = _masked(heard(response, asked, sampling), self._key)  # some servers echo the key they were sent
         model = f"{self._provider}:{got.model or self._model}"
         usage = self._usage(response, asked, got.text + "".join(str(call.arguments) for call in got.calls))
         if got.finish == "content_filter":
@@ -207,3 +210,10 @@ class ProviderModel:
         else:
             cost = prices.cost_of(response, self._seller, self._model)
         return Usage(*tokens, calls=1, cost=cost)
+
+
+def _masked(heard: Heard, key: KnownSecrets) -> Heard:
+    """The answer, the key masked wherever it comes back in it."""
+    calls = tuple(ToolCall(key.mask(call.name), key.mask_json(call.arguments)) for call in heard.calls)
+    model = None if heard.model is None else key.mask(heard.model)
+    return replace(heard, text=key.mask(heard.text), model=model, calls=calls)

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from mulligan.core.errors import InvalidInput
 from mulligan.core.proxies import check_proxies
-from mulligan.core.secrets import MASK
+from mulligan.core.secrets import MASK, secrets_of
 from mulligan.models.settings import CallSettings
 
 
@@ -90,9 +90,11 @@ class Access:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must never be seen: the key, and a password inside the base URL."""
+        """What must never be seen: the key, and a password inside the base URL. Of a provider that reads its own
+        variables, such as Bedrock: all variables whose names say that they hold a secret."""
         password = urlsplit(self.base_url).password if self.base_url else None
-        return tuple(secret for secret in (self.key, password) if secret)
+        read = () if self.key or self.variable else secrets_of(os.environ)
+        return tuple(secret for secret in (self.key, password, *read) if secret)
 
     @property
     def at_home(self) -> bool:

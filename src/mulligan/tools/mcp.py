@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from mulligan.core.errors import InvalidInput, ToolError, UnknownName
 from mulligan.core.questions import Tool
 from mulligan.core.records import Json
+from mulligan.core.secrets import KnownSecrets, secrets_of
 from mulligan.tools._mcp_connection import Connection, Tail, over_http, over_stdio
 
 if TYPE_CHECKING:
@@ -43,7 +44,11 @@ class Mcp:
     def __init__(self, *, server: Mapping[str, Json], name: str, seconds: float = 60) -> None:
         self._where = f"The MCP server {name!r}"
         self._server = _checked(server, self._where)
-        self._env, self._headers = (_filled(self._server.get(key, {}), self._where) for key in ("env", "headers"))
+        (self._env, filled), (self._headers, sent) = (
+            _filled(self._server.get(key, {}), self._where) for key in ("env", "headers")
+        )
+        authorized = [text.rpartition(" ")[2] for name, text in self._headers.items() if "auth" in name.lower()]
+        self._secrets = KnownSecrets([*filled, *sent, *authorized, *secrets_of(self._env), *secrets_of(self._headers)])
         self._name, self._seconds = name, seconds
         self._called: dict[str, str] = {}  # our name of each tool: the server's own
         self._connection: Connection | None = None
@@ -72,6 +77,7 @@ class Mcp:
         text = "\n".join(_shown(block) for block in result.content)
         if not text and result.structured_content is not None:
             text = json.dumps(result.structured_content, ensure_ascii=False)
+        text = self._secrets.mask(text)  # some servers echo what they were sent
         if result.is_error:
             raise ToolError(text or f"{tool} failed and said nothing")
         return text or "(an empty answer)"
@@ -89,7 +95,8 @@ class Mcp:
         hints = tool.annotations
         repeatable = hints is not None and bool(hints.read_only_hint or hints.idempotent_hint)
         schema = {**tool.input_schema, "type": "object"}
-        return Tool(full, tool.description or tool.title or tool.name, schema, repeatable)
+        about = self._secrets.mask(tool.description or tool.title or tool.name)
+        return Tool(full, about, self._secrets.mask_json(schema), repeatable)
 
     @asynccontextmanager
     async def _asked(self, failed: str) -> AsyncGenerator[Client]:
@@ -109,12 +116,15 @@ class Mcp:
             broken = {CONNECTION_CLOSED: "it ended, or hung up", REQUEST_TIMEOUT: late}
             why = broken.get(error.code, error.message)
             if error.code not in broken:  # from connecting, one comes in a group
-                raise ToolError(f"the MCP server {self._name} {failed}: {why}") from None
+                raise self._failure(f"{failed}: {why}") from None
         except Exception as error:
             why = _innermost(error)
         await self.close()  # only now all has been read that it said
         said = [line[:300] for line in self._said.lines[-10:]]
-        raise ToolError("\n".join([f"the MCP server {self._name} {failed}: {why}", *(said and ["It said:", *said])]))
+        raise self._failure("\n".join([f"{failed}: {why}", *(said and ["It said:", *said])]))
+
+    def _failure(self, why: str) -> ToolError:
+        return ToolError(self._secrets.mask(f"the MCP server {self._name} {why}"))
 
     def _connected(self) -> Connection:
         if self._connection is None:
@@ -150,15 +160,18 @@ def _fits(value: Any, kind: str) -> bool:
     return isinstance(value, dict) and all(isinstance(one, str) for one in cast(dict[str, Any], value).values())
 
 
-def _filled(table: Mapping[str, str], where: str) -> dict[str, str]:
-    """The texts with each ${NAME} replaced. Raises `InvalidInput` for a name that the environment has not."""
+def _filled(table: Mapping[str, str], where: str) -> tuple[dict[str, str], list[str]]:
+    """The texts with each ${NAME} replaced, and the values that replaced them. Raises `InvalidInput` for a name that
+    the environment has not."""
+    values: list[str] = []
 
     def value(found: re.Match[str]) -> str:
         if found[1] not in os.environ:
             raise InvalidInput(f"{where} wants {found[0]}, which is not set: put it into .env or the environment.")
-        return os.environ[found[1]]
+        values.append(os.environ[found[1]])
+        return values[-1]
 
-    return {key: _VARIABLE.sub(value, text) for key, text in table.items()}
+    return {key: _VARIABLE.sub(value, text) for key, text in table.items()}, values
 
 
 def _shown(block: mcp_types.ContentBlock) -> str:
