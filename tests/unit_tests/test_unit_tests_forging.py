@@ -35,6 +35,8 @@ CHOOSING = {
     "an endless argument": "def add(a, b):\n    while True: yield 1",
     "a function as an argument": "def add(a, b): return lambda: 3",
     "an exception as an argument": "def add(a, b): return ValueError()",
+    "an array as an argument": "import numpy\ndef add(a, b): return numpy.array([Any(), 3], dtype=object)",
+    "an array of no plain type": "import numpy\ndef add(a, b): return numpy.zeros(2, dtype='i4,f8')",
 }
 
 

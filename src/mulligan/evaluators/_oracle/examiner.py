@@ -12,7 +12,7 @@ import posix
 import sys
 from time import monotonic
 
-from mulligan.evaluators._oracle.remote import Forgeable, Gone, Refused, Remote, TimedOut
+from mulligan.evaluators._oracle.remote import Forgeable, Gone, Refused, Remote, Stopped, TimedOut
 from mulligan.evaluators._oracle.shim import Skipped, install
 from mulligan.evaluators._oracle.solution import channel, load, place
 from mulligan.evaluators._oracle.wire import decode, encode
@@ -31,6 +31,7 @@ class Local:
 
     def __init__(self) -> None:
         self.asked = False
+        self.stopped: Stopped | None = None
         self._space: dict[str, Any] = {}
 
     def load(self, code: str) -> list[str]:
@@ -92,10 +93,21 @@ class Examiner:
         return value
 
     def passed(self, point: int) -> None:
-        self.count(self.points[point]["test"], "", None)
+        if error := self.stopped():
+            self.raised(point, error, {})
+        else:
+            self.count(self.points[point]["test"], "", None)
+
+    def ran(self, point: int) -> None:
+        """A statement that is no test has come to its end."""
+        if error := self.stopped():
+            self.raised(point, error, {})
 
     def failed(self, point: int, scope: Mapping[str, Any], message: Any = None) -> None:
-        self.count(self.points[point]["test"], "", self.detail(point, scope, None, message))
+        if error := self.stopped():
+            self.raised(point, error, scope)
+        else:
+            self.count(self.points[point]["test"], "", self.detail(point, scope, None, message))
 
     def error(self, point: int, scope: Mapping[str, Any], message: Any = None) -> AssertionError:
         """The error for an assert whose failure ends its function."""
@@ -105,6 +117,7 @@ class Examiner:
 
     def raised(self, point: int, error: BaseException, scope: Mapping[str, Any]) -> None:
         """A statement, or the test of an assert, raised."""
+        error = self.stopped() or error
         if isinstance(error, Forgeable):
             raise error
         if isinstance(error, Skipped) and not self.where(error)[0]:
@@ -117,6 +130,13 @@ class Examiner:
             line = self.points[point]["line"]
             self.broken = self.broken or f"line {line} of the tests: {type(error).__name__}: {error}"
         self.count(self.points[point]["test"], "", self.described(point, error, scope))
+
+    def stopped(self) -> Stopped | None:
+        """What has ended the test that runs. A test that caught it has not passed: design/005."""
+        error, self.candidate.stopped = self.candidate.stopped, None
+        if isinstance(error, Forgeable):
+            raise error
+        return error
 
     # --- what they add up to ------------------------------------------------------------------------------------
 
@@ -170,7 +190,7 @@ class Examiner:
 
     def blames(self, error: BaseException) -> bool:
         """Whether this is the candidate's fault, rather than tests that are broken themselves."""
-        if isinstance(error, TimedOut | Gone | AssertionError) or self.where(error)[0]:
+        if isinstance(error, Stopped | AssertionError) or self.where(error)[0]:
             return True
         if isinstance(error, NameError):
             return _name(error) in (*self.job["firm"], *self.lost)
@@ -182,14 +202,16 @@ class Examiner:
         """In-process, an alarm ends a test that takes too long; on the outside path our own process does."""
         left = self.ends - monotonic()
         if left <= 0:
-            raise TimedOut(None)
+            self.candidate.stopped = TimedOut(None)
+            raise self.candidate.stopped
         if isinstance(self.candidate, Local):
             import signal
 
             limit = min(most or self.job["limit"], left)
 
             def ring(*_: Any) -> None:
-                raise TimedOut(limit)
+                self.candidate.stopped = TimedOut(limit)
+                raise self.candidate.stopped
 
             signal.signal(signal.SIGALRM, ring)
             signal.setitimer(signal.ITIMER_REAL, limit)
@@ -203,7 +225,8 @@ class Examiner:
         # No builtin by its name in what is instrumented: the candidate may be called like one.
         space.update(__oracle_any__=BaseException, __oracle_locals__=locals)
         space.update(__oracle_begin__=self.begin, __oracle_note__=self.note)
-        space.update(__oracle_passed__=self.passed, __oracle_failed__=self.failed, __oracle_raised__=self.raised)
+        space.update(__oracle_passed__=self.passed, __oracle_ran__=self.ran)
+        space.update(__oracle_failed__=self.failed, __oracle_raised__=self.raised)
         space.update(__oracle_error__=self.error, __oracle_get__=self.get)
         try:
             self.arm(self.job["seconds"])
@@ -272,9 +295,12 @@ class Examiner:
             try:
                 self.arm()
                 self.called(space[owner] if owner else None, method, function, given)
+                if error := self.stopped():
+                    raise error
             except Forgeable:
                 raise
-            except BaseException as error:
+            except BaseException as caught:
+                error = self.stopped() or caught
                 if isinstance(error, Skipped) and not self.where(error)[0]:
                     continue
                 if not self.blames(error):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import builtins
 import io
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -77,6 +78,7 @@ class Instrument:
             if SOLUTION not in (alias.name, getattr(node, "module", None))
         }
         self._helpers = helpers(tree, self._broad)
+        self._own = {node.name for node in tree.body if isinstance(node, (*_FUNCTION, ast.ClassDef))}
         self._called = {
             part.func.id for part in ast.walk(tree) if isinstance(part, ast.Call) and isinstance(part.func, ast.Name)
         }
@@ -140,11 +142,9 @@ class Instrument:
                     node,
                 )
                 return [_guarded(point, [self._filled(made, node, where)], node)]
-            case ast.Try() | ast.TryStar():
+            case ast.Try() | ast.TryStar() | ast.With() | ast.AsyncWith() if self._may_catch(node):
                 inside = _Where(True, where.loops)
                 return [self._unit(node, quiet=not _judges(node, self._helpers), where=where, inside=inside)]
-            case ast.With() | ast.AsyncWith() if "raises" in ast.unparse(node.items[0]):
-                return [self._unit(node, where=where, inside=_Where(True, where.loops))]
             case ast.Expr(ast.Call(func=ast.Name(name))) if name in self._checks:
                 return [node if where.guarded else self._unit(node, quiet=True, where=where)]
             case ast.Expr() | ast.Assign() | ast.AnnAssign() if _judges(node, self._helpers):
@@ -162,6 +162,13 @@ class Instrument:
             case _:
                 pass
         return [node]
+
+    def _may_catch(self, node: ast.stmt) -> bool:
+        """Whether exceptions in it may be meant for it: `try`, `raises`, `suppress`, a context manager of the file."""
+        if not isinstance(node, ast.With | ast.AsyncWith):
+            return True
+        items = " ".join(map(ast.unparse, node.items))
+        return "raises" in items or "suppress" in items or not self._own.isdisjoint(re.findall(r"\w+", items))
 
     def _inside(self, node: ast.AST, where: _Where) -> None:
         """Rewrites the blocks within a statement."""
@@ -209,7 +216,8 @@ class Instrument:
         point = self._test(node, where, quiet)
         if inside:
             self._inside(node, inside)
-        return _guarded(point, [node] if quiet else [node, _made(f"__oracle_passed__({point})", node)], node)
+        end = "__oracle_ran__" if quiet else "__oracle_passed__"
+        return _guarded(point, [node, _made(f"{end}({point})", node)], node)
 
     def _register(self, node: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> None:
         self.tests.append(Test(name, node.lineno))

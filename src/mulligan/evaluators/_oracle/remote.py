@@ -21,30 +21,38 @@ SHOWN = 20
 """Items of an iterator that its repr shows."""
 
 
-class TimedOut(BaseException):
-    """The candidate did not answer in time. Not an Exception, so that no test swallows it."""
+class Stopped(BaseException):
+    """Ends the test that runs. `Remote.stop` keeps it, so that a test which catches it fails all the same."""
 
 
-class Gone(BaseException):
+class TimedOut(Stopped):
+    """The candidate did not answer in time."""
+
+
+class Gone(Stopped):
     """The candidate's process ended while it was asked."""
 
 
-class Forgeable(BaseException):
+class Forgeable(Stopped):
     """The tests hand over what cannot cross: they need candidate and tests in one process. Says why."""
 
 
-class Refused(AssertionError):
+class Refused(Stopped):
     """The candidate gave what cannot leave its process."""
 
 
 class Opaque:
-    """An object that stays with the candidate: it can be handed back, and nothing else."""
+    """An object that stays with the candidate: it can be handed back to the remote, and nothing else."""
 
-    def __init__(self, token: str) -> None:
+    def __init__(self, token: str, remote: Remote) -> None:
         self.oracle_token = token
+        self._remote = remote
 
     def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"{self!r} stays in its own process: return plain values instead (asked for .{name})")
+        said = f"{self!r} stays in its own process: return plain values instead (asked for .{name})"
+        if not name.startswith("__"):  # Python's own protocols ask for these of any object
+            self._remote.stop(Refused(said))
+        raise AttributeError(said)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Opaque) and other.oracle_token == self.oracle_token
@@ -61,11 +69,19 @@ class Remote:
 
     asked: bool
     """Whether anything of the candidate's has entered the tests."""
+    stopped: Stopped | None
+    """The first that was raised in the test which runs."""
 
     def __init__(self, ask: Callable[[str], str]) -> None:
         self._ask = ask
         self._known: dict[str, Any] = {}
         self.asked = False
+        self.stopped = None
+
+    def stop(self, error: Stopped) -> Stopped:
+        """The error, to be raised."""
+        self.stopped = self.stopped or error
+        return error
 
     def load(self, code: str) -> list[str]:
         """What the code defines. Raises what loading it raised."""
@@ -92,9 +108,11 @@ class Remote:
         """The items of an iterator that the candidate holds."""
         more = True
         while more:
-            reply = self._exchange(["next", Opaque(token)])
+            reply = self._exchange(["next", Opaque(token, self)])
             if reply[0] != "items":
                 self._result(reply, None)
+            if len(reply) != 3 or not is_a(reply[1], list):
+                raise self.stop(Refused("what came back is no reply"))
             _, items, more = reply
             yield from items
 
@@ -102,35 +120,41 @@ class Remote:
         try:
             line = encode(request, self._hold)
         except TooMuch as error:  # no reason to change the path: the candidate could have made it so
-            raise Refused(f"an argument {error}") from None
+            raise self.stop(Refused(f"an argument {error}")) from None
         except NotPlain as error:
-            raise Forgeable(f"an argument {error}") from None
+            raise self.stop(Forgeable(f"an argument {error}")) from None
         self.asked = self.asked or request[0] == CALL
         try:
             reply = decode(self._ask(line), self._held)
             if not isinstance(reply, list) or not reply:
                 raise NotPlain("is no reply")
         except NotPlain as error:
-            raise Refused(f"what came back {error}") from None
+            raise self.stop(Refused(f"what came back {error}")) from None
         return reply  # pyright: ignore[reportUnknownVariableType]
 
     def _result(self, reply: list[Any], given: dict[int | str, Any] | None) -> Any:
         what, *rest = reply
-        if what == "value" and len(rest) == 2 and is_a(rest[1], dict):
-            changed: dict[Any, Any] = rest[1]
-            for place, value in changed.items():
-                if given is not None and place in given:
-                    change(given[place], value)
-            return rest[0]
-        if what == "raise" and len(rest) == 5:
-            raise rebuilt(*rest)
+        raised: BaseException | None = None
+        try:
+            if what == "value" and len(rest) == 2 and is_a(rest[1], dict):
+                changed: dict[Any, Any] = rest[1]
+                for place, value in changed.items():
+                    if given is not None and place in given:
+                        change(given[place], value)
+                return rest[0]
+            if what == "raise" and len(rest) == 5:
+                raised = rebuilt(*rest)
+        except Exception:  # the reply is of the right form, and what it holds is not
+            raised = None
+        if raised is not None:
+            raise raised
         if what == "timeout":
-            raise TimedOut(*rest)
+            raise self.stop(TimedOut(*rest))
         if what == "gone":
-            raise Gone(*rest)
+            raise self.stop(Gone(*rest))
         if what == "unsupported":
-            raise Refused(f"the value that came back {rest[0]}")
-        raise Refused("what came back is no reply")
+            raise self.stop(Refused(f"the value that came back {rest[0] if rest else 'cannot be read'}"))
+        raise self.stop(Refused("what came back is no reply"))
 
     def _hold(self, value: Any) -> str | None:
         if isinstance(value, Opaque | Function | Stream):
@@ -145,7 +169,7 @@ class Remote:
     def _held(self, tag: str, rest: str) -> Any:
         if tag == "f":
             return Function(self, rest)
-        return Stream(self, tag + rest) if tag == "I" else Opaque(tag + rest)
+        return Stream(self, tag + rest) if tag == "I" else Opaque(tag + rest, self)
 
 
 class Function:
