@@ -9,7 +9,7 @@ import asyncio
 import sys
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from mulligan.core.errors import InvalidInput
@@ -34,11 +34,12 @@ _WALL = 3.0
 @dataclass(frozen=True)
 class _Reply:
     """kind: `=` a value, `#` the hash of a long one, `!` an exception, `?` no plain value, `@` none in time, `.` the
-    process ended."""
+    process ended. seconds: of CPU in the function. wall: by the clock, until the reply was here."""
 
     kind: str
     text: str
     seconds: float = 0.0
+    wall: float = 0.0
 
 
 class Calls:
@@ -99,14 +100,16 @@ class Calls:
         """What the canonical program returns, asked for once."""
         async with self._lock:
             if part not in self._wanted:
-                limits = [_CANONICAL] * len(self._parts[part])
+                limits = [(_CANONICAL, _CANONICAL)] * len(self._parts[part])
                 replies = self._replies(self._canonical, self._parts[part], limits, _CANONICAL)
                 self._wanted[part] = [reply async for reply in replies]
         return self._wanted[part]
 
     async def _wrong(self, code: str, part: str, wanted: Sequence[_Reply]) -> str:
         """The first call whose result is not right, in words; "" for none."""
-        limits = [max(self._seconds, _FACTOR * reply.seconds) for reply in wanted]
+        cpu = [max(self._seconds, _FACTOR * reply.seconds) for reply in wanted]
+        wall = [max(1 + _WALL * most, _FACTOR * reply.wall) for most, reply in zip(cpu, wanted, strict=True)]
+        limits = list(zip(cpu, wall, strict=True))
         most, number = max(self._most, 2 * sum(reply.seconds for reply in wanted)), -1
         async with aclosing(self._replies(code, self._parts[part], limits, most)) as replies:
             async for reply in replies:
@@ -142,9 +145,10 @@ class Calls:
         return f"{part}, call {number + 1} of {len(self._parts[part])}: {shorter(call, 300)}: {shorter(what, 600)}"
 
     async def _replies(
-        self, code: str, calls: Sequence[Any], limits: Sequence[float], most: float
+        self, code: str, calls: Sequence[Any], limits: Sequence[tuple[float, float]], most: float
     ) -> AsyncGenerator[_Reply]:
-        """One for each call, up to the first that got none. limits, most: of CPU, for each and for all."""
+        """One for each call, up to the first that got none. limits: of CPU and by the clock, for each; most: of CPU,
+        for all."""
         try:
             load = wire.encode([code, self._function])
         except (wire.NotPlain, UnicodeError) as error:
@@ -166,15 +170,16 @@ class Calls:
             if loaded.kind != "=":
                 yield loaded
                 return
-            at, ends, spent = 0, clock() + 1 + _WALL * most, 0.0
+            at, ends, spent = 0, clock() + _WALL * (1 + most), 0.0
             while at < len(lines):
                 batch = [lines[at]]
                 while at + len(batch) < len(lines) and sum(map(len, batch)) + len(lines[at + len(batch)]) < _BATCH:
                     batch.append(lines[at + len(batch)])
                 await channel.send("\n".join(batch))
-                for limit in limits[at : at + len(batch)]:
-                    reply = await _heard(channel, min(1 + _WALL * limit, max(ends - clock(), 0)))
-                    spent += reply.seconds
+                for limit, wall in limits[at : at + len(batch)]:
+                    began = clock()
+                    reply = await _heard(channel, min(wall, max(ends - began, 0)))
+                    reply, spent = replace(reply, wall=clock() - began), spent + reply.seconds
                     if reply.kind in "=#" and (reply.seconds > limit or spent > most):
                         reply = _Reply("@", "", limit)
                     yield reply
