@@ -133,14 +133,67 @@ def test_search_is_a_recall_with_scores(store: Any) -> None:
 
 
 @pytest.mark.parametrize("side", [Sync, Async])
-def test_what_is_not_relevant_enough_is_not_found(side: Any, tmp_path: Path) -> None:
+def test_what_is_not_relevant_enough_is_hidden_where_a_threshold_is_given(side: Any, tmp_path: Path) -> None:
     bank = a_bank(tmp_path / "lessons.db", "me")
-    strict = side(BankStore(bank))
+    strict = side(BankStore(bank, threshold="standard"))
     strict.put(HERE, "sort", a_lesson("Sort a list with sorted().", "Sorting lists"))
     strict.put(HERE, "genes", a_lesson("Compare names of genes in lower case.", "Names of genes"))
     assert [item.key for item in strict.search(HERE, query="How do I sort a list?")] == ["sort"]
     assert strict.search(HERE, query="Bake a cake.") == []
+    ranking = side(BankStore(bank))
+    assert [item.key for item in ranking.search(HERE, query="How do I sort a list?")] == ["sort", "genes"]
+    assert len(ranking.search(HERE, query="Bake a cake.")) == 2
     asyncio.run(bank.close())
+
+
+@pytest.mark.parametrize("side", [Sync, Async])
+def test_what_others_changed_meanwhile_is_seen(side: Any, tmp_path: Path) -> None:
+    mine, theirs = (a_bank(tmp_path / "lessons.db", "me") for _ in range(2))
+    here, there = side(BankStore(mine)), side(BankStore(theirs))
+    here.put(HERE, "a", a_lesson("first"))
+    assert there.get(HERE, "a").value["content"] == "first"
+    assert there.get(HERE, "b") is None
+    here.put(HERE, "b", a_lesson("first"))  # the same lesson under one more key
+    assert there.get(HERE, "b").value["content"] == "first"
+    here.delete(HERE, "a")
+    here.put(HERE, "a", a_lesson("second"))  # another lesson under the key
+    assert there.get(HERE, "a").value["content"] == "second"
+    assert there.get(HERE, "b").value["content"] == "first"
+    asyncio.run(theirs.purge(None))
+    assert here.get(HERE, "a") is None
+    here.put(HERE, "a", a_lesson("third"))
+    assert there.get(HERE, "a").value["content"] == "third"
+    for bank in (mine, theirs):
+        asyncio.run(bank.close())
+
+
+def test_a_title_is_taken_from_the_content_where_there_is_none(store: Any) -> None:
+    """As langmem's memory tool puts: {"content": …} under an id, again to change it."""
+    long = "The user prefers dark mode in each of the editors that they use at work, and at home as well."
+    store.put(HERE, "one", {"content": long})
+    assert store.get(HERE, "one").value["title"] == "The user prefers dark mode in each of the editors that …"
+    assert [item.key for item in store.search(HERE, query="dark mode", limit=10, offset=0, filter=None)] == ["one"]
+    store.put(HERE, "one", {"content": "Light mode."})
+    assert store.get(HERE, "one").value["title"] == "Light mode."
+    store.delete(HERE, "one")
+    assert store.get(HERE, "one") is None
+
+
+@pytest.mark.slow
+async def test_the_memory_tools_of_langmem_work_on_it(tmp_path: Path) -> None:
+    langmem: Any = pytest.importorskip("langmem", reason="needs langmem: pip install langmem")
+    async with a_bank(tmp_path / "lessons.db", "me") as bank:
+        store = BankStore(bank)
+        manage = langmem.create_manage_memory_tool(namespace=HERE, store=store)
+        search = langmem.create_search_memory_tool(namespace=HERE, store=store)
+        told = await manage.ainvoke({"content": "The user prefers dark mode.", "action": "create"})
+        id = told.rpartition(" ")[2]
+        assert "prefers dark mode" in await search.ainvoke({"query": "Which mode?"})
+        await manage.ainvoke({"content": "The user prefers light mode.", "action": "update", "id": id})
+        assert [item.key for item in await store.asearch(HERE, query="mode")] == [id]
+        assert "light mode" in await search.ainvoke({"query": "Which mode?"})
+        await manage.ainvoke({"action": "delete", "id": id})
+        assert await search.ainvoke({"query": "Which mode?"}) == "[]"
 
 
 def test_pages_hold_each_item_once(store: Any) -> None:

@@ -23,7 +23,7 @@ from mulligan.bank.wording import formatted_prompt
 from mulligan.bank.worker import Worker
 from mulligan.core.errors import InvalidInput, NotFound, StoreError
 from mulligan.core.formatting import task_text
-from mulligan.core.lessons import Finding, Link, Receipt, Selection, Version
+from mulligan.core.lessons import Delta, Finding, Link, Receipt, Selection, Version
 from mulligan.core.protocols import Learned
 from mulligan.core.questions import Question
 from mulligan.core.queued import Queued
@@ -327,8 +327,12 @@ class Bank:
     async def list(self, which: Selection = Selection()) -> Sequence[Lesson]:
         return await self._lessons.list(self.agent_id, which)
 
+    async def changes(self, since: int) -> Delta:
+        """What changed in this bank after this tip, and the tip now: see `LessonStore.delta`."""
+        return await self._lessons.delta(self.agent_id, None, since)
+
     async def history(self, id: str) -> Sequence[Version]:
-        return await self._lessons.history(self.agent_id, (await self.get(id)).id)
+        return await self._lessons.history(self.agent_id, await self._lessons.resolve(self.agent_id, id))
 
     async def links(self, id: str) -> Sequence[Link]:
         return await self._lessons.links(self.agent_id, (await self.get(id)).id)

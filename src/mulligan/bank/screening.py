@@ -47,12 +47,12 @@ def screened(lesson: Lesson) -> tuple[Lesson, tuple[str, ...]]:
         context=cast(Mapping[str, Json], _json(dict(lesson.context))),
     )
     hidden = {"hidden text"} if any(_hides(text) for text in _texts(lesson)) else set[str]()
-    return clean, tuple(sorted(hidden.union(*(signs(text) for text in _texts(clean)))))
+    return clean, tuple(sorted(hidden.union(*(signs(text) for text in {*_texts(clean)} - {""}))))
 
 
 def _kept(text: str, most: int) -> str:
     """Without what cannot be seen, secrets masked, no longer than `most` characters."""
-    text = mask(visible(text))
+    text = mask(visible(text)) if text else ""
     while len(text) > most:  # again: the cut may go through an emoji of several characters, or leave what is a key
         text = mask(visible(text[: most - 1]).rstrip() + "…")
     return text

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from textwrap import shorten
 from typing import Any, TypeVar, cast
 from urllib.parse import quote, unquote
 
@@ -32,6 +33,10 @@ T = TypeVar("T")
 
 LESSONS = "lessons"
 UNNAMED = "_"
+LATEST = 1 << 62
+"""Later than all changes."""
+TITLE = 60
+"""Characters of a title that is taken from the content."""
 KEYS = "langgraph_keys"
 """Where a lesson's context holds the keys that it was put under."""
 
@@ -47,16 +52,17 @@ class BankStore(BaseStore):
     """Items are lessons, in the namespace (agent_id, "lessons"); `label` says how an agent_id is written there.
 
     bank: whose lessons there are; None: those of all agents, in the store in force, opened when it is first used.
-    threshold: relevance below which nothing is found, as `Bank.recall` takes it; None: the bank's own, 0: none.
+    threshold: relevance below which `search` finds nothing, as `Bank.recall` takes it; 0: it ranks, and hides nothing.
     An item's value is what a lesson holds: title and content, and description, outcome, query, tags, kind, context,
-    confidence. `put` adds a lesson or edits the one of that key; what it said before stays in its history. `delete`
-    retires it. `search` with a query is a recall, with its scores and its threshold; without one, the newest come
-    first. The key of a lesson that was not put here is its id. Raises `InvalidInput` for what a lesson cannot hold.
+    confidence; without a title, it is the beginning of the content. `put` adds a lesson or edits the one of that key;
+    what it said before stays in its history. `delete` retires it. `search` with a query is a recall, with its scores;
+    without one, the newest come first. The key of a lesson that was not put here is its id. Raises `InvalidInput` for
+    what a lesson cannot hold.
     """
 
-    def __init__(self, bank: Bank | None = None, *, threshold: float | str | None = None) -> None:
+    def __init__(self, bank: Bank | None = None, *, threshold: float | str = 0) -> None:
         self._threshold = threshold
-        self._seen: dict[tuple[str, str], str] = {}
+        self._known: dict[str, _Keys] = {}
         self._banks = _One(bank) if bank is not None else _All()
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
@@ -107,7 +113,7 @@ class BankStore(BaseStore):
             if lesson is not None and lesson.state == "active":
                 await self._removed(bank, lesson, op.key)
             return
-        fields = {**_NEW, **op.value}
+        fields = {**_NEW, **_titled(op.value)}
         if lesson is not None and _keys(lesson) != [op.key] and _keys(lesson):
             await self._removed(bank, lesson, op.key)
             lesson = None
@@ -175,19 +181,39 @@ class BankStore(BaseStore):
         return await self._banks.of(namespace[0]) if len(namespace) == 2 and namespace[1] == LESSONS else None
 
     async def _find(self, bank: Bank, key: str, states: tuple[Any, ...]) -> Lesson | None:
-        """The lesson of this key; looked for among all of the agent's, where it was not met before."""
-        place = (bank.agent_id or "", key)
-        if place in self._seen:
-            with suppress(NotFound):
-                lesson = await self._banks.do(bank.get(self._seen[place]))
-                if lesson.state in states and key in (_keys(lesson) or [lesson.id]):
-                    return lesson
-        lessons = await self._banks.do(bank.list(Selection(states=states, limit=None)))
-        mine = [lesson for lesson in lessons if key in (_keys(lesson) or [lesson.id])]
-        found = next((lesson for lesson in mine if lesson.state == "active"), mine[0] if mine else None)
-        if found is not None:
-            self._seen[place] = found.id
-        return found
+        """The lesson of this key, in one of these states."""
+        keys = self._known.setdefault(bank.agent_id or "", _Keys())
+        return await self._at(bank, keys, key, states) or (
+            await self._at(bank, keys, key, states) if await self._refreshed(bank, keys) else None
+        )
+
+    async def _at(self, bank: Bank, keys: _Keys, key: str, states: tuple[Any, ...]) -> Lesson | None:
+        """The lesson that was last known under this key, if it still is."""
+        if key not in keys.ids:
+            return None
+        with suppress(NotFound):
+            lesson = await self._banks.do(bank.get(keys.ids[key]))
+            if lesson.state in states and key in (_keys(lesson) or [lesson.id]):
+                return lesson
+        return None
+
+    async def _refreshed(self, bank: Bank, keys: _Keys) -> bool:
+        """Takes in what changed in the bank; False for nothing."""
+        delta = await self._banks.do(bank.changes(keys.tip))
+        if (delta.tip, delta.generation) == (keys.tip, keys.generation):
+            return False
+        if delta.generation != keys.generation:
+            keys.ids.clear()
+            everything = Selection(states=("retired", "active"), limit=None)
+            changed = [*reversed(await self._banks.do(bank.list(everything)))]
+        else:
+            changed = [await self._banks.do(bank.get(row.id)) for row in delta.rows]
+        keys.tip, keys.generation = delta.tip, delta.generation
+        for lesson in sorted(
+            changed, key=lambda lesson: lesson.state == "active"
+        ):  # an active one before a retired one
+            keys.take(lesson)
+        return True
 
     async def _item(self, bank: Bank, lesson: Lesson, key: str) -> Item:
         return Item(**await self._told(bank, lesson, key))
@@ -205,6 +231,18 @@ class BankStore(BaseStore):
             "created_at": datetime.fromtimestamp(lesson.created, UTC),
             "updated_at": datetime.fromtimestamp(changed, UTC),
         }
+
+
+class _Keys:
+    """Which lesson is under which key, for one agent, as of a tip of its changes."""
+
+    def __init__(self) -> None:
+        self.tip, self.generation = LATEST, -1
+        self.ids: dict[str, str] = {}
+
+    def take(self, lesson: Lesson) -> None:
+        for key in _keys(lesson) or [lesson.id]:
+            self.ids[key] = lesson.id
 
 
 _NEW: Mapping[str, Json] = {
@@ -225,6 +263,11 @@ def _value(lesson: Lesson) -> dict[str, Json]:
     return {**value, "tags": list(lesson.tags), "context": context}
 
 
+def _titled(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """With a title of the content's first words, where it has none."""
+    return value if "title" in value else {**value, "title": shorten(value["content"], TITLE, placeholder=" …")}
+
+
 def _keys(lesson: Lesson) -> list[str]:
     return list(lesson.context.get(KEYS) or ())
 
@@ -239,8 +282,8 @@ def _checked(op: PutOp) -> None:
             f"A lesson has no {', '.join(unknown)}: an item of this store holds {', '.join(EDITABLE)}. What else there "
             "is to say goes into context."
         )
-    for name in ("title", "content"):
-        if not isinstance(op.value.get(name), str) or not op.value[name].strip():
+    for name, value in (("content", op.value.get("content")), ("title", op.value.get("title", "no need"))):
+        if not isinstance(value, str) or not value.strip():
             raise InvalidInput(f"A lesson needs a {name}: put it into the item's value, as a text.")
     context = op.value.get("context", {})
     if not isinstance(context, Mapping) or KEYS in context:
