@@ -11,6 +11,7 @@ after each transaction the path is compared with the file that was opened: desig
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import os
 import queue
@@ -18,11 +19,13 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from mulligan.core.errors import RecordLost, StoreError
+from mulligan.store.full_disk import Snapshots, barred, in_place, trouble
 from mulligan.store.schema import migrate, missing_table, reading_on
 
 T = TypeVar("T")
@@ -65,9 +68,14 @@ class Database:
         self.path = path
         self._busy_seconds = busy_seconds
         self._synchronous = synchronous
-        self._file = _OpenFile(path)
-        self._writer = _Lane(self, "BEGIN IMMEDIATE", 1, _Patience(path, busy_seconds, clock))
-        self._readers = _Lane(self, "BEGIN", READERS, _Patience(path, busy_seconds, clock))
+        self._clock = clock
+        self._snapshots = Snapshots(path)
+        self._open()
+
+    def _open(self) -> None:
+        self._file = _OpenFile(self.path)
+        self._writer = _Lane(self, "BEGIN IMMEDIATE", 1, _Patience(self.path, self._busy_seconds, self._clock))
+        self._readers = _Lane(self, "BEGIN", READERS, _Patience(self.path, self._busy_seconds, self._clock))
 
     async def write(self, work: Work[T], *, under_way: bool = False) -> T:
         """The result of `work`, committed. It is finished, or refused, even when the caller is cancelled meanwhile.
@@ -82,8 +90,29 @@ class Database:
             raise
 
     async def read(self, work: Work[T]) -> T:
-        """The result of `work`, which sees the file as of one moment."""
+        """The result of `work`, which sees the file as of one moment. Nothing need be writable."""
         return await self._readers.do(lambda db: reading_on(db, self.path, work))
+
+    async def remove(self, work: Work[T]) -> T:
+        """As `write` and `fold`, for work that only removes. On a disk that is full it is done, too, and makes the file
+        smaller: there nobody else may have the file open, and other work is refused meanwhile.
+        """
+        try:
+            result = await self.write(work)
+        except DiskFull:
+            await self.close()
+            try:
+                return await asyncio.to_thread(self._in_place, work)
+            finally:
+                self._open()
+        await self.fold()
+        return result
+
+    def _in_place(self, work: Work[T]) -> T:
+        try:
+            return in_place(self.path, work)
+        except sqlite3.Error as error:
+            raise explained(error, self.path) from error
 
     async def fold(self) -> None:
         """Folds the log into the file and empties it, so that nothing deleted is left there, unless a reader is in it
@@ -95,6 +124,13 @@ class Database:
         """Everything asked for before is finished first. The last one to close folds the log into the file."""
         await self._readers.close()
         await self._writer.close()
+        self._snapshots.close()
+
+    def snapshot(self) -> sqlite3.Connection:
+        """A connection that writes nothing, to the file as it is now. For one piece of work."""
+        db = self._snapshots.connect()
+        db.text_factory = _lenient
+        return db
 
     def connect(self, patience: _Patience) -> sqlite3.Connection:
         """A connection to the file as it is now, brought up to date."""
@@ -102,7 +138,8 @@ class Database:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise StoreError(
+            unwritable = error.errno in (errno.EROFS, errno.ENOSPC, errno.EACCES, errno.EPERM)
+            raise (NoFolder if unwritable else StoreError)(
                 f"The store's folder {self.path.parent} cannot be made: {error.strerror or error}. "
                 "Name another in MULLIGAN_HOME."
             ) from error
@@ -131,6 +168,14 @@ class Database:
             self._file.lose("the log beside it (-wal) was deleted or replaced while it was in use")
 
 
+class NoFolder(StoreError):
+    """The folder that the file should be in cannot be made, as nothing may be written there."""
+
+
+class DiskFull(StoreError):
+    """Nothing can be written, as no space is left."""
+
+
 def explained(error: sqlite3.Error | UnicodeError, path: Path) -> StoreError:
     """What SQLite's error means for the person whose file this is."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
@@ -139,12 +184,16 @@ def explained(error: sqlite3.Error | UnicodeError, path: Path) -> StoreError:
         sqlite3.SQLITE_CORRUPT: f"{path} is damaged: {error}. Restore it from a copy, or {_ELSEWHERE}.",
         sqlite3.SQLITE_READONLY: f"{path} cannot be written: it, its folder or its disk is read-only.",
         sqlite3.SQLITE_CANTOPEN: f"{path} cannot be opened: see that it is a file, and that you may read its folder.",
-        sqlite3.SQLITE_FULL: f"{path} cannot grow: the disk is full. Free some space; what was recorded is safe.",
         sqlite3.SQLITE_IOERR: f"{path}: the disk failed to read or write ({error}). It may be full or out of reach.",
         sqlite3.SQLITE_BUSY: f"{path} is locked by another process that has been writing for too long. Try again.",
     }
     if missing := missing_table(error):
         return StoreError(f"{path}: the table {missing} is gone. To make it again: mulligan memory verify --mend")
+    disk = trouble(path) if barred(error) else ""
+    if code == sqlite3.SQLITE_FULL or disk == "full":
+        return DiskFull(f"{path} cannot grow: the disk is full. Free some space; what was recorded is safe.")
+    if disk == "read-only":
+        return StoreError(f"{path} cannot be written: its disk is read-only. Reading works; to write, {_ELSEWHERE}.")
     return StoreError(said.get(code, f"{path}: {error}"))
 
 
@@ -236,8 +285,14 @@ class _Lane:
                     db.close()
                 result = None
                 if job.work:
-                    db = db or self._database.connect(self._patience)
-                    result = self._transact(db, job.work, job.under_way) if job.whole else job.work(db)
+                    try:
+                        db = db or self._database.connect(self._patience)
+                        result = self._transact(db, job.work, job.under_way) if job.whole else job.work(db)
+                    except (sqlite3.Error, NoFolder) as error:
+                        if self._begin != "BEGIN" or not (isinstance(error, NoFolder) or barred(error)):
+                            raise
+                        with closing(self._database.snapshot()) as still:
+                            result = self._once(still, job.work)
                     unsynced = self._begin == "BEGIN IMMEDIATE"
             except (sqlite3.Error, UnicodeError) as error:
                 job.settle(None, explained(error, self._path))

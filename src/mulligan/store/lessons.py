@@ -129,9 +129,7 @@ class SqliteLessons:
                 lessons_verify.verify(db, mend=True)
             return lessons_purge.purge(db, lessons_rows.reader(db, agent_id), ids)
 
-        gone = await self._db.write(work)
-        await self._db.fold()
-        return gone
+        return await self._db.remove(work)
 
     async def verify(self, *, mend: bool = False) -> Sequence[Finding]:
         do = self._db.write if mend else self._db.read

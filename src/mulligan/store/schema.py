@@ -217,7 +217,7 @@ def migrate(db: sqlite3.Connection, path: Path, migrations: tuple[Migration, ...
     if _version(db, path, migrations) == len(migrations):
         return
     mode = db.execute("PRAGMA journal_mode = WAL").fetchone()[0]
-    if mode != "wal":
+    if mode not in ("wal", "memory"):  # in memory, where there is no disk to write to
         raise StoreError(f"{path} is on a file system without shared memory: put the store on a local disk.")
     db.execute("BEGIN IMMEDIATE")
     try:
