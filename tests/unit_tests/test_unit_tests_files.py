@@ -62,6 +62,17 @@ def test_more_asserts_than_can_fit_are_refused_before_they_are_instrumented(test
         UnitTests.check(tests, "mine.py")
 
 
+@pytest.mark.parametrize(
+    "literal", [[[-1, "a", (2.5, None)]] * 60, {n: {n, -n} for n in range(90)}, ((),) * 120, [[1] * 99, [2] * 3]]
+)
+async def test_a_large_literal_is_the_value_that_it_is_written_as(judge: Judge, literal: object) -> None:
+    pairs = "def check(c):\n    rows = " + repr(literal).replace(", ", ",\n      ") + "\n    assert c(rows) == rows\n"
+    tests = f"{pairs}check(f)\nassert f({literal!r}) == {literal!r}\nassert f(0) != {literal!r}\n"
+    assert (await judge("def f(x): return x", tests)).score == 1.0
+    feedback = await judge("def f(x): return x if x == 0 else [x]", tests)
+    assert (feedback.passed, feedback.score) == (False, 1 / 3)
+
+
 async def test_as_many_asserts_as_are_read_fit_on_the_wire(judge: Judge) -> None:
     tests = "".join(f"assert add({n}, [{n}, 'text {n}']) == {n * n}\n" for n in range(2_450))
     feedback = await judge("def add(a, b): return a * a", tests)

@@ -17,6 +17,7 @@ from typing import Any
 from mulligan.core.errors import InvalidInput
 from mulligan.evaluators._oracle import wire
 from mulligan.evaluators._oracle.instrument import MOST_POINTS, Instrument, Point, Test, helpers
+from mulligan.evaluators._oracle.literals import folded, unfolded
 from mulligan.evaluators._oracle.names import SOLUTION, Names, foreign, names_in, needs_process
 
 _ROOM = 100_000
@@ -74,7 +75,7 @@ def read(text: str, name: str = "tests.py") -> Plan:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            tree = ast.parse(text, name)
+            tree = folded(ast.parse(text, name))
             names = names_in(tree, text)
     except SyntaxError as error:
         if error.lineno is None:  # a NUL in it, say
@@ -114,11 +115,11 @@ def _instrumented(tree: ast.Module, text: str, names: Names, name: str) -> tuple
     for broad in (False, True):  # `if f(1) != 2: raise ...` is a test in a file that has no other
         work = Instrument(text, names, name, broad=broad)
         try:
-            made = ast.fix_missing_locations(work.module(ast.parse(text) if broad else tree))
+            made = ast.fix_missing_locations(work.module(folded(ast.parse(text)) if broad else tree))
         except wire.TooMuch:
             raise _too_many(name) from None
         if any(not test.quiet for test in work.tests):
-            return work, made
+            return work, unfolded(made)
     said = "write asserts such as `assert add(1, 2) == 3`, or functions `def test_...():`"
     if judges:
         said = f"{min(judges)} asserts, and nothing calls it: add a line such as `{min(judges)}(add)`"
