@@ -88,7 +88,7 @@ async def scored(benchmark: Any, case: Case, code: str) -> Score:
         ("    return tuple(x / 2 for x in xs)", 0, 0, "returned (1.0, 2.0)"),
         ("    return 1 / 0", 0, 0, "raised ZeroDivisionError: division by zero in line 3"),
         ("    import os; os._exit(0)", 0, 0, "ended the process"),
-        ("def halfs(xs):\n    return xs", 0, 0, "raised KeyError"),
+        ("def halfs(xs):\n    return xs", 0, 0, "raised NameError: the code defines no halves"),
         ("def halves(xs)\n    return", 0, 0, "SyntaxError"),
         ("class E:\n    def __eq__(self, o): return True\ndef halves(xs):\n    return E()", 0, 0, "returned"),
         ("class L(list):\n    def __eq__(self, o): return True\ndef halves(xs):\n    return L()", 0, 0, "returned []"),

@@ -104,6 +104,23 @@ async def test_quirks_of_data_sets(judge: Any) -> None:
         assert (await judge(code, PROGRAM)).passed is True, code
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "mod m { pub fn two() -> isize { crate::TWO } }\nconst TWO: isize = 2;\nuse crate::m::two;\n"
+        "fn double(x: isize) -> isize { x * two() }",
+        "macro_rules! two { () => { $crate::TWO } }\nconst TWO: isize = 2;\nfn double(x: isize) -> isize { x * two!() }",
+        "pub(crate) mod m { pub(in crate::m) fn a() -> isize { 2 } pub(crate) fn two() -> isize { a() } }\n"
+        'fn double(x: isize) -> isize { assert_eq!("crate::x".len(), 8); x * crate :: m::two() }',
+    ],
+)
+async def test_paths_from_the_root_are_the_codes_own(code: str, judge: Any) -> None:
+    assert (await judge(code, PROGRAM)).passed is True
+    refused = await judge(code.replace("crate::", "crate::no::"), PROGRAM)
+    assert refused.passed is False
+    assert "crate::solution" not in refused.text
+
+
 @pytest.mark.parametrize("name", ["HashMap", "HashSet", "BTreeMap", "BTreeSet", "BinaryHeap", "VecDeque"])
 async def test_nothing_is_imported_for_the_code(name: str, judge: Any) -> None:
     code = f"fn double(x: isize) -> isize {{ let _ = std::mem::size_of::<{name}<isize{', ()' * ('Map' in name)}>>(); x * 2 }}"

@@ -35,7 +35,10 @@ def answer_calls() -> None:
             request = decode(line.decode("ascii").rstrip("\n"))
             if function is None:
                 server.code, name = request
-                function = load(server.code)[name]
+                space = load(server.code)
+                if name not in space:
+                    raise NameError(f"the code defines no {name}")
+                function = space[name]
                 send("=0 N")
                 continue
             began = time.process_time()

@@ -7,17 +7,21 @@ laid into that module by a macro whose name is drawn for the run.
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mulligan.core.protocols import Job
+from mulligan.core.rust_texts import masked
 from mulligan.evaluators._rust.program import Program, ours
 from mulligan.evaluators._rust.toolchain import Toolchain
 
 COMPILING = 30.0
 """Seconds that the compiler may take, beside those of the tests."""
 FILE = "solution.rs"
+MODULE = "solution"
+_ROOTED = re.compile(r"(?<!\w)crate\s*::\s*")
 ROOT = "<anon>"
 _COMPILER_MB = 4096
 _START = """read -r secret
@@ -72,10 +76,19 @@ def crate(program: Program, active: Sequence[int], toolchain: Toolchain, seconds
     lines += [
         f"pub const ALL: &[fn()] = &[{', '.join(f't{number}' for number in active)}];",
         "} } }",
-        f'#[path = "{FILE}"] mod solution;',
-        f"fn main() {{ ::{judge}::run(solution::{inside}::ALL, {', '.join(map(str, times))}) }}",
+        f'#[path = "{FILE}"] mod {MODULE};',
+        f"fn main() {{ ::{judge}::run({MODULE}::{inside}::ALL, {', '.join(map(str, times))}) }}",
     ]
     return Crate("\n".join(lines) + "\n", lay, secret, places)
+
+
+def _rooted(code: str) -> str:
+    """The code with its paths from the root of the crate, which for its author it is, made those of its module."""
+    pieces, at = list[str](), 0
+    for found in _ROOTED.finditer(masked(code)):
+        pieces.append(f"{code[at : found.end()]}{MODULE}::")
+        at = found.end()
+    return "".join([*pieces, code[at:]])
 
 
 def job(made: Crate, code: str, toolchain: Toolchain, seconds: float) -> Job:
@@ -87,7 +100,7 @@ def job(made: Crate, code: str, toolchain: Toolchain, seconds: float) -> Job:
     )
     return Job(
         ("/bin/sh", "-c", _START, toolchain.path, *compiler),
-        files={FILE: f"{code}\n{made.lay}!{{}}\n"},
+        files={FILE: f"{_rooted(code)}\n{made.lay}!{{}}\n"},
         stdin=f"{made.secret}\n{made.root}",
         readable=toolchain.readable,
         seconds=seconds + COMPILING,
