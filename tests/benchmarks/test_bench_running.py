@@ -17,6 +17,7 @@ from mulligan.app.solve import resume
 from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.core.errors import InvalidInput, JournalDiverged, LeaseLost, NotFound
 from mulligan.core.records import Usage
+from mulligan.store.leases import named
 from mulligan.store.sqlite import SqliteStore
 
 
@@ -165,7 +166,7 @@ async def test_a_second_process_refuses_and_says_who_drives_the_run(store: Sqlit
     begun = await ran(store, cases(tmp_path, "the provider is down"), model)
     model.asked.clear()
     async with leased(store.benches, begun.run.id) as lease:
-        with pytest.raises(LeaseLost, match=f"Benchmark run {begun.run.id} is being driven by {lease.owner}"):
+        with pytest.raises(LeaseLost, match=f"Benchmark run {begun.run.id} is being driven by {named(lease.owner)}"):
             await resume_benchmark(begun.run.id, model=model, store=store)
         await store.benches.renew(lease, 30)  # it is still the first one's
     assert model.asked == []

@@ -208,7 +208,7 @@ async def test_a_lost_lease_stops_the_journal_before_the_effect(store: SqliteSto
     journal = StoredJournal(store, lease)
     await journal.step("model", 1, effects("mine"))
     await store.renew(lease, 0)
-    theirs = await store.acquire("e", "they", 60)
+    theirs = await store.acquire("e", "they", 0)
     with pytest.raises(LeaseLost, match="now driven by they"):
         await journal.step("model", 2, effects("still mine?"))
     assert effects.happened == ["mine"]

@@ -88,7 +88,7 @@ async def test_a_lease_that_ran_out_is_taken_over_and_the_late_one_is_refused(tw
     id = await here.enqueue("k", "a", {})
     _, late = await got(here, seconds=-1)
     assert (await there.look("a", id)).status == "queued"
-    work, claim = await got(there, owner="another")
+    work, claim = await got(there, owner="another", seconds=0)
     assert (work.id, work.attempts, claim.fence) == (id, 2, late.fence + 1)
     for write in (
         here.finish(late, {}),
@@ -111,7 +111,7 @@ async def test_a_claim_that_ran_out_and_that_nobody_took_is_still_good(queue: Qu
 async def test_the_same_owner_does_not_settle_an_older_claim(queue: Queue) -> None:
     await queue.enqueue("k", "a", {})
     _, first = await got(queue, seconds=-1)
-    _, second = await got(queue)
+    _, second = await got(queue, seconds=0)
     with pytest.raises(LeaseLost):
         await queue.finish(first, {})
     await queue.finish(second, {})
@@ -162,7 +162,7 @@ async def test_taken_work_waits_again_when_its_taker_is_gone(queue: Queue) -> No
     await queue.take("a", id, "me", -1)
     assert (await queue.look("a", id)).status == "waiting"
     assert await queue.claim("me", 60, ["k"]) is None
-    _, claim = await queue.take("a", id, "other", 60)
+    _, claim = await queue.take("a", id, "other", 0)
     await queue.fail(claim, "later", retry_in=3600)
     assert (await queue.look("a", id)).status == "waiting"
 

@@ -211,7 +211,7 @@ def test_one_store_serves_one_event_loop_after_another(tmp_path: Path) -> None:
 
 async def test_a_fresh_lease_keeps_others_out(store: SqliteStore) -> None:
     await started(store, "e")
-    with pytest.raises(LeaseLost, match=r"driven by me, whose lease is good for another (60|59) s"):
+    with pytest.raises(LeaseLost, match=r"driven by me\. Let it finish"):
         await store.acquire("e", "you", 60)
 
 
@@ -220,7 +220,7 @@ async def test_a_lease_that_ran_out_can_be_taken_and_its_holder_changes_nothing_
     await store.begin_step(mine, "model#1", 1, "h")
     await store.renew(mine, 0)
     await store.append(mine, 0, Acted(1, Attempt("still mine while nobody takes it")))
-    yours = await store.acquire("e", "you", 60)
+    yours = await store.acquire("e", "you", 0)
     assert yours.fence == mine.fence + 1
     for write in (
         store.append(mine, 1, Evaluated(1, Feedback(True))),

@@ -15,6 +15,8 @@ from mulligan.core.protocols import Lease
 from mulligan.store.leases import owner as new_owner
 
 LEASE_SECONDS = 30.0
+POLL, WATCH = 0.01, 0.5
+"""Seconds between two tries: for a lease that is held for moments, and of one whose holder may be dead."""
 
 log = logging.getLogger("mulligan")
 
@@ -39,9 +41,9 @@ async def leased(
 ) -> AsyncGenerator[Lease]:
     """The lease of the episode, renewed until the work is done. Losing it cancels the work, and raises `LeaseLost`.
 
-    owner: who holds it; None: a holder of its own. seconds: how long it outlives its holder. patience: seconds to wait
-    for another's. heart: the event loop that renews it, for work that runs in none; losing it then cancels nothing, and
-    the next write is refused.
+    owner: who holds it; None: a holder of its own. seconds: how long it outlives its holder; another's that cannot be
+    known to live or not is watched for as long. patience: seconds to wait for another's. heart: the event loop that
+    renews it, for work that runs in none; losing it then cancels nothing, and the next write is refused.
     """
     lease = await _acquired(store, episode, owner or new_owner(), seconds, patience)
     worker = asyncio.current_task() if heart is None else None
@@ -67,18 +69,24 @@ async def leased(
 
 
 async def _acquired(store: Leases, episode: str, owner: str, seconds: float, patience: float) -> Lease:
-    until = time.monotonic() + patience
+    until, watched = time.monotonic() + patience, None
     while True:
+        pause = POLL
         try:
             return await store.acquire(episode, owner, seconds)
-        except LeaseLost:
-            if time.monotonic() >= until:
+        except LeaseLost as error:
+            doubtful = error.heartbeat is not None and watched in (None, error.heartbeat)
+            if not doubtful and time.monotonic() >= until:
                 raise
-            await asyncio.sleep(0.01)
+            if doubtful and watched is None:
+                log.warning("%s Waiting to see whether it still lives (%g s at most).", error, seconds)
+            watched = watched or error.heartbeat
+            pause = POLL if time.monotonic() < until else WATCH
         except asyncio.CancelledError:  # the store may have been at it already
             with suppress(StoreError):
                 await store.release(await store.acquire(episode, owner, seconds))
             raise
+        await asyncio.sleep(pause)
 
 
 class _Heart:

@@ -161,7 +161,12 @@ class Unreadable(StoreError):
 
 
 class LeaseLost(StoreError):
-    """Somebody else drives this episode, or took it over."""
+    """Somebody else drives this episode, or took it over. heartbeat: of a holder that may have died, to be watched: as
+    long as it is the same, nobody has seen it live."""
+
+    def __init__(self, message: str, heartbeat: object = None) -> None:
+        super().__init__(message)
+        self.heartbeat = heartbeat
 
 
 class JournalError(MulliganError):

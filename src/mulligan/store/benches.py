@@ -87,7 +87,8 @@ class SqliteBenches:
         return await self._db.read(work)
 
     async def acquire(self, run: str, owner: str, seconds: float) -> Lease:
-        return await self._db.write(lambda db: leases.acquire(db, run, owner, seconds, leases.BENCH_RUNS))
+        watch = self._db.watch
+        return await self._db.write(lambda db: leases.acquire(db, watch, run, owner, seconds, leases.BENCH_RUNS))
 
     async def renew(self, lease: Lease, seconds: float) -> None:
         await self._db.write(lambda db: leases.renew(db, lease, seconds, leases.BENCH_RUNS), under_way=True)

@@ -26,6 +26,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 from mulligan.core.errors import RecordLost, StoreError
 from mulligan.store.full_disk import Snapshots, barred, in_place, trouble
+from mulligan.store.leases import Watch
 from mulligan.store.schema import migrate, missing_table, reading_on
 
 T = TypeVar("T")
@@ -54,7 +55,8 @@ class Database:
     """Raises `StoreError` for whatever SQLite or the file system will not do, saying what and what to try; once the
     file was deleted or replaced, `RecordLost` for everything.
 
-    busy_seconds: how long a lock that another process holds is waited for, in all. clock: counts these seconds.
+    busy_seconds: how long a lock that another process holds is waited for, in all. clock: counts the seconds of all
+    that is waited for.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class Database:
         self._busy_seconds = busy_seconds
         self._synchronous = synchronous
         self._clock = clock
+        self.watch = Watch(clock)
         self._snapshots = Snapshots(path)
         self._open()
 

@@ -1,7 +1,7 @@
 """Queued work in the SQLite file of the episodes: the `Queue` of core.queued.
 
 Work is claimed under a lease with a fence, as episodes are (`store.leases`): of two processes one gets it, and what a
-dead process held is free at once on this machine, elsewhere when the lease has run out.
+dead process held is free at once on this machine, elsewhere when its heartbeat has stood still for a lease.
 """
 
 from __future__ import annotations
@@ -18,12 +18,17 @@ from mulligan.core.queued import Claim, Queued, QueueStatus
 from mulligan.core.records import Json
 from mulligan.core.secrets import mask, mask_json
 from mulligan.store.database import Database
-from mulligan.store.leases import died
+from mulligan.store.leases import Watch, died, named
 from mulligan.store.lessons_rows import reader, wall, writer
 from mulligan.store.reading import json_of, readable, unreadable
 
 MOST = 10_000
 """Pieces of one agent's work that may be pending."""
+
+CLAIM_SECONDS = 60.0
+"""How long a heartbeat has to stand still, where nobody says for how long work is claimed."""
+
+_TABLE = "work"
 
 _SELECT = (
     "SELECT w.n, w.id, w.kind, a.id, p.payload, w.status, w.attempts, w.created, w.finished, w.result, w.error,"
@@ -64,7 +69,8 @@ class SqliteQueue:
     async def turn(self, agent_id: str, id: str, *, waiting: bool) -> None:
         def work(db: sqlite3.Connection) -> None:
             n, status, _, holder, until = _found(db, reader(db, agent_id), id)
-            _nobodys(id, status, holder, until)
+            if status == "running" and not _gone(self._db.watch, n, holder, until, CLAIM_SECONDS):
+                raise _busy(id, holder)
             if status in ("done", "failed"):
                 raise StoreError(f"Work {id} is {status}: nothing is left of it to do.")
             db.execute("UPDATE work SET borrowed = ?, due = 0 WHERE n = ?", (waiting, n))
@@ -73,14 +79,16 @@ class SqliteQueue:
         await self._db.write(work)
 
     async def due(self, kinds: Sequence[str]) -> float | None:
-        return await self._db.read(lambda db: _next(db, kinds))
+        return await self._db.read(lambda db: _next(db, self._db.watch, kinds))
 
     async def claim(self, owner: str, seconds: float, kinds: Sequence[str]) -> tuple[Queued, Claim] | None:
-        if await self._db.read(lambda db: _due(db, kinds)) is None:  # looking does not hold up those who write
+        watch = self._db.watch
+        # looking does not hold up those who write
+        if await self._db.read(lambda db: _due(db, watch, kinds, seconds)) is None:
             return None
 
         def work(db: sqlite3.Connection) -> tuple[Queued, Claim] | None:
-            while (n := _due(db, kinds)) is not None:
+            while (n := _due(db, watch, kinds, seconds)) is not None:
                 try:
                     return _claimed(db, n, owner, seconds)
                 except Unreadable as error:  # it must not hold up what is queued behind it
@@ -93,7 +101,8 @@ class SqliteQueue:
     async def take(self, agent_id: str, id: str, owner: str, seconds: float) -> tuple[Queued, Claim]:
         def work(db: sqlite3.Connection) -> tuple[Queued, Claim]:
             n, status, borrowed, holder, until = _found(db, reader(db, agent_id), id)
-            _nobodys(id, status, holder, until)
+            if status == "running" and not _gone(self._db.watch, n, holder, until, seconds):
+                raise _busy(id, holder)
             if not borrowed or status not in ("waiting", "running"):
                 raise StoreError(f"Work {id} is not waiting for an answer: it is {status}.")
             return _claimed(db, n, owner, seconds)
@@ -161,7 +170,7 @@ def settle(db: sqlite3.Connection, agent: int, claim: Claim | None, result: Json
 def held(db: sqlite3.Connection, claim: Claim) -> int:
     """The number of the work. Raises `LeaseLost` when this claim is no longer the newest on work that is running.
 
-    A claim that has run out but that nobody has taken over is still good: the fence, not the clock, keeps two apart.
+    A claim that nobody has taken over is good, however old: the fence, not the clock, keeps two apart.
     """
     found = db.execute("SELECT n, status, owner, fence FROM work WHERE id = ?", (claim.id,)).fetchone()
     if found is None:
@@ -212,34 +221,36 @@ def _keyed(db: sqlite3.Connection, agent: int | None, kind: str, key: str) -> st
     return found[0] if found else None
 
 
-def _next(db: sqlite3.Connection, kinds: Sequence[str]) -> float | None:
+def _next(db: sqlite3.Connection, watch: Watch, kinds: Sequence[str]) -> float | None:
     queued = "SELECT min(due) FROM work WHERE status = 'queued' AND kind = ?"
-    running = "SELECT owner, until FROM work WHERE status = 'running' AND kind = ? AND NOT borrowed"
+    running = "SELECT n, owner, until FROM work WHERE status = 'running' AND kind = ? AND NOT borrowed"
     times = list[float]()
     for kind in dict.fromkeys(kinds):
         times += [due for (due,) in db.execute(queued, (kind,)) if due is not None]
-        times += [0.0 if died(owner) else until for owner, until in db.execute(running, (kind,)).fetchall()]
+        for n, owner, until in db.execute(running, (kind,)).fetchall():
+            left = CLAIM_SECONDS - watch.stood_still(_TABLE, n, (owner, until))
+            times.append(0.0 if left <= 0 or died(owner) else time.time() + left)
     return min(times, default=None)
 
 
-def _due(db: sqlite3.Connection, kinds: Sequence[str]) -> int | None:
+def _due(db: sqlite3.Connection, watch: Watch, kinds: Sequence[str], seconds: float) -> int | None:
     """The number of the oldest work that can be claimed."""
     queued = "SELECT n FROM work WHERE status = 'queued' AND kind = ? AND due <= ? ORDER BY n LIMIT 1"
     running = "SELECT n, owner, until FROM work WHERE status = 'running' AND kind = ? AND NOT borrowed ORDER BY n"
     now, due = time.time(), list[int]()
     for kind in dict.fromkeys(kinds):
         due += [n for (n,) in db.execute(queued, (kind, now))]
-        due += [n for n, owner, until in db.execute(running, (kind,)).fetchall() if _gone(owner, until)][:1]
+        held = db.execute(running, (kind,)).fetchall()
+        due += [n for n, owner, until in held if _gone(watch, n, owner, until, seconds)][:1]
     return min(due, default=None)
 
 
-def _nobodys(id: str, status: str, holder: str, until: float) -> None:
-    if status == "running" and not _gone(holder, until):
-        raise LeaseLost(f"Work {id} is being done by {holder}. Let it finish, or end that process first.")
+def _busy(id: str, holder: str) -> LeaseLost:
+    return LeaseLost(f"Work {id} is being done by {named(holder)}. Let it finish, or end that process first.")
 
 
-def _gone(owner: str, until: float) -> bool:
-    return until < time.time() or died(owner)
+def _gone(watch: Watch, n: int, owner: str, until: float, seconds: float) -> bool:
+    return died(owner) or watch.stood_still(_TABLE, n, (owner, until)) >= seconds
 
 
 def _claimed(db: sqlite3.Connection, n: int, owner: str, seconds: float) -> tuple[Queued, Claim]:
@@ -281,7 +292,7 @@ def _read(db: sqlite3.Connection, n: int) -> Queued:
         raise unreadable(f"Work number {n}", "its agent is gone")
     _, id, kind, agent_id, payload, status, attempts, created, finished, result, error, borrowed, owner, until = row
     shown: QueueStatus = status
-    if status == "running" and _gone(owner, until):
+    if status == "running" and (died(owner) or until < time.time()):
         shown = "waiting" if borrowed else "queued"
     said, result, error = (json_of(f"Work {id}", text) for text in (payload or "null", result, error))
     return Queued(id, kind, agent_id, said, shown, attempts, created, finished, result, error)

@@ -38,7 +38,7 @@ class SqliteStore:
     """Opens nothing until it is used; `close` it in the end. Missing folders are made.
 
     busy_seconds: how long writers in other processes are waited for, in all, before a write raises `StoreError`.
-    clock: counts these seconds.
+    clock: counts these seconds, and those that another's heartbeat has to stand still before its lease is taken over.
     memory, benches: the lessons and the queued work, and the runs of benchmarks, of the same file, over the same
     connections; closed with this.
     """
@@ -155,7 +155,7 @@ class SqliteStore:
     # --- leases -------------------------------------------------------------------------------------------------
 
     async def acquire(self, episode: str, owner: str, seconds: float) -> Lease:
-        return await self._db.write(lambda db: leases.acquire(db, episode, owner, seconds))
+        return await self._db.write(lambda db: leases.acquire(db, self._db.watch, episode, owner, seconds))
 
     async def holder(self, episode: str) -> str | None:
         return await self._db.read(lambda db: leases.holder(db, episode))
