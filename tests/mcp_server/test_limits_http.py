@@ -231,6 +231,39 @@ def test_an_id_is_free_as_soon_as_its_answer_was_read_from_a_stream(tmp_path: An
         stream.close()
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [("Transfer-Encoding: chunked",), ("Transfer-Encoding: chunked", "Content-Length: 40")],
+    ids=["alone", "both"],
+)
+def test_a_body_that_is_in_no_chunks_is_refused_at_once(server: Running, lines: tuple[str, ...]) -> None:
+    for apart in (False, True):
+        with connected(server.url) as connection:
+            first, then = head(server.url, *lines) + b"\r\n", json.dumps(ping()).encode()
+            connection.sendall(first if apart else first + then)
+            if apart:
+                connection.sendall(then)
+            assert connection.recv(1000).startswith(b"HTTP/1.1 400")
+
+
+def test_a_body_that_is_too_long_is_refused_to_its_id(server: Running, era: str) -> None:
+    long = {"name": "retrieve_memory", "arguments": {"query": "x" * (17 * MB)}}
+    body = json.dumps(calling(era, long, 7)).encode()
+    for lines, sent in (
+        ((f"Content-Length: {len(body)}",), body[:60_000]),
+        (("Transfer-Encoding: chunked",), b"%x\r\n" % len(body) + body),
+    ):
+        with connected(server.url) as connection:
+            connection.sendall(head(server.url, *lines) + b"\r\n" + sent)
+            said = b""
+            while b'"error"' not in said:
+                part = connection.recv(4000)
+                assert part, said
+                said += part
+        assert said.startswith(b"HTTP/1.1 413")
+        assert b'"id":7' in said
+
+
 async def test_the_end_of_an_answer_leaves_after_all_else_of_it_is_done() -> None:
     admission, sent, last = Admission(1), list[str](), {"type": "http.response.body", "body": b"", "more_body": False}
 

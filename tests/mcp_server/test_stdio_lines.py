@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mulligan.mcp_server import messages
-from mulligan.mcp_server.lines import Lines
+from mulligan.mcp_server.lines import Lines, TooLong
 from mulligan.mcp_server.messages import Refused, read
+from mulligan.mcp_server.outline import ENDS, outline
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -31,15 +32,23 @@ def test_lines_are_the_same_however_their_bytes_arrive(data: bytes, at: list[int
     got = [line for chunk in cut(data, at) for line in lines.feed(chunk)] + list(lines.end())
     parts = data.split(b"\n")
     whole = parts if parts[-1] else parts[:-1]
-    assert got == [part if len(part) <= longest else None for part in whole]
+    for line, part in zip(got, whole, strict=True):
+        if isinstance(line, TooLong):
+            assert len(part) > longest
+            assert (part.startswith(line.head), line.tail) == (True, part)
+        else:
+            assert (line, len(part) <= longest) == (part, True)
 
 
 def test_a_line_that_is_too_long_is_not_kept() -> None:
     lines = Lines(1000)
     for _ in range(10_000):
         assert list(lines.feed(b"x" * 900)) == []
-    assert len(lines._kept) <= 1000  # pyright: ignore[reportPrivateUsage]
-    assert list(lines.feed(b"\nnext\n")) == [None, b"next"]
+    assert len(lines._kept) <= ENDS  # pyright: ignore[reportPrivateUsage]
+    long, following = lines.feed(b"the end\nnext\n")
+    assert isinstance(long, TooLong)
+    assert (len(long.head), len(long.tail), long.tail[-8:]) == (1800, ENDS, b"xthe end")
+    assert following == b"next"
 
 
 def refusal(raw: bytes) -> types.JSONRPCError | None:
@@ -64,6 +73,10 @@ def told(raw: bytes) -> tuple[int, Any]:
         (b'{"jsonrpc":"2.0","id":"\\ud800","method":"ping"}', -32700, None),
         (b"[" * 100_000, -32700, None),
         (b'{"id":5,"a":' + b"[" * 300 + b"]" * 300 + b"}", -32700, 5),
+        (b'{"id":5,"a":' + b"[" * 1500 + b"]" * 1500 + b"}", -32700, 5),
+        (b'{"id":5,"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}", -32700, 5),
+        (b'{"a":' + b'{"id":4,"a":' * 1500 + b"1" + b"}" * 1500 + b', "id": 5, "method": "x"}', -32700, 5),
+        (b'{"a":' + b'{"id":4,"a":' * 1500 + b"1" + b"}" * 1501, -32700, None),
         (b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]', -32600, None),
         (b"null", -32600, None),
         (b'{"jsonrpc":"1.0","id":7,"method":"ping"}', -32600, 7),
@@ -111,7 +124,25 @@ def test_a_message_of_many_small_values_is_refused_and_one_of_many_commas_in_a_t
 
 
 def test_a_message_that_is_too_long_is_refused_unread() -> None:
-    assert told(b'{"jsonrpc":"2.0","id":1,"method":"' + b"x" * messages.LONGEST + b'"}') == (-32600, None)
+    assert told(b'{"jsonrpc":"2.0","id":1,"method":"' + b"x" * messages.LONGEST + b'"}') == (-32600, 1)
+    assert told(b'{"method":"' + b"x" * messages.LONGEST + b'","jsonrpc":"2.0","id":"z"}') == (-32600, "z")
+    assert told(b'{"params":{"id":1,"x":"' + b"x" * messages.LONGEST + b'"}}') == (-32600, None)
+    assert refusal(b'{"jsonrpc":"2.0","id":1,"result":"' + b"x" * messages.LONGEST + b'"}') is None
+
+
+FIELDS = st.dictionaries(
+    st.text(max_size=9), st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists)
+)
+
+
+@given(FIELDS, st.booleans(), st.integers(0, 3000))
+def test_the_outline_says_nothing_that_is_not_there(fields: dict[str, Any], ascii: bool, from_end: int) -> None:
+    raw = json.dumps(fields, ensure_ascii=ascii).encode("utf-8", "surrogatepass")
+    plain = {name: value for name, value in fields.items() if not isinstance(value, list)}
+    for name, value in outline(raw, raw[-from_end:]).items():
+        if value is not None and name in plain and "\ufffd" not in str(value):
+            assert value == plain[name]
+    outline(raw[from_end:], raw[:from_end])
 
 
 def test_an_answer_that_json_cannot_hold_becomes_an_error_of_the_same_id() -> None:

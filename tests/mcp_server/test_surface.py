@@ -73,6 +73,28 @@ async def test_schemas_are_json_schemas_of_objects_whose_fields_are_explained() 
         assert list(_foreign(tool.input_schema)) == []
 
 
+async def test_strict_conversion_finds_no_object_that_is_open() -> None:
+    """OpenAI's strict mode closes objects, and those without fields could then hold nothing: openai-agents refuses."""
+    async with surface(model="scripted:none") as (client, _):
+        tools = (await client.list_tools()).tools
+    for tool in tools:
+        objects = list(_objects(tool.input_schema))
+        assert objects, tool.name
+        for one in objects:
+            assert one.get("properties"), (tool.name, one)
+            assert one.get("additionalProperties", False) is False, (tool.name, one)
+
+
+def _objects(schema: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(schema, dict):
+        table = cast("dict[str, Any]", schema)
+        if table.get("type") == "object":
+            yield table
+        schema = list(table.values())
+    for child in cast("list[Any]", schema) if isinstance(schema, list) else []:
+        yield from _objects(child)
+
+
 def _foreign(schema: Any) -> Iterator[str]:
     """Words of JSON Schema that some clients' models cannot take."""
     if isinstance(schema, dict):

@@ -108,6 +108,8 @@ class Message:
     method: str = ""
     cancels: str = ""
     token: str = ""
+    maybe: tuple[str, ...] = ()
+    """Ids that stand somewhere in what is no JSON: an error may name one of them."""
 
 
 def id_key(id: Json) -> str:
@@ -124,7 +126,8 @@ def judged(data: bytes, kind: str) -> Message:
     try:
         found = json.loads(data.decode("utf-8", "replace"), parse_int=whole)
     except (ValueError, RecursionError):
-        return Message(data, kind, None)
+        ids = re.findall(r'"id"\s*:\s*(-?\d{1,4000}(?!\d)|"(?:[^"\\]|\\.)*")', data.decode("utf-8", "replace"))
+        return Message(data, kind, None, maybe=tuple(id_key(json.loads(id, strict=False)) for id in ids))
     if not isinstance(found, dict):
         return Message(data, kind, False)
     said = cast(dict[str, Json], found)

@@ -22,6 +22,9 @@ STREAMS = 256
 BODY_SECONDS = 30.0
 """Until a whole body has to be here."""
 
+HEAD_SECONDS = 0.5
+"""For the beginning of a body whose length was said to be too much."""
+
 TICKET = "mulligan.ticket"
 """Where the scope of a request holds its share of the load."""
 
@@ -165,7 +168,7 @@ async def _body(scope: Scope, receive: Receive, ticket: Ticket) -> bytes | Respo
     """The whole body; a refusal; None when the client has left."""
     declared = header(scope, b"content-length") or ""
     if declared.isdigit() and int(declared[:20]) > messages.LONGEST:
-        return _too_large()
+        return _too_large(await _beginning(receive))
     body = bytearray()
     with anyio.move_on_after(BODY_SECONDS):
         while True:
@@ -174,7 +177,7 @@ async def _body(scope: Scope, receive: Receive, ticket: Ticket) -> bytes | Respo
                 return None
             chunk = message.get("body", b"")
             if len(body) + len(chunk) > messages.LONGEST:
-                return _too_large()
+                return _too_large(bytes(body))
             if not ticket.heavier(len(chunk)):
                 return _too_much()
             body += chunk
@@ -196,9 +199,15 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
     return again
 
 
-def _too_large() -> Response:
-    text = f"The body is longer than {messages.LONGEST // messages.MEGABYTE} MB: send less at a time."
-    return refusal(413, text)
+async def _beginning(receive: Receive) -> bytes:
+    """What has come of a body that is not taken, for its id."""
+    with anyio.move_on_after(HEAD_SECONDS):
+        return (await receive()).get("body", b"")
+    return b""
+
+
+def _too_large(head: bytes) -> Response:
+    return refusal(413, messages.too_long(head).error or "An answer is longer than what is taken.")
 
 
 def _too_much() -> Response:

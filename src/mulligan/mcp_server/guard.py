@@ -87,6 +87,9 @@ class Door:
     def _refusal(self, scope: Scope) -> Response | None:
         if self.closed:
             return refusal(503, "The server is shutting down.", retry_after="5", connection="close")
+        if header(scope, b"content-length") and header(scope, b"transfer-encoding"):
+            text = "Content-Length and Transfer-Encoding contradict each other: send one of the two."
+            return refusal(400, text, connection="close")
         if not self._doors.host(header(scope, b"host")):
             return refusal(421, "This Host is not served here: name the server by the address that it is bound to.")
         if not self._doors.origin(header(scope, b"origin")):

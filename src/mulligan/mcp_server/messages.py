@@ -5,14 +5,16 @@ Nothing that is read can be larger than what is said here, nor its error tell mo
 
 from __future__ import annotations
 
-import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
 import mcp_types as types
 from pydantic import ValidationError
 from pydantic_core import from_json
+
+from mulligan.mcp_server.outline import outline
 
 MEGABYTE = 1024 * 1024
 LONGEST = 16 * MEGABYTE
@@ -50,10 +52,12 @@ class Message:
 def read(raw: bytes) -> Message:
     """Raises `Refused`. What is nested more deeply than the parser goes (200 levels) is as good as no JSON."""
     if len(raw) > LONGEST:
-        raise too_long()
+        raise too_long(raw, raw)
     values = _values(raw)
     if values > VALUES:
-        raise refused(types.INVALID_REQUEST, f"The message holds more than {VALUES} values: send less at a time.")
+        fields = outline(raw, raw)
+        text = f"The message holds more than {VALUES} values: send less at a time."
+        raise Refused(None) if _answers(fields) else refused(types.INVALID_REQUEST, text, _id(fields))
     try:
         said = from_json(raw, allow_inf_nan=False)
     except ValueError as error:
@@ -65,8 +69,13 @@ def refused(code: int, text: str, id: types.RequestId | None = None) -> Refused:
     return Refused(types.JSONRPCError(jsonrpc="2.0", id=id, error=types.ErrorData(code=code, message=text)))
 
 
-def too_long() -> Refused:
-    return refused(types.INVALID_REQUEST, f"The message is longer than {LONGEST // MEGABYTE} MB: send less at a time.")
+def too_long(head: bytes = b"", tail: bytes = b"") -> Refused:
+    """Said to the id that is found at one of the ends of the message."""
+    fields = outline(head, tail)
+    if _answers(fields):
+        return Refused(None)
+    text = f"The message is longer than {LONGEST // MEGABYTE} MB: send less at a time."
+    return refused(types.INVALID_REQUEST, text, _id(fields))
 
 
 def written(message: types.JSONRPCMessage) -> bytes:
@@ -98,23 +107,14 @@ def _marks(raw: bytes) -> int:
 
 
 def _unreadable(raw: bytes, error: ValueError) -> Refused:
-    """Said to the id that it has, if a reader that is less strict finds one: somebody may wait for it."""
-    try:
-        found = json.loads(raw.decode("utf-8", "surrogateescape"), parse_int=_number)
-    except (ValueError, RecursionError):
-        found = None
-    fields = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    """Said to the id that it has, if one is found: somebody may wait for it."""
+    fields = outline(raw, raw)
     if _answers(fields):
         return Refused(None)
     return refused(types.PARSE_ERROR, f"This is no JSON in UTF-8 that can be read here: {error}.", _id(fields))
 
 
-def _number(digits: str) -> int | None:
-    """None for a number that Python would refuse to read."""
-    return int(digits) if len(digits) <= 4000 else None
-
-
-def _id(fields: dict[str, Any]) -> types.RequestId | None:
+def _id(fields: Mapping[str, Any]) -> types.RequestId | None:
     """The id, if it is one and can be given back."""
     id = fields.get("id")
     if isinstance(id, int) and not isinstance(id, bool):
@@ -122,7 +122,7 @@ def _id(fields: dict[str, Any]) -> types.RequestId | None:
     return id if isinstance(id, str) and not _HALF.search(id) else None
 
 
-def _answers(fields: dict[str, Any]) -> bool:
+def _answers(fields: Mapping[str, Any]) -> bool:
     return "method" not in fields and ("result" in fields or "error" in fields)
 
 

@@ -35,11 +35,18 @@ class PatientProtocol(H11Protocol):
     def data_received(self, data: bytes) -> None:
         self._wait_for_request()
         super().data_received(data)
+        if self.conn.their_state is h11.SEND_BODY and self.conn.our_state is h11.SEND_RESPONSE and self._in_no_chunks():
+            self.send_400_response("The body is not in chunks.")
         between = self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]
         if between or self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
             self._late = _cancelled(self._late)
         if between:  # what came was the end of a request that was answered before it was here
             self._wait_for_request()
+
+    def _in_no_chunks(self) -> bool:
+        """Whether what waits is no beginning of a chunk, though only a line's end would tell h11 so."""
+        waits = self.conn.trailing_data[0].lstrip(b"\r\n")
+        return bool(waits) and waits[:1] not in b"0123456789abcdefABCDEF"
 
     def pause_writing(self) -> None:
         super().pause_writing()

@@ -18,7 +18,7 @@ from mulligan.app.service import Service
 from mulligan.mcp_server import messages
 from mulligan.mcp_server.background import in_the_background
 from mulligan.mcp_server.descriptors import kept_apart, read_some, write_all
-from mulligan.mcp_server.lines import Lines
+from mulligan.mcp_server.lines import Lines, TooLong
 from mulligan.mcp_server.load import Calls, Load, Ticket, taken
 from mulligan.mcp_server.logs import told
 from mulligan.mcp_server.serving import make_server, one_connection
@@ -102,13 +102,13 @@ class Wire:
         for line in lines.end():
             await self._take(line)
 
-    async def _take(self, line: bytes | None) -> None:
-        """One line, None where it was too long: to the server, or back with an error."""
-        if line is not None and not line.strip():
+    async def _take(self, line: bytes | TooLong) -> None:
+        """One line: to the server, or back with an error."""
+        if isinstance(line, bytes) and not line.strip():
             return
         try:
-            if line is None:
-                raise messages.too_long()
+            if isinstance(line, TooLong):
+                raise messages.too_long(line.head, line.tail)
             admitted = self._admitted(messages.read(line))
         except messages.Refused as refusal:
             if refusal.error is not None:
