@@ -17,7 +17,7 @@ from mulligan.core.episode import newest_state
 from mulligan.core.errors import InvalidInput, MulliganError
 from mulligan.core.formatting import TOKENS, past_text, task_text
 from mulligan.core.protocols import Job, Journal, Place, Prompts, Ran, Sandbox, Workspace
-from mulligan.core.records import Artifact, Attempt, Episode, Json, Outcome, Past, Step
+from mulligan.core.records import Artifact, Attempt, Episode, Json, Outcome, Past, Step, kept_text
 from mulligan.core.truncate import truncate_text
 
 SLOTS = ("task", "recall", "past", "state")
@@ -132,7 +132,7 @@ class Command:
             "exit": ran.exit_code,
             "said": "\n".join(part for part in (_said(ran, self._tokens), *notes) if part),
             "halted": _halted(ran, self._seconds),
-            "diff": await place.diff(state),
+            "diff": kept_text(await place.diff(state)),  # judged in the folder, not by this text
         }
 
     def _job(self, place: Place, prompt: str) -> Job:

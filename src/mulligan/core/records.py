@@ -6,6 +6,7 @@ Scores: higher is better, everywhere. `None` means unknown and is never read as 
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,6 +21,31 @@ StopReason: TypeAlias = Literal[
     "solved", "unconfirmed", "exhausted", "gave_up", "stuck", "over_budget", "error", "interrupted"
 ]
 """Why an episode is over. "unconfirmed": a rule ended the loop with an answer whose verdict is unknown."""
+
+
+TEXT_KEPT = 1_000_000
+"""Characters that a record keeps of what was observed in a step, or said in a feedback: more is cut in the middle."""
+
+
+def kept_text(text: str) -> str:
+    """The text, or its head and tail around a note that says how long it was and what the sha256 of all of it is.
+
+    What is judged by its own words, such as the output of an attempt, is never cut so.
+    """
+    if len(text) <= TEXT_KEPT:
+        return text
+    whole = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    part = TEXT_KEPT // 2 - 100  # room for the note, so that what was cut is not cut again
+    left_out = f"{len(text) - 2 * part:,} of {len(text):,} characters are not kept; sha256 of all: {whole}"
+    return f"{text[:part]}\n[… {left_out} …]\n{text[-part:]}"
+
+
+def _keep(record: object, *names: str) -> None:
+    """Cuts these texts of a record that is being made."""
+    for name in names:
+        text = getattr(record, name)
+        if isinstance(text, str) and len(text) > TEXT_KEPT:
+            object.__setattr__(record, name, kept_text(text))
 
 
 def _no_json() -> Mapping[str, Json]:
@@ -105,6 +131,9 @@ class Step:
     observation: str = ""
     outcome: Outcome | None = None
 
+    def __post_init__(self) -> None:
+        _keep(self, "thought", "action", "observation")
+
 
 @dataclass(frozen=True)
 class Artifact:
@@ -149,6 +178,7 @@ class Feedback:
     evidence: Json = None
 
     def __post_init__(self) -> None:
+        _keep(self, "text")
         if self.score is not None and not math.isfinite(self.score):
             raise InvalidInput(f"A score is a number or None, and {self.source or 'an evaluator'} gave {self.score}.")
 
