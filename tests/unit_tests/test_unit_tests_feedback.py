@@ -78,6 +78,10 @@ OTHERS = {
         "def same(a, b):\n    assert a == b\nsame(add(1, 0), 1)\nsame(add(1, 1), 2)",
         "same(add(1, 1), 2): assert a == b  # with a = 0, b = 2",
     ),
+    "a helper in a loop": (
+        "def same(a, b):\n    assert a == b\nfor row in [[1, 0], [1, 1]]:\n    same(add(*row), sum(row))",
+        "same(add(*row), sum(row)): assert a == b  # with row = [1, 1], a = 0, b = 2; failed in 1 of 2 rounds",
+    ),
     "nothing raised": (
         "import pytest\nwith pytest.raises(ValueError):\n    add(1, 1)",
         "with pytest.raises(ValueError): add(1, 1)  # raised AssertionError: nothing was raised, expected ValueError",

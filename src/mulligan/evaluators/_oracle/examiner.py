@@ -147,8 +147,8 @@ class Examiner:
 
     def described(self, point: int, error: BaseException, scope: Mapping[str, Any]) -> dict[str, Any]:
         found: Any = getattr(error, "oracle_detail", None)
-        if found is not None:
-            return found
+        if found is not None:  # in a helper, whose caller knows the loop's variables
+            return {**found, "names": {**self.detail(point, scope, None, None)["names"], **found["names"]}}
         inside = self.point if self.point >= 0 else point
         return self.detail(inside, scope, error, None)
 
