@@ -13,7 +13,7 @@ from mulligan.evaluators._rust.building import FILE, MODULE, ROOT, Crate
 from mulligan.evaluators._rust.toolchain import Toolchain
 
 _NO_LINKER = re.compile(r"linker `[^`]*` not found|could not exec the linker")
-_OURS = re.compile(rf"(\bcrate\s*::\s*){MODULE}::")
+_OURS = re.compile(rf"\b(crate)(\s*::\s*){MODULE}\b(::)?")
 _LAID = re.compile(r"\b(?:lay|inside|judge)_[0-9a-f]{16,24}(?:!\{\})?(?:::)?")
 _NOISE = re.compile(r"^ *= note: this error originates in the macro.*\n", re.MULTILINE)
 
@@ -90,4 +90,4 @@ def _clean(text: str, toolchain: Toolchain) -> str:
     """Without names that are drawn for a run and folders of this machine, so that the same code is told the same."""
     for folder in sorted((toolchain.sysroot, toolchain.folder), key=len, reverse=True):
         text = text.replace(f"{folder}/", "")
-    return _LAID.sub("", _OURS.sub(r"\1", text))
+    return _LAID.sub("", _OURS.sub(lambda ours: f"{ours[1]}{ours[2] if ours[3] else ''}", text))
