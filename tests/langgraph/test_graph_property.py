@@ -76,11 +76,13 @@ def by_hand(story: Story) -> tuple[Episode, int]:
             keep(Evaluated(n, Feedback(None, "no step was left to judge it", source="revise")))
         else:
             steps, score = steps + 1, story.scores[n - 1]
-            said = f"scored {score:g} of 10 by the model itself"
+            last = score >= story.good or n == limits.trials  # no reflection will hold the critique
+            said = f"scored {score:g} of 10 by the model itself" + (f": lesson {n}" if last else "")
             keep(Evaluated(n, Feedback(score >= story.good, said, score, "revise")))
         move = due(episode, limits)
         if isinstance(move, Stop):
-            keep(Stopped(move))
+            exhausted = Stop("exhausted", f"{steps} of {story.steps} steps used")
+            keep(Stopped(exhausted if move.reason == "exhausted" else move))
             return episode, steps
         keep(Reflected(n, Reflection(f"lesson {n}")))
     raise AssertionError
