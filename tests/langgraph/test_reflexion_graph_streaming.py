@@ -134,7 +134,7 @@ def test_callbacks_hear_of_each_call_once(side: str, records: bool, tmp_path: Pa
 def test_checkpoints_and_tasks_are_streamed_as_of_any_graph(side: str) -> None:
     graph = a_graph(chat(8), checkpointer=InMemorySaver())
     parts = streamed(side, graph, asking(), on_thread(), stream_mode=["checkpoints", "tasks"])
-    assert [p["values"]["record"]["next"] for m, p in parts if m == "checkpoints" and "record" in p["values"]] == [
+    assert [p["values"]["record"]["next"] for m, p in parts if m == "checkpoints" and p["values"].get("record")] == [
         "execute_tool",
         "revise",
         "__end__",

@@ -263,8 +263,8 @@ class Telling(Recorder):
             self._began(from_json(Episode, begun))
         return begun
 
-    def record(self, work: Work) -> Any:
-        record = super().record(work)
+    def update(self, work: Work) -> Any:
+        update = super().update(work)
         seen, episode = self._at.get(work.episode.id, (len(work.events), work.episode))
         for row in work.events[seen:]:
             event = event_from_json(row)
@@ -272,7 +272,7 @@ class Telling(Recorder):
             for observer in self._told.observers:
                 observer(episode, event)
         self._at[work.episode.id] = (len(work.events), episode)
-        return record
+        return update
 
     def _began(self, episode: Episode) -> None:
         self._at[episode.id] = (0, episode)

@@ -109,7 +109,7 @@ class Nodes:
             except BadAnswer as error:
                 return {"messages": removed, **await self._given_up(work, None, error)}
             work.next = EXECUTE_TOOL
-            update = {"messages": [*removed, message], "record": self.recorder.record(work)}
+            update = {"messages": [*removed, message], "record": self.recorder.update(work)}
             return update if state.get("reflexion") is None else {**update, "reflexion": None}
 
     async def execute_tool(self, state: ReflexionState, config: RunnableConfig) -> Mapping[str, Any]:
@@ -132,7 +132,7 @@ class Nodes:
             work.next = REVISE
             update = {"messages": [*edits, message]}
             if self.steps > 1:
-                return {**update, "record": self.recorder.record(work)}
+                return {**update, "record": self.recorder.update(work)}
             await work.keep(Evaluated(number, Feedback(None, "no step was left to judge it", source="revise")))
             update |= await self._moved(work, reading, message)
         return await self._taught(update, work)
@@ -191,7 +191,7 @@ class Nodes:
         if work.episode.stop is not None:
             return self._ended(work, tool)
         work.next = EXECUTE_TOOL
-        return {"record": self.recorder.record(work)}
+        return {"record": self.recorder.update(work)}
 
     async def _given_up(self, work: Work, tool: ToolMessage | None, error: BadAnswer) -> dict[str, Any]:
         await work.keep(Stopped(Stop("gave_up", str(error)), work.spent(), work.lap()))
@@ -199,7 +199,7 @@ class Nodes:
 
     def _ended(self, work: Work, tool: ToolMessage | None) -> dict[str, Any]:
         work.next = END
-        return {"record": self.recorder.record(work), "reflexion": result_of(work.episode, work.steps, tool)}
+        return {"record": self.recorder.update(work), "reflexion": result_of(work.episode, work.steps, tool)}
 
     async def _recall(self, work: Work, bank: Bank) -> None:
         from mulligan.app.journaled import JournaledBank

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar, cast
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
+from langgraph.channels import DeltaChannel
 from langgraph.graph.message import add_messages
 from typing_extensions import TypedDict  # pydantic reads that of typing from Python 3.12 on
 
@@ -69,12 +70,20 @@ class Record(TypedDict):
     spent: Json
 
 
+def grown(record: Record, writes: Sequence[Any]) -> Record:
+    """The record with what nodes wrote of it: a whole one begins anew, else `events` holds those that are new."""
+    for write in writes:
+        events = write["events"] if "begun" in write else [*record["events"], *write["events"]]
+        record = cast(Record, {**record, **write, "events": events})
+    return record
+
+
 class ReflexionState(TypedDict):
-    """messages: the question, then draft, tool's answer, revision, tool's answer, … record: how far it has come.
-    reflexion: what came of it, None as long as it goes on."""
+    """messages: the question, then draft, tool's answer, revision, tool's answer, … record: how far it has come; a
+    checkpoint holds what its node added to it. reflexion: what came of it, None as long as it goes on."""
 
     messages: Annotated[list[AnyMessage], add_messages]
-    record: Record
+    record: Annotated[Record, DeltaChannel(grown)]
     reflexion: ReflexionResult | None
 
 

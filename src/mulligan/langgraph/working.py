@@ -32,7 +32,7 @@ from mulligan.core.records import Episode, Json, Stop, Usage
 from mulligan.core.scope import scope
 from mulligan.langgraph.bridge import Settling, blocking, keeper, portal
 from mulligan.langgraph.forking import ForkingJournal, forked
-from mulligan.langgraph.state import Record
+from mulligan.langgraph.state import DRAFT, Record
 
 LEASE_SECONDS = 60.0
 REMEMBERED = 256
@@ -68,6 +68,8 @@ class Work:
     """Makes this the work on a fork of the episode, given how the two part; set where there is a store."""
     waits: Future[Any] | None = None
     """What a thread of the node waits for, to be given up with the node."""
+    written: tuple[Any, int] = (None, 0)
+    """What of it the graph's state holds already: the beginning, and how many events."""
     _loop: asyncio.AbstractEventLoop | None = None
 
     @property
@@ -88,6 +90,14 @@ class Work:
             "next": self.next,
             "spent": spent,
         }
+
+    def lacking(self, record: Record) -> Any:
+        """What the graph's state lacks of this record: all of it where it begins here, as in a fork."""
+        begun, events = self.written
+        if begun is not self.begun:
+            return record
+        parts: dict[str, Any] = {"steps": record["steps"], "next": record["next"], "spent": record["spent"]}
+        return {**parts, "events": record["events"][events:]}
 
     def lap(self) -> float:
         """Seconds since this was last asked, for the next event."""
@@ -178,16 +188,16 @@ class Recorder:
     def episode(self, record: Record) -> Episode:
         begun: Any = record["begun"]
         known = self._known.get(begun.id if isinstance(begun, Episode) else begun["id"])
-        return known.episode if known and known.record is record else episode_of(record)
+        return known.episode if known and _same(known.record, record) else episode_of(record)
 
-    def record(self, work: Work) -> Record:
-        """The record after this work, for the graph's state; what it stands for is remembered beside it."""
+    def update(self, work: Work) -> Any:
+        """What this work adds to the record in the graph's state; what that stands for is remembered beside it."""
         record = work.record
         if work.episode.stop is None:
             self._remember(_Known(record, work.episode))
         else:
             self._known.pop(work.episode.id, None)
-        return record
+        return work.lacking(record)
 
     def _remember(self, known: _Known) -> None:
         with self._lock:
@@ -210,6 +220,8 @@ class Recorder:
             record["steps"],
             record["next"],
         )
+        if record["next"] != DRAFT:
+            work.written = record["begun"], len(record["events"])
         if spent := record["spent"]:
             work.meter.add(from_json(Usage, spent["usage"]))
             work.began -= spent["seconds"]
@@ -289,6 +301,14 @@ class _AtWork:
         here.reset(self._token)
         if self._work.waits is not None:
             self._work.waits.cancel()
+
+
+def _same(one: Record, other: Record) -> bool:
+    """Whether both are the same record of this process, as far as it has come."""
+    events, others = one["events"], other["events"]
+    if one["begun"] is not other["begun"] or len(events) != len(others):
+        return False
+    return not events or events[-1] is others[-1]
 
 
 def episode_of(record: Record) -> Episode:
