@@ -81,7 +81,7 @@ def episode(reason: StopReason | None, passed: bool | None = False, *, judge: st
         (UnknownName("x", "y", []), 2),
         (NotFound("x"), 2),
         (JournalDiverged(["x"]), 2),
-        *((error, 3) for error in (StoreError(), LeaseLost(), ModelError(), KeyError())),
+        *((error, 3) for error in (StoreError(), LeaseLost("x"), ModelError(), KeyError())),
     ],
 )
 def test_each_end_has_its_status(end: Episode | Exception, status: int) -> None:
