@@ -224,8 +224,12 @@ class Bank:
         kind: str = "",
         context: Mapping[str, Json] | None = None,
         confidence: float = 0.5,
+        by_a_person: bool = False,
     ) -> Lesson:
-        """A lesson written by hand; the one that says the same, where there is one, with its support raised."""
+        """A lesson that is given whole; the one that says the same, where there is one, with its support raised.
+
+        by_a_person: a person wrote it, so it is recalled even if it is flagged.
+        """
         draft = Lesson(
             "",
             title,
@@ -239,7 +243,8 @@ class Bank:
             confidence=confidence,
         )
         lesson = fresh(sound(draft), self._ports.writes)
-        entries = await self._tending.entries([replace(lesson, experience=lesson.id)])
+        lessons = [replace(lesson, experience=lesson.id)]
+        entries = await self._tending.entries(lessons, by_a_person=by_a_person)
         learned = await self._learning.add(self._ports.writes, entries, None, {})
         return await self.get((*learned.lessons, *learned.folded)[0])
 

@@ -12,11 +12,16 @@ from mulligan.core.lessons import Entry
 from mulligan.core.records import Lesson
 
 
-def entry_of(lesson: Lesson, *, quarantine: bool) -> Entry:
-    """The lesson with secrets masked, and held back when it tries to instruct its reader."""
-    lesson, flags = screened(lesson)
+def entry_of(lesson: Lesson, *, quarantine: bool, named: str = "") -> Entry:
+    """The lesson with secrets masked, flagged, and held back for its flags where `quarantine`.
+
+    named: what the task and its check say. A command that stands there is flagged, and holds nothing back.
+    """
+    given = lesson
+    lesson, flags = screened(given)
     if flags:
-        state = "quarantined" if quarantine and lesson.state == "active" else lesson.state
+        held = quarantine and bool(screened(given, named)[1] if named else flags)
+        state = "quarantined" if held and lesson.state == "active" else lesson.state
         lesson = replace(lesson, state=state, flags=tuple(dict.fromkeys((*lesson.flags, *flags))))
     return Entry(lesson, fingerprint(lesson), terms_of(searched(lesson)))
 

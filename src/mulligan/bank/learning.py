@@ -25,7 +25,7 @@ from mulligan.core.protocols import Learned
 from mulligan.core.questions import Question, Sampling, think
 from mulligan.core.queued import Claim, Queued
 from mulligan.core.records import Episode, Json, Lesson, Task, Usage
-from mulligan.core.secrets import Masks
+from mulligan.core.secrets import Masks, each_text
 
 REMEMBERED = 100
 """Pieces of work for whose judge the values of the task are held in memory."""
@@ -56,6 +56,19 @@ class _Shown:
 
     episodes: Json
     masks: Masks
+
+
+def _named(episodes: Json) -> str:
+    """What the tasks of these episodes and the settings of their checks say."""
+    texts: list[str] = []
+
+    def take(text: str, _: str) -> str:
+        texts.append(text)
+        return text
+
+    for episode in cast(list[dict[str, Any]], episodes):
+        each_text([episode["task"], cast(dict[str, Any], episode.get("head") or {}).get("settings")], take)
+    return "\n".join(texts)
 
 
 def _behind(work: str) -> str:
@@ -205,7 +218,8 @@ class Learning:
             "nothing_because": extracted.nothing_because,
             "usage": asdict(usage),
         }
-        return await self.add(agent_id, await self._tending.entries(lessons), claim, result)
+        entries = await self._tending.entries(lessons, named=_named(payload["episodes"]))
+        return await self.add(agent_id, entries, claim, result)
 
     async def add(
         self, agent_id: str, entries: Sequence[Entry], claim: Claim | None, result: dict[str, Json]

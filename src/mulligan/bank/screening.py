@@ -1,7 +1,8 @@
 """What a lesson goes through before it is kept: secrets masked, invisible text taken out, attempts to instruct flagged.
 
-A heuristic, and no wall: of 29 hostile texts that were written after it, it flagged 13, and of 25 harmless ones made
-to look like them, 1 (tests/bank/screening). It changes nothing in a text that it has seen before.
+A filter, and no wall. Of texts that were written after it (tests/bank/screening), it flagged 13 of 29 that instruct
+their reader and 1 of 25 harmless ones, 12 of 20 with a harmful command in seven languages and 0 of 20 harmless ones.
+It changes nothing in a text that it has seen before.
 """
 
 from __future__ import annotations
@@ -28,11 +29,12 @@ _SMUGGLED = re.compile(f"[\u200b\u2060-\u2064\ufeff{_JOINERS}\ufe00-\ufe0f\U000e
 _LATIN_JOINED = re.compile(f"(?<=[A-Za-z])[{_JOINERS}]+(?=[A-Za-z])")
 
 
-def screened(lesson: Lesson) -> tuple[Lesson, tuple[str, ...]]:
+def screened(lesson: Lesson, named: str = "") -> tuple[Lesson, tuple[str, ...]]:
     """The lesson as it may be kept, and why it should be held back; no flags for most.
 
     Flags: override, persona, role tags, tool call, asks for its prompt, exfiltration, remote code, concealment, acts
-    unasked, speaks to its reader, encoded, hidden text.
+    unasked, speaks to its reader, encoded, hidden text; of commands foreign code, payment, deletes outside, widens
+    rights, unless they stand in the text `named`.
     """
     origin = lesson.origin
     clean = replace(
@@ -47,7 +49,7 @@ def screened(lesson: Lesson) -> tuple[Lesson, tuple[str, ...]]:
         context=cast(Mapping[str, Json], _json(dict(lesson.context))),
     )
     hidden = {"hidden text"} if any(_hides(text) for text in _texts(lesson)) else set[str]()
-    return clean, tuple(sorted(hidden.union(*(signs(text) for text in {*_texts(clean)} - {""}))))
+    return clean, tuple(sorted(hidden.union(*(signs(text, named) for text in {*_texts(clean)} - {""}))))
 
 
 def _kept(text: str, most: int) -> str:

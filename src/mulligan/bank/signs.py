@@ -11,7 +11,9 @@ import binascii
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from functools import cache
 
+from mulligan.bank.signs_commands import COMMANDS, WORDS
 from mulligan.bank.signs_known import FORBIDS, MARKUP, SAID, compiled
 
 _FOLDED = str.maketrans("аеорсхуіѕјһԁɡν’‘“”", "aeopcxyisjhdgv''\"\"")
@@ -31,6 +33,12 @@ _FORBIDDEN = re.compile(
     r"(?:\b(?:never|not|don't|cannot|avoid|refuse to|instead of|against)\b(?!\s+(?:hesitate|fail|forget))[^.;:!?]{0,30}"
     r"|(?:不要|不得|不能|切勿|禁止|避免|拒绝)[^。;:!?]{0,8})$"
 )
+_WARNS = re.compile(
+    r"(?:\b(?:never|not|don't|cannot|avoid|refuse to|instead of|against|jamais|évitez|ne"
+    r"|niemals|nie|nicht|vermeide|nunca|evita|никогда|не|нельзя)\b(?!\s+(?:hesitate|fail|forget))[^.;:!?,]{0,60}"
+    r"|(?:不要|不得|不能|切勿|禁止|避免|拒绝|決して)[^。;:!?]{0,16})$".translate(_FOLDED)
+)
+"""Before a command: it is warned of."""
 _ABOUT = re.compile(
     r"\b(?:injections?|injected|attacks?|attackers?|jailbreaks?|untrusted|hostile|malicious|phishing|treat\w*|data|content)\b"
     r"|注入|攻击|恶意|内容|数据"
@@ -43,18 +51,33 @@ _DECODE = re.compile(
 )
 
 
-def signs(text: str) -> tuple[str, ...]:
-    """The flags that this text earns, sorted; none for most."""
-    return tuple(sorted({*_found(text), *(flag for blob in _blobs(text) for flag in ("encoded", *_found(blob)))}))
+@cache
+def _commands() -> list[tuple[str, re.Pattern[str]]]:
+    lists = {name: words.translate(_FOLDED) for name, words in WORDS.items()}
+    return compiled({flag: lines.translate(_FOLDED) for flag, lines in COMMANDS.items()}, words=lists)
 
 
-def _found(text: str) -> Iterator[str]:
+def signs(text: str, named: str = "") -> tuple[str, ...]:
+    """The flags that this text earns, sorted; none for most. named: a text whose commands are none, such as the
+    task."""
+    named = plain(named)
+    return tuple(
+        sorted({*_found(text, named), *(flag for blob in _blobs(text) for flag in ("encoded", *_found(blob)))})
+    )
+
+
+def _found(text: str, named: str = "") -> Iterator[str]:
     simple = plain(text)
     quoted = [found.span() for found in _QUOTED.finditer(simple)] if _ABOUT.search(simple) else []
     code = [found.span() for found in _CODE.finditer(text)]
     for flag, pattern in _SAID:
         if any(not _FORBIDDEN.search(simple[max(at - 60, 0) : at]) for at in _at(pattern, simple, quoted)):
             yield flag
+    for flag, pattern in _commands():
+        for found in pattern.finditer(simple):
+            if not _WARNS.search(simple[max(found.start() - 90, 0) : found.start()]) and found[0] not in named:
+                yield flag
+                break
     yield from (flag for flag, pattern in _FORBIDS if any(True for _ in _at(pattern, simple, quoted)))
     yield from (flag for flag, pattern in _MARKUP if any(True for _ in _at(pattern, text, code)))
 

@@ -155,14 +155,19 @@ MARKUP: Mapping[str, str] = {
 """By flag: looked for in the text as it stands, in any case. In a short code span it is no sign."""
 
 
-def compiled(table: Mapping[str, str], flags: re.RegexFlag = re.NOFLAG) -> list[tuple[str, re.Pattern[str]]]:
+def compiled(
+    table: Mapping[str, str], flags: re.RegexFlag = re.NOFLAG, words: Mapping[str, str] = _WORDS
+) -> list[tuple[str, re.Pattern[str]]]:
     """Each line of a table with its flag."""
     return [
-        (flag, re.compile(_filled(line), flags)) for flag, lines in table.items() for line in lines.split("\n") if line
+        (flag, re.compile(_filled(line, words), flags))
+        for flag, lines in table.items()
+        for line in lines.split("\n")
+        if line
     ]
 
 
-def _filled(line: str) -> str:
-    for name, words in _WORDS.items():
+def _filled(line: str, lists: Mapping[str, str]) -> str:
+    for name, words in lists.items():
         line = line.replace(f"<{name}>", re.sub(r"\n\s+", "", words))
     return line

@@ -126,9 +126,11 @@ class Tending:
         await self._lessons.merge(agent_id, entry, origin.parents, claim=claim, result=result)
         return Learned((lesson.id,), quarantined=tuple(result["quarantined"]), work=claim.id)
 
-    async def entries(self, lessons: Sequence[Lesson]) -> list[Entry]:
-        """The lessons as they are kept, with vectors where they could be had."""
-        entries = [entry_of(lesson, quarantine=self._ports.settings.quarantine) for lesson in lessons]
+    async def entries(self, lessons: Sequence[Lesson], *, named: str = "", by_a_person: bool = False) -> list[Entry]:
+        """The lessons as they are kept, with vectors where they could be had. What a person wrote is flagged and not
+        held back, and so are the commands in `named`, the text of the task and its check."""
+        quarantine = self._ports.settings.quarantine and not by_a_person
+        entries = [entry_of(lesson, quarantine=quarantine, named=named) for lesson in lessons]
         parts = await self._ports.vectors.parts([entry.lesson for entry in entries])
         if parts is None:
             return entries

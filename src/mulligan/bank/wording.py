@@ -37,7 +37,10 @@ def formatted_prompt(lessons: Sequence[Lesson], tokens: int) -> str:
 def _worded(number: int, lesson: Lesson) -> str:
     parts = (lesson.title, lesson.description, lesson.content)
     lines = [line for part in parts if part.strip() for line in part.strip().splitlines()]
-    return "\n".join((f"Lesson {number} ({MARKS[lesson.outcome]}):", *(f"> {line}".rstrip() for line in lines)))
+    flagged = f"; flagged, so check it before you follow it: {', '.join(lesson.flags)}" if lesson.flags else ""
+    return "\n".join(
+        (f"Lesson {number} ({MARKS[lesson.outcome]}{flagged}):", *(f"> {line}".rstrip() for line in lines))
+    )
 
 
 def _left_out(count: int) -> str:

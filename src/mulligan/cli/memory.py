@@ -52,7 +52,11 @@ def search(query: str, top_k: int | None, threshold: str | None, as_of: str | No
 @click.option(
     "--state", type=click.Choice([*STATES, "all"]), default="active", show_default=True, help="In this state."
 )
-@click.option("--quarantined", is_flag=True, help="Those that are held back; the same as --state quarantined.")
+@click.option(
+    "--quarantined",
+    is_flag=True,
+    help="Those that a filter for known shapes holds back; the same as --state quarantined.",
+)
 @click.option("--outcome", type=click.Choice(["success", "failure"]), help="Learned from a success, or a failure.")
 @click.option("--tag", metavar="TAG", help="With this tag.")
 @click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="How many, newest first.")

@@ -62,7 +62,7 @@ def add(source: str | None, failure: bool, **given: Any) -> None:
     async def work(bank: Bank) -> None:
         for draft in drafts:
             begun = time.time()
-            lesson = await bank.add(**draft)
+            lesson = await bank.add(**draft, by_a_person=True)
             emit(lesson.id)
             if lesson.support == 1 and lesson.created < begun - 0.001:
                 say(f"{lesson.id} nearly says the same, so this one was not kept (near_duplicates = skip).")
@@ -76,7 +76,8 @@ def add(source: str | None, failure: bool, **given: Any) -> None:
             elif lesson.superseded_by:
                 say(f"{lesson.id} was merged into {lesson.superseded_by}, which stands in its place.")
             elif lesson.flags:
-                say(f"{lesson.id} is {lesson.state}: {', '.join(lesson.flags)}")
+                how = "recalled, with a mark" if lesson.state == "active" else lesson.state
+                say(f"{lesson.id} is flagged ({', '.join(lesson.flags)}) and {how}.")
 
     with_bank(writing(), work)
 
