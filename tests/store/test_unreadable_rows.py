@@ -76,6 +76,7 @@ async def test_a_lesson_that_cannot_be_read_hides_no_other(
         assert await titles(memory) == ["1", "3"]
     assert "left out: Lesson 2 cannot be read" in caplog.text
     assert [lesson.id for lesson in await memory.lessons.list("a", Selection(text="title"))] == ["3", "1"]
+    assert [lesson.id for lesson in await memory.lessons.list("a", Selection(limit=2))] == ["3", "1"]
     assert [lesson.id for lesson in await memory.lessons.there("a", ["3", "2", "1"])] == ["3", "1"]
     with pytest.raises(Unreadable, match=r"Lesson 2 cannot be read: .* See: mulligan memory verify"):
         await memory.lessons.get("a", ["2"])

@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
+from itertools import islice
 from typing import Any, cast
 
 from mulligan.core.errors import NotFound
@@ -97,9 +99,8 @@ def listed(db: sqlite3.Connection, agent: int | None, which: Selection) -> Seque
     query = f"SELECT l.n FROM lessons l WHERE {' AND '.join(chosen)} ORDER BY l.n DESC"
     fits = _fits(which)
     if fits is None:
-        values |= {"limit": -1 if which.limit is None else which.limit, "offset": which.offset}
-        numbers = db.execute(f"{query} LIMIT :limit OFFSET :offset", values).fetchall()
-        return tuple(readable(numbers, lambda row: read(db, row[0])))
+        with closing(db.execute(f"{query} LIMIT -1 OFFSET :offset", {**values, "offset": which.offset})) as rows:
+            return tuple(islice(readable(rows, lambda row: read(db, row[0])), which.limit))
     last = None if which.limit is None else which.offset + which.limit
     found: list[Lesson] = []
     for lesson in readable(db.execute(query, values), lambda row: read(db, row[0])):
