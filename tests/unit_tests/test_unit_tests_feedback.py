@@ -182,6 +182,20 @@ assert add(1, 2) == 3  # raised NameError: name 'add' is not defined\
     )
 
 
+async def test_a_missing_function_that_is_imported_is_named_likewise(judge: Judge) -> None:
+    feedback = await judge("def ad(a, b):\n    return a + b\n", "from solution import sum\nassert sum(1, 2) == 3")
+    assert feedback.text == snapshot("""\
+Missing: the tests use sum, which the code does not define; it defines ad instead.
+
+Tests passed:
+(none)
+
+Tests failed:
+from solution import sum  # raised NameError: name 'sum' is not defined
+assert sum(1, 2) == 3  # not reached: sum has no value, see above\
+""")
+
+
 async def test_what_follows_a_failed_statement_is_not_reached(judge: Judge) -> None:
     feedback = await judge("def f():\n    raise ValueError('no')\n", "r = f()\nassert r == 1\nassert 1 == 1")
     assert feedback.score == 1 / 3

@@ -79,6 +79,7 @@ class Examiner:
         self.loading: list[Any] | None = None
         self.broken: str | None = None
         self.space: dict[str, Any] = {}
+        self.missing: list[str] = []
         self.ends = monotonic() + job["seconds"]
 
     # --- called by the tests ------------------------------------------------------------------------------------
@@ -122,6 +123,7 @@ class Examiner:
             raise error
         if isinstance(error, Skipped) and not self.where(error)[0]:
             return
+        detail = self.described(point, error, scope)
         for name in self.points[point]["binds"]:
             self.lost.add(name)
             if scope is self.space:
@@ -129,7 +131,7 @@ class Examiner:
         if not self.blames(error):
             line = self.points[point]["line"]
             self.broken = self.broken or f"line {line} of the tests: {type(error).__name__}: {error}"
-        self.count(self.points[point]["test"], "", self.described(point, error, scope))
+        self.count(self.points[point]["test"], "", detail)
 
     def stopped(self) -> Stopped | None:
         """What has ended the test that runs. A test that caught it has not passed: design/005."""
@@ -231,10 +233,10 @@ class Examiner:
         try:
             self.arm(self.job["seconds"])
             self.defined = self.candidate.load(self.job["code"])
-            missing = self.bind(space)
+            self.bind(space)
         except BaseException as error:
             self.loading = self.told(error)
-            return self.report([])
+            return self.report()
         import marshal
         import zlib
 
@@ -243,18 +245,16 @@ class Examiner:
         self.point = -1
         for test, name in self.job["functions"]:
             self.function(test, name, space)
-        return self.report(missing)
+        return self.report()
 
-    def bind(self, space: dict[str, Any]) -> list[str]:
-        """Puts the candidate's names where the tests look for them; returns those that it lacks."""
-        missing: list[str] = []
+    def bind(self, space: dict[str, Any]) -> None:
+        """Puts the candidate's names where the tests look for them."""
         for name in self.job["wanted"]:
             try:
                 space[name] = self.candidate.get(name)
             except KeyError:
-                missing.append(name)
+                self.missing.append(name)
                 self.hide(name)
-        return missing
 
     def hide(self, name: str) -> None:
         """Where a name that the candidate lacks is a builtin's, that must not take its place."""
@@ -277,6 +277,7 @@ class Examiner:
         try:
             return self.candidate.get(name)
         except KeyError:
+            self.missing.append(name)
             raise NameError(f"name {name!r} is not defined", name=name) from None
 
     def function(self, test: int, name: str, space: dict[str, Any]) -> None:
@@ -325,12 +326,12 @@ class Examiner:
 
             asyncio.run(result)
 
-    def report(self, missing: list[str]) -> dict[str, Any]:
+    def report(self) -> dict[str, Any]:
         results = [[test, label, *counts] for (test, label), counts in self.results.items()]
         return {
             "results": results,
             "broken": self.broken,
-            "missing": missing,
+            "missing": list(dict.fromkeys(self.missing)),
             "defined": [name for name in self.defined if isinstance(name, str)][:50],
             "loading": self.loading,
         }
