@@ -28,8 +28,8 @@ class Mortal(SqliteStore):
         self._left = writes
         write = self._db.write
 
-        async def counted(work: Any) -> Any:
-            result = await write(work)
+        async def counted(work: Any, **how: Any) -> Any:
+            result = await write(work, **how)
             self._left -= 1
             if self._left == 0:
                 os.kill(os.getpid(), signal.SIGKILL)

@@ -31,6 +31,7 @@ PAGE = 1000
 """Episodes that are looked at in one go."""
 
 MOST = 2**62
+"""No limit, for SQLite."""
 
 
 @dataclass(frozen=True)
