@@ -163,6 +163,11 @@ def test_what_stands_in_the_task_is_shown_to_its_judge() -> None:
     assert mask_attempt("nothing here", "task") == "nothing here"
 
 
+@pytest.mark.parametrize("before", ["password=", "token: ", "--password ", 'api_key="', "ghp" + "_"])
+def test_a_long_secret_is_masked_to_its_end(before: str) -> None:
+    assert "a1a1" not in mask(before + "a1" * 900 + " and more")
+
+
 def test_images_are_no_text() -> None:
     image = {"media_type": "image/png", "data": "AKI" + "A" + "ABCDEFGHIJKLMNOP"}
     assert mask_json([image]) == [image]

@@ -27,6 +27,8 @@ SHORTEST = 8
 """Characters that a known value has at least: a shorter one may be a word, such as the key "ollama" of a local one."""
 _CODED = 6
 """Characters of base64 that are looked for at least."""
+_LONG = 300
+"""Characters that the rules look at, at least."""
 _REPEATED, _MOST = 8, 200
 """A value with so many characters is masked wherever it stands again; so many values at most, to bound the time."""
 
@@ -137,7 +139,15 @@ def find_secrets(text: str) -> list[Span]:
     if len(low) != len(text):  # a few letters have lower forms of two characters
         low = "".join(char.lower() if char.isascii() else char for char in text)
     spans = [span for words, rule in _RULES if any(word in low for word in words) for span in rule(text)]
-    return _joined(span for span in spans if not _MASKS.search(text, *span))
+    return _joined(_whole_word(text, span) for span in spans if not _MASKS.search(text, *span))
+
+
+def _whole_word(text: str, span: Span) -> Span:
+    """Rules look at so many characters; the rest of a longer secret goes with it."""
+    start, end = span
+    while end - start >= _LONG and end < len(text) and text[end - 1].isalnum() and text[end].isalnum():
+        end += 1
+    return start, end
 
 
 def _joined(spans: Iterable[Span]) -> list[Span]:
@@ -315,8 +325,8 @@ _NAMED = _lazy(rf"(?:(?P<password>{_PASSWORDS})|{_TOKENS})$", re.IGNORECASE)
 _QUOTE = r"\\{0,8}[\"'`]"
 _WORD = r"(?:[^\s\"'`,;&(){}\[\]<>|\\]|&(?![\w-]{1,40}=))"
 _VALUE = (
-    rf"(?:(?<!\\)\"(?P<double>(?:[^\"\\\n]|\\.){{1,300}})\"|(?<!\\)'(?P<single>(?:[^'\\\n]|\\.){{1,300}})'"
-    rf"|\\{{1,8}}[\"'](?P<inner>[^\"'\\\n]{{1,300}})|`(?P<tick>[^`\n]{{1,300}})`|(?P<bare>{_WORD}{{1,300}}))"
+    rf"(?:(?<!\\)\"(?P<double>(?:[^\"\\\n]|\\.){{1,2000}})\"|(?<!\\)'(?P<single>(?:[^'\\\n]|\\.){{1,2000}})'"
+    rf"|\\{{1,8}}[\"'](?P<inner>[^\"'\\\n]{{1,2000}})|`(?P<tick>[^`\n]{{1,300}})`|(?P<bare>{_WORD}{{1,300}}))"
 )
 _ASSIGNED = _lazy(
     _letters(
