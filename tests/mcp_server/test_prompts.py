@@ -120,6 +120,8 @@ async def test_the_instructions_are_told_when_a_client_connects(mode: str) -> No
     async with surface(mode=mode, agent_id="Qoder") as (client, service):
         assert client.instructions == instructions(service, "all")
         assert "Your `agent_id` is `Qoder`." in (client.instructions or "")
+        assert "wherever a tool takes it" not in (client.instructions or "")  # none does where the agent is bound
+        assert "where none does, the server knows it" in (client.instructions or "")
 
 
 @pytest.mark.parametrize(
