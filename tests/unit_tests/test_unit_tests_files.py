@@ -25,6 +25,7 @@ Judge = Callable[..., Awaitable[Feedback]]
         ("# only a comment about assert\n", "mine.py holds no test"),
         ("def check(candidate):\n    pass\n", "mine.py holds no test"),
         ("def check(candidate):\n    pass\ncheck(f)\n", "mine.py holds no test: write asserts"),
+        ("def assertion(out, exp):\n    same = out == exp\nassertion(f(1), 2)\n", "mine.py holds no test: write"),
         (
             "def check(candidate):\n    assert candidate(1)\n",
             "mine.py holds no test: check asserts, and nothing calls it: add a line such as `check(add)`.",
@@ -134,6 +135,7 @@ async def test_trouble_with_the_sandbox_is_no_verdict() -> None:
             ["test_one(f)", "assert f(2)"],
         ),
         ("import numpy as np\nnp.testing.assert_allclose(f(1), 2)\n", ["np.testing.assert_allclose(f(1), 2)"]),
+        ("from numpy.testing import assert_equal\nassert_equal(f(1), 2)\n", ["assert_equal(f(1), 2)"]),
         ("if f(1) != 2:\n    raise ValueError\n", ["if f(1) != 2: raise ValueError"]),
         ("class Checks:\n    def run(self, g):\n        assert g(1)\nChecks().run(f)\n", ["Checks().run(f)"]),
         ("import pytest\nwith pytest.raises(ValueError):\n    f(1)\n", ["with pytest.raises(ValueError): f(1)"]),

@@ -356,12 +356,14 @@ def _guarded(point: int, body: list[ast.stmt], node: ast.stmt) -> ast.stmt:
 
 
 def helpers(tree: ast.Module, broad: bool = False) -> frozenset[str]:
-    """The file's own functions and classes that assert, themselves or through another of them; not those that are run
-    as tests. broad: or raise."""
+    """The file's own functions and classes that assert, themselves or through another of them, and imported ones such
+    as `assert_allclose`; not those that are run as tests. broad: or raise."""
     own = {
         node.name: node for node in tree.body if isinstance(node, (*_FUNCTION, ast.ClassDef)) and not _runs_anyhow(node)
     }
-    found = frozenset[str]()
+    imports = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module != SOLUTION]
+    names = {alias.asname or alias.name for node in imports for alias in node.names}
+    found = frozenset(name for name in names if name.startswith("assert"))
     while more := {
         name
         for name, node in own.items()
@@ -389,9 +391,9 @@ def _judges(node: ast.AST, helpers: Collection[str]) -> bool:
 
 
 def _is_check(call: ast.Call) -> bool:
-    """`pytest.raises(...)`, `np.testing.assert_equal(...)`."""
+    """`pytest.raises(...)`, `np.testing.assert_equal(...)`. A function of the file's own has to assert: `helpers`."""
     name = ast.unparse(call.func).rpartition(".")[2]
-    return name == "raises" or name.startswith("assert")
+    return name == "raises" or (name.startswith("assert") and isinstance(call.func, ast.Attribute))
 
 
 def _bound(node: ast.stmt) -> Iterable[str]:

@@ -111,7 +111,7 @@ def _too_many(name: str) -> InvalidInput:
 
 def _instrumented(tree: ast.Module, text: str, names: Names, name: str) -> tuple[Instrument, ast.Module]:
     """Raises `InvalidInput` for a file without a test."""
-    judges = helpers(tree)
+    judges = helpers(tree) & {getattr(node, "name", "") for node in tree.body}
     for broad in (False, True):  # `if f(1) != 2: raise ...` is a test in a file that has no other
         work = Instrument(text, names, name, broad=broad)
         try:
