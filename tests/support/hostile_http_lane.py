@@ -240,7 +240,8 @@ class HttpLane:
             if said["id"] is None:
                 assert "error" in said, self._about(message, answer, "a result for nobody")
             else:
-                assert id_key(said["id"]) == message.key, self._about(message, answer, "another's answer")
+                named = (message.key, *(message.maybe if "error" in said else ()))
+                assert id_key(said["id"]) in named, self._about(message, answer, "another's answer")
             try:
                 self._validating.sound(said, data, message.method, _tool(message.data))
             except AssertionError as error:
