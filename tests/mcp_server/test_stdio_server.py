@@ -68,21 +68,23 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[Piped]:
 
 
 @pytest.mark.parametrize(
-    ("line", "code"),
+    ("line", "code", "id"),
     [
-        (b'{"jsonrpc"\n', -32700),
-        (b"\xff\xfe\x00\n", -32700),
-        (b"[" * 100_000 + b"\n", -32700),
-        (b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]\n', -32600),
-        (b'{"jsonrpc":"2.0","id":null,"method":"ping"}\n', -32600),
-        (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":"' + b"x" * (50 << 20) + b'"}}\n', -32600),
+        (b'{"jsonrpc"\n', -32700, None),
+        (b"\xff\xfe\x00\n", -32700, None),
+        (b"[" * 100_000 + b"\n", -32700, None),
+        (b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]\n', -32600, None),
+        (b'{"jsonrpc":"2.0","id":null,"method":"ping"}\n', -32600, None),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":"' + b"x" * (50 << 20) + b'"}}\n', -32600, 1),
     ],
     ids=["half", "no UTF-8", "deep", "a batch", "no id", "50 MB"],
 )
-def test_what_is_no_message_is_answered_and_the_next_line_is_served(server: Piped, line: bytes, code: int) -> None:
+def test_what_is_no_message_is_answered_and_the_next_line_is_served(
+    server: Piped, line: bytes, code: int, id: int | None
+) -> None:
     server.send(line)
     answer = server.receive()
-    assert (answer["id"], answer["error"]["code"]) == (None, code)
+    assert (answer["id"], answer["error"]["code"]) == (id, code)
     still_serves(server)
 
 

@@ -126,7 +126,9 @@ def judged(data: bytes, kind: str) -> Message:
     try:
         found = json.loads(data.decode("utf-8", "replace"), parse_int=whole)
     except (ValueError, RecursionError):
-        ids = re.findall(r'"id"\s*:\s*(-?(?:0|[1-9]\d{0,3999})(?!\d)|"(?:[^"\\]|\\.)*")', data.decode("utf-8", "replace"))
+        ids = re.findall(
+            r'"id"\s*:\s*(-?(?:0|[1-9]\d{0,3999})(?!\d)|"(?:[^"\\]|\\.)*")', data.decode("utf-8", "replace")
+        )
         return Message(data, kind, None, maybe=tuple(id_key(json.loads(id, strict=False)) for id in ids))
     if not isinstance(found, dict):
         return Message(data, kind, False)

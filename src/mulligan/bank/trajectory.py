@@ -222,7 +222,7 @@ def episode_of(trajectory: Json, query: str, success_signal: bool | None = None)
     if len(items) > STEPS:
         raise InvalidInput(f"The trajectory has {len(items):,} steps; at most {STEPS:,} are taken. Leave some out.")
     steps = tuple(_step(item, f"Step {number} of the trajectory") for number, item in enumerate(items, 1))
-    size = len(query) + sum(len(step.action) + len(step.observation) for step in steps)
+    size = len(query) + sum(len(item["content"]) for item in items)  # a step itself keeps less of a long text
     if size > CHARACTERS:
         raise InvalidInput(f"The trajectory has {size:,} characters; at most {CHARACTERS:,} are taken. Shorten it.")
     output = next((item["content"] for item in reversed(items) if item["role"] == "assistant"), "")
