@@ -180,7 +180,7 @@ def test_two_processes_on_one_run(zygote: Zygote, tmp_path: Path, monkeypatch: p
         )
         assert refused.returncode == 3
         assert f"Benchmark run {run} is being driven by" in refused.stderr
-        assert f":{pid}:" in refused.stderr
+        assert f":{pid}." in refused.stderr
     finally:
         os.kill(pid, signal.SIGCONT)
     assert zygote.end() == {"exit": 0, "said": " ".join(ENDS)}
