@@ -43,6 +43,13 @@ async def test_a_merge_whose_answer_is_flagged_hides_nothing(tmp_path: Path) -> 
         assert [lesson.superseded_by for lesson in [await bank.get(id) for id in ids]] == [learned.lessons[0]] * 2
 
 
+async def test_where_nothing_is_held_back_a_flagged_merge_is_not_said_to_be(tmp_path: Path) -> None:
+    async with a_bank(tmp_path / "m.db", embedder="none", settings={"quarantine": False}) as bank:
+        learned = await bank.merge(await two(bank), answer=merged(ORDER))
+        assert learned.quarantined == ()
+        assert await recalled(bank) == list(learned.lessons)
+
+
 async def test_a_merged_lesson_that_is_dropped_leaves_its_parents(tmp_path: Path) -> None:
     async with a_bank(tmp_path / "m.db", embedder="none") as bank:
         ids = await two(bank)

@@ -122,7 +122,7 @@ class Tending:
         origin = Origin("merged", parents=tuple(lesson.id for lesson in lessons), by=by)
         lesson = fresh(replace(draft, origin=origin), agent_id)
         (entry,) = await self.entries([lesson])
-        result = {"lessons": [lesson.id], "quarantined": [lesson.id] if entry.lesson.flags else [], "usage": usage}
+        result = {"lessons": [lesson.id], "quarantined": [lesson.id] if entry.lesson.state == "quarantined" else [], "usage": usage}
         await self._lessons.merge(agent_id, entry, origin.parents, claim=claim, result=result)
         return Learned((lesson.id,), quarantined=tuple(result["quarantined"]), work=claim.id)
 
