@@ -122,9 +122,10 @@ class Tending:
         origin = Origin("merged", parents=tuple(lesson.id for lesson in lessons), by=by)
         lesson = fresh(replace(draft, origin=origin), agent_id)
         (entry,) = await self.entries([lesson])
-        result = {"lessons": [lesson.id], "quarantined": [lesson.id] if entry.lesson.state == "quarantined" else [], "usage": usage}
+        held = [lesson.id] if entry.lesson.state == "quarantined" else []
+        result = {"lessons": [lesson.id], "quarantined": held, "usage": usage}
         await self._lessons.merge(agent_id, entry, origin.parents, claim=claim, result=result)
-        return Learned((lesson.id,), quarantined=tuple(result["quarantined"]), work=claim.id)
+        return Learned((lesson.id,), quarantined=tuple(held), work=claim.id)
 
     async def entries(self, lessons: Sequence[Lesson], *, named: str = "", by_a_person: bool = False) -> list[Entry]:
         """The lessons as they are kept, with vectors where they could be had. What a person wrote is flagged and not
