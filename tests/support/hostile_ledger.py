@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from hostile_messages import Message, id_key, whole
 from jsonschema import Draft202012Validator
+from walks import in_full
 
 Json = Any
 
@@ -160,10 +161,7 @@ class Ledger:
             return
         self.codes[f"{tool or '?'}: answered"] += 1
         whole = result["structuredContent"]
-        if "memories" in said:  # retrieve_memory tells each lesson once in its text
-            for told, memory in zip(said["memories"], whole["memories"], strict=True):
-                assert told.items() <= memory.items(), f"two answers in one: {line[:300]!r}"
-            said = {**said, "memories": whole["memories"]}
+        said = in_full(said, whole)
         assert said == whole, f"two answers in one: {line[:300]!r}"
         if tool in self._validators:
             wrong = next(cast(Any, self._validators[tool]).iter_errors(said), None)
