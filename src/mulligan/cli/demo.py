@@ -1,4 +1,4 @@
-"""`mulligan demo`: the example that ships, tried by the small model or by whoever is named."""
+"""`mulligan demo`: runs the shipped example with the small model, or with a model or agent that is named."""
 
 from __future__ import annotations
 

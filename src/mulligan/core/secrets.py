@@ -1,7 +1,7 @@
 """Finds and masks secrets in text: by their shape, by the words beside them, and by value where it is known.
 
 `mask` and `Masks` see shapes only: a password that looks like any word and stands alone passes. `KnownSecrets` is for
-whoever holds the value, such as the key that a request was sent with. design/030 says how the shapes were chosen.
+code that holds the value, such as the key that a request was sent with. design/030 says how the shapes were chosen.
 """
 
 from __future__ import annotations

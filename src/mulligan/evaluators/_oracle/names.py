@@ -76,7 +76,7 @@ def _builtins_meant(tree: ast.Module, named: set[str], alone: bool) -> set[str]:
     use no other name of the candidate (alone), what they hand to another function of theirs that calls it, else what
     they call.
 
-    A benchmark says `from solution import sorted`, and the tests may say so, too: then the name is no builtin's here.
+    Where a benchmark or the tests say `from solution import sorted`, the name means the attempt's function.
     """
     named = {name for name in named if name.islower() and not name.startswith("_")} - _NEVER_MEANT
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
