@@ -38,7 +38,7 @@ class Client:
     def __init__(self, where: str, agent: str) -> None:
         command = [sys.executable, hostile_pair.__file__, where, agent]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        self.agent, self.facts = agent, list[Fact]()
+        self.agent, self.facts, self._begun = agent, list[Fact](), b""
         self.server = int(self._next()["pid"])
         os.set_blocking(self.process.stdout.fileno() if self.process.stdout else -1, False)
 
@@ -53,10 +53,10 @@ class Client:
 
     def take(self) -> int:
         """What it has said since."""
-        lines = list[bytes]()
-        while line := cast("IO[bytes]", self.process.stdout).readline():
-            lines.append(line)
-        self.facts += [json.loads(line) for line in lines if line.endswith(b"\n")]
+        while part := cast("IO[bytes]", self.process.stdout).readline():
+            self._begun += part  # a pipe may give a line in two parts
+        *lines, self._begun = self._begun.split(b"\n")
+        self.facts += [json.loads(line) for line in lines]
         return len(lines)
 
     def kill(self) -> None:
