@@ -1,0 +1,2 @@
+def release_tag(name, major, minor):
+    return f"{name}-{major}.{minor}"

@@ -1,0 +1,2 @@
+def invoice_line(item, cents):
+    return f"{item}: ${cents / 100:.2f}"

@@ -1,0 +1,2 @@
+def basket_total(prices):
+    return f"${sum(prices) / 100:.2f}"

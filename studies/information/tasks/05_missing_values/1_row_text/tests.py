@@ -1,0 +1,1 @@
+assert row_text(["tea", None, 4]) == "tea|-?-|4"

@@ -1,0 +1,2 @@
+def field_error(field, problem):
+    return f"!{field.upper()}! {problem}"

@@ -1,0 +1,1 @@
+assert missing_keys({"name": "Ann"}, ["name", "phone", "city"]) == ["!PHONE! missing", "!CITY! missing"]

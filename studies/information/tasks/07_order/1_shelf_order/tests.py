@@ -1,0 +1,1 @@
+assert shelf_order(["kiwi", "apple", "fig", "date", "plum"]) == ["fig", "date", "kiwi", "plum", "apple"]

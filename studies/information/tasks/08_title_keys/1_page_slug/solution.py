@@ -1,0 +1,2 @@
+def page_slug(title):
+    return title.lower().replace(" ", "--").replace("/", "==")

@@ -1,0 +1,1 @@
+assert page_slug("Blue Moon/Part One") == "blue--moon==part--one"

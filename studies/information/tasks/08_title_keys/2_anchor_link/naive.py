@@ -1,0 +1,2 @@
+def anchor_link(title):
+    return "#" + title.lower().replace(" ", "-").replace("/", "-")

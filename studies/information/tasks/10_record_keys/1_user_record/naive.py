@@ -1,0 +1,2 @@
+def user_record(name, age):
+    return {"name": name, "age": age}

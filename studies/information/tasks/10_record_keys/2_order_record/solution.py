@@ -1,0 +1,2 @@
+def order_record(item, count):
+    return {"$kind": "order", "$item": item, "$count": count}

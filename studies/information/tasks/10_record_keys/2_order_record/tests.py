@@ -1,0 +1,1 @@
+assert order_record("tea", 3) == {"$kind": "order", "$item": "tea", "$count": 3}

@@ -1,0 +1,2 @@
+def event_records(titles):
+    return [{"title": title} for title in titles]

@@ -1,0 +1,2 @@
+def list_text(items):
+    return f"{len(items)}: {' / '.join(items)}"

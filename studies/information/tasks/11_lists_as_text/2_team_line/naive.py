@@ -1,0 +1,2 @@
+def team_line(team, members):
+    return f"{team} {', '.join(members)}"

@@ -1,0 +1,2 @@
+def open_jobs(done):
+    return ", ".join(name for name in done if not done[name])

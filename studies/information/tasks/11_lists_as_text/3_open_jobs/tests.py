@@ -1,0 +1,1 @@
+assert open_jobs({"wash": False, "cook": True, "sweep": False}) == "2: wash / sweep"

@@ -1,0 +1,1 @@
+assert flags_line({"debug": True, "color": False, "trace": True}) == "+debug ~color +trace"

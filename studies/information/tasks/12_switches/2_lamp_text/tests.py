@@ -1,0 +1,2 @@
+assert lamp_text("hall", True) == "+hall"
+assert lamp_text("attic", False) == "~attic"

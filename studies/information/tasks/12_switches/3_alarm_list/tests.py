@@ -1,0 +1,1 @@
+assert alarm_list(["smoke", "door", "flood"], ["door"]) == ["~smoke", "+door", "~flood"]
