@@ -18,7 +18,8 @@ SHIPPED = [(role, name) for role in ROLES for name in names(role)]
 
 
 def test_the_plugins_of_the_design_are_there() -> None:
-    assert set(names("strategies")) >= {"none", "last_attempt", "reflexion", "last_attempt_and_reflexion"}
+    four = {"none", "last_attempt", "reflexion", "last_attempt_and_reflexion"}
+    assert set(names("strategies")) >= {*four, "evidence", "evidence_and_reflexion"}
     assert set(names("actors")) >= {"complete", "command"}
     assert set(names("evaluators")) >= {
         "unit_tests",

@@ -4,7 +4,8 @@ import dataclasses
 
 import pytest
 
-from mulligan.core.records import Feedback
+from mulligan.core.evidence import findings_of
+from mulligan.core.records import Finding
 from mulligan.core.task_feedback import TaskFeedback
 
 
@@ -16,7 +17,10 @@ def test_a_failure_says_all_that_is_known() -> None:
         "Actual: the login page\n"
         "Button 'Mail' is absent."
     )
-    assert told.to_feedback("phone") == Feedback(False, told.to_text(), source="phone")
+    said = told.to_feedback("phone")
+    assert (said.passed, said.text, said.source) == (False, told.to_text(), "phone")
+    (finding,) = findings_of(said)
+    assert finding == Finding("element_not_found", "the inbox is open", "the login page\nButton 'Mail' is absent.")
 
 
 def test_absent_parts_are_left_out() -> None:
@@ -26,9 +30,9 @@ def test_absent_parts_are_left_out() -> None:
 
 def test_a_success() -> None:
     assert TaskFeedback(True).to_text() == "The task succeeded."
-    assert TaskFeedback(True, details="In 3 steps.").to_feedback("phone") == Feedback(
-        True, "The task succeeded.\nIn 3 steps.", source="phone"
-    )
+    said = TaskFeedback(True, details="In 3 steps.").to_feedback("phone")
+    assert (said.passed, said.text, said.source) == (True, "The task succeeded.\nIn 3 steps.", "phone")
+    assert findings_of(said) == (Finding(got="In 3 steps.", passed=True),)
 
 
 def test_it_is_frozen() -> None:

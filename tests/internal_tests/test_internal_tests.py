@@ -35,7 +35,8 @@ async def test_tests_are_written_at_the_first_verdict_and_kept_for_the_others() 
     judge = evaluator(model)
     first = await judge.evaluate(episode(WRONG))
     assert (first.passed, first.score, first.source) == (False, 0.5, "internal_tests")
-    assert first.evidence == {"tests": ["assert add(1, 2) == 3", "assert add(4, 0) == 4"], "passed": [False, True]}
+    own = {"tests": ["assert add(1, 2) == 3", "assert add(4, 0) == 4"], "passed": [False, True]}
+    assert {**first.evidence, **own} == first.evidence
     assert "add(1, 2) returned -1" in first.text
     again = await evaluator(ScriptedModel([])).evaluate(episode(WRONG, RIGHT, first=first))
     assert (again.passed, again.evidence["passed"]) == (True, [True, True])

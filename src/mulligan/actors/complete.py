@@ -66,7 +66,8 @@ class Complete:
 
     def _messages(self, episode: Episode, past: Past) -> tuple[Message, ...]:
         shown = past_text(past, tokens=self._tokens, language=NAMES[self._language] if self._code else "")
-        messages = (self._again if shown else self._first).render(
+        # Evidence stands without a worked example, whose values a weak model takes for the task's.
+        messages = (self._again if shown and not past.evidence else self._first).render(
             task=task_text(episode.task),
             recall=past.recall.formatted_prompt if past.recall else "",
             past=shown,

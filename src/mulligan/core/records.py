@@ -159,14 +159,30 @@ class Attempt:
 
 
 @dataclass(frozen=True)
+class Finding:
+    """One thing that a judge checked, as data: what was asked, what was expected there, and what came back.
+
+    asked: the check in its own words, such as an assert or a command line; "" where there is only a text. expected:
+    the value that was expected, where the check says it. got: what came back: a value, an error, or a program's output.
+    where: the test, or the file and line, that the check belongs to. passed: whether the attempt passed it.
+    """
+
+    asked: str = ""
+    expected: str = ""
+    got: str = ""
+    where: str = ""
+    passed: bool = False
+
+
+@dataclass(frozen=True)
 class Feedback:
     """What an evaluator says of an attempt.
 
     `passed` is None when it could not be judged, with the reason in `text`. `score`: higher is better.
     `source` names the evaluator; an evaluator that knows the target writes "oracle".
     `notes` qualify the verdict for the record (such as "in-process: can be forged").
-    `evidence`: what the evaluator keeps for its later verdicts and for reports, such as the tests that it made; no
-    prompt shows it.
+    `evidence`: what the verdict rests on, as data. Under "checks" it holds findings, which later trials may be shown
+    (see `core.evidence`); the rest is the evaluator's own, such as the tests that it made, and no prompt shows it.
     """
 
     passed: bool | None
@@ -282,11 +298,15 @@ class Recall:
 
 @dataclass(frozen=True)
 class Past:
-    """What of the past the next trial is shown: chosen by a strategy, worded by `core.formatting`."""
+    """What of the past the next trial is shown: chosen by a strategy, worded by `core.formatting`.
+
+    evidence: what earlier trials failed, the newest trial's findings first.
+    """
 
     last: Trial | None = None
     reflections: tuple[Reflection, ...] = ()
     recall: Recall | None = None
+    evidence: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mulligan.core.records import Feedback
+from mulligan.core.evidence import evidence_of
+from mulligan.core.records import Feedback, Finding
 
 
 @dataclass(frozen=True)
@@ -36,4 +37,6 @@ class TaskFeedback:
 
     def to_feedback(self, source: str) -> Feedback:
         """The same as an evaluator would say it; `source` names who judged."""
-        return Feedback(self.success, self.to_text(), source=source)
+        got = "\n".join(part for part in (self.actual_state, self.details) if part)
+        finding = Finding(self.error_type or "", self.expected_state or "", got, passed=self.success)
+        return Feedback(self.success, self.to_text(), source=source, evidence=evidence_of([finding]))

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Literal
 
 from mulligan.core.errors import InvalidInput, SandboxError
+from mulligan.core.evidence import evidence_of
 from mulligan.core.protocols import Job, Ran, Sandbox
-from mulligan.core.records import Attempt, Episode, Feedback
+from mulligan.core.records import Attempt, Episode, Feedback, Finding
 from mulligan.core.truncate import truncate_text
 
 CACHES = (
@@ -160,7 +161,9 @@ class Command:
         return self._feedback(ran.exit_code == 0, f"{note}The check {how}.\n{said}", _share(ran))
 
     def _feedback(self, passed: bool | None, text: str, score: float | None = None) -> Feedback:
-        return Feedback(passed, text.rstrip(), score, "command")
+        said = text.rstrip()
+        checked = None if passed is None else evidence_of([Finding(self._check, got=said, passed=passed)])
+        return Feedback(passed, said, score, "command", evidence=checked)
 
 
 def _tests_changed(diff: str) -> tuple[str, ...]:

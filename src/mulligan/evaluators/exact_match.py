@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from typing import Literal
 
 from mulligan.core.errors import InvalidInput
-from mulligan.core.records import Episode, Feedback
+from mulligan.core.evidence import evidence_of
+from mulligan.core.records import Episode, Feedback, Finding
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _SENTENCE = 8
@@ -57,4 +58,7 @@ class ExactMatch:
         text = "The answer is wrong." if found else f"There is no answer{f': {halted}' if halted else ''}."
         if len(found.split()) >= _SENTENCE:
             text += " The whole output counts as the answer, so it should hold nothing else."
-        return Feedback(False, text, source=self._source)
+            tried = text
+        else:
+            tried = f"The answer {attempt.output.strip()!r} is wrong." if found else text
+        return Feedback(False, text, source=self._source, evidence=evidence_of([Finding(got=tried)]))

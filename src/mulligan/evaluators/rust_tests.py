@@ -13,8 +13,9 @@ from typing import Literal
 
 from mulligan.core.code_rust import open_braces
 from mulligan.core.errors import InvalidInput, SandboxError
+from mulligan.core.evidence import evidence_of
 from mulligan.core.protocols import Ran, Sandbox
-from mulligan.core.records import Episode, Feedback
+from mulligan.core.records import Episode, Feedback, Finding, Json
 from mulligan.core.rust_texts import masked
 from mulligan.evaluators._oracle.feedback import FORGEABLE
 from mulligan.evaluators._rust import saying
@@ -92,13 +93,16 @@ class RustTests:
         tests = [(test.text, verdicts[number]) for number, test in enumerate(self._program.tests)]
         passed = [verdict.passed for _, verdict in tests]
         text = saying.ours(tests) if self._layout == "ours" else saying.as_reference(tests)
-        return self._feedback(passed, text, notes)
+        return self._feedback(passed, text, notes, saying.findings(tests))
 
     def _failed(self, text: str, notes: tuple[str, ...]) -> Feedback:
         return self._feedback([False] * len(self._program.tests), text, notes)
 
-    def _feedback(self, passed: list[bool], text: str, notes: tuple[str, ...]) -> Feedback:
-        evidence = {"tests": [test.text for test in self._program.tests], "passed": passed}
+    def _feedback(
+        self, passed: list[bool], text: str, notes: tuple[str, ...], findings: Sequence[Finding] = ()
+    ) -> Feedback:
+        own: dict[str, Json] = {"tests": [test.text for test in self._program.tests], "passed": passed}
+        evidence = evidence_of(findings or [Finding(got=text)], **own)
         return Feedback(all(passed), text, sum(passed) / len(passed), SOURCE, notes, evidence=evidence)
 
     async def _verdicts(self, code: str) -> tuple[dict[int, Verdict], str]:

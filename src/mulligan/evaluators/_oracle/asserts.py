@@ -62,7 +62,7 @@ async def judged(
         whole = meaning_solution(whole, asked_for(episode.task.prompt))
         judge = UnitTests(whole, sandbox=sandbox, seconds=seconds * len(tests), name="the tests")
         feedback, passed = await judge.each(_typed(episode))
-        return replace(feedback, evidence=evidence(tests, passed))
+        return replace(feedback, evidence={**(feedback.evidence or {}), **evidence(tests, passed)})
     feedback = await _rust(tests, sandbox, layout, seconds).evaluate(episode)
     said: object = feedback.evidence
     passed = cast(dict[str, Any], said).get("passed") if isinstance(said, dict) else None

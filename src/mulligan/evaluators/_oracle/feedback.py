@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mulligan.core.records import Feedback
+from mulligan.core.evidence import evidence_of, expected_by, finding_text
+from mulligan.core.records import Feedback, Finding
 from mulligan.evaluators._oracle.plan import Plan
 
 SOURCE = "unit_tests"
@@ -18,6 +19,8 @@ TEXT = 4_000
 """Characters of the whole text; a value has at most 500, and its middle goes first."""
 _PASSED = 1_000
 _LINE = 900
+_KEPT = 50
+"""Findings of each kind that are kept as data."""
 
 
 def feedback(plan: Plan, report: Mapping[str, Any], seconds: float, notes: tuple[str, ...]) -> Feedback:
@@ -27,23 +30,26 @@ def feedback(plan: Plan, report: Mapping[str, Any], seconds: float, notes: tuple
         return Feedback(None, shorter(text, _LINE), source=SOURCE, notes=notes)
     if report["loading"]:
         return failed(f"{_loading(report['loading'], seconds)} No test was run.", notes)
-    passed: list[str] = []
-    broken: list[str] = []
+    passed: list[Finding] = []
+    broken: list[Finding] = []
     reached: set[int] = set()
     for number, label, good, bad, detail in report["results"]:
         test = int(number)
         reached.add(test)
         said = plan.tests[test].text + (f"[{label}]" if label else "")
         if detail is not None:
-            broken.append(_failure(plan, test, said, good, bad, detail, seconds))
+            broken.append(_failure(plan, said, good, bad, detail, seconds))
         elif not plan.tests[test].quiet:
-            passed.append(shorter(said, _LINE))
+            passed.append(Finding(shorter(said, _LINE), passed=True))
     rest = [test for n, test in enumerate(plan.tests) if n not in reached and not test.quiet] if broken else []
-    broken += [f"{shorter(test.text, 400)}  # not reached" for test in rest]
+    broken += [Finding(shorter(test.text, 400), got="not reached") for test in rest]
     if not passed and not broken:
         return Feedback(None, "No test of the tests file was run, so nothing was judged.", source=SOURCE, notes=notes)
-    text = _missing(report["missing"], report["defined"], plan) + _lists(passed, broken)
-    return Feedback(not broken, text, len(passed) / (len(passed) + len(broken)), source=SOURCE, notes=notes)
+    missing = _missing(report["missing"], report["defined"], plan)
+    text = missing + _lists([one.asked for one in passed], [finding_text(one) for one in broken])
+    kept = [*([Finding(got=missing.strip())] if missing else []), *broken[:_KEPT], *passed[:_KEPT]]
+    score = len(passed) / (len(passed) + len(broken))
+    return Feedback(not broken, text, score, source=SOURCE, notes=notes, evidence=evidence_of(kept))
 
 
 def verdicts(plan: Plan, report: Mapping[str, Any]) -> tuple[bool, ...]:
@@ -62,11 +68,10 @@ def failed(text: str, notes: tuple[str, ...]) -> Feedback:
     return Feedback(False, shorter(text, TEXT), 0.0, source=SOURCE, notes=notes)
 
 
-def _failure(plan: Plan, test: int, said: str, good: int, bad: int, detail: Mapping[str, Any], seconds: float) -> str:
-    """One failed test on one line, with the value that it gave."""
+def _failure(plan: Plan, said: str, good: int, bad: int, detail: Mapping[str, Any], seconds: float) -> Finding:
+    """One failed test, with the value that it gave. Of a test function, the assert in it that failed."""
     point = plan.points[int(detail["point"])]
     inside = point.text if point.test == -1 else ""
-    line = shorter(f"{said}: {inside}" if inside else said, 400)
     told: list[str] = []
     if error := detail["error"]:
         told.append(_error(error, seconds))
@@ -76,7 +81,13 @@ def _failure(plan: Plan, test: int, said: str, good: int, bad: int, detail: Mapp
         told.append(detail["message"])
     if good + bad > 1:
         told.append(f"failed in {bad} of {good + bad} rounds")
-    return f"{line}  # {'; '.join(filter(None, told)) or 'is false'}"
+    asked = inside or said
+    return Finding(
+        shorter(asked, 400),
+        shorter(expected_by(asked), 400),
+        "; ".join(filter(None, told)) or "is false",
+        shorter(said, 200) if inside else "",
+    )
 
 
 def _values(plan: Plan, detail: Mapping[str, Any]) -> list[str]:

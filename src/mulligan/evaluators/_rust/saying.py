@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from mulligan.core.records import Finding
 from mulligan.core.rust_texts import masked
 from mulligan.evaluators._oracle.feedback import TEXT, fitting, shorter
 from mulligan.evaluators._oracle.reference_layout import Line, reference_text
@@ -70,6 +71,19 @@ def ours(tests: Sequence[tuple[str, Verdict]]) -> str:
         if not verdict.passed
     ]
     return f"Tests passed:\n{fitting(passed, 1_000)}\n\nTests failed:\n{fitting(failed, TEXT - 1_600)}"
+
+
+def findings(tests: Sequence[tuple[str, Verdict]]) -> list[Finding]:
+    """The same as data."""
+    return [
+        Finding(
+            shorter(" ".join(text.split()), 400),
+            shorter(verdict.right, 400) if verdict.kind == "unequal" else "",
+            "" if verdict.passed else _why(text, verdict),
+            passed=verdict.passed,
+        )
+        for text, verdict in tests
+    ]
 
 
 def as_reference(tests: Sequence[tuple[str, Verdict]]) -> str:

@@ -1,0 +1,13 @@
+"""What the judge found wrong so far, in its own words: no attempt, no lesson, and no model is called for reflecting."""
+
+from mulligan.core.evidence import gathered
+from mulligan.core.records import Episode, Past
+
+
+class Evidence:
+    """Every check that failed in the episode, once, the newest trial's first."""
+
+    reflects = False
+
+    def past(self, episode: Episode) -> Past:
+        return Past(evidence=gathered(episode), recall=episode.recall)

@@ -1,0 +1,27 @@
+"""What the judge found wrong so far, and the newest lesson below it.
+
+Source: the paper shows lessons alone, which a weak model draws badly; the evidence stands beside them here.
+"""
+
+from collections.abc import Sequence
+
+from mulligan.core.episodic import newest
+from mulligan.core.evidence import gathered
+from mulligan.core.records import Episode, Past, Reflection
+
+
+class EvidenceAndReflexion:
+    """`window`: how many reflections the next trial is shown; the newest are kept, oldest first. None: all.
+
+    earlier: reflections on trials of the task before this episode, oldest first.
+    """
+
+    reflects = True
+
+    def __init__(self, *, window: int | None = 1, earlier: Sequence[str] = ()) -> None:
+        newest((), window)  # refuses a window below 1 before anything is tried
+        self._window, self._earlier = window, tuple(map(Reflection, earlier))
+
+    def past(self, episode: Episode) -> Past:
+        reflections = newest((*self._earlier, *episode.reflections), self._window)
+        return Past(reflections=reflections, recall=episode.recall, evidence=gathered(episode))
