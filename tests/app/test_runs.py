@@ -164,6 +164,96 @@ async def test_a_changed_model_is_named_and_a_fork_goes_on(tmp_path: Path, store
     assert (await store.load(episode.id)).stop == episode.stop, "what was forked stays as it was"
 
 
+async def failed_once(store: SqliteStore, strategy: str = "none") -> Episode:
+    model = mulligan.ScriptedModel([WRONG])
+    return await mulligan.solve(
+        "Write double(x).", model=model, strategy=strategy, trials=1, evaluator=Doubles, store=store
+    )
+
+
+async def test_a_fork_of_an_episode_that_is_over_goes_on_with_another_strategy(store: SqliteStore) -> None:
+    first = await failed_once(store)
+    model = mulligan.ScriptedModel([LESSON, WRONG, LESSON, RIGHT])
+    forked = await mulligan.resume(
+        first.run, fork=True, strategy="reflexion", limits={"trials": 3}, evaluator=Doubles, model=model, store=store
+    )
+    assert forked.solved
+    assert (forked.forked_from, forked.plan.reflects, len(forked.trials)) == (first.id, True, 3)
+    assert forked.trials[0].attempt == first.trials[0].attempt
+    assert [t.reflection and t.reflection.text for t in forked.trials] == [LESSON, LESSON, None]
+    assert WRONG in model.questions[0].messages[-1].text, "the first question is what to learn from the recorded trial"
+    assert await store.load(first.id) == first, "what was forked stays as it was"
+    assert await store.load(forked.id) == forked
+
+
+@pytest.mark.parametrize("strategy", ["none", "last_attempt"])
+async def test_a_fork_to_a_strategy_that_does_not_reflect_keeps_the_lessons_and_draws_none(
+    store: SqliteStore, strategy: str
+) -> None:
+    begun_with = mulligan.ScriptedModel([WRONG, LESSON, WRONG])
+    first = await mulligan.solve("Write double(x).", model=begun_with, trials=2, evaluator=Doubles, store=store)
+    model = mulligan.ScriptedModel([WRONG + " * 1", RIGHT])
+    forked = await mulligan.resume(
+        first.run, fork=True, strategy=strategy, limits={"trials": 4}, evaluator=Doubles, model=model, store=store
+    )
+    assert forked.solved
+    assert [bool(t.reflection) for t in forked.trials] == [True, False, False, False]
+    assert all(LESSON not in question.messages[-1].text for question in model.questions)
+
+
+async def test_a_fork_takes_settings_and_prompts_too(tmp_path: Path, store: SqliteStore) -> None:
+    first = await failed_once(store)
+    (tmp_path / "verbal.code.md").write_text("[[user]]\nWhy, really?\n\n{{feedback}}")
+    model = mulligan.ScriptedModel([LESSON, RIGHT])
+    forked = await mulligan.resume(
+        first.run,
+        fork=True,
+        strategy="reflexion",
+        settings={"actor": {"temperatures": [0.0, 1.5]}, "strategy": {"window": 1}},
+        prompts=tmp_path,
+        limits={"trials": 2},
+        evaluator=Doubles,
+        model=model,
+        store=store,
+    )
+    assert forked.solved
+    assert "Why, really?" in model.questions[0].messages[-1].text
+    assert model.samplings[1].temperature == 1.5
+
+
+async def test_a_fork_that_was_cut_off_is_gone_on_with_as_any_run(store: SqliteStore) -> None:
+    first = await failed_once(store)
+    model = broken_after(LESSON)
+    cut = await mulligan.resume(
+        first.run, fork=True, strategy="reflexion", limits={"trials": 2}, evaluator=Doubles, model=model, store=store
+    )
+    assert (cut.stop and cut.stop.reason, cut.trials[0].reflection) == ("error", cut.reflections[0])
+    model = mulligan.ScriptedModel([RIGHT])
+    after = await mulligan.resume(cut.run, evaluator=Doubles, model=model, store=store)
+    assert (after.id, after.solved, len(model.questions)) == (cut.id, True, 1)
+
+
+async def test_a_fork_with_nothing_to_do_is_refused_and_leaves_nothing(store: SqliteStore) -> None:
+    first = await failed_once(store)
+    model = mulligan.ScriptedModel([RIGHT])
+    with pytest.raises(InvalidInput, match=r"1 of 1 trials used.*--trials N"):
+        await mulligan.resume(first.run, fork=True, strategy="none", evaluator=Doubles, model=model, store=store)
+    with pytest.raises(InvalidInput, match=r"nothing to resume.*--fork"):
+        await mulligan.resume(first.run, limits={"trials": 3}, evaluator=Doubles, model=model, store=store)
+    solved = await mulligan.solve("Write double(x).", model=model, evaluator=Doubles, store=store)
+    with pytest.raises(InvalidInput, match=r"solved: trial 1 passed"):
+        await mulligan.resume(solved.run, fork=True, limits={"trials": 9}, evaluator=Doubles, model=model, store=store)
+    assert {episode.id for episode in await store.list()} == {first.id, solved.id}
+
+
+async def test_another_strategy_without_a_fork_is_named(store: SqliteStore) -> None:
+    cut = await mulligan.solve("Write double(x).", model=broken_after(WRONG), evaluator=Doubles, store=store)
+    with pytest.raises(JournalDiverged, match=r"setting strategy.*--fork"):
+        await mulligan.resume(cut.run, strategy="none", evaluator=Doubles, model=broken_after(), store=store)
+    with pytest.raises(UnknownName, match="reflexio"):
+        await mulligan.resume(cut.run, fork=True, strategy="reflexio", evaluator=Doubles, store=store)
+
+
 async def test_bad_input_is_refused_before_any_model_is_asked(tmp_path: Path, store: SqliteStore) -> None:
     model = mulligan.ScriptedModel([RIGHT])
     broken = tmp_path / "tests.py"

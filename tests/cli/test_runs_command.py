@@ -71,6 +71,27 @@ def test_a_changed_script_is_named_and_can_be_forked(mulligan: Run, here: Path) 
     assert (ended.status, ended.out) == (0, "right\n")
 
 
+def test_a_run_that_is_over_is_forked_with_another_strategy_and_more_trials(mulligan: Run, here: Path) -> None:
+    ended = mulligan(
+        *("solve", "x", "--evaluator", "./judge.py", "--strategy", "none", "--trials", "1"),
+        *("--model", "scripted:never.txt"),
+    )
+    assert ended.status == 1
+    (row,) = json.loads(mulligan("runs", "list", "--json").out)
+    run, fork = row["run"], ("runs", "resume", row["run"], "--fork", "--strategy", "reflexion")
+    assert "--fork" in mulligan("runs", "resume", run, "--trials", "2").err
+    refused = mulligan(*fork)
+    assert refused.status == 2
+    assert "1 of 1 trials used" in refused.err
+    ended = mulligan(*fork, "--trials", "2", "--set", "strategy.window=1")
+    assert (ended.status, ended.out) == (1, "longer, but wrong\n")
+    said = ["going on after 1 trial", "trial 1 of 2: lesson: wrong", "trial 2 of 2: failed"]
+    assert [line for line in said if line in ended.err] == said
+    newest, old = json.loads(mulligan("runs", "list", "--json").out)
+    assert (newest["trials"], old["trials"], old["run"]) == (2, 1, run)
+    assert f"forked from {run}.1" in mulligan("runs", "show", newest["run"]).out
+
+
 def test_models_lists_weights_and_the_variables_of_providers(mulligan: Run) -> None:
     listed = mulligan("models", "list").out
     assert "local:smollm2-135m" in listed

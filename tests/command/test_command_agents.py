@@ -1,11 +1,15 @@
 """Episodes of a command-line agent on a real repository (issue 2, must-show 5)."""
 
 import os
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from shlex import quote
+from typing import Any
 
 import pytest
 from command_project import (
+    CHECK,
     MENDS_ONE,
     PYTEST,
     Bench,
@@ -21,7 +25,9 @@ from command_project import (
     stopped,
 )
 
+import mulligan
 from mulligan.core.records import Json, Past
+from mulligan.store.sqlite import SqliteStore
 from mulligan.strategies.none import Resampling
 from mulligan.workspace.deliver import deliver
 from mulligan.workspace.preflight import preflight
@@ -55,6 +61,20 @@ async def test_without_lessons_it_goes_round_in_circles(tmp_path: Path) -> None:
     episode = await bench.solve(trials=5)
     assert stopped(episode).startswith("exhausted")
     assert episode.reflections == ()
+
+
+async def test_a_fork_goes_on_from_the_files_of_the_recorded_trial(tmp_path: Path) -> None:
+    folder = project(tmp_path / "user")
+    (tmp_path / "agent.py").write_text(MENDS_ONE)
+    store = SqliteStore(tmp_path / "m.db")
+    actor, check = f"command:{quote(sys.executable)} {quote(str(tmp_path / 'agent.py'))}", CHECK
+    given: dict[str, Any] = {"actor": actor, "check": check, "workspace": folder, "store": store}
+    first = await mulligan.solve("Mend calc.py.", strategy="none", trials=1, **given)
+    forked = await mulligan.resume(first.run, fork=True, strategy="last_attempt", limits={"trials": 2}, store=store)
+    await store.close()
+    assert (stopped(first), stopped(forked)) == ("exhausted: 1 of 1 trials used", "exhausted: 2 of 2 trials used")
+    assert observed(forked) == ["mended add", "mended sub"], "the first trial's change is there, and not made again"
+    assert forked.trials[0] == first.trials[0]
 
 
 async def test_fresh_starts_each_trial_from_the_users_tree(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from mulligan.core.episode import (
     Acted,
     Evaluated,
     Event,
+    Forked,
     Move,
     Recalled,
     Reflected,
@@ -130,6 +131,8 @@ def kind(event: Event) -> str:
             return "stop"
         case Resumed():
             return "resume"
+        case Forked():
+            return "fork"
 
 
 def allowed(episode: Episode, event: Event) -> bool:
@@ -259,6 +262,22 @@ def test_only_a_pause_is_resumed_and_it_goes_on_where_it_was(
         with pytest.raises(OutOfOrder, match="the episode is over"):
             advance(stopped, Resumed())
     assert {"interrupted", "error", "over_budget"} == RESUMABLE
+
+
+@given(plans, plans, st.lists(events, max_size=12), st.sampled_from(REASONS), limits)
+def test_a_fork_goes_on_from_any_end_by_its_own_plan(
+    plan: Plan, other: Plan, sequence: list[Event], reason: StopReason, allowed_now: Limits
+) -> None:
+    episode = new(plan)
+    for event in sequence:
+        if allowed(episode, event) and not isinstance(event, Stopped):
+            episode = advance(episode, event)
+    open_ended = replace(episode, stop=None, plan=other)
+    if not episode.stop and (reason != "solved" or expected(episode) == "stop"):
+        episode = advance(episode, Stopped(Stop(reason), Usage(1, 1, 1)))
+    forked = advance(episode, Forked(other))
+    assert forked == open_ended, "what was done stays, the end and the cut-off move's usage do not"
+    assert due(forked, allowed_now) == due(open_ended, allowed_now)
 
 
 def test_an_episode_that_runs_is_not_resumed() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mulligan.core.episode import Acted, Evaluated, Resumed, Stopped
+from mulligan.core.episode import Acted, Evaluated, Forked, Resumed, Stopped
 from mulligan.core.errors import NotFound
 from mulligan.core.records import Attempt, Brief, Episode, Feedback, Stop, Task
 from mulligan.store.sqlite import SqliteStore
@@ -100,7 +100,7 @@ async def test_agents_are_found_by_how_they_begin(store: SqliteStore) -> None:
 
 async def test_a_fork_stays_with_its_agent(store: SqliteStore) -> None:
     forked = await store.load("a1")
-    await store.copy("a1", "f", "r9", forked.head, {})
+    await store.copy("a1", "f", "r9", forked.head, {}, Forked(forked.plan))
     assert (await store.ids("f", agent="a"), await store.ids("f", agent="b")) == (("f",), ())
 
 

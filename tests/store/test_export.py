@@ -9,7 +9,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from mulligan.core.codec import event_from_json, from_json
-from mulligan.core.episode import Acted, Evaluated, Recalled, Reflected, Resumed, Stopped
+from mulligan.core.episode import Acted, Evaluated, Forked, Recalled, Reflected, Stopped
 from mulligan.core.errors import NotFound, StoreError
 from mulligan.core.journal import StoredJournal, digest
 from mulligan.core.records import (
@@ -229,14 +229,16 @@ async def test_a_copy_goes_on_while_the_old_one_stays(store: SqliteStore) -> Non
     await lived(store, "e")
     before = await export(store, ["e"])
     head = Head(models={"actor": "another"})
-    copied = await store.copy("e", "fork", "r2", head, {"tests.py": "new"})
+    copied = await store.copy("e", "fork", "r2", head, {"tests.py": "new"}, Forked(Plan(reflects=False)))
     old = await store.load("e")
-    assert copied == replace(old, id="fork", run="r2", head=head, forked_from="e")
+    assert copied == replace(
+        old, id="fork", run="r2", head=head, forked_from="e", plan=Plan(reflects=False), stop=None, lost=Usage()
+    )
     assert copied == await store.load("fork")
     assert await store.files("fork") == {"tests.py": "new"}
     assert await store.steps("fork") == await store.steps("e")
     lease = await store.acquire("fork", "me", 60)
-    await store.append(lease, len(await store.events("fork")), Resumed())
+    assert (await store.events("fork"))[-1] == Forked(Plan(reflects=False))
     await store.begin_step(lease, "trial.1/act/model#1", "another", "hash")
     assert await export(store, ["e"]) == before
 
@@ -244,9 +246,9 @@ async def test_a_copy_goes_on_while_the_old_one_stays(store: SqliteStore) -> Non
 async def test_a_copy_is_all_or_nothing(store: SqliteStore) -> None:
     await lived(store, "e")
     with pytest.raises(StoreError, match="'e' already"):
-        await store.copy("e", "e", "r1", Head(), {})
+        await store.copy("e", "e", "r1", Head(), {}, Forked(Plan()))
     with pytest.raises(NotFound):
-        await store.copy("x", "y", "r1", Head(), {})
+        await store.copy("x", "y", "r1", Head(), {}, Forked(Plan()))
     with pytest.raises(StoreError, match="Episode y cannot be kept"):
-        await store.copy("e", "y", "r1", Head(settings={"t": float("nan")}), {})
+        await store.copy("e", "y", "r1", Head(settings={"t": float("nan")}), {}, Forked(Plan()))
     assert [episode.id for episode in await store.list()] == ["e"]

@@ -11,18 +11,18 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from mulligan.app.compose import Drive, Parts, changed, compose
+from mulligan.app.compose import Composition, Drive, Parts, changed, compose
 from mulligan.app.leases import LEASE_SECONDS, leased
 from mulligan.app.places import DELIVERED, Notice, Place, deliverable, working_in
 from mulligan.app.recipe import Recipe
 from mulligan.app.teaching import teach
-from mulligan.core.episode import RESUMABLE, Event, Resumed, advance
+from mulligan.core.episode import RESUMABLE, Event, Forked, Resumed, advance, due
 from mulligan.core.errors import InvalidInput, JournalDiverged, RecordLost, StoreError
 from mulligan.core.journal import Known, StoredJournal, Told
 from mulligan.core.limits import Limits
 from mulligan.core.loop import Meter, drive
 from mulligan.core.protocols import Evaluator, Lease, Observer, Store
-from mulligan.core.records import Episode, Plan, Task
+from mulligan.core.records import Episode, Plan, Stop, Task
 from mulligan.store.leases import owner
 
 log = logging.getLogger("mulligan")
@@ -72,8 +72,8 @@ class Runner:
     async def begin(self, id: str, run: str, task: Task, seed: int) -> Episode:
         """A new episode of this task, from its first trial to its stop. `id` has to be new."""
         composition = compose(self.recipe, self.parts, Drive(seed=seed))
-        plan = Plan(self.recipe.recalls, composition.roles.reflector is not None, self.recipe.expansion)
-        episode = Episode(id, task, run, self.agent, plan, composition.head, started=round(time.time(), 3))
+        plan, began = self._plan(composition), round(time.time(), 3)
+        episode = Episode(id, task, run, self.agent, plan, composition.head, started=began)
         await self.store.create(episode, composition.texts)  # first, so that whatever is made for it can be found again
         try:
             return await self._drive(episode, composition.judge)
@@ -81,6 +81,9 @@ class Runner:
             with suppress(StoreError):
                 await self._forget(episode)
             raise
+
+    def _plan(self, composition: Composition) -> Plan:
+        return Plan(self.recipe.recalls, composition.roles.reflector is not None, self.recipe.expansion)
 
     async def _forget(self, episode: Episode) -> None:
         """An episode of which nothing was done, as its check cannot judge it, leaves nothing behind."""
@@ -93,18 +96,23 @@ class Runner:
 
     async def resume(self, run: Sequence[Episode], *, fork: bool = False) -> Episode:
         """Goes on with the episodes of the run that are not over (a fork: with the first), then with the restarts left.
-        Of a run that is over, a result that was not handed over is.
+        Of a run that is over, a result that was not handed over is; a fork goes on with its first episode, alone.
 
         Raises `JournalDiverged` when what it rests on has changed (`fork` goes on under a new id from there),
         `LeaseLost` while another process drives it, `InvalidInput` when there is nothing left to do.
         """
         over = [e for e in run if e.stop and e.stop.reason not in RESUMABLE]
         paused = [e for e in run if e not in over]
+        if fork and not paused:
+            return await self.go_on(run[0], fork=True)
         left = self.recipe.restarts - len(run)
         if not paused and (left <= 0 or any(e.solved for e in over)):
             if await self._delivered_late(over[-1]):
                 return max(over, key=_worth)
-            raise InvalidInput(f"Run {run[0].run} is over ({_ends(run)}): there is nothing to resume.")
+            raise InvalidInput(
+                f"Run {run[0].run} is over ({_ends(run)}): there is nothing to resume. To try on from its first "
+                "episode, as a new run: --fork with a higher limit, such as --trials N."
+            )
         for episode in paused[:1] if fork else paused:
             over.append(await self.go_on(episode, fork=fork))
             if _final(over[-1]):
@@ -112,17 +120,24 @@ class Runner:
         return await self._restarts(over[-1].run, run[0].task, over)
 
     async def go_on(self, episode: Episode, *, fork: bool = False) -> Episode:
-        """An episode that is not over, from its first step that is not done. Raises as `resume` does."""
+        """An episode from its first step that is not done; a fork also goes on with one that is over, where the limits
+        allow more. Raises as `resume` does."""
         composition = compose(self.recipe, self.parts, Drive(seed=episode.head.seed))
         differs = changed(episode.head, composition.head)
         if differs and not fork:
             raise JournalDiverged(differs)
-        if fork:
+        event = Forked(self._plan(composition)) if fork else None
+        if event:
             run = secrets.token_hex(4)
-            episode = await self.store.copy(episode.id, f"{run}.1", run, composition.head, composition.texts)
-        return await self._drive(episode, composition.judge, fork=fork)
+            if isinstance(end := due(advance(episode, event), self.recipe.limits), Stop):
+                raise InvalidInput(
+                    f"A fork of episode {episode.id} would have nothing to do ({end.reason}: {end.detail}). Where a "
+                    "limit ended it, raise that one: --trials N, for example."
+                )
+            episode = await self.store.copy(episode.id, f"{run}.1", run, composition.head, composition.texts, event)
+        return await self._drive(episode, composition.judge, event)
 
-    async def _drive(self, episode: Episode, judge: Evaluator, *, fork: bool = False) -> Episode:
+    async def _drive(self, episode: Episode, judge: Evaluator, fork: Forked | None = None) -> Episode:
         try:
             async with (
                 leased(self.store, episode.id) as lease,
@@ -136,28 +151,37 @@ class Runner:
             raise
         return episode
 
-    async def _driven(self, id: str, lease: Lease, place: Place, judge: Evaluator, fork: bool) -> Episode:
+    async def _driven(self, id: str, lease: Lease, place: Place, judge: Evaluator, fork: Forked | None) -> Episode:
+        """fork: the event by which the episode has just become one."""
         episode = await self.store.load(id)  # as it is now that nobody else can change it
-        seq = len(await self.store.events(id))
-        if seq == 0:
+        events = await self.store.events(id)
+        seq = len(events)
+        if all(isinstance(event, Forked) for event in events):
             await place.tried_out(judge)
+
+        def told(after: Episode, event: Event) -> None:
+            for observer in self.observers:
+                _tell(observer, after, event)
 
         async def keep(after: Episode, event: Event) -> None:
             nonlocal seq
             await self.store.append(lease, seq, event)
             seq += 1
-            for observer in self.observers:
-                _tell(observer, after, event)
+            told(after, event)
 
         if self.on_start:
             _tell(self.on_start, episode, self.recipe.limits)
+        if fork:
+            told(episode, fork)
         if episode.stop and episode.stop.reason in RESUMABLE:
             event = Resumed()
             episode = advance(episode, event)
             await keep(episode, event)
         meter = Meter()
         fresh = not await self.store.steps(id)  # then it reads nothing any more, whatever becomes of the file
-        journal = StoredJournal(self.store, lease, fork=fork, told=self.on_step, fresh=fresh, known=self.known)
+        journal = StoredJournal(
+            self.store, lease, fork=fork is not None, told=self.on_step, fresh=fresh, known=self.known
+        )
         parts = compose(self.recipe, self.parts, Drive(journal, meter, episode.usage, seed=episode.head.seed))
         episode = await drive(episode, parts.roles, self.recipe.limits, keep, meter)
         await place.delivered(episode, journal)

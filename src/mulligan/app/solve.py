@@ -11,6 +11,7 @@ from typing import Any
 
 from mulligan.app import graph_led
 from mulligan.app.client_led import led_by_client, refuse_resume
+from mulligan.app.compose import FOLDERS
 from mulligan.app.config import Config, choose_model, load, prompts_folder
 from mulligan.app.models_by_name import Models
 from mulligan.app.places import Notice
@@ -80,10 +81,10 @@ async def solve(
     config, given, own = load(), read_task(task), dict[str, Any]()
     session = Session(config, Models(config), own, given_bank(bank), observers, on_start, on_step, notice)
     recipe = Recipe(
-        actor=_spec("actor", "actors", actor, own),
+        actor=_spec("actor", actor, own),
         evaluator=_judge(tests, check, evaluator, given.evaluator, own),
-        reflector=_spec("reflector", "reflectors", reflector, own),
-        strategy=_spec("strategy", "strategies", strategy, own),
+        reflector=_spec("reflector", reflector, own),
+        strategy=_spec("strategy", strategy, own),
         limits=_limits(limits, trials, config),
         model=choose_model(session.models.name(model), config) or DEFAULT_MODEL,
         reflect_model=session.models.name(reflect_model) or config.text("reflect_model"),
@@ -107,10 +108,12 @@ async def resume(
     model: str | Model | None = None,
     reflect_model: str | Model | None = None,
     judge_model: str | Model | None = None,
-    actor: Actor | type[Actor] | None = None,
-    evaluator: Evaluator | type[Evaluator] | None = None,
-    reflector: Reflector | type[Reflector] | None = None,
-    strategy: Strategy | type[Strategy] | None = None,
+    actor: str | Actor | type[Actor] | None = None,
+    evaluator: str | Evaluator | type[Evaluator] | None = None,
+    reflector: str | Reflector | type[Reflector] | None = None,
+    strategy: str | Strategy | type[Strategy] | None = None,
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+    prompts: str | os.PathLike[str] | None = None,
     bank: Bank | None = None,
     store: Store | None = None,
     observers: Sequence[Observer] = (),
@@ -122,12 +125,13 @@ async def resume(
 
     Roles and models that were given as objects have to be given again; so has the bank. `limits` replaces the recorded
     ones, or, as a mapping, those that it names.
-    fork: go on although something has changed, as a new run that keeps what was done so far.
+    fork: go on although something has changed, as a new run that keeps what was done so far: with other roles, models,
+    settings (as in `solve`) or prompts, and also with an episode that is over, where the limits now allow more.
     Raises `NotFound`, `JournalDiverged`, `LeaseLost`, `InvalidInput` when there is nothing left to do.
     """
     given = {"actor": actor, "evaluator": evaluator, "reflector": reflector, "strategy": strategy}
-    own = {kind: value for kind, value in given.items() if value is not None}
-    here = load()
+    roles = {kind: value for kind, value in given.items() if value is not None}
+    own, here = dict[str, Any](), load()
 
     async def go_on(at: Store) -> Episode:
         episodes = [await at.load(episode) for episode in await at.resolve(run)]
@@ -145,12 +149,27 @@ async def resume(
         session = Session(config, Models(config), own, bank, observers, on_start, on_step, notice)
         names = [session.models.name(given) for given in (model, reflect_model, judge_model)]
         recipe = _again(recipe, config, *names)
-        recipe = replace(recipe, limits=with_limits(recipe.limits, limits))
+        recipe = replace(
+            recipe,
+            limits=with_limits(recipe.limits, limits),
+            prompts=absolute(prompts) or recipe.prompts,
+            **{kind: _other(kind, value, getattr(recipe, kind), own, fork) for kind, value in roles.items()},
+        )
+        recipe = _with_settings(recipe, settings or {})
         if recipe.recalls and bank is None and recipe.bank is None:
             raise InvalidInput(f"Run {episodes[0].run} recalls from a bank: go on with mulligan.resume(id, bank=…).")
         return await session.drive(at, recipe, episodes[0].agent, lambda runner: runner.resume(episodes, fork=fork))
 
     return await with_store(store, here, go_on)
+
+
+def _other(kind: str, given: Any, recorded: Spec, own: dict[str, Any], fork: bool) -> Spec:
+    """The role that is given now: one of the recorded name keeps its settings, and an object is compared with nothing,
+    as a program that resumes may call its class otherwise."""
+    spec = _spec(kind, given, own)
+    if spec.name == recorded.name:
+        return Spec(spec.name, {**recorded.settings, **spec.settings})
+    return spec if fork or isinstance(given, str) else recorded
 
 
 def _config_of(agent: Mapping[str, Any], here: Config) -> Config:
@@ -208,13 +227,13 @@ def _judge(
     if check is not None:
         return Spec("command", {"check": check})
     if evaluator is not None:
-        return _spec("evaluator", "evaluators", evaluator, own)
+        return _spec("evaluator", evaluator, own)
     return of_task or Spec("model_judge")
 
 
-def _spec(kind: str, folder: str, given: Any, own: dict[str, Any]) -> Spec:
+def _spec(kind: str, given: Any, own: dict[str, Any]) -> Spec:
     if isinstance(given, str):
-        return parse_spec(folder, given)
+        return parse_spec(FOLDERS[kind], given)
     own[kind] = given
     cls = given if isinstance(given, type) else type(given)
     return Spec(f"object:{cls.__module__}.{cls.__qualname__}")

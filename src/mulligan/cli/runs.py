@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from mulligan.cli.options import limit_options, limits_of, progress_options
+from mulligan.cli.options import limit_options, limits_of, progress_options, settings
 from mulligan.cli.terminal import emit, put, say
 
 if TYPE_CHECKING:
@@ -79,13 +79,19 @@ def show(run: str, full: bool, as_json: bool) -> None:
 
 @runs.command()
 @click.argument("run")
-@click.option("--fork", is_flag=True, help="Go on although something has changed, as a new run.")
+@click.option("--fork", is_flag=True, help="Go on as a new run: although something has changed, or RUN is over.")
 @limit_options
 @click.option("--model", metavar="MODEL", help="Another model; needs --fork.")
+@click.option("--strategy", metavar="NAME", help="Another strategy; needs --fork.")
+@click.option("--set", multiple=True, callback=settings, metavar="ROLE.KEY=VALUE", help="A setting; needs --fork.")
 @progress_options
 @click.pass_context
 def resume(ctx: click.Context, run: str, fork: bool, **given: Any) -> None:
-    """Go on with RUN at the first step that is not done. Limits that are given take the place of the recorded ones."""
+    """Go on with RUN at the first step that is not done. Limits that are given take the place of the recorded ones.
+
+    With --fork a run that is over goes on too, where the limits now allow more: --fork --trials 5 --strategy none keeps
+    the recorded trials and makes up to five of them, by that strategy.
+    """
     from mulligan.app.solve import resume as library
     from mulligan.cli.conduct import Hooks, conduct
 
@@ -95,7 +101,8 @@ def resume(ctx: click.Context, run: str, fork: bool, **given: Any) -> None:
         ctx.exit(resumed(run, fork=fork, given=given))
 
     async def work(hooks: Hooks) -> Episode:
-        return await library(run, fork=fork, limits=limits_of(given), model=given["model"], **hooks)
+        other = {"model": given["model"], "strategy": given["strategy"], "settings": given["set"]}
+        return await library(run, fork=fork, limits=limits_of(given), **other, **hooks)
 
     ctx.exit(conduct(work, quiet=given["quiet"], as_json=given["as_json"], trace=given["trace"]))
 

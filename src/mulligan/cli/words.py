@@ -7,7 +7,19 @@ from typing import Any
 from mulligan.app.graph_led import led_by_graph
 from mulligan.app.places import unjudged
 from mulligan.cli.terminal import one_line
-from mulligan.core.episode import RESUMABLE, Acted, Evaluated, Event, Move, Recalled, Reflected, Resumed, Stopped, due
+from mulligan.core.episode import (
+    RESUMABLE,
+    Acted,
+    Evaluated,
+    Event,
+    Forked,
+    Move,
+    Recalled,
+    Reflected,
+    Resumed,
+    Stopped,
+    due,
+)
 from mulligan.core.limits import Limits
 from mulligan.core.records import Episode, Feedback, Trial, Usage
 
@@ -94,7 +106,7 @@ def happened(episode: Episode, event: Event, limits: Limits) -> str:
         case Reflected(_, reflection):
             learned = f"lesson: {one_line(reflection.text, WIDTH)}" if reflection else "the reflector sees no way on"
             return f"{at}: {learned}"
-        case Resumed():
+        case Resumed() | Forked():
             return f"going on after {count(len(episode.trials), 'trial')}"
         case Acted() | Stopped():
             return ""

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 from mulligan.core.errors import OutOfOrder
 from mulligan.core.limits import Limits
-from mulligan.core.records import Attempt, Episode, Feedback, Recall, Reflection, Stop, Trial, Usage
+from mulligan.core.records import Attempt, Episode, Feedback, Plan, Recall, Reflection, Stop, Trial, Usage
 from mulligan.core.search import next_parent
 
 R = TypeVar("R", Episode, Trial)
@@ -81,7 +81,15 @@ class Resumed:
     seconds: float = 0.0
 
 
-Event: TypeAlias = Recalled | Acted | Evaluated | Reflected | Stopped | Resumed
+@dataclass(frozen=True)
+class Forked:
+    """An episode that is a copy of another goes on from here by itself, by this plan, whatever stopped the other."""
+
+    plan: Plan
+    seconds: float = 0.0
+
+
+Event: TypeAlias = Recalled | Acted | Evaluated | Reflected | Stopped | Resumed | Forked
 
 RESUMABLE = frozenset({"interrupted", "error", "over_budget"})
 
@@ -102,6 +110,8 @@ def advance(episode: Episode, event: Event) -> Episode:
     """The episode after this event. Raises `OutOfOrder` when something else was due."""
     expected = _next(episode)
     seconds = episode.seconds + event.seconds
+    if isinstance(event, Forked):
+        return _changed(episode, seconds=seconds, stop=None, lost=Usage(), plan=event.plan)
     if isinstance(event, Resumed):
         if not isinstance(episode.stop, Stop) or episode.stop.reason not in RESUMABLE:
             raise OutOfOrder(_said(expected), "resumed")
@@ -223,5 +233,7 @@ def _said(what: Move | Stop | Event) -> str:
             return f"stop: {stop.reason}"
         case Resumed():
             return "resumed"
+        case Forked():
+            return "forked"
         case _:
             return str(_settles(what))

@@ -310,9 +310,12 @@ class Store(Protocol):
         """A new episode, without trials. `files` are the texts it rests on (tests, prompts), for the export."""
         ...
 
-    async def copy(self, episode: str, id: str, run: str, head: Head, files: Mapping[str, str]) -> Episode:
-        """A fork: the episode under a new id and run, with a head and files of its own, and its events and steps as
-        they are. All of it or nothing; the old one stays as it is. Raises `StoreError` when the id is taken.
+    async def copy(
+        self, episode: str, id: str, run: str, head: Head, files: Mapping[str, str], event: Event
+    ) -> Episode:
+        """A fork: the episode under a new id and run, with a head and files of its own, its events and steps as they
+        are, and then `event`. All of it or nothing; the old one stays as it is. Raises `StoreError` when the id is
+        taken.
         """
         ...
 

@@ -63,7 +63,11 @@ class SqliteStore:
         record = kept(episode, f"Episode {episode.id}")
         await self._db.write(lambda db: _insert(db, episode, record, files))
 
-    async def copy(self, episode: str, id: str, run: str, head: Head, files: Mapping[str, str]) -> Episode:
+    async def copy(
+        self, episode: str, id: str, run: str, head: Head, files: Mapping[str, str], event: Event
+    ) -> Episode:
+        text = kept(event, f"The event that episode {id} begins with")
+
         def work(db: sqlite3.Connection) -> None:
             old = _row(db, episode)
             schema, record = db.execute("SELECT schema, record FROM episodes WHERE n = ?", (old,)).fetchone()
@@ -72,6 +76,7 @@ class SqliteStore:
             rows = {"old": old, "new": _insert(db, fork, kept(fork, f"Episode {id}"), files)}
             for statement in _COPY:
                 db.execute(statement, rows)
+            db.execute(_NEXT_EVENT, (rows["new"], SCHEMA, text, rows["new"]))
 
         await self._db.write(work)
         return await self.load(id)
@@ -211,6 +216,10 @@ class SqliteStore:
         await self._db.close()
 
 
+_NEXT_EVENT = (
+    "INSERT INTO events (episode, seq, schema, event)"
+    " SELECT ?, coalesce(max(seq) + 1, 0), ?, ? FROM events WHERE episode = ?"
+)
 _COPY = (
     "INSERT INTO events (episode, seq, schema, event)"
     " SELECT :new, seq, schema, event FROM events WHERE episode = :old ORDER BY seq",
