@@ -206,3 +206,19 @@ def test_an_unexpected_error_is_a_line_unless_the_traceback_is_wanted(
     assert "Traceback" not in ended.err
     monkeypatch.setenv("MULLIGAN_DEBUG", "1")
     assert "Traceback" in mulligan(*broken).err
+
+
+def test_a_reflection_without_a_lesson_is_shown_with_the_reason(mulligan: Run, here: Path) -> None:
+    (here / "noted.py").write_text(
+        "from mulligan.core.records import Reflection\n"
+        "class Noted:\n"
+        "    async def reflect(self, episode):\n"
+        "        return Reflection('', notes=('it only repeats the task',))\n"
+    )
+    (here / "script.txt").write_text("wrong\n---\nright")
+    judged = ("--evaluator", "./judge.py", "--model", "scripted:script.txt")
+    ended = mulligan("solve", "say it", *judged, "--reflector", "./noted.py", "--strategy", "reflexion")
+    assert "trial 1 of 4: no lesson (note: it only repeats the task)" in ended.err.splitlines()
+    run = ended.err.split()[-1]
+    assert "  lesson\n    (none)\n  note: it only repeats the task\n" in mulligan("runs", "show", run).out
+    assert "Note: it only repeats the task" in mulligan("runs", "export", run, "--format", "md").out

@@ -54,7 +54,9 @@ def _trial(trial: Trial, tokens: int | None) -> Iterator[str]:
             yield f"  note: {one_line(note, 300)}"
     if trial.reflection:
         yield "  lesson"
-        yield _block(trial.reflection.text, tokens)
+        yield _block(trial.reflection.text or "(none)", tokens)
+        for note in trial.reflection.notes:
+            yield f"  note: {one_line(note, 300)}"
 
 
 def _attempt(attempt: Attempt, tokens: int | None) -> Iterator[str]:

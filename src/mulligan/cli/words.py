@@ -104,8 +104,11 @@ def happened(episode: Episode, event: Event, limits: Limits) -> str:
             why = "" if feedback.passed else one_line(feedback.text, WIDTH)
             return f"{at}: {verdict(feedback)}{': ' if why else ''}{why}"
         case Reflected(_, reflection):
-            learned = f"lesson: {one_line(reflection.text, WIDTH)}" if reflection else "the reflector sees no way on"
-            return f"{at}: {learned}"
+            if reflection is None:
+                return f"{at}: the reflector sees no way on"
+            notes = "; ".join(reflection.notes)
+            learned = f"lesson: {one_line(reflection.text, WIDTH)}" if reflection.text else "no lesson"
+            return f"{at}: {learned}{f' (note: {one_line(notes, WIDTH)})' if notes else ''}"
         case Resumed() | Forked():
             return f"going on after {count(len(episode.trials), 'trial')}"
         case Acted() | Stopped():

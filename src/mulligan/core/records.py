@@ -201,10 +201,14 @@ class Feedback:
 
 @dataclass(frozen=True)
 class Reflection:
-    """A verbal lesson from one trial for the next trial of the same task (Reflexion, section 3)."""
+    """A verbal lesson from one trial for the next trial of the same task (Reflexion, section 3).
+
+    An empty text is no lesson: the next trial is shown none. `notes` qualify it for the record, as those of a feedback.
+    """
 
     text: str
     usage: Usage = Usage()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -81,6 +81,8 @@ def _trial(trial: Trial, level: int) -> Iterator[Block]:
     if trial.reflection:
         yield Heading(level + 1, "Reflection")
         yield Fence(trial.reflection.text)
+        for note in trial.reflection.notes:
+            yield Line(f"Note: {note}")
 
 
 def _attempt(attempt: Attempt, level: int) -> Iterator[Block]:
