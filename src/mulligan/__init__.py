@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from mulligan.app.removal import removable_runs, remove_runs
     from mulligan.app.run import run
     from mulligan.app.solve import resume, solve, solve_sync
+    from mulligan.app.transcripts import learn
     from mulligan.bank.bank import Bank
     from mulligan.core.errors import MulliganError
     from mulligan.core.limits import Limits
@@ -39,6 +40,7 @@ _HOMES = {
     "Task": "core.records",
     "TaskFeedback": "core.task_feedback",
     "Trial": "core.records",
+    "learn": "app.transcripts",
     "removable_runs": "app.removal",
     "remove_runs": "app.removal",
     "resume": "app.solve",
@@ -64,6 +66,7 @@ __all__ = [
     "Task",
     "TaskFeedback",
     "Trial",
+    "learn",
     "removable_runs",
     "remove_runs",
     "resume",

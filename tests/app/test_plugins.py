@@ -11,7 +11,7 @@ from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.records import Json
 from mulligan.core.specs import Spec
 
-PURE = {"strategies", "retrieval", "deduplication", "merging"}
+PURE = {"strategies", "retrieval", "deduplication", "merging", "transcripts"}
 """Roles whose method is no coroutine."""
 
 SHIPPED = [(role, name) for role in ROLES for name in names(role)]

@@ -6,17 +6,17 @@ A file is read whole and checked before anything is done with it. Whose lessons 
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 
 from mulligan.core.archive import Archive
 from mulligan.core.codec import SCHEMA, from_json, to_json
 from mulligan.core.errors import InvalidInput
+from mulligan.core.json_lines import parsed
 from mulligan.core.records import Json, Lesson
 from mulligan.core.secrets import mask_json
 
@@ -197,35 +197,14 @@ def quoted(text: str) -> str:
     return "\n".join(f"> {line}".rstrip() for line in text.strip().splitlines())
 
 
-# --- JSON with the place of what is wrong -----------------------------------------------------------------------
-
-
-def parsed(path: Path, text: str, first: int = 1) -> Json:
-    """The text as JSON. Raises `InvalidInput` with the line, counted from `first`."""
-
-    def refuse(constant: str) -> NoReturn:
-        raise InvalidInput(f"{path}: {constant[:20]} is no number that JSON has.")
-
-    def finite(number: str) -> float:
-        return value if math.isfinite(value := float(number)) else refuse(number)
-
-    try:
-        return json.loads(text, parse_constant=refuse, parse_float=finite)
-    except json.JSONDecodeError as error:
-        line = first + error.lineno - 1
-        cut = " The file seems to be cut off." if error.pos >= len(text.rstrip()) else ""
-        raise InvalidInput(f"{path}:{line}: this is no JSON: {error.msg} (column {error.colno}).{cut}") from error
-    except InvalidInput:
-        raise
-    except (RecursionError, ValueError) as error:
-        raise InvalidInput(f"{path}:{first}: this JSON cannot be read: {error}.") from error
+# --- reading a file ---------------------------------------------------------------------------------------------
 
 
 def file_text(path: Path) -> str:
     """All of a file. Raises `InvalidInput` for one that cannot be read, or has nothing in it."""
     try:
         if path.is_dir():
-            raise InvalidInput(f"{path} is a folder: name a file in it, such as {path}/memories.json.")
+            raise InvalidInput(f"{path} is a folder: name a file in it.")
         if (size := path.stat().st_size) > LARGEST:
             raise InvalidInput(f"{path} has {size:,} bytes; {LARGEST:,} can be read.")
         text = path.read_bytes().decode("utf-8-sig")

@@ -32,6 +32,7 @@ ROLES = {
     "merging": "group",
     "environments": "step",
     "benchmarks": "score",
+    "transcripts": "read",
 }
 """The plug-in folders, with the method that makes a class one of them."""
 
@@ -56,6 +57,7 @@ KINDS = {
     "merging": "merging strategy",
     "environments": "environment",
     "benchmarks": "benchmark",
+    "transcripts": "format of transcripts",
 }
 
 _PACKAGE = Path(__file__).parent.parent

@@ -62,6 +62,11 @@ class Bank:
         return self._ports.strategy
 
     @property
+    def thinks(self) -> bool:
+        """Whether it has a model of its own. Without one, `learn` hands out questions."""
+        return self._ports.model is not None
+
+    @property
     def paper(self) -> bool:
         """Whether it does as the ReasoningBank paper."""
         return self._ports.settings.paper

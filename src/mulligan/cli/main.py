@@ -21,6 +21,7 @@ COMMANDS = (
     "runs",
     "bench",
     "memory",
+    "learn",
     "graph",
     "ask-graph",
     "models",

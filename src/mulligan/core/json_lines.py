@@ -1,14 +1,17 @@
-"""JSON Lines: an object a line. Errors say file and line; reading the file itself is for others."""
+"""JSON and JSON Lines (an object a line). Errors say file and line; reading the file itself is for others."""
 
 from __future__ import annotations
 
 import gzip
 import json
+import math
 import zlib
 from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from pathlib import Path
+from typing import Any, NoReturn, cast
 
 from mulligan.core.errors import InvalidInput
+from mulligan.core.records import Json
 
 
 def objects(raw: bytes, name: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -38,3 +41,24 @@ def text_in(name: str, line: int, row: Mapping[str, Any], *keys: str) -> str:
         if isinstance(value := row.get(key), str):
             return value
     raise InvalidInput(f"{name}, line {line}: there is no text under {' or '.join(map(repr, keys))}.")
+
+
+def parsed(path: Path | str, text: str, first: int = 1) -> Json:
+    """The text as JSON. `path` names it in errors. Raises `InvalidInput` with the line, counted from `first`."""
+
+    def refuse(constant: str) -> NoReturn:
+        raise InvalidInput(f"{path}: {constant[:20]} is no number that JSON has.")
+
+    def finite(number: str) -> float:
+        return value if math.isfinite(value := float(number)) else refuse(number)
+
+    try:
+        return json.loads(text, parse_constant=refuse, parse_float=finite)
+    except json.JSONDecodeError as error:
+        line = first + error.lineno - 1
+        cut = " The file seems to be cut off." if error.pos >= len(text.rstrip()) else ""
+        raise InvalidInput(f"{path}:{line}: this is no JSON: {error.msg} (column {error.colno}).{cut}") from error
+    except InvalidInput:
+        raise
+    except (RecursionError, ValueError) as error:
+        raise InvalidInput(f"{path}:{first}: this JSON cannot be read: {error}.") from error

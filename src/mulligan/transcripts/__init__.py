@@ -1,0 +1,1 @@
+"""Formats of transcripts that `mulligan learn` reads: one file, one format."""

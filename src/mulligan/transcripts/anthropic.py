@@ -1,0 +1,41 @@
+"""Messages of Anthropic's API: contents of blocks, with `tool_use` and `tool_result`, as JSON or JSON Lines.
+
+Blocks of thinking are left out: what counts is what was said, done and seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mulligan.core.transcripts import Role, Turn
+from mulligan.transcripts._messages import Entry, block_text, call_turn, messages, recognised
+
+_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
+
+
+class Anthropic:
+    def recognises(self, text: str) -> bool:
+        return recognised(text) == "anthropic"
+
+    def read(self, text: str, name: str) -> list[Turn]:
+        called: dict[str, str] = {}
+        return [turn for message in messages(text, name) for turn in _turns(message, called)]
+
+
+def _turns(message: Entry, called: dict[str, str]) -> Iterator[Turn]:
+    """`called`: the names of the tools by the ids of their calls, which results are matched with."""
+    role = message.role(_ROLES)
+    for block in message.blocks():
+        kind = block.text("type")
+        if kind in ("tool_use", "server_tool_use"):
+            called[block.text("id")] = block.text("name")
+            yield call_turn(block, "input")
+        elif kind == "tool_result":
+            yield Turn("tool", _result(block), called.get(block.text("tool_use_id"), ""))
+        elif kind not in ("thinking", "redacted_thinking") and (said := block_text(block)).strip():
+            yield Turn(role, said)
+
+
+def _result(block: Entry) -> str:
+    said = "\n\n".join(map(block_text, block.blocks()))
+    return f"error: {said}" if block.value.get("is_error") is True else said

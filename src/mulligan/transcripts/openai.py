@@ -1,0 +1,44 @@
+"""Messages of OpenAI's chat completions: roles, `tool_calls` and their results, as JSON or JSON Lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mulligan.core.transcripts import Role, Turn
+from mulligan.transcripts._messages import Entry, block_text, call_turn, messages, recognised
+
+_ROLES: dict[str, Role] = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+    "function": "tool",
+}
+
+
+class OpenAI:
+    def recognises(self, text: str) -> bool:
+        return recognised(text) == "openai"
+
+    def read(self, text: str, name: str) -> list[Turn]:
+        called: dict[str, str] = {}
+        return [turn for message in messages(text, name) for turn in _turns(message, called)]
+
+
+def _turns(message: Entry, called: dict[str, str]) -> Iterator[Turn]:
+    """`called`: the names of the tools by the ids of their calls, which results are matched with."""
+    role = message.role(_ROLES)
+    tool = ""
+    if role == "tool":
+        tool = called.get(message.text("tool_call_id")) or message.text("name")
+    said = "\n\n".join(filter(None, (*map(block_text, message.blocks()), message.text("refusal"))))
+    if said.strip() or role == "tool":
+        yield Turn(role, said, tool)
+    for call in message.entries("tool_calls", "call"):
+        custom = call.text("type") == "custom"
+        function = call.entry("custom" if custom else "function")
+        called[call.text("id")] = function.text("name")
+        yield call_turn(function, "input" if custom else "arguments")
+    if message.value.get("function_call") is not None:
+        yield call_turn(message.entry("function_call"), "arguments")
