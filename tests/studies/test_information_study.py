@@ -76,6 +76,61 @@ asyncio.run(main())
 )
 
 
+STREAM = (
+    f"import sys\nsys.path.insert(0, {str(FOLDER)!r})\n"
+    + """
+import asyncio, json, os, signal
+from pathlib import Path
+
+import stream
+from sets import Item
+from mulligan.models.scripted import ScriptedModel
+from mulligan.store.sqlite import SqliteStore
+
+stream.FIRSTS = 1
+ITEMS = [
+    Item("toy", f"a/{name}", "a", f"Write {name}(word), the {name} text of a word, as this project writes words.",
+         f"assert {name}('a') == 'a!'", f"assert {name}('b') == 'b!'", 50)
+    for name in ("plain", "loud", "long")
+]
+folder, memory, killed_at = Path(sys.argv[1]), sys.argv[2] == "with", int(sys.argv[3])
+os.environ["MULLIGAN_HOME"] = str(folder)
+LESSON = {
+    "steps": [1], "nature": "fact", "title": "Words end with a mark", "description": "How this project writes words.",
+    "content": "This project writes words with an exclamation mark at the end.", "tags": [], "kind": "",
+}
+asked = 0
+
+
+def answer(question, sampling):
+    global asked
+    asked += 1
+    if asked == killed_at:
+        os.kill(os.getpid(), signal.SIGKILL)
+    with (folder / "asked").open("a") as out:
+        out.write("x")
+    if question.schema:
+        wanted = question.schema["properties"]["lessons"]["items"]["properties"]
+        lesson = {name: value for name, value in LESSON.items() if name in wanted}
+        return {"why": "It failed.", "lessons": [lesson], "nothing_because": ""}
+    name = question.messages[-1].text.partition("(word)")[0].rpartition(" ")[2]
+    mark = " + '!'" if "exclamation" in question.messages[-1].text else ""
+    return f"def {name}(word):\\n    return word{mark}"
+
+
+async def main():
+    store = SqliteStore(folder / "mulligan.db")
+    made = stream.Stream(folder, store, stream.Asked(ScriptedModel(answer, "toy"), store), ITEMS)
+    await made.run(1, memory)
+    (folder / "report.md").write_text(await made.report())
+    await store.close()
+
+
+asyncio.run(main())
+"""
+)
+
+
 def module(name: str) -> Any:
     sys.path.insert(0, str(FOLDER))
     try:
@@ -84,12 +139,13 @@ def module(name: str) -> Any:
         sys.path.remove(str(FOLDER))
 
 
-def run(folder: Path, killed_at: int) -> int:
+def run(folder: Path, killed_at: int, script: str = STUDY, *given: str) -> int:
     """The exit status of the study, which is killed as it asks for the answer number `killed_at`; 0: never."""
-    script = folder / "study.py"
-    script.write_text(STUDY)
+    (folder / "study.py").write_text(script)
+    (folder / "mulligan.toml").write_text('[memory]\nembedder = "none"\nthreshold = 0.0\n')
     env = {**os.environ, "MULLIGAN_HOME": str(folder / "home")}
-    return subprocess.run([sys.executable, str(script), str(folder), str(killed_at)], env=env, timeout=120).returncode
+    command = [sys.executable, "study.py", str(folder), *given, str(killed_at)]
+    return subprocess.run(command, cwd=folder, env=env, timeout=120).returncode
 
 
 def asked(folder: Path) -> list[tuple[str, int]]:
@@ -132,6 +188,27 @@ def test_it_goes_on_where_it_was_killed_and_asks_nothing_twice(tmp_path: Path, k
     before = len(questions)
     assert run(tmp_path, 0) == 0
     assert len(asked(tmp_path)) == before, "what is over is not run again"
+
+
+@pytest.mark.slow
+def test_the_stream_learns_and_goes_on_where_it_was_killed(tmp_path: Path) -> None:
+    assert run(tmp_path, 0, STREAM, "without") == 0
+    assert len((tmp_path / "asked").read_text()) == 3
+    for killed_at in (1, 2, 2):  # at the first attempt, as the bank learns from it, and at the second task
+        assert run(tmp_path, killed_at, STREAM, "with") == -signal.SIGKILL
+    assert run(tmp_path, 0, STREAM, "with") == 0
+    report = (tmp_path / "report.md").read_text()
+    table = [line.strip("| ").split(" | ") for line in report.splitlines() if line.startswith("| 1 |")]
+    # trials, memory, tasks, first of a family, second and third, in the end, visible only, with lessons
+    assert [cells[:8] for cells in table] == [
+        ["1", "without", "3", "0 of 1", "**0** of 2", "0", "0", "0"],
+        ["1", "with", "3", "0 of 1", "**2** of 2", "2", "0", "2"],
+    ]
+    assert "| `with` | `without` | 2 | 0 | 2 | 0 | +100.0 |" in report
+    assert "with an exclamation mark at the end" in report
+    before = (tmp_path / "asked").read_text()
+    assert run(tmp_path, 0, STREAM, "with") == 0
+    assert (tmp_path / "asked").read_text() == before
 
 
 def test_differences_are_paired_and_draw_whole_groups() -> None:
