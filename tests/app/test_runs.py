@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sqlite3
 from collections.abc import Generator
+from contextlib import closing
 from pathlib import Path
 from typing import Literal
 
@@ -65,6 +67,40 @@ async def test_a_second_try_that_learned_from_the_first(store: SqliteStore) -> N
     assert seen == ["Acted", "Evaluated", "Reflected", "Acted", "Evaluated", "Stopped"]
     assert set(episode.head.prompts) >= {"complete.code", "verbal.code"}
     assert episode.head.models == {"actor": "scripted", "reflector": "scripted"}
+
+
+VAGUE = "Handle all edge cases."
+
+
+async def test_a_lesson_that_twice_earns_no_place_is_recorded_and_not_shown(store: SqliteStore) -> None:
+    model = mulligan.ScriptedModel([WRONG, VAGUE, VAGUE, RIGHT])
+    episode = await mulligan.solve("Write double(x).", model=model, evaluator=Doubles(), store=store)
+    assert episode.solved
+    assert "cannot be used: It names nothing of this trial" in model.questions[2].messages[-1].text
+    assert VAGUE not in "".join(message.text for message in model.questions[3].messages)
+    kept = (await store.load(episode.id)).trials[0].reflection
+    assert kept is not None
+    assert (kept.text, kept.withheld[:5]) == (VAGUE, "It na")
+
+
+async def test_the_check_can_be_turned_off(store: SqliteStore) -> None:
+    model = mulligan.ScriptedModel([WRONG, VAGUE, RIGHT])
+    episode = await mulligan.solve(
+        "Write double(x).", model=model, evaluator=Doubles(), store=store, settings={"reflector": {"check": False}}
+    )
+    assert episode.solved
+    assert VAGUE in model.questions[2].messages[-1].text
+
+
+async def test_a_run_from_before_the_check_goes_on_without_it(tmp_path: Path, store: SqliteStore) -> None:
+    task, script = "Write double(x).", [WRONG, ModelError("down"), VAGUE, RIGHT]
+    model = mulligan.ScriptedModel(script)
+    episode = await mulligan.solve(task, model=model, evaluator="contains:2 * x", store=store)
+    with closing(sqlite3.connect(tmp_path / "runs.db")) as db, db:
+        db.execute("UPDATE episodes SET record = replace(record, '\"checks\":true,', '')")
+    resumed = await mulligan.resume(episode.run, model=model, store=store)
+    assert resumed.solved
+    assert VAGUE in model.questions[-1].messages[-1].text
 
 
 async def test_the_last_trial_is_judged_and_not_reflected_on(store: SqliteStore) -> None:

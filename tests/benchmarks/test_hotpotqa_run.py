@@ -48,7 +48,7 @@ class Learner:
         self.rows = {row["question"].strip(): (number, row) for number, row in enumerate(rows)}
 
     def __call__(self, question: Question, sampling: Sampling) -> Any:
-        last = question.messages[-1].text
+        last = next(m.text for m in reversed(question.messages) if any(asked in m.text for asked in self.rows))
         number, row = max(
             ((n, r) for asked, (n, r) in self.rows.items() if asked in last), key=lambda f: len(f[1]["question"])
         )
@@ -61,7 +61,7 @@ class Learner:
                 "wrong": "" if right else "not asked for",
             }
         if "draw the lesson" in question.messages[0].text:
-            return LESSON
+            return f"{LESSON} {row['question']}"
         step = int(re.findall(r"^Thought (\d+):", last, re.MULTILINE)[-1])
         if "Search[title]" in question.messages[0].text and step == 1:
             return f"I search.\nAction 1: Search[{row['context'][0]['title']}]\nObservation 1: made up"
@@ -167,7 +167,7 @@ async def test_the_window_is_three_lessons_and_all_of_them_when_asked_for(
 
     def rule(question: Question, sampling: Sampling) -> str:
         told = "draw the lesson" in question.messages[0].text
-        return f"lesson number {next(lessons)}" if told else "Action 1: Finish[nobody]"
+        return f"lesson number {next(lessons)}: not nobody" if told else "Action 1: Finish[nobody]"
 
     model = ScriptedModel(rule)
     store = SqliteStore(tmp_path / "s.db")

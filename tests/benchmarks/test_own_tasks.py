@@ -158,7 +158,7 @@ async def test_an_evaluator_of_ones_own_judges_with_its_settings(here: Path) -> 
 async def test_the_strategies_show_what_they_say(here: Path, strategy: str, shown: set[str]) -> None:
     def answer(question: object, sampling: object) -> str:
         text = str(question)
-        return "LESSON" if "Lesson:" in text else "right" if len(model.questions) > 2 else "ATTEMPT"
+        return "LESSON: say 'right'." if "Lesson:" in text else "right" if len(model.questions) > 2 else "ATTEMPT"
 
     model, store = ScriptedModel(answer), SqliteStore(here / "runs.db")
     text = '[[task]]\nprompt = "Say right."\ncontains = "right"\n'

@@ -33,6 +33,18 @@ def test_a_run_is_listed_shown_exported_and_replayed(mulligan: Run, here: Path, 
     assert mulligan("runs", "export", row["run"], "-o", "no/such/x").status == 2
 
 
+def test_a_lesson_that_is_withheld_is_said_to_be(mulligan: Run, here: Path, second: tuple[str, ...]) -> None:
+    (here / "vague.txt").write_text("wrong\n---\nTry harder.\n---\nTry harder.\n---\nright\n")
+    told = mulligan("solve", "say mulberry", "--evaluator", "./judge.py", "--model", "scripted:vague.txt", "--trace")
+    assert "trial 1 of 4: lesson withheld: It names nothing of this trial" in told.err
+    run = json.loads(mulligan("runs", "list", "--json").out)[0]["run"]
+    shown = mulligan("runs", "show", run).out
+    assert "  lesson, withheld: It names nothing of this trial" in shown
+    assert "    Try harder." in shown
+    page = mulligan("runs", "export", run, "--format", "md").out
+    assert "Withheld from the trials after it: It names nothing of this trial" in page
+
+
 def test_show_cuts_long_texts_and_lets_none_move_the_cursor(mulligan: Run, here: Path) -> None:
     (here / "long.txt").write_text("\x1b[2J\x1b]0;title\x07right " + "word " * 5000)
     assert mulligan("solve", "x", "--evaluator", "./judge.py", "--model", "scripted:long.txt", "-q").status == 0
@@ -83,7 +95,7 @@ def test_a_run_that_is_over_is_forked_with_another_strategy_and_more_trials(mull
     refused = mulligan(*fork)
     assert refused.status == 2
     assert "1 of 1 trials used" in refused.err
-    ended = mulligan(*fork, "--trials", "2", "--set", "strategy.window=1")
+    ended = mulligan(*fork, "--trials", "2", "--set", "strategy.window=1", "--set", "reflector.check=false")
     assert (ended.status, ended.out) == (1, "longer, but wrong\n")
     said = ["going on after 1 trial", "trial 1 of 2: lesson: wrong", "trial 2 of 2: failed"]
     assert [line for line in said if line in ended.err] == said

@@ -26,7 +26,7 @@ def test_the_branch_is_named_to_a_person_and_to_a_program(mulligan: Callable[...
     (repository / "value.txt").write_text("empty")
     for command in (["init", "-q"], ["add", "."], ["-c", "user.name=u", "-c", "user.email=u@e", "commit", "-qm", "x"]):
         git("-C", str(repository), *command)
-    (here / "lesson.txt").write_text("Say right.")
+    (here / "lesson.txt").write_text("Say right in value.txt.")
     options = ("--actor", f"command:{sys.executable} {here / 'agent.py'}", "--workspace", str(repository))
     judged = ("--check", f'{sys.executable} -c "{CHECK}"', "--model", "scripted:lesson.txt")
     ended = mulligan("solve", "Make the value right.", *options, *judged)

@@ -52,7 +52,7 @@ def says(messages, tools, tool_choice, config):
     elif LINES["asked"] % 4 == 2:
         said = f"assert {name}(3) == 6\\nassert {name}(1) == 2"
     elif LINES["asked"] % 4 == 3:
-        said = "LESSON: multiply by two."
+        said = "LESSON: multiply x by two."
     else:
         said = f"```python\\ndef {name}(x):\\n    return x\\n```"
     output = ModelOutput.from_content("mockllm/model", said)
@@ -104,7 +104,7 @@ def test_fail_reflect_solve(tmp_path: Path) -> None:
     [sample] = log["samples"]
     about = sample["metadata"]["mulligan"]
     assert [(trial["passed"], trial["reflection"]) for trial in about["trials"]] == [
-        (False, "LESSON: multiply by two."),
+        (False, "LESSON: multiply x by two."),
         (True, None),
     ]
     assert (sample["id"], sample["score"], about["stop"]) == ("own/double", 1.0, "solved")
@@ -118,7 +118,7 @@ def test_fail_reflect_solve(tmp_path: Path) -> None:
         [sys.executable, "-m", "mulligan", "runs", "show", about["episode"]],
         env={**os.environ, "MULLIGAN_HOME": str(tmp_path / "home")}, capture_output=True, text=True, timeout=60,
     )  # fmt: skip
-    assert "LESSON: multiply by two." in shown.stdout, shown.stderr
+    assert "LESSON: multiply x by two." in shown.stdout, shown.stderr
 
 
 @inspect

@@ -1,11 +1,14 @@
 """What each strategy shows of the past, over any episode: the windows, the order, and nothing it should not show."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Attempt, Episode, Feedback, Recall, Reflection, Task, Trial
+from mulligan.strategies.evidence_and_reflexion import EvidenceAndReflexion
 from mulligan.strategies.last_attempt import LastAttempt
 from mulligan.strategies.last_attempt_and_reflexion import LastAttemptAndReflexion
 from mulligan.strategies.none import Resampling
@@ -58,3 +61,19 @@ def test_the_default_window_is_three() -> None:
 def test_a_window_of_nothing_is_refused() -> None:
     with pytest.raises(InvalidInput, match="at least 1"):
         Reflexion(window=0).past(Episode("e.1", Task("t"), trials=(failed(1, "x"),)))
+
+
+def test_a_withheld_reflection_is_not_shown_and_no_older_one_instead() -> None:
+    kept = [failed(n, f"lesson {n}") for n in range(1, 6)]
+    kept[3] = replace(kept[3], reflection=Reflection("lesson 4", withheld="It copies a worked example."))
+    episode = Episode("e.1", Task("t"), trials=tuple(kept))
+    for strategy in (Reflexion(), LastAttemptAndReflexion()):
+        assert [r.text for r in strategy.past(episode).reflections] == ["lesson 3", "lesson 5"]
+    assert episode.reflections[3].text == "lesson 4", "the record keeps it"
+
+
+def test_where_the_newest_lesson_is_withheld_the_evidence_stands_alone() -> None:
+    kept = (failed(1, "lesson 1"), replace(failed(2, None), reflection=Reflection("copy", withheld="It copies.")))
+    past = EvidenceAndReflexion().past(Episode("e.1", Task("t"), trials=kept))
+    assert past.reflections == ()
+    assert past.evidence

@@ -30,7 +30,7 @@ from mulligan.core.perform import Skill, StepFile
 from mulligan.core.records import Json
 from mulligan.core.specs import Spec
 
-KEPT = ("workspace", "sandbox", "recalls", "learns", "bank", "restarts", "seed", "prompts")
+KEPT = ("workspace", "sandbox", "recalls", "learns", "bank", "checks", "restarts", "seed", "prompts")
 """What of a recorded recipe does not come from the agent's files, or is settled when a run begins."""
 
 STEPS = 10

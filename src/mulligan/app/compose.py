@@ -77,6 +77,8 @@ def compose(recipe: Recipe, parts: Parts, drive: Drive) -> Composition:
     reflector = None
     if strategy.reflects:
         spec = build.told("reflector", recipe.reflector, evaluator.expects)
+        if spec.name == "verbal":
+            spec = Spec(spec.name, {"check": recipe.checks, **spec.settings})
         reflector = build.role("reflector", spec, recipe.reflect_model)
     hashes = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in build.files.items()}
     rests_on = {"evaluator": asdict(recipe.evaluator), "files": hashes, "model": build.models.get("evaluator")}

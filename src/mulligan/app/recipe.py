@@ -12,6 +12,9 @@ from mulligan.core.limits import Limits
 from mulligan.core.records import Json
 from mulligan.core.specs import Spec
 
+BEFORE: Mapping[str, Json] = {"checks": False}
+"""What was done before a setting existed whose default is another."""
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -24,6 +27,7 @@ class Recipe:
     `bank`: the agent_id whose bank is opened for it; None where none is. `learns`: whether it teaches the bank.
     environment: the world that the actor acts in. expansion: of a search, how many children a candidate gets; None: one
     line of trials. bench: the id of the benchmark run that the episode belongs to, which alone can go on with it.
+    checks: whether the reflector `verbal` checks what it has drawn, where its own setting does not say.
     A setting of the form {"file": path} stands for that file's text, which is read afresh on a resume, too.
     """
 
@@ -46,6 +50,7 @@ class Recipe:
     environment: Spec | None = None
     expansion: int | None = None
     bench: str | None = None
+    checks: bool = True
     restarts: int = 1
     seed: int = 0
 
@@ -62,17 +67,17 @@ class Recipe:
     def completed(settings: Mapping[str, Json]) -> dict[str, Json]:
         """Settings as `to_json` gives them, of any version: one that did not exist yet has its default.
 
-        A new setting therefore has to default to what was done before it existed.
+        A new setting therefore has to default to what was done before it existed, or to stand in `BEFORE`.
         """
         optional: dict[str, Json] = {f.name: f.default for f in fields(Recipe) if f.default is not MISSING}
         limits: Any = settings.get("limits") or {}
-        return {**optional, **settings, "limits": {**asdict(Limits()), **limits}}
+        return {**optional, **BEFORE, **settings, "limits": {**asdict(Limits()), **limits}}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Recipe:
-        """Reads what `to_json` wrote; keys that a newer version added take their defaults."""
+        """Reads what `to_json` wrote; keys that a newer version added say what was done before it."""
         known = {f.name for f in fields(cls)}
-        values = {key: value for key, value in data.items() if key in known}
+        values = {key: value for key, value in {**BEFORE, **data}.items() if key in known}
         for role in ("actor", "evaluator", "reflector", "strategy"):
             values[role] = Spec(**values[role])
         if values.get("environment") is not None:

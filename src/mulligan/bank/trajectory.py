@@ -92,8 +92,8 @@ def _pieces(trial: Trial) -> tuple[_Line, ...]:
         lines.append(_Line("Output", output))
     if feedback and feedback.text.strip():
         lines.append(_Line("Feedback", feedback.text))
-    if trial.reflection:
-        lines.append(_Line("Reflection", trial.reflection.text))
+    if trial.lesson:
+        lines.append(_Line("Reflection", trial.lesson))
     return tuple(lines)
 
 

@@ -53,7 +53,8 @@ def _trial(trial: Trial, tokens: int | None) -> Iterator[str]:
         for note in trial.feedback.notes:
             yield f"  note: {one_line(note, 300)}"
     if trial.reflection:
-        yield "  lesson"
+        withheld = trial.reflection.withheld
+        yield f"  lesson, withheld: {one_line(withheld, 300)}" if withheld else "  lesson"
         yield _block(trial.reflection.text or "(none)", tokens)
         for note in trial.reflection.notes:
             yield f"  note: {one_line(note, 300)}"

@@ -108,6 +108,8 @@ def happened(episode: Episode, event: Event, limits: Limits) -> str:
                 return f"{at}: the reflector sees no way on"
             notes = "; ".join(reflection.notes)
             learned = f"lesson: {one_line(reflection.text, WIDTH)}" if reflection.text else "no lesson"
+            if reflection.withheld:
+                learned = f"lesson withheld: {one_line(reflection.withheld, WIDTH)}"
             return f"{at}: {learned}{f' (note: {one_line(notes, WIDTH)})' if notes else ''}"
         case Resumed() | Forked():
             return f"going on after {count(len(episode.trials), 'trial')}"

@@ -116,10 +116,15 @@ async def think(thinker: Thinker[T_co], model: Asked, episodes: Sequence[Episode
     try:
         return thinker.take(episodes, answer.content)
     except BadAnswer as error:
-        said = answer.content if isinstance(answer.content, str) else json.dumps(answer.content, ensure_ascii=False)
-        again = (
-            Message("assistant", said or "(nothing)"),
-            Message("user", f"That answer cannot be used: {error} Answer again, as asked."),
-        )
-        question = replace(question, messages=(*question.messages, *again))
+        question = asked_again(question, answer.content, str(error))
     return thinker.take(episodes, (await model.ask(question, sampling)).content)
+
+
+def asked_again(question: Question, answer: Json, why: str) -> Question:
+    """The question with the answer that cannot be used, and a further user turn that says why. why: whole sentences."""
+    said = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
+    again = (
+        Message("assistant", said or "(nothing)"),
+        Message("user", f"That answer cannot be used: {why} Answer again, as asked."),
+    )
+    return replace(question, messages=(*question.messages, *again))

@@ -204,11 +204,13 @@ class Reflection:
     """A verbal lesson from one trial for the next trial of the same task (Reflexion, section 3).
 
     An empty text is no lesson: the next trial is shown none. `notes` qualify it for the record, as those of a feedback.
+    withheld: why no later trial is shown it (`core.reflection_check`); "": it is shown.
     """
 
     text: str
     usage: Usage = Usage()
     notes: tuple[str, ...] = ()
+    withheld: str = ""
 
 
 @dataclass(frozen=True)
@@ -220,6 +222,11 @@ class Trial:
     feedback: Feedback | None = None
     reflection: Reflection | None = None
     parent: int | None = None
+
+    @property
+    def lesson(self) -> str:
+        """The text of the reflection; "" where there is none, or later trials are not shown it."""
+        return self.reflection.text if self.reflection and not self.reflection.withheld else ""
 
     @property
     def usage(self) -> Usage:

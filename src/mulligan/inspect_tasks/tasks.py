@@ -100,7 +100,8 @@ def _told(event: Event) -> Json:
             verdict = event.feedback
             return {"trial": event.trial, "passed": verdict.passed, "score": verdict.score, "feedback": verdict.text}
         case Reflected():
-            return {"trial": event.trial, "reflection": event.reflection.text if event.reflection else None}
+            withheld = {"withheld": event.reflection.withheld} if event.reflection and event.reflection.withheld else {}
+            return {"trial": event.trial, "reflection": event.reflection.text if event.reflection else None, **withheld}
         case Stopped():
             return {"stopped": event.stop.reason, "detail": event.stop.detail}
         case _:
@@ -116,7 +117,7 @@ def _story(episode: Episode) -> dict[str, Json]:
                 "trial": trial.number,
                 "passed": trial.feedback.passed if trial.feedback else None,
                 "score": trial.feedback.score if trial.feedback else None,
-                "reflection": trial.reflection.text if trial.reflection else None,
+                "reflection": trial.lesson or None,
             }
             for trial in episode.trials
         ],

@@ -112,7 +112,8 @@ class Watch:
             case Evaluated(_, feedback):
                 self._tell(before + 0.8, _line(f"{at}: {_verdict(feedback)}", "" if feedback.passed else feedback.text))
             case Reflected(_, reflection) if reflection:
-                self._tell(before + 1, _line(f"{at}: reflected", reflection.text))
+                said = f"{at}: lesson withheld" if reflection.withheld else f"{at}: reflected"
+                self._tell(before + 1, _line(said, reflection.withheld or reflection.text))
             case _ if episode.stop:
                 self._tell(self._trials, _line(f"over: {episode.stop.reason}", episode.stop.detail))
             case _:
@@ -143,13 +144,13 @@ def judge_of(episode: Episode) -> str:
 
 
 def _told(trial: Trial) -> Json:
-    feedback, reflection = trial.feedback, trial.reflection
+    feedback = trial.feedback
     return {
         "number": trial.number,
         "passed": feedback.passed if feedback else None,
         "score": feedback.score if feedback else None,
         "feedback": truncate_text(feedback.text, TOKENS) if feedback else "",
-        "reflection": truncate_text(reflection.text, TOKENS) if reflection else None,
+        "reflection": truncate_text(trial.lesson, TOKENS) or None,
     }
 
 

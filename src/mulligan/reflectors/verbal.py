@@ -8,12 +8,14 @@ from typing import Literal
 
 from mulligan.core.episodic import newest
 from mulligan.core.errors import BadAnswer
-from mulligan.core.formatting import TOKENS, attempt_text, feedback_text, reflections_text, task_text
+from mulligan.core.formatting import TOKENS, attempt_text, feedback_text, reflections_text, task_text, trajectory_text
 from mulligan.core.protocols import Model, Prompts
-from mulligan.core.questions import Question, Sampling, think
+from mulligan.core.questions import Question, Sampling, asked_again, think
 from mulligan.core.records import Episode, Json, Reflection
+from mulligan.core.reflection_check import fault
 
 FENCE = "```"
+EMPTY = "A reflection is a few plain sentences, before any code, and there are none."
 SLOTS = ("task", "attempt", "feedback", "reflections")
 
 
@@ -25,7 +27,10 @@ class Verbal:
     window: how many past reflections the reflector is shown (None: all). tokens: what the attempt may take.
     earlier: reflections on trials of the task before this episode, oldest first.
     max_tokens bounds the reflection, which ends before any code: a weak model would hand its next wrong attempt on.
-    An empty one is asked for once more. Alone, `ask` and `take` need no model of ours.
+    check: whether a reflection has to earn its place, by `core.reflection_check`. One that does not, or an empty one,
+    is asked for once more with the reason; if the second is no better, it is withheld from later trials.
+    Without the check only an empty one is asked for once more, and a second empty one is an error.
+    Alone, `ask` and `take` need no model of ours.
     """
 
     def __init__(
@@ -40,20 +45,32 @@ class Verbal:
         max_tokens: int = 200,
         tokens: int = TOKENS,
         earlier: Sequence[str] = (),
+        check: bool = True,
     ) -> None:
         self._model = model
+        self._check = check
         self._earlier = tuple(map(Reflection, earlier))
         shown = f"verbal.{output}.examples" if examples is None else examples
         prompt = prompts.get(f"verbal.{output}").check(*SLOTS)
         self._prompt = prompt.with_examples(prompts.get(shown) if shown else None)
+        self._examples = tuple(text for _, text in self._prompt.examples)
         newest((), window)  # refuses a window below 1 before anything is tried
         self._window = window
         self._sampling = Sampling(temperature, max_tokens, stop=(FENCE,))  # design/004: no code in a lesson
         self._tokens = tokens
 
     async def reflect(self, episode: Episode) -> Reflection | None:
-        seed = episode.head.seed + len(episode.trials)
-        return await think(self, self._model, [episode], replace(self._sampling, seed=seed))
+        sampling = replace(self._sampling, seed=episode.head.seed + len(episode.trials))
+        if not self._check:
+            return await think(self, self._model, [episode], sampling)
+        question = self.ask([episode])
+        answer = (await self._model.ask(question, sampling)).content
+        first = self._drawn(episode, answer)
+        if not first.withheld:
+            return first
+        question = asked_again(question, answer, first.withheld)
+        second = self._drawn(episode, (await self._model.ask(question, sampling)).content, first.withheld)
+        return second if second.text else first
 
     def ask(self, episodes: Sequence[Episode]) -> Question:
         (episode,) = episodes
@@ -69,7 +86,24 @@ class Verbal:
         )
 
     def take(self, episodes: Sequence[Episode], answer: Json) -> Reflection:
-        lesson = answer.partition(FENCE)[0].strip() if isinstance(answer, str) else ""
-        if not lesson:
-            raise BadAnswer("A reflection is a few plain sentences, before any code, and there are none.")
-        return Reflection(lesson)
+        """The reflection, marked as withheld where it has to earn its place and does not."""
+        (episode,) = episodes
+        lesson = self._drawn(episode, answer)
+        if not lesson.text:
+            raise BadAnswer(EMPTY)
+        return lesson
+
+    def _drawn(self, episode: Episode, answer: Json, reason: str = "") -> Reflection:
+        """The reflection, empty where there is none. reason: why it was asked for once more, which it may not copy."""
+        text = answer.partition(FENCE)[0].strip() if isinstance(answer, str) else ""
+        if not text or not self._check:
+            return Reflection(text, withheld="" if text else EMPTY)
+        trial = episode.trials[-1]
+        said = trial.feedback.text if trial.feedback else ""
+        withheld = fault(
+            text,
+            trial=(task_text(episode.task), trajectory_text(trial.attempt.steps), trial.attempt.output, said),
+            examples=(*self._examples, reason),
+            earlier=[each.text for each in (*self._earlier, *episode.reflections)],
+        )
+        return Reflection(text, withheld=withheld)

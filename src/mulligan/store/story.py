@@ -80,6 +80,8 @@ def _trial(trial: Trial, level: int) -> Iterator[Block]:
         yield from _feedback(trial.feedback, level + 1)
     if trial.reflection:
         yield Heading(level + 1, "Reflection")
+        if trial.reflection.withheld:
+            yield Line(f"Withheld from the trials after it: {trial.reflection.withheld}")
         yield Fence(trial.reflection.text)
         for note in trial.reflection.notes:
             yield Line(f"Note: {note}")

@@ -49,6 +49,6 @@ def _after(trial: int, known: EnvResult, episode: Episode | None) -> EnvResult:
     if episode is None:
         return known
     trials = episode.trials[:trial]
-    memory = tuple(each.reflection.text for each in trials if each.reflection)
+    memory = tuple(each.lesson for each in trials if each.lesson)
     solved = any(each.feedback is not None and bool(each.feedback.passed) for each in trials)
     return EnvResult(known.name, (*known.memory, *memory), solved, known.skip)

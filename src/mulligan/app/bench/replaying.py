@@ -55,6 +55,7 @@ _WORDED = [
 METHOD = Method(
     Spec("complete", {"output": "code", "reading": "reference", "temperatures": [0.0]}),
     Spec("internal_tests", {"layout": "reference", "reading": "reference"}),
+    reflector=Spec("verbal", {"check": False}),
     strategy=Spec("last_attempt_and_reflexion", {"window": 1}),
     summary="the reference's programming loop (1.1)",
     trials=TRIALS,

@@ -1,0 +1,158 @@
+"""Whether a reflection earns its place before the next trial is shown it: plain rules over texts, without a model.
+
+Works alone, in a reflector of your own: `fault("…", trial=[task, attempt, feedback], examples=[…], earlier=[…])`
+gives "", or a sentence that says what is wrong. The figures behind the thresholds: design/040.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+RUN = 5
+"""So many words in a row that an example has too, and the trial has not, count as taken from the example."""
+COPIED = 0.45
+"""The share of a reflection's words in such runs from which on it is a copy."""
+LONGEST = 9
+"""So many words in a row are a copy whatever stands around them."""
+REPEATED = 0.8
+"""The share of three-word runs that two reflections have in common, of those of both, from which on one repeats the
+other."""
+
+_UNSPACED = "\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+_WORD = re.compile(rf"[{_UNSPACED}]|(?:[^\W_{_UNSPACED}]|[\u0300-\u036f])+")
+_QUOTED = re.compile(r"'([^'\n]{1,80})'|\"([^\"\n]{1,80})\"|`([^`\n]{1,80})`|[“„‘«]([^”“’»\n]{1,80})[”“’»]")
+_LETTER = r"(?<![\w.'’-])[b-hj-zB-HJ-Z](?!\w|[.'’-]\w)"
+"""A name of one letter, such as x: no a, no I, no part of "e.g." or "it's"."""
+_NAME = re.compile(r"\w*[^\W_]_[^\W_]\w*|\b[a-z]+[A-Z]\w*|\b[A-Z][a-z]+[A-Z]\w*|\b[^\W\d_]+\d\w*|" + _LETTER)
+_NUMBER = re.compile(r"(?<![\w.])-?\d[\d.,:]*\d(?!\w)|(?<![\w.])-\d(?!\w)")
+_STEM = 5
+"""Characters by which words are compared, so that `rounds` and `rounded` are one."""
+
+_COMMON = """
+a about above actual add additional after again against algorithm all almost along already also always among an and
+another answer any anything approach are argument around as ask assert at attempt away back bad based be became
+because become been before began begin behind being below better between beyond both bug but by call came can cannot
+case cases cause change check code come common compare complete compute consider contain context correct could create
+current default define describe description detail did different difficult do does doing done down due during each
+edge either else end enough ensure error etc evaluate even ever every everything example examples exception execute
+expect expected fail failed failure false feedback few final find first fix follow for form found from full function
+further gave get give given go going good got had handle happen has have having he help her here high him his how
+however i if implement implementation important improve in include incorrect information input instead instruction
+into invalid is issue it iterate its itself just keep kind know last later learn least less lesson let like likely
+list little logic look loop low made main make many may maybe me mean method might missing mistake module more most
+much must my need never new next no none not nothing now number of off often on once one only operation or other
+otherwise our out output over own part pass passed past per performance perhaps place plan please possible previous
+print problem process produce program programming properly provide put python question quite rather read really reason
+reasoning receive remember require requirement response result return returned returns review right rule run said same
+say second see seem sentence several shall she should show similar simple simplify simply since single small so
+solution solve some something specific specification specified start state statement step still succeed such suggest
+sure syntax take taken task tell test tests than that the their them then there these they thing think this those
+though three through thus time to together too toward trial true try two type under understand unit unless until up
+update upon us use used useful using usually valid validate value values variable verify very want was way we well
+were what when where whether which while who whole whose why will with within without work would write written wrong
+yes yet you your
+"""
+
+
+def fault(reflection: str, *, trial: Iterable[str], examples: Iterable[str] = (), earlier: Iterable[str] = ()) -> str:
+    """What keeps the reflection from being shown, in a sentence, or "".
+
+    trial: the texts of the trial that it is about: task, attempt, feedback. examples: worked examples that its writer
+    was shown. earlier: the reflections before it, on the same task.
+    """
+    about = "\n".join(trial)
+    if _is_copied(reflection, tuple(examples), about):
+        return "It copies a worked example, which is about another task."
+    if any(_is_repeated(reflection, each) for each in earlier):
+        return "It repeats an earlier lesson, which was not enough."
+    if not _is_grounded(reflection, about):
+        return (
+            "It names nothing of this trial: no value, no name and no particular word of the task, attempt or feedback."
+        )
+    return ""
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
+
+
+def _runs(words: Sequence[str], length: int) -> set[tuple[str, ...]]:
+    return {tuple(words[at : at + length]) for at in range(len(words) - length + 1)}
+
+
+def copied_share(reflection: str, examples: Iterable[str], about: str = "") -> float:
+    """The share of the reflection's words in runs that an example has and `about` has not, 0 to 1."""
+    words = _words(reflection)
+    theirs = _only_theirs(examples, about, RUN)
+    inside = {at + n for at in range(len(words) - RUN + 1) if tuple(words[at : at + RUN]) in theirs for n in range(RUN)}
+    return len(inside) / max(len(words), 1)
+
+
+def _only_theirs(examples: Iterable[str], about: str, length: int) -> set[tuple[str, ...]]:
+    return set[tuple[str, ...]]().union(*(_runs(_words(each), length) for each in examples)) - _runs(
+        _words(about), length
+    )
+
+
+def _is_copied(reflection: str, examples: Sequence[str], about: str) -> bool:
+    long = _runs(_words(reflection), LONGEST) & _only_theirs(examples, about, LONGEST)
+    return bool(long) or copied_share(reflection, examples, about) >= COPIED
+
+
+def likeness(one: str, other: str) -> float:
+    """The share of three-word runs that both have, of those that either has; 1 where both have the same words."""
+    mine, theirs = _words(one), _words(other)
+    if mine == theirs:
+        return 1.0
+    ours, its = _runs(mine, 3), _runs(theirs, 3)
+    return len(ours & its) / len(ours | its) if ours | its else 0.0
+
+
+def _is_repeated(reflection: str, earlier: str) -> bool:
+    return likeness(reflection, earlier) >= REPEATED
+
+
+def _stem(word: str) -> str:
+    return (word if word.endswith("ss") else word.removesuffix("s"))[:_STEM]
+
+
+def _stems(text: str) -> set[str]:
+    """The words that are not common ones, by their beginnings; of scripts without spaces, pairs of characters."""
+    words = _words(text)
+    spaced = {_stem(word) for word in words if len(word) > 2 and not word.isdigit()}
+    pairs = {a + b for a, b in pairwise(words) if _unspaced(a) and _unspaced(b)}
+    return (spaced - _COMMON_STEMS) | pairs
+
+
+def _unspaced(word: str) -> bool:
+    return len(word) == 1 and re.match(rf"[{_UNSPACED}]", word) is not None
+
+
+_COMMON_STEMS = frozenset(map(_stem, _COMMON.split()))
+
+
+def specifics(text: str) -> set[str]:
+    """What can only be of one matter: quoted literals, names as programs have them, numbers of two digits and more."""
+    plain = unicodedata.normalize("NFKC", text)
+    quoted = {found[found.lastindex or 0].strip().casefold() for found in _QUOTED.finditer(plain)}
+    named = {name.casefold() for name in _NAME.findall(plain)}
+    return {each for each in quoted if each} | named | set(_NUMBER.findall(plain))
+
+
+def _is_grounded(reflection: str, about: str) -> bool:
+    """Whether they share something that is not common; also where the trial has nothing of the kind to be named."""
+    lowered = unicodedata.normalize("NFKC", about).casefold()
+    if any(_stands_in(each, lowered) for each in specifics(reflection)):
+        return True
+    theirs = _stems(about)
+    return bool(_stems(reflection) & theirs) or not (theirs or specifics(about))
+
+
+def _stands_in(part: str, text: str) -> bool:
+    """Whether the part stands in the text, and not within a word."""
+    before = r"(?<!\w)" if part[0].isalnum() else ""
+    after = r"(?!\w)" if part[-1].isalnum() else ""
+    return re.search(f"{before}{re.escape(part)}{after}", text) is not None
