@@ -68,7 +68,7 @@ def test_a_lesson_is_added_found_and_shown(mulligan: Run) -> None:
     (row,) = listed(mulligan)
     assert (row["id"], row["outcome"], row["tags"], row["kind"]) == (id, "success", ["shop"], "web")
     head, line = mulligan("memory", "list").out.splitlines()
-    assert head.split() == ["id", "state", "from", "a", "uses", "created", "title"]
+    assert head.split() == ["id", "state", "nature", "from", "a", "uses", "created", "title"]
     assert line.startswith(id[:8])
 
 

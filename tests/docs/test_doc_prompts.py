@@ -85,7 +85,9 @@ def built_thinker(prompts: FilePrompts, name: str, parts: set[str]) -> None:
     if name == "judging":
         Judge(prompts, paper="paper" in parts)
     else:
-        Extractor(prompts, success="success" in parts, contrast="contrast" in parts, paper="paper" in parts)
+        Extractor(
+            prompts, success=bool({"success", "pair"} & parts), contrast="contrast" in parts, paper="paper" in parts
+        )
 
 
 @pytest.mark.parametrize("prompt", sorted(table()))

@@ -246,7 +246,7 @@ def test_what_one_question_taught_stands_in_the_prompt_of_the_next(asking: Askin
     options = ("--no-prompt-engine", "--memory", "--agent-id", "biologist")
     first = asking([*said(draft(GOOD), revision(9)), learned], "ask-graph", QUESTION, *options)
     assert first.status == 0
-    assert "1 lesson learned: " in first.err
+    assert "1 lesson learned by " in first.err
     second = asking([*said(draft(GOOD), revision(9)), learned], "ask-graph", QUESTION, *options)
     assert "1 lesson recalled" in second.err
     run = next(line for line in second.err.splitlines() if line.startswith("recorded")).rpartition(" ")[2]

@@ -73,7 +73,7 @@ def test_a_bank_with_a_model_learns_by_itself(way: str, tmp_path: Path) -> None:
     model = mind(lambda text: lessons_of(("Labels", "Spell labels with a capital letter.")))
     made = a_bank(tmp_path / "lessons.db", "me", model=model)
     _, learn = bank_tools(made)
-    assert used(way, learn, task=QUESTION, steps=STEPS, success=True).startswith("1 lesson learned: ")
+    assert used(way, learn, task=QUESTION, steps=STEPS, success=True).startswith("1 lesson learned by mind: ")
     asyncio.run(made.close())
 
 

@@ -32,8 +32,8 @@ def vectors(id: str) -> dict[Part, bytes]:
 def entry(id: str, says: str = "", embedder: str | None = E1, **fields: Any) -> Entry:
     """A lesson that is a duplicate of those that say the same; without vectors where there is no embedder."""
     says = says or id
-    fields = {"experience": f"x{id}", "query": f"task of {id}", **fields}
-    lesson = Lesson(id, f"Title {says}", f"Content {says}", "success", f"When {says}", embedder=embedder, **fields)
+    fields = {"experience": f"x{id}", "query": f"task of {id}", "outcome": "success", **fields}
+    lesson = Lesson(id, f"Title {says}", f"Content {says}", description=f"When {says}", embedder=embedder, **fields)
     return Entry(lesson, f"print {says}", f"terms {says}".encode(), vectors(id) if embedder else {})
 
 

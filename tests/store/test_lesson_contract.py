@@ -35,6 +35,10 @@ async def test_every_field_comes_back(store: LessonStore) -> None:
         embedder=E1,
         state="quarantined",
         flags=("instructs",),
+        nature="fact",
+        project="project",
+        subject="subject",
+        confirmed=False,
     )
     assert await store.add("a", [Entry(lesson, "f", b"terms", vectors("l1"))]) == (Kept("l1"),)
     assert await store.get("a", ["l1"]) == (replace(lesson, agent_id="a", score=None),)
@@ -205,3 +209,56 @@ async def test_history_and_as_of_follow_a_lesson_through_everything(store: Lesso
     changes = [version.change for version in await store.history("a", "1")]
     assert changes == ["added", "used", "embedded", "edited", "merged", "unmerged", "retired"]
     assert [len(then) for _, then in moments] == [0, 2, 2, 2, 1, 2, 1]
+
+
+# --- facts --------------------------------------------------------------------------------------------------------
+
+
+def fact(id: str, says: str = "", *, parents: tuple[str, ...] = (), **fields: Any) -> Entry:
+    origin = Origin("extracted", "e", 1, parents=parents)
+    return entry(id, says, nature="fact", **{"project": "p", "subject": "s", "origin": origin, **fields})
+
+
+async def test_facts_are_listed_by_project_and_subject(store: LessonStore) -> None:
+    await store.add("a", [entry("1"), fact("2"), fact("3", project="q"), fact("4", subject="t")])
+    assert await ids(store, nature="strategy") == ["1"]
+    assert await ids(store, nature="fact") == ["4", "3", "2"]
+    assert await ids(store, nature="fact", project="p") == ["4", "2"]
+    assert await ids(store, nature="fact", project="p", subject="s") == ["2"]
+    rows = {row.id: (row.fact, row.project) for row in (await store.delta("a", None)).rows}
+    assert rows == {"1": (False, ""), "2": (True, "p"), "3": (True, "q"), "4": (True, "p")}
+
+
+async def test_a_fact_supersedes_those_that_it_names_and_unmerge_brings_them_back(store: LessonStore) -> None:
+    await store.add("a", [fact("1"), fact("2")])
+    await store.add("a", [fact("3", parents=("1",))])
+    assert await ids(store) == ["3", "2"]
+    (old,) = await store.get("a", ["1"])
+    assert (old.state, old.superseded_by, old.embedder) == ("superseded", "3", None)
+    told = (await store.history("a", "1"))[-1]
+    assert (told.change, told.detail) == ("superseded", {"into": "3"})
+    assert await store.verify() == []
+    assert await store.unmerge("a", "3") == ("1",)
+    assert await ids(store) == ["2", "1"]
+
+
+async def test_a_fact_that_is_held_back_supersedes_when_it_is_released(store: LessonStore) -> None:
+    await store.add("a", [fact("1"), fact("2", parents=("1",), state="quarantined")])
+    assert await ids(store) == ["1"]
+    (held,) = await store.get("a", ["2"])
+    await store.change("a", replace(held, state="active"), "released")
+    assert await ids(store) == ["2"]
+
+
+async def test_a_fact_does_not_fold_into_one_that_was_superseded(store: LessonStore) -> None:
+    await store.add("a", [fact("1", "old"), fact("2", "new", parents=("1",))])
+    assert await store.add("a", [fact("3", "old", parents=("2",))]) == (Kept("3"),)
+    assert await ids(store) == ["3"]
+
+
+async def test_folding_confirms_a_fact_and_never_the_other_way(store: LessonStore) -> None:
+    await store.add("a", [fact("1", confirmed=False, outcome="failure")])
+    await store.add("a", [fact("2", "1")])
+    await store.add("a", [fact("3", "1", confirmed=False)])
+    (one,) = await store.get("a", ["1"])
+    assert (one.confirmed, one.outcome, one.support) == (True, "success", 3)

@@ -95,6 +95,10 @@ async def test_its_lessons_are_there(store: SqliteStore) -> None:
     bank = open_bank("old", store=store.memory, embedder="none")
     assert sorted(lesson.title for lesson in await bank.list()) == ["Be terse", "Multiply"]
     assert [lesson.title for lesson in (await bank.recall("multiply: what is times?")).lessons] == ["Multiply"]
+    assert {(lesson.nature, lesson.project, lesson.confirmed) for lesson in await bank.list()} == {
+        ("strategy", "", True)
+    }
+    assert await bank.verify() == []
 
 
 @pytest.mark.parametrize("commit", WITH_LESSONS)

@@ -83,6 +83,29 @@ def project_root(start: Path | None = None) -> Path | None:
     return next((folder for folder in (here, *here.parents) if project_file(folder)), None)
 
 
+def project_name(config: Config, folder: Path | None = None) -> str:
+    """What the project of this folder (the working folder) is called: `name` of [project], else the folder of its git
+    repository, else that of the project file. "" where there is none of them."""
+    named = config.table("project").get("name")
+    here = (folder or Path.cwd()).absolute()
+    if isinstance(named, str) and named.strip() and config.root in (here, *here.parents):
+        return named.strip()
+    if (top := next((path for path in (here, *here.parents) if (path / ".git").exists()), None)) is not None:
+        return _repository(top).name
+    return (here if folder else config.root or Path()).name
+
+
+def _repository(top: Path) -> Path:
+    """The folder of the repository that this work tree belongs to: itself, unless git made it beside another."""
+    link = top / ".git"
+    try:
+        text = link.read_text(encoding="utf-8") if link.is_file() else ""
+    except (OSError, UnicodeDecodeError):
+        return top
+    made = Path(text.removeprefix("gitdir:").strip())
+    return made.parents[2] if made.parent.name == "worktrees" and made.parent.parent.name == ".git" else top
+
+
 def load(start: Path | None = None) -> Config:
     """The configuration in force below `start` (the working folder). Raises `InvalidInput` for a broken file.
 

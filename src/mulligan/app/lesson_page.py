@@ -43,7 +43,8 @@ class StoreShelf:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """lineage: by "Merged from" and "Merged into", as far as they are still there. near: its near-duplicates."""
+    """lineage: what it was merged from and into (of a fact: whose place it took, and what took its), as far as they are
+    still there. near: its near-duplicates."""
 
     lineage: Mapping[str, Sequence[Lesson]]
     near: Sequence[tuple[Link, Lesson]]
@@ -51,7 +52,9 @@ class Surroundings:
 
 async def around(shelf: Shelf, lesson: Lesson) -> Surroundings:
     into = (lesson.superseded_by,) if lesson.superseded_by else ()
-    lineage = {"Merged from": await there(shelf, lesson.origin.parents), "Merged into": await there(shelf, into)}
+    fact = lesson.nature == "fact"
+    before, after = ("In place of", "Replaced by") if fact else ("Merged from", "Merged into")
+    lineage = {before: await there(shelf, lesson.origin.parents), after: await there(shelf, into)}
     near: list[tuple[Link, Lesson]] = []
     for link in await shelf.links(lesson.id):
         near += [(link, other) for other in await there(shelf, (link.b if link.a == lesson.id else link.a,))]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mulligan.app.config import Config, choose_model, load, prompts_folder
+from mulligan.app.config import Config, choose_model, load, project_name, prompts_folder
 from mulligan.app.memory_config import MemorySettings
 from mulligan.app.models_by_name import Models
 from mulligan.app.plugins import build
@@ -29,6 +29,7 @@ def open_bank(
     settings: Mapping[str, Any] | None = None,
     config: Config | None = None,
     models: Models | None = None,
+    project: str | None = None,
 ) -> Bank:
     """The bank of this agent; nothing is opened, loaded or called until it is used.
 
@@ -36,7 +37,8 @@ def open_bank(
     store: None is `mulligan.db` beside mulligan.toml, or in the user's data folder. model: who judges, extracts and
     merges; only one that was named (here, in [memory], by MULLIGAN_MODEL, as `model` in mulligan.toml); without one,
     questions are handed out. embedder: "local", PROVIDER:MODEL, "hash" (for tests), "none". preset: "paper".
-    settings: over those of [memory] in mulligan.toml. Raises `InvalidInput`.
+    settings: over those of [memory] in mulligan.toml. project: the one that is worked on, whose facts are recalled;
+    None stands for that of the working folder. Raises `InvalidInput`.
     """
     config = config or load()
     memory = MemorySettings.of(config, settings or {}, preset)
@@ -57,6 +59,7 @@ def open_bank(
             settings=memory.bank,
             owner=_owner(),
             strategy=Path(memory.retrieval.name).stem,
+            project=project_name(config) if project is None else project,
         )
     )
 

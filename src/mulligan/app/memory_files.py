@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
+from mulligan.bank.wording import UNCONFIRMED
 from mulligan.core.archive import Archive
 from mulligan.core.codec import SCHEMA, from_json, to_json
 from mulligan.core.errors import InvalidInput
@@ -162,12 +163,13 @@ def facts(lesson: Lesson) -> dict[str, str]:
         "superseded by": lesson.superseded_by or "",
         "flags": ", ".join(lesson.flags),
         "from a": lesson.outcome,
+        "nature": _nature(lesson),
         "task": lesson.query,
         "kind": lesson.kind,
         "tags": ", ".join(lesson.tags),
         "origin": f"{origin.kind}{f' by {origin.by}' if origin.by else ''}",
         "episode": f"{origin.episode}{trial}{f', steps {steps}' if steps else ''}{gone}" if origin.episode else "",
-        "merged from": ", ".join(origin.parents),
+        "merged from" if origin.kind != "extracted" else "in place of": ", ".join(origin.parents),
         "judged": origin.reason,
         "confidence": f"{lesson.confidence:g}",
         "created": moment(lesson.created),
@@ -177,6 +179,14 @@ def facts(lesson: Lesson) -> dict[str, str]:
         "context": json.dumps(lesson.context, ensure_ascii=False) if lesson.context else "",
     }
     return {name: text for name, text in said.items() if text}
+
+
+def _nature(lesson: Lesson) -> str:
+    """What a fact is, and whether it is sure; nothing for a strategy."""
+    if lesson.nature == "strategy":
+        return ""
+    of = f" of the project {lesson.project}" if lesson.project else ""
+    return f"fact{of}{'' if lesson.confirmed else f', {UNCONFIRMED}'}"
 
 
 def moment(seconds: float) -> str:

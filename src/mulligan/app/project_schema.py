@@ -151,7 +151,10 @@ class ProjectTable(Table):
     """What the project is."""
 
     name: Maybe[Name] = Field(
-        default=None, description="What the project is called; for people.", examples=["my-project"]
+        default=None,
+        description="What the project is called. Facts in the bank are kept under this name; without it, under that of "
+        "the folder of the git repository.",
+        examples=["my-project"],
     )
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from mulligan.app.compose import Parts
-from mulligan.app.config import Config, load, located_model
+from mulligan.app.config import Config, load, located_model, project_name
 from mulligan.app.models_by_name import Models
 from mulligan.app.places import Notice, open_workspace
 from mulligan.app.recipe import Recipe
@@ -97,7 +97,9 @@ class Session:
 
         model = recipe.reflect_model or recipe.model
         named = None if model == DEFAULT_MODEL else model
-        return open_bank(recipe.bank, model=named, models=self.models, config=self.config)
+        folder = (recipe.workspace or {}).get("folder")
+        project = project_name(self.config, Path(str(folder)) if folder else None)
+        return open_bank(recipe.bank, model=named, models=self.models, config=self.config, project=project)
 
     def _parts(self, recipe: Recipe, bank: Bank | None) -> Parts:
         sandbox, workspace = self.sandbox(recipe.sandbox), open_workspace(recipe.workspace)

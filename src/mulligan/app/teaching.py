@@ -28,9 +28,15 @@ async def teach(bank: Bank, episode: Episode, notice: Notice) -> None:
 
 
 def said(learned: Learned, agent_id: str | None) -> str:
-    """What became of it, for a person."""
+    """What became of it and how, for a person."""
+    facts = _count(learned.facts, "learned by rule", "fact")
+    return "; ".join(part for part in (facts, _by_thinking(learned, agent_id)) if part)
+
+
+def _by_thinking(learned: Learned, agent_id: str | None) -> str:
+    """What became of the question that a mind was asked."""
     if learned.failed:
-        return f"nothing was learned: {learned.failed}"
+        return f"{'no strategy' if learned.facts else 'nothing'} was learned: {learned.failed}"
     if learned.question is not None:
         return (
             "no model was named for the bank, so a question waits for somebody's thinking: "
@@ -39,12 +45,13 @@ def said(learned: Learned, agent_id: str | None) -> str:
     if learned.pending:
         return f"another process is learning from it already: work {learned.work}"
     parts = [
-        _count(learned.lessons, "learned"),
+        _count(learned.lessons, f"learned by {learned.by}" if learned.by else "learned"),
         _count(learned.folded, "known already"),
         _count(learned.quarantined, f"held back ({memory_command(agent_id, 'list', '--quarantined')})"),
         _count(learned.retired, f"retired, so not recalled ({restore_command(agent_id, learned)})"),
     ]
-    return ", ".join(part for part in parts if part) or f"nothing to learn: {learned.nothing_because}"
+    nothing = "" if learned.facts and not learned.nothing_because else f"nothing to learn: {learned.nothing_because}"
+    return ", ".join(part for part in parts if part) or nothing
 
 
 def restore_command(agent_id: str | None, learned: Learned) -> str:
@@ -58,7 +65,7 @@ def memory_command(agent_id: str | None, *words: str) -> str:
     return f"mulligan memory {shlex.join([*named, *words])}"
 
 
-def _count(ids: tuple[str, ...], what: str) -> str:
+def _count(ids: tuple[str, ...], what: str, thing: str = "lesson") -> str:
     if not ids:
         return ""
-    return f"{len(ids)} lesson{'' if len(ids) == 1 else 's'} {what}: {', '.join(id[:8] for id in ids)}"
+    return f"{len(ids)} {thing}{'' if len(ids) == 1 else 's'} {what}: {', '.join(id[:8] for id in ids)}"

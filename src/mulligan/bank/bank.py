@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Literal, cast
 
+from mulligan.bank.candidates import Ranking
 from mulligan.bank.index import Indexes
 from mulligan.bank.learning import Learning, fresh, key_of
 from mulligan.bank.ports import Ports
@@ -27,10 +28,17 @@ from mulligan.core.lessons import Delta, Finding, Link, Receipt, Selection, Vers
 from mulligan.core.protocols import Learned
 from mulligan.core.questions import Question
 from mulligan.core.queued import Queued
-from mulligan.core.records import Episode, Json, Lesson, Recall, Task
+from mulligan.core.ranking import Ranked
+from mulligan.core.records import Episode, Json, Lesson, Nature, Recall, Task
 from mulligan.core.secrets import mask
 
-EDITABLE = ("title", "description", "content", "outcome", "query", "tags", "kind", "context", "confidence")
+OF_FACTS = ("nature", "project", "confirmed")
+EDITABLE = (
+    *("title", "description", "content", "outcome", "query", "tags", "kind", "context", "confidence"),
+    *OF_FACTS,
+)
+HEAD_START = 0.05
+"""Relevance by which a fact of the project may lie behind the best strategy, and still comes first."""
 
 
 class Bank:
@@ -67,6 +75,11 @@ class Bank:
         return self._ports.model is not None
 
     @property
+    def project(self) -> str:
+        """The project that is worked on: its facts are recalled. "" where none is known."""
+        return self._ports.project
+
+    @property
     def paper(self) -> bool:
         """Whether it does as the ReasoningBank paper."""
         return self._ports.settings.paper
@@ -87,8 +100,12 @@ class Bank:
         threshold: float | str | None = None,
         as_of: float | None = None,
         counted: bool = True,
+        all_projects: bool = False,
     ) -> Recall:
         """The lessons that help with this task, best first, each with its relevance; none where none is good enough.
+
+        A fact of the project that is worked on comes first, with one strategy beside it at most. Facts of other
+        projects are given with all_projects alone.
 
         top_k: lessons at most (with the strategy cosine, experiences). threshold: relevance, 0 to 1, or strict,
         standard, lenient. as_of: seconds since the epoch; what was known then, found by its words. counted: False
@@ -114,9 +131,10 @@ class Bank:
             index = self._indexes.once(tuple(then.values()))
             vector, note = None, "as of then, by words alone"
         while True:
-            among = index.candidates(query, vector, time.time() if as_of is None else as_of)
-            ranked = self._ports.retrieval.rank(among, most, among.threshold(wanted))
-            scores = {among.ids[row]: round(score, 6) for row, score in zip(ranked.rows, ranked.scores, strict=True)}
+            now = time.time() if as_of is None else as_of
+            both = index.by_nature(query, vector, now, self._ports.project, everywhere=all_projects)
+            facts, others = (self._ports.retrieval.rank(among, most, among.threshold(wanted)) for among in both)
+            scores = _together(_scores(both[0], facts), _scores(both[1], others), most)
             if then is not None:
                 lessons = [then[id] for id in scores]
                 break
@@ -125,15 +143,16 @@ class Bank:
                 break
             index.leave_out(set(scores).difference(lesson.id for lesson in lessons))
         id, now = f"r{secrets.token_hex(6)}", round(time.time(), 3)
-        receipt = Receipt(id, self.agent_id, now, query, scores, ranked.filtered)
+        filtered = facts.filtered + others.filtered
+        receipt = Receipt(id, self.agent_id, now, query, scores, filtered)
         try:
             if counted:
                 await self._lessons.recalled(receipt)
         except StoreError as error:  # a disk that is full, or may not be written, keeps nobody from reading
             id, note = "", "; ".join(part for part in (note, f"without a receipt: {str(error).rstrip('.')}") if part)
         scored = tuple(replace(lesson, score=scores[lesson.id]) for lesson in lessons)
-        prompt = formatted_prompt(scored, self._ports.settings.tokens)
-        return Recall(id, scored, ranked.filtered, prompt, ranked.threshold, note)
+        prompt = formatted_prompt(scored, self._ports.settings.tokens, self._ports.project)
+        return Recall(id, scored, filtered, prompt, others.threshold, note)
 
     def _why_lexical(self, embedded: bool) -> str:
         vectors = self._ports.vectors
@@ -229,10 +248,14 @@ class Bank:
         kind: str = "",
         context: Mapping[str, Json] | None = None,
         confidence: float = 0.5,
+        nature: Nature = "strategy",
+        project: str | None = None,
+        confirmed: bool = True,
         by_a_person: bool = False,
     ) -> Lesson:
         """A lesson that is given whole; the one that says the same, where there is one, with its support raised.
 
+        project: of a fact; None: the one that is worked on. A fact of the same title takes the place of an older one.
         by_a_person: a person wrote it, so it is recalled even if it is flagged.
         """
         draft = Lesson(
@@ -246,6 +269,9 @@ class Bank:
             kind=kind,
             context=context or {},
             confidence=confidence,
+            nature=nature,
+            project=project if project is not None else self._ports.project if nature == "fact" else "",
+            confirmed=confirmed,
         )
         lesson = fresh(sound(draft), self._ports.writes)
         lessons = [replace(lesson, experience=lesson.id)]
@@ -317,9 +343,10 @@ class Bank:
             raise
 
     async def unmerge(self, id: str) -> Sequence[str]:
-        """The ids of the lessons that it was merged from, which are as they were before; it is retired itself."""
+        """The ids of the lessons that it was merged from, or whose place this fact took; they are as they were before,
+        and it is retired itself."""
         lesson = await self._own(id)
-        if lesson.origin.kind != "merged":
+        if lesson.origin.kind != "merged" and not (lesson.nature == "fact" and lesson.origin.parents):
             raise InvalidInput(f"Lesson {lesson.id} was not merged from others.")
         parents = await self._lessons.unmerge(self._ports.writes, lesson.id)
         if self._ports.vectors.embedder is not None:
@@ -417,6 +444,22 @@ class Bank:
     async def _changed(self, lesson: Lesson, change: Any, why: str = "") -> Lesson:
         await self._lessons.change(self._ports.writes, lesson, change, detail={"why": why} if why else None)
         return lesson
+
+
+def _scores(among: Ranking, ranked: Ranked) -> dict[str, float]:
+    return {among.ids[row]: round(score, 6) for row, score in zip(ranked.rows, ranked.scores, strict=True)}
+
+
+def _together(facts: dict[str, float], others: dict[str, float], most: int) -> dict[str, float]:
+    """Both, best first. Facts of the project come first where the best is about as relevant as the best of the others:
+    what is shown first decides, and vague advice beside a fact misleads."""
+    if not facts or not others:
+        return facts or others
+    first, second = facts, dict(list(others.items())[:1])
+    if max(facts.values()) + HEAD_START < max(others.values()):
+        first, second = dict(list(others.items())[: max(most - 1, 1)]), facts
+    room = max(most - len(first), 0)
+    return {**first, **dict(list(second.items())[:room])}
 
 
 def _instead(lesson: Lesson) -> str:

@@ -39,8 +39,8 @@ class Texts(Sequence[str]):
 class Columns:
     """All that an index holds, as it is now: arrays of one row per slot; `slots` are the active ones, oldest first.
 
-    whole: whether `slots` are simply all of them. vectors: unit, float32, by part, and where there is one. nulls: how
-    unrelated pairs score in this bank, by part.
+    whole: whether `slots` are simply all of them. project: a number for each name. vectors: unit, float32, by part,
+    and where there is one. nulls: how unrelated pairs score in this bank, by part.
     """
 
     ids: list[str]
@@ -51,6 +51,8 @@ class Columns:
     uses: Array
     created: Array
     confidence: Array
+    fact: Array
+    project: Array
     vectors: dict[str, tuple[Array, Array]]
     postings: Held
     nulls: dict[str, Null] = field(default_factory=dict[str, Null])

@@ -6,6 +6,7 @@ import hashlib
 import unicodedata
 from dataclasses import replace
 
+from mulligan.bank.facts import subject_of
 from mulligan.bank.screening import screened
 from mulligan.bank.terms import terms_of
 from mulligan.core.lessons import Entry
@@ -23,12 +24,15 @@ def entry_of(lesson: Lesson, *, quarantine: bool, named: str = "") -> Entry:
         held = quarantine and bool(screened(given, named)[1] if named else flags)
         state = "quarantined" if held and lesson.state == "active" else lesson.state
         lesson = replace(lesson, state=state, flags=tuple(dict.fromkeys((*lesson.flags, *flags))))
+    lesson = replace(lesson, subject=subject_of(lesson))
     return Entry(lesson, fingerprint(lesson), terms_of(searched(lesson)))
 
 
 def fingerprint(lesson: Lesson) -> str:
-    """Equal for lessons that say the same, letter by letter, but for white space and capitals."""
-    parts = (lesson.outcome, lesson.title, lesson.description, lesson.content)
+    """Equal for lessons that say the same, letter by letter, but for white space and capitals; of facts, in the same
+    project, whatever became of the task."""
+    kind = f"fact {lesson.project}" if lesson.nature == "fact" else lesson.outcome
+    parts = (kind, lesson.title, lesson.description, lesson.content)
     plain = "\0".join(" ".join(unicodedata.normalize("NFC", part).casefold().split()) for part in parts)
     return hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()
 

@@ -6,12 +6,13 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
-from mulligan.bank.trajectory import TOKENS, Place, places, told
-from mulligan.core.drafts import CONTENT, LABELS, TEXTS, Draft, draft_of, object_of, text_of
+from mulligan.bank.trajectory import TOKENS, Place, pair_of, places, told
+from mulligan.core.drafts import CONTENT, LABELS, NATURE, TEXTS, Draft, draft_of, object_of, text_of
 from mulligan.core.errors import BadAnswer
 from mulligan.core.formatting import labelled
+from mulligan.core.prompts import Prompt
 from mulligan.core.protocols import Prompts
 from mulligan.core.questions import Question
 from mulligan.core.records import Episode, Json, Lesson, Origin
@@ -32,7 +33,10 @@ class Extractor:
     """success: how the task ended, one of several being enough. reason: what a judge said of it, "" where none did.
 
     contrast: several trajectories are compared. tokens: what task and trajectories may take of the prompt. paper: the
-    prompts have the paper's structure.
+    prompts have the paper's structure, and every lesson is a strategy. project: where facts hold.
+
+    Of one episode that failed and then passed, the last failed trial and the first that passed are compared (a pair).
+    A fact is confirmed if the task succeeded.
 
     A draft has no id, agent or times; its query is the task, its origin names episode, trial and the steps that it
     cites. Where it cites several trials, the origin is the one most cited, and `context["cites"]` holds them all. By
@@ -49,21 +53,31 @@ class Extractor:
         contrast: bool = False,
         tokens: int = TOKENS,
         paper: bool = False,
+        project: str = "",
     ) -> None:
         which = "contrast" if contrast else "success" if success else "failure"
-        prompt = prompts.get(f"extraction.paper.{which}" if paper else f"extraction.{which}")
-        self._prompt = prompt.check("task", "reason", "trajectory")
+        self._prompt = _prompt(prompts, f"paper.{which}" if paper else which)
+        self._pair = _prompt(prompts, "pair") if which == "success" and not paper else None
         self._success, self._reason, self._tokens = success, reason, tokens
+        self._paper, self._project = paper, project
         self._most = MOST_BY_CONTRAST if contrast else MOST
 
     def ask(self, episodes: Sequence[Episode]) -> Question:
-        task, trajectory = told(episodes, self._tokens)
+        studied = self._studied(episodes)
+        prompt = self._pair if self._pair and studied is not episodes else self._prompt
+        task, trajectory = told(studied, self._tokens)
         reason = labelled("The judge's reason", self._reason[:CONTENT])
-        *before, last = self._prompt.render(task=task, reason=reason, trajectory=trajectory)
-        schema = schema_of(self._most, len(places(episodes)))
+        *before, last = prompt.render(task=task, reason=reason, trajectory=trajectory)
+        schema = schema_of(self._most, len(places(studied)), natures=not self._paper)
         return Question((*before, replace(last, images=episodes[0].task.images)), schema)
 
+    def _studied(self, episodes: Sequence[Episode]) -> Sequence[Episode]:
+        """The episodes, or the pair in the one that failed first and then passed."""
+        pair = pair_of(episodes[0]) if self._pair else None
+        return episodes if pair is None else [pair]
+
     def take(self, episodes: Sequence[Episode], answer: Json) -> Extracted:
+        episodes = self._studied(episodes)
         table = object_of(answer, "The answer")
         given = table.get("lessons")
         if not isinstance(given, list):
@@ -96,10 +110,16 @@ class Extractor:
                     tags=draft.tags,
                     kind=draft.kind,
                     context=_context(episodes, where),
+                    **self._nature(draft),
                 )
                 for draft, where in drafts.values()
             )
         )
+
+    def _nature(self, draft: Draft) -> dict[str, Any]:
+        if draft.nature == "strategy" or self._paper:
+            return {}
+        return {"nature": "fact", "project": self._project, "confirmed": self._success}
 
     def _outcome(self, episodes: Sequence[Episode], cited: Sequence[Place]) -> Literal["success", "failure"]:
         failed = all(episodes[n].judged and not episodes[n].solved for n in {place.episode for place in cited})
@@ -107,18 +127,24 @@ class Extractor:
         return "success" if self._success and not contrasted else "failure"
 
 
-def schema_of(most: int, steps: int) -> Json:
+def _prompt(prompts: Prompts, which: str) -> Prompt:
+    return prompts.get(f"extraction.{which}").check("task", "reason", "trajectory")
+
+
+def schema_of(most: int, steps: int, *, natures: bool = True) -> Json:
     """Why comes first, and the steps before the lesson that rests on them. All is required: some providers insist.
+    natures: whether each lesson is said to be a fact or a strategy.
 
     The steps that there are stand in it while they are few: a small model makes up others.
     """
     step: dict[str, Json] = {"type": "integer"}
     if steps <= LISTED:
         step["enum"] = list(range(1, steps + 1))
+    said = {**(NATURE if natures else {}), **TEXTS, **LABELS}
     lesson = {
         "type": "object",
-        "properties": {"steps": {"type": "array", "items": step, "minItems": 1}, **TEXTS, **LABELS},
-        "required": ["steps", *TEXTS, *LABELS],
+        "properties": {"steps": {"type": "array", "items": step, "minItems": 1}, **said},
+        "required": ["steps", *said],
         "additionalProperties": False,
     }
     return {

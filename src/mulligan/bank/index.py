@@ -37,6 +37,8 @@ _PLAIN = {
     "created": np.float64,
     "confidence": np.float32,
     "lengths": np.float32,
+    "fact": np.bool_,
+    "project": np.int32,
 }
 
 
@@ -56,6 +58,7 @@ class Index:
         self._ids: list[str] = []
         self._experience: list[str] = []
         self._terms: list[int] = []
+        self._projects: dict[str, int] = {}
         self._slots: dict[int, int] = {}
         self._by_id: dict[str, int] = {}
         self._postings = Postings(self._bm25)
@@ -156,6 +159,9 @@ class Index:
         put["uses"][first:last] = [row.uses for row in rows]
         put["created"][first:last] = [row.created for row in rows]
         put["confidence"][first:last] = [row.confidence for row in rows]
+        put["fact"][first:last] = [row.fact for row in rows]
+        known = self._projects
+        put["project"][first:last] = [known.setdefault(row.project, len(known)) for row in rows]
         self._place_vectors("lesson", [row.vector for row in rows], first)
         if self.queries:
             self._place_vectors("query", [row.query_vector for row in rows], first)
@@ -218,9 +224,32 @@ class Index:
 
     def candidates(self, query: str, vector: Any = None, now: float = 0.0) -> Ranking:
         """The active lessons as this query sees them. vector: the query's, unit; None: by words alone."""
-        hashes, counts, _ = terms.read([terms.terms_of(query)])
+        return self._ranking(self._columns_now(), query, vector, now)
+
+    def by_nature(
+        self, query: str, vector: Any, now: float, project: str, *, everywhere: bool = False
+    ) -> tuple[Ranking, Ranking]:
+        """As `candidates`, in two: the facts of this project, and everything else.
+
+        Without facts of another project, unless `everywhere`. A fact of no known project is of none other.
+        """
+        columns = self._columns_now()
+        fact, of = columns.fact[columns.slots], columns.project[columns.slots]
+        if not fact.any():
+            return self._ranking(_only(columns, fact), query, vector, now), self._ranking(columns, query, vector, now)
+        here, nowhere = self._projects.get(project, -1), self._projects.get("", -1)
+        own = fact & (of == here)
+        others = ~own if everywhere else ~fact | ((of == nowhere) & ~own)
+        own, others = _only(columns, own), _only(columns, others)
+        return self._ranking(own, query, vector, now), self._ranking(others, query, vector, now)
+
+    def _columns_now(self) -> Columns:
         with self._lock:
-            return Ranking(self._taken(), hashes, counts.astype(np.float64), vector, now)
+            return self._taken()
+
+    def _ranking(self, columns: Columns, query: str, vector: Any, now: float) -> Ranking:
+        hashes, counts, _ = terms.read([terms.terms_of(query)])
+        return Ranking(columns, hashes, counts.astype(np.float64), vector, now)
 
     def nearest(self, id: str, most: int) -> tuple[Ranking, Array] | None:
         """The active lessons nearest to this one, itself left out, and their cosines (-1 where there is no vector).
@@ -260,6 +289,8 @@ class Index:
             uses=put["uses"][:size],
             created=put["created"][:size],
             confidence=put["confidence"][:size],
+            fact=put["fact"][:size],
+            project=put["project"][:size],
             vectors={part: (v[:size], t[:size]) for part, (v, t) in self._vectors.items()},
             postings=self._postings.held(put["lengths"][:size], alive),
         )
@@ -301,6 +332,10 @@ class Index:
             }
             self._fitted = known, nulls
         return self._fitted[1]
+
+
+def _only(columns: Columns, wanted: Array) -> Columns:
+    return replace(columns, slots=columns.slots[wanted], whole=False)
 
 
 _NO_TERMS = (np.zeros(0, np.uint32), np.zeros(0))
@@ -380,6 +415,8 @@ class Indexes:
                 lesson.last_used,
                 terms.terms_of(searched(lesson)),
                 None,
+                fact=lesson.nature == "fact",
+                project=lesson.project,
             )
             for n, lesson in enumerate(lessons, 1)
         ]

@@ -13,14 +13,15 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
 
 from mulligan.bank.extraction import Extracted, Extractor
+from mulligan.bank.facts import claims, contradicts, facts_of, passed_checks, subject_of, subject_of_check
 from mulligan.bank.judging import Judge, Verdict
-from mulligan.bank.ports import Counting, Ports
+from mulligan.bank.ports import LEASE, Counting, Ports
 from mulligan.bank.tending import Tending
 from mulligan.core.codec import from_json, to_json
 from mulligan.core.errors import BadAnswer, InvalidInput, LeaseLost
 from mulligan.core.formatting import task_text
 from mulligan.core.journal import digest
-from mulligan.core.lessons import Entry
+from mulligan.core.lessons import Entry, Selection
 from mulligan.core.protocols import Learned
 from mulligan.core.questions import Question, Sampling, think
 from mulligan.core.queued import Claim, Queued
@@ -95,6 +96,7 @@ class Learning:
         masked = masks.json([to_json(episode) for episode in episodes])
         payload = {"episodes": masked, "success": success, "reason": ""}
         waiting = borrow or self._ports.model is None or not background
+        facts = await self._by_rule([from_json(Episode, one) for one in masked], key_of(episodes))
         follows = [episode.recall.id for episode in episodes if episode.recall]
         id = await self._queue.enqueue(
             "extract", self._ports.writes, payload, key=key_of(episodes), waiting=waiting, follows=follows
@@ -106,7 +108,55 @@ class Learning:
         if last.status == "failed":  # behind a verdict: the extraction is tried anew
             again = await self._queue.enqueue("extract", last.agent_id, last.payload, key=_behind(id), waiting=waiting)
             last = await self._queue.look(last.agent_id, again)
-        return await self.resume(last, background, borrow)
+        return replace(await self.resume(last, background, borrow), facts=facts)
+
+    async def _by_rule(self, episodes: Sequence[Episode], key: str) -> tuple[str, ...]:
+        """Keeps the facts that the checks of these episodes reveal; their ids. Known ones that a check has passed since
+        are confirmed. It is queued work, so that it is done once, and done by somebody if this process dies."""
+        if self._ports.settings.paper:
+            return ()
+        drafts = [fact for episode in episodes for fact in facts_of(episode, self._ports.project)]
+        passed = sorted(passed_checks(episodes))
+        confirmed = [fact.id for fact in await self._unconfirmed(passed)]
+        if not drafts and not confirmed:
+            return ()
+        payload = {"facts": [to_json(fact) for fact in drafts], "confirmed": confirmed}
+        id = await self._queue.enqueue("facts", self._ports.writes, payload, key=key)
+        while (claimed := await self._queue.claim(self._ports.owner, LEASE, ("facts",))) is not None:
+            try:
+                await self.keep_facts(*claimed)
+            except (Exception, asyncio.CancelledError) as error:
+                await self._queue.fail(claimed[1], str(error) or "it was stopped", retry_in=0.0)
+                raise
+        result: dict[str, Any] = (await self._queue.look(self._ports.writes, id)).result or {}
+        known = dict.fromkeys((*result.get("lessons", ()), *result.get("folded", ()), *result.get("confirmed", ())))
+        return await self._there(self._ports.writes, list(known))
+
+    async def _unconfirmed(self, passed: Sequence[str]) -> list[Lesson]:
+        """Facts of this project that nothing has confirmed yet, and that hold one of these checks."""
+        found: dict[str, Lesson] = {}
+        for subject in {subject_of_check(asked) for asked in passed}:
+            for fact in await self._about(self._ports.writes, self._ports.project, subject):
+                if not fact.confirmed and set(passed).intersection(claims(fact)):
+                    found[fact.id] = fact
+        return list(found.values())
+
+    async def _about(self, agent_id: str, project: str, subject: str) -> Sequence[Lesson]:
+        """The active facts of a project about a subject."""
+        which = Selection(nature="fact", project=project, subject=subject, limit=None)
+        return await self._lessons.list(agent_id, which)
+
+    async def keep_facts(self, work: Queued, claim: Claim) -> None:
+        """Does one piece of accepted work that keeps facts, and settles it."""
+        experience = secrets.token_hex(8)
+        drafts = [from_json(Lesson, one) for one in work.payload["facts"]]
+        facts = [replace(fresh(draft, work.agent_id), experience=experience) for draft in drafts]
+        for fact in await self._tending.there(work.agent_id, work.payload["confirmed"]):
+            if not fact.confirmed:
+                after = replace(fact, confirmed=True, outcome="success")
+                await self._lessons.change(work.agent_id, after, "confirmed")
+        entries = await self._tending.entries(facts)
+        await self.add(work.agent_id, entries, claim, {"confirmed": work.payload["confirmed"]})
 
     def _remember(self, id: str, task: Task, masked: Json, masks: Masks) -> None:
         shown = masks.unmask_json(masked, task_text(task))
@@ -217,6 +267,7 @@ class Learning:
             "reason": reason,
             "nothing_because": extracted.nothing_because,
             "usage": asdict(usage),
+            "by": by,
         }
         entries = await self._tending.entries(lessons, named=_named(payload["episodes"]))
         return await self.add(agent_id, entries, claim, result)
@@ -225,7 +276,7 @@ class Learning:
         self, agent_id: str, entries: Sequence[Entry], claim: Claim | None, result: dict[str, Json]
     ) -> Learned:
         """Keeps the entries, folds exact duplicates, queues what new ones need."""
-        entries, skipped = await self._tending.unlike(agent_id, entries)
+        entries, skipped = await self._tending.unlike(agent_id, [await self._newest(agent_id, one) for one in entries])
         result |= {
             "lessons": [entry.lesson.id for entry in entries],
             "skipped": skipped,
@@ -238,13 +289,24 @@ class Learning:
         folded = tuple(id for id in known if id not in new)
         return await self._learned(agent_id, new, folded, result, claim.id if claim else None)
 
+    async def _newest(self, agent_id: str, entry: Entry) -> Entry:
+        """The entry; a fact names as its parents those that say otherwise of the same, whose place it takes."""
+        fact = entry.lesson
+        if fact.nature != "fact" or fact.origin.parents:
+            return entry
+        said = claims(fact)
+        about = {subject_of(fact), *map(subject_of_check, said)}
+        known = [one for subject in about for one in await self._about(agent_id, fact.project, subject)]
+        old = tuple(dict.fromkeys(one.id for one in known if contradicts(said, claims(one))))
+        return replace(entry, lesson=replace(fact, origin=replace(fact.origin, parents=old))) if old else entry
+
     async def came_of(self, work: Queued) -> Learned:
         """What settled or failed work came to, as far as it is still there."""
         if work.status != "done":
             return Learned(success=work.payload["success"], work=work.id, failed=work.error or "nobody said why")
         result: dict[str, Any] = work.result or {}
-        new = await self._there(work, result.get("lessons", ()))
-        folded = await self._there(work, (*result.get("folded", ()), *result.get("skipped", ())))
+        new = await self._there(work.agent_id, result.get("lessons", ()))
+        folded = await self._there(work.agent_id, (*result.get("folded", ()), *result.get("skipped", ())))
         known = tuple(id for id in dict.fromkeys(folded) if id not in new)
         return await self._learned(work.agent_id, new, known, result, work.id)
 
@@ -277,10 +339,11 @@ class Learning:
             str(result.get("reason", "")),
             str(result.get("nothing_because", "")),
             work=work,
+            by=str(result.get("by", "")),
         )
 
-    async def _there(self, work: Queued, ids: Sequence[str]) -> tuple[str, ...]:
-        return tuple(lesson.id for lesson in await self._tending.there(work.agent_id, ids, ()))
+    async def _there(self, agent_id: str, ids: Sequence[str]) -> tuple[str, ...]:
+        return tuple(lesson.id for lesson in await self._tending.there(agent_id, ids, ()))
 
     def question(self, work: Queued) -> Question:
         """What this work asks: to judge, where nobody has, else to extract."""
@@ -311,4 +374,5 @@ class Learning:
             contrast=len(cast(list[Json], payload["episodes"])) > 1,
             tokens=settings.trajectory_tokens,
             paper=settings.paper,
+            project=self._ports.project,
         )

@@ -40,7 +40,7 @@ class Memory(Protocol):
 @dataclass(frozen=True)
 class Ports:
     """`agent_id` None: all agents are read, and the unnamed one is written. owner: who claims work, as a store's lease
-    names it. strategy: what that of retrieval is called."""
+    names it. strategy: what that of retrieval is called. project: the one that is worked on, "" where none is known."""
 
     memory: Memory
     agent_id: str | None
@@ -53,6 +53,7 @@ class Ports:
     settings: Settings
     owner: str
     strategy: str = ""
+    project: str = ""
 
     @property
     def writes(self) -> str:

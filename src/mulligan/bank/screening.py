@@ -44,6 +44,7 @@ def screened(lesson: Lesson, named: str = "") -> tuple[Lesson, tuple[str, ...]]:
         content=_kept(lesson.content, CONTENT),
         query=_kept(lesson.query, QUERY),
         kind=_kept(lesson.kind, TAG),
+        project=_kept(lesson.project, TAG),
         tags=tuple(dict.fromkeys(tag for each in lesson.tags if (tag := _kept(each, TAG).strip())))[:TAGS],
         origin=replace(origin, reason=_kept(origin.reason, DESCRIPTION), by=_kept(origin.by, TITLE)),
         context=cast(Mapping[str, Json], _json(dict(lesson.context))),

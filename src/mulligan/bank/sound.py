@@ -9,7 +9,7 @@ from typing import Any, cast
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Lesson
 
-TEXTS = ("title", "content", "description", "query", "kind")
+TEXTS = ("title", "content", "description", "query", "kind", "project")
 
 
 def sound(lesson: Lesson) -> Lesson:
@@ -27,6 +27,10 @@ def sound(lesson: Lesson) -> Lesson:
         raise InvalidInput(f"The context of a lesson is a mapping, not {given['context']!r:.60}.")
     if lesson.outcome not in ("success", "failure"):
         raise InvalidInput(f"The outcome of a lesson is success or failure, not {lesson.outcome!r}.")
+    if lesson.nature not in ("fact", "strategy"):
+        raise InvalidInput(f"The nature of a lesson is fact or strategy, not {lesson.nature!r}.")
+    if lesson.confirmed not in (True, False):
+        raise InvalidInput(f"Whether a lesson is confirmed is true or false, not {lesson.confirmed!r:.60}.")
     sure: Any = given["confidence"]
     if not isinstance(sure, int | float) or isinstance(sure, bool) or not 0 <= sure <= 1:
         raise InvalidInput(f"The confidence of a lesson is from 0 to 1, not {sure!r:.60}.")

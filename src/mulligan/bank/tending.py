@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from typing import Any
 
 from mulligan.bank.entries import entry_of, fingerprint
 from mulligan.bank.index import Index, Indexes
@@ -79,7 +80,10 @@ class Tending:
             return links, []
         rows = sorted(range(len(ids)), key=lambda row: -float(similarities[row]))
         others = [row for row in rows if ids[row] != lesson.id][:ALIKE]
-        alike = await self.there(agent_id, [ids[row] for row in others])
+        if lesson.nature == "fact":  # a rule that is made of facts has lost what they are kept for
+            return links, []
+        there = await self.there(agent_id, [ids[row] for row in others])
+        alike = [one for one in there if one.nature == "strategy"]
         scores = {ids[row]: float(similarities[row]) for row in others}
         group = self._ports.merging.group(lesson, [(other, scores[other.id]) for other in alike])
         thinks = bool(group) and self._ports.merging.ask(group) is not None
@@ -120,7 +124,7 @@ class Tending:
 
         draft = self._ports.merging.take(lessons, answer)
         origin = Origin("merged", parents=tuple(lesson.id for lesson in lessons), by=by)
-        lesson = fresh(replace(draft, origin=origin), agent_id)
+        lesson = fresh(replace(draft, origin=origin, **_shared(lessons)), agent_id)
         (entry,) = await self.entries([lesson])
         held = [lesson.id] if entry.lesson.state == "quarantined" else []
         result = {"lessons": [lesson.id], "quarantined": held, "usage": usage}
@@ -151,6 +155,9 @@ class Tending:
         kept: list[Entry] = []
         skipped: list[str] = []
         for entry in entries:
+            if entry.lesson.nature == "fact":  # two facts may differ in the one value that matters
+                kept.append(entry)
+                continue
             vector = entry.vectors.get("lesson")
             among = index.candidates("", None if vector is None else np.frombuffer(vector, np.float32))
             cosines = among.semantic()
@@ -172,3 +179,12 @@ class Tending:
         """Those of these that are there and in one of these states; in any, where none is named."""
         found = await self._lessons.there(agent_id, ids)
         return [lesson for lesson in found if not states or lesson.state in states]
+
+
+def _shared(lessons: Sequence[Lesson]) -> dict[str, Any]:
+    """What a lesson that is made of these keeps of them: facts of one project are a fact of that project."""
+    projects = {lesson.project for lesson in lessons}
+    if len(projects) > 1 or any(lesson.nature != "fact" for lesson in lessons):
+        return {}
+    confirmed = all(lesson.confirmed for lesson in lessons)
+    return {"nature": "fact", "project": projects.pop(), "confirmed": confirmed}

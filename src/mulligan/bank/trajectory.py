@@ -40,6 +40,19 @@ def places(episodes: Sequence[Episode]) -> tuple[Place, ...]:
     )
 
 
+def pair_of(episode: Episode) -> Episode | None:
+    """The episode with two trials alone, the last that failed before the first that passed, and without the reflection
+    between them. None where it did not fail first, or never passed."""
+    verdicts = [trial.feedback.passed if trial.feedback else None for trial in episode.trials]
+    if not episode.solved or True not in verdicts:
+        return None
+    passing = verdicts.index(True)
+    failed = [trial for trial, passed in zip(episode.trials[:passing], verdicts, strict=False) if passed is False]
+    if not failed:
+        return None
+    return replace(episode, trials=(replace(failed[-1], reflection=None), episode.trials[passing]))
+
+
 def told(episodes: Sequence[Episode], tokens: int = TOKENS) -> tuple[str, str]:
     """The task and the trajectories of these episodes, fenced, within about so many tokens: what `{{task}}` and
     `{{trajectory}}` of a prompt stand for.

@@ -11,36 +11,50 @@ PREAMBLE = (
     "Lessons that earlier tasks taught, quoted below line by line. They are notes, not instructions: use what fits the "
     "task at hand, and leave the rest."
 )
+FACTS = (
+    "A fact shows what this project expects, word for word: where the task at hand asks for something of that kind, "
+    "give it the same form."
+)
 MARKS = {"success": "from a success", "failure": "from a failure: what to avoid"}
+UNCONFIRMED = "not confirmed by a passing attempt yet"
 
 
-def formatted_prompt(lessons: Sequence[Lesson], tokens: int) -> str:
+def formatted_prompt(lessons: Sequence[Lesson], tokens: int, project: str = "") -> str:
     """The lessons in their order, as many as fit into so many tokens (estimated); nothing for none.
 
-    One that does not fit is left out whole, and a last line says how many were.
+    One that does not fit is left out whole, and a last line says how many were. project: the one that is worked on.
     """
     if not lessons:
         return ""
+    preamble = f"{PREAMBLE} {FACTS}" if any(lesson.nature == "fact" for lesson in lessons) else PREAMBLE
     kept: list[str] = []
-    left = tokens - estimate(PREAMBLE) - 2 - estimate(_left_out(len(lessons)))
+    left = tokens - estimate(preamble) - 2 - estimate(_left_out(len(lessons)))
     for lesson in lessons:
-        text = _worded(len(kept) + 1, lesson)
+        text = _worded(len(kept) + 1, lesson, project)
         if (size := estimate(text) + 2) <= left:
             kept.append(text)
             left -= size
     omitted = [_left_out(len(lessons) - len(kept))] if len(kept) < len(lessons) else []
     if kept:
-        return "\n\n".join([PREAMBLE, *kept, *omitted])
+        return "\n\n".join([preamble, *kept, *omitted])
     return omitted[0] if estimate(omitted[0]) <= tokens else ""
 
 
-def _worded(number: int, lesson: Lesson) -> str:
+def _worded(number: int, lesson: Lesson, project: str) -> str:
     parts = (lesson.title, lesson.description, lesson.content)
     lines = [line for part in parts if part.strip() for line in part.strip().splitlines()]
     flagged = f"; flagged, so check it before you follow it: {', '.join(lesson.flags)}" if lesson.flags else ""
     return "\n".join(
-        (f"Lesson {number} ({MARKS[lesson.outcome]}{flagged}):", *(f"> {line}".rstrip() for line in lines))
+        (f"Lesson {number} ({mark(lesson, project)}{flagged}):", *(f"> {line}".rstrip() for line in lines))
     )
+
+
+def mark(lesson: Lesson, project: str = "") -> str:
+    """What a lesson is, in a few words; of a fact, whether it holds for the project that is worked on."""
+    if lesson.nature == "strategy":
+        return MARKS[lesson.outcome]
+    of = "" if not lesson.project else " of this project" if lesson.project == project else " of another project"
+    return f"a fact{of}" if lesson.confirmed else f"a fact{of}, {UNCONFIRMED}"
 
 
 def _left_out(count: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from mulligan.bank.learning import Learning
@@ -35,7 +36,7 @@ class Worker:
     @property
     def kinds(self) -> tuple[str, ...]:
         """What can be done here: thinking needs a model, vectors an embedder."""
-        thinks = ("extract", "merge") if self._ports.model is not None else ("merge",)
+        thinks = ("facts", "extract", "merge") if self._ports.model is not None else ("facts", "merge")
         return (*thinks, "embed", "link") if self._ports.vectors.embedder is not None else thinks
 
     async def work(self, seconds: float | None = None) -> int:
@@ -98,12 +99,14 @@ class Worker:
                 await asyncio.wait_for(self._bell.wait(), min(max((due or 0.0) - time.time(), SHORTEST), LONGEST))
 
     async def _one(self, work: Queued, claim: Claim) -> None:
-        do = {
+        kinds: dict[str, Callable[[Queued, Claim], Awaitable[object]]] = {
+            "facts": self._learning.keep_facts,
             "extract": self._learning.extract,
             "embed": self._tending.embed,
             "link": self._tending.link,
             "merge": self._tending.merge,
-        }[work.kind]
+        }
+        do = kinds[work.kind]
         try:
             await self._ports.held(claim, lambda: do(work, claim))
         except LeaseLost:

@@ -28,20 +28,23 @@ def memory() -> None:
 @click.option("--top-k", type=int, metavar="N", help="How many at most.")
 @click.option("--threshold", metavar="T", help="strict, standard, lenient, or the relevance from 0 to 1.")
 @click.option("--as-of", metavar="TIME", help="What was known then, such as 2026-01-31 or 2026-01-31T12:00Z.")
+@click.option("--all-projects", is_flag=True, help="Facts of other projects, too.")
 @_json
 @agent_options
-def search(query: str, top_k: int | None, threshold: str | None, as_of: str | None, as_json: bool) -> None:
+def search(
+    query: str, top_k: int | None, threshold: str | None, as_of: str | None, all_projects: bool, as_json: bool
+) -> None:
     """The lessons that help with the task QUERY, best first, as an agent is given them."""
     from mulligan.cli import memory_words
 
     at, limit = time_of(as_of), threshold_of(threshold)
 
     async def work(bank: Bank) -> None:
-        recall = await bank.recall(query, top_k=top_k, threshold=limit, as_of=at)
+        recall = await bank.recall(query, top_k=top_k, threshold=limit, as_of=at, all_projects=all_projects)
         if as_json:
             emit(dumped(memory_words.recall_json(query, recall)))
         elif recall.lessons:
-            emit(memory_words.found(recall))
+            emit(memory_words.found(recall, bank.project))
         for line in memory_words.about(recall):
             say(line)
 
@@ -58,6 +61,7 @@ def search(query: str, top_k: int | None, threshold: str | None, as_of: str | No
     help="Those that a filter for known shapes holds back; the same as --state quarantined.",
 )
 @click.option("--outcome", type=click.Choice(["success", "failure"]), help="Learned from a success, or a failure.")
+@click.option("--nature", type=click.Choice(["fact", "strategy"]), help="Facts of a project, or strategies.")
 @click.option("--tag", metavar="TAG", help="With this tag.")
 @click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="How many, newest first.")
 @_json
@@ -70,7 +74,7 @@ def list_lessons(limit: int, as_json: bool, **given: Any) -> None:
 
     state = "quarantined" if given["quarantined"] else given["state"]
     states = STATES if state == "all" else (state,)
-    which = Selection(states, given["outcome"], given["tag"], limit=limit)  # pyright: ignore[reportArgumentType]
+    which = Selection(states, given["outcome"], given["tag"], limit=limit, nature=given["nature"])  # pyright: ignore[reportArgumentType]
 
     async def work(bank: Bank) -> None:
         lessons = await bank.list(which)

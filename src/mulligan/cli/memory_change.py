@@ -39,12 +39,18 @@ def _text_options(command: Any) -> Any:
 @click.argument("source", required=False, metavar="[-]")
 @_text_options
 @click.option("--failure", is_flag=True, help="It was learned from a failure.")
+@click.option(
+    "--nature",
+    type=click.Choice(["fact", "strategy"]),
+    help="fact: it holds for this project alone; strategy (default): for tasks of a kind.",
+)
 @agent_options
-def add(source: str | None, failure: bool, **given: Any) -> None:
+def add(source: str | None, failure: bool, nature: str | None, **given: Any) -> None:
     """Keep a lesson written by hand, and print its id.
 
     With `-`, a JSON object of it (or a list of them) is read from standard input: title, content, and if need be
-    outcome (success or failure), description, query, tags, kind, context, confidence.
+    outcome (success or failure), description, query, tags, kind, context, confidence, nature (fact or strategy),
+    project.
     """
     from mulligan.app.teaching import memory_command
     from mulligan.core.errors import InvalidInput
@@ -58,6 +64,8 @@ def add(source: str | None, failure: bool, **given: Any) -> None:
         if not given["title"] or not given["content"]:
             raise InvalidInput("A lesson needs --title and --content.")
         drafts = [{**_given(given), "outcome": "failure" if failure else "success"}]
+    if nature is not None:
+        drafts = [{"nature": nature, **draft} for draft in drafts]
 
     async def work(bank: Bank) -> None:
         for draft in drafts:
@@ -86,7 +94,10 @@ def _drafts(value: Json) -> list[dict[str, Any]]:
     """What `add -` was given, checked before anything is kept."""
     from mulligan.core.errors import InvalidInput, UnknownName
 
-    keys = ("title", "content", "outcome", "description", "query", "tags", "kind", "context", "confidence")
+    keys = (
+        *("title", "content", "outcome", "description", "query", "tags", "kind", "context", "confidence"),
+        *("nature", "project", "confirmed"),
+    )
     drafts: list[dict[str, Any]] = []
     for n, item in enumerate(cast(list[Any], value) if isinstance(value, list) else [value]):
         at = f"lesson {n + 1} on standard input"
@@ -113,6 +124,8 @@ def _check_kind(at: str, key: str, value: Json) -> None:
         )
     elif key == "confidence":
         fits, words = isinstance(value, int | float) and not isinstance(value, bool), "a number from 0 to 1"
+    elif key == "confirmed":
+        fits, words = isinstance(value, bool), "true or false"
     elif key == "context":
         fits, words = isinstance(value, dict), "an object"
     else:

@@ -8,6 +8,7 @@ from typing import Any
 
 from mulligan.app.memory_files import facts, moment
 from mulligan.app.teaching import restore_command
+from mulligan.bank.wording import mark
 from mulligan.cli.terminal import clean, one_line
 from mulligan.cli.words import count
 from mulligan.core.codec import to_json
@@ -31,12 +32,13 @@ def columns(rows: Sequence[Sequence[str]]) -> str:
 
 def lesson_rows(lessons: Sequence[Lesson], *, agents: bool) -> str:
     """A line for each lesson; `agents`: with whose it is."""
-    heads = ("id", *(("agent",) if agents else ()), "state", "from a", "uses", "created", "title")
+    heads = ("id", *(("agent",) if agents else ()), "state", "nature", "from a", "uses", "created", "title")
     rows = [
         (
             lesson.id[:SHORT],
             *((one_line(lesson.agent_id, 24) or "-",) if agents else ()),
             lesson.state,
+            lesson.nature if lesson.confirmed else f"{lesson.nature}?",
             lesson.outcome,
             str(lesson.uses),
             moment(lesson.created)[:10],
@@ -47,14 +49,15 @@ def lesson_rows(lessons: Sequence[Lesson], *, agents: bool) -> str:
     return columns([heads, *rows])
 
 
-def found(recall: Recall) -> str:
-    """The lessons of a recall, best first, whole."""
-    return "\n\n".join(_found(n, lesson) for n, lesson in enumerate(recall.lessons, 1))
+def found(recall: Recall, project: str = "") -> str:
+    """The lessons of a recall, best first, whole. project: the one that is worked on."""
+    return "\n\n".join(_found(n, lesson, project) for n, lesson in enumerate(recall.lessons, 1))
 
 
-def _found(n: int, lesson: Lesson) -> str:
+def _found(n: int, lesson: Lesson, project: str) -> str:
     score = "" if lesson.score is None else f"{lesson.score:.2f}  "
-    head = f"{n}. {score}{one_line(lesson.title, 100)}  (from a {lesson.outcome}, {lesson.id[:SHORT]})"
+    kind = mark(lesson, project) if lesson.nature == "fact" else f"from a {lesson.outcome}"
+    head = f"{n}. {score}{one_line(lesson.title, 100)}  ({kind}, {lesson.id[:SHORT]})"
     texts = [text for text in (lesson.description, lesson.content) if text.strip()]
     return "\n".join([head, *("   " + line for text in texts for line in clean(text).splitlines())])
 

@@ -9,7 +9,7 @@ from types import NoneType
 from typing import cast
 
 from mulligan.core.errors import BadAnswer
-from mulligan.core.records import Json
+from mulligan.core.records import Json, Nature
 
 TITLE, DESCRIPTION, CONTENT = 120, 500, 2000
 """Characters that a thinker may use."""
@@ -21,6 +21,9 @@ TEXTS: Mapping[str, Json] = {
     "content": {"type": "string"},
 }
 """The properties of a lesson in a schema. Lengths are checked here: few providers take them."""
+
+NATURES: tuple[Nature, ...] = ("strategy", "fact")
+NATURE: Mapping[str, Json] = {"nature": {"type": "string", "enum": list(NATURES)}}
 
 LABELS: Mapping[str, Json] = {
     "tags": {"type": "array", "items": {"type": "string"}},
@@ -37,6 +40,7 @@ class Draft:
     content: str
     tags: tuple[str, ...] = ()
     kind: str = ""
+    nature: Nature = "strategy"
 
     @property
     def plain(self) -> str:
@@ -57,7 +61,10 @@ def draft_of(said: Json, where: str) -> Draft:
     title = text_of(table, "title", TITLE, where)
     description = text_of(table, "description", DESCRIPTION, where)
     content = text_of(table, "content", CONTENT, where)
-    return Draft(title, description, content, tags, text_of(table, "kind", KIND, where, needed=False))
+    nature: Json = table.get("nature", "strategy")
+    if nature not in NATURES:
+        raise BadAnswer(f'{where}: "nature" must be {" or ".join(NATURES)}, not {nature!r:.40}.')
+    return Draft(title, description, content, tags, text_of(table, "kind", KIND, where, needed=False), nature)
 
 
 def object_of(said: Json, where: str) -> Mapping[str, Json]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from mulligan.core.queued import Claim
-from mulligan.core.records import Json, Lesson, LessonState
+from mulligan.core.records import Json, Lesson, LessonState, Nature
 
 Part: TypeAlias = Literal["lesson", "query"]
 """What a vector is of: the lesson's own text, or the task that it was learned from."""
@@ -24,6 +24,8 @@ Change: TypeAlias = Literal[
     "restored",
     "merged",
     "unmerged",
+    "superseded",
+    "confirmed",
     "quarantined",
     "released",
     "linked",
@@ -70,6 +72,8 @@ class Row:
     terms: bytes
     vector: bytes | None
     query_vector: bytes | None = None
+    fact: bool = False
+    project: str = ""
 
 
 @dataclass(frozen=True)
@@ -135,7 +139,7 @@ class Receipt:
 class Selection:
     """Which lessons are listed. None leaves a question open.
 
-    prefix: how their ids begin. before: the id of a lesson; those that are older.
+    prefix: how their ids begin. before: the id of a lesson; those that are older. subject: what facts are about.
     """
 
     states: tuple[LessonState, ...] = ("active",)
@@ -146,6 +150,9 @@ class Selection:
     offset: int = 0
     prefix: str = ""
     before: str | None = None
+    nature: Nature | None = None
+    project: str | None = None
+    subject: str | None = None
 
 
 @dataclass(frozen=True)
@@ -175,8 +182,9 @@ class LessonStore(Protocol):
         result: Json = None,
     ) -> Sequence[Kept]:
         """All of them or none, in order. fold: exact duplicates, within the batch and against the agent's lessons of
-        any state, raise the support of the one that is there instead. A result that is an object gets `folded`, if any
-        were: the ids of those that were there.
+        any state, raise the support of the one that is there instead, and a fact is confirmed if one of the two is. A
+        fact does not fold into one that was superseded. A result that is an object gets `folded`, if any were: the ids
+        of those that were there. Active lessons that the origin of an added fact names as parents are superseded by it.
         """
         ...
 

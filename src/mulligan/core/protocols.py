@@ -78,7 +78,8 @@ class Learned:
     success: what the extraction went by, given or judged (`reason`). nothing_because: why there was nothing to
     learn. failed: why nothing could be made of it; "" where something was, or there was nothing to learn. work: the
     id of queued work, where it is done in the background or waits for an answer. question: what the caller has to
-    think about, and commit with `work`; None: nothing. pending: it was accepted, and is not done yet.
+    think about, and commit with `work`; None: nothing. pending: it was accepted, and is not done yet. facts: what was
+    kept by rule beside all of this, new and known. by: the model that drew the lessons, where one did.
     """
 
     lessons: tuple[str, ...] = ()
@@ -92,6 +93,8 @@ class Learned:
     work: str | None = None
     question: Question | None = None
     pending: bool = False
+    facts: tuple[str, ...] = ()
+    by: str = ""
 
 
 @runtime_checkable

@@ -254,6 +254,8 @@ class Origin:
 
 
 LessonState: TypeAlias = Literal["active", "retired", "superseded", "quarantined"]
+Nature: TypeAlias = Literal["fact", "strategy"]
+"""A fact holds for one project, and keeps its names, values and formats. A strategy holds for a kind of task."""
 
 
 @dataclass(frozen=True)
@@ -263,8 +265,10 @@ class Lesson:
     agent_id: the tenant; "" is the unnamed agent. query: the task that it was learned from. experience: shared by the
     lessons of one extraction. confidence: 0 to 1, before any use. created, last_used: seconds since the epoch; uses:
     how often it was recalled. support: how many exact duplicates it stands for, itself included. kind: of task, free.
-    state: only active ones are recalled; a superseded one names the lesson it was merged into. flags: why it was
-    quarantined. embedder: whose vector it has; None: none yet.
+    state: only active ones are recalled; a superseded one names the lesson that it was merged into, or the fact that
+    took its place. flags: why it was quarantined. embedder: whose vector it has; None: none yet.
+    nature: of a fact, `project` says where it holds ("": not known), `subject` what it is about, such as a function's
+    name, and `confirmed` whether an attempt that keeps to it has passed.
     """
 
     id: str
@@ -289,6 +293,10 @@ class Lesson:
     state: LessonState = "active"
     superseded_by: str | None = None
     flags: tuple[str, ...] = ()
+    nature: Nature = "strategy"
+    project: str = ""
+    subject: str = ""
+    confirmed: bool = True
 
 
 @dataclass(frozen=True)

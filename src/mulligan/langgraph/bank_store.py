@@ -22,7 +22,7 @@ from langgraph.store.base import (
     SearchOp,
 )
 
-from mulligan.bank.bank import EDITABLE, Bank
+from mulligan.bank.bank import EDITABLE, OF_FACTS, Bank
 from mulligan.core.errors import InvalidInput, NotFound
 from mulligan.core.lessons import Selection
 from mulligan.core.records import Json, Lesson
@@ -258,7 +258,8 @@ _NEW: Mapping[str, Json] = {
 
 def _value(lesson: Lesson) -> dict[str, Json]:
     """What of a lesson can be put."""
-    value = {name: getattr(lesson, name) for name in EDITABLE}
+    names = EDITABLE if lesson.nature == "fact" else [name for name in EDITABLE if name not in OF_FACTS]
+    value = {name: getattr(lesson, name) for name in names}
     context = {name: said for name, said in lesson.context.items() if name != KEYS}
     return {**value, "tags": list(lesson.tags), "context": context}
 

@@ -206,6 +206,8 @@ def _add(db: sqlite3.Connection, agent: int, entry: Entry, text: str, fold: bool
     twin = _twin(db, agent, entry) if fold else None
     if twin is None:
         lessons_rows.insert(db, agent, entry, text)
+        if entry.lesson.nature == "fact" and entry.lesson.state == "active":
+            _supersede(db, agent, entry.lesson.origin.parents, entry.lesson.id, "superseded")
         return Kept(entry.lesson.id)
     there, new = lessons_rows.read(db, twin), entry.lesson
     told = {
@@ -216,18 +218,22 @@ def _add(db: sqlite3.Connection, agent: int, entry: Entry, text: str, fold: bool
         "support": new.support,
         "origin": to_json(new.origin),
     }
-    lessons_rows.update(db, agent, twin, replace(there, support=there.support + new.support), "folded", told)
+    after = replace(there, support=there.support + new.support)
+    if new.confirmed and not there.confirmed:
+        after = replace(after, confirmed=True, outcome=new.outcome)
+    lessons_rows.update(db, agent, twin, after, "folded", told)
     return Kept(there.id, folded=True)
 
 
 def _twin(db: sqlite3.Connection, agent: int, entry: Entry) -> int | None:
     """An exact duplicate, an active one before others (a merged lesson may say what one of its parents did).
 
-    One that is quarantined, such as for its task, only takes in what is quarantined too: the other is recalled.
+    One that is quarantined, such as for its task, only takes in what is quarantined too: the other is recalled. A fact
+    that was superseded takes in nothing: what it says holds again.
     """
     found = db.execute(
         "SELECT n FROM lessons WHERE agent = ? AND fingerprint = ? AND (state <> 'quarantined' OR ? = 'quarantined')"
-        " ORDER BY state <> 'active', n LIMIT 1",
+        " AND NOT (fact AND state = 'superseded') ORDER BY state <> 'active', n LIMIT 1",
         (agent, entry.fingerprint, entry.lesson.state),
     ).fetchone()
     return found[0] if found else None
@@ -262,7 +268,9 @@ def _change(
     )
     lessons_rows.update(db, agent, n, after, change, detail)
     if (there.state, after.state) == ("quarantined", "active"):
-        _supersede(db, agent, after.origin.parents, after.id)
+        _supersede(
+            db, agent, after.origin.parents, after.id, "merged" if after.origin.kind == "merged" else "superseded"
+        )
     elif (there.state, after.state) == ("active", "quarantined"):
         lessons_rows.reactivate_parents(db, agent, after.id)
 
@@ -275,10 +283,10 @@ def _merge(db: sqlite3.Connection, agent: int, entry: Entry, text: str, parents:
             raise StoreError(f"Lesson {there.id} is {there.state} by now, so it is not merged: only active ones are.")
     lessons_rows.insert(db, agent, entry, text, {"parents": list(parents)})
     if entry.lesson.state == "active":
-        _supersede(db, agent, parents, entry.lesson.id)
+        _supersede(db, agent, parents, entry.lesson.id, "merged")
 
 
-def _supersede(db: sqlite3.Connection, agent: int, parents: Sequence[str], id: str) -> None:
+def _supersede(db: sqlite3.Connection, agent: int, parents: Sequence[str], id: str, change: Change) -> None:
     """Marks those of the parents that are still active as superseded by the lesson `id`; their vectors go."""
     for parent in parents:
         found = db.execute(
@@ -287,7 +295,7 @@ def _supersede(db: sqlite3.Connection, agent: int, parents: Sequence[str], id: s
         if found:
             lessons_rows.drop_vectors(db, found[0])
             after = replace(lessons_rows.read(db, found[0]), state="superseded", superseded_by=id, embedder=None)
-            lessons_rows.update(db, agent, found[0], after, "merged", {"into": id})
+            lessons_rows.update(db, agent, found[0], after, change, {"into": id})
 
 
 def _unmerge(db: sqlite3.Connection, agent: int | None, id: str) -> Sequence[str]:

@@ -21,14 +21,15 @@ log = logging.getLogger("mulligan")
 _LAST = chr(0x10FFFF)
 _ROW = (
     "SELECT {sound}, l.n, l.id, a.id, l.experience, l.state, l.success, l.confidence, l.created, coalesce(u.uses, 0),"
-    " u.last_used, l.terms, v.vector, {query} FROM {source} JOIN agents a ON a.n = l.agent"
+    " u.last_used, l.terms, v.vector, {query}, l.fact, l.project FROM {source} JOIN agents a ON a.n = l.agent"
     " LEFT JOIN uses u ON u.n = l.n LEFT JOIN vectors v ON v.n = l.n AND l.embedder = :embedder {join}"
 )
 _NUMBERS = " AND ".join(
-    f"typeof({column}) IN ('integer', 'real')" for column in ("l.success", "l.confidence", "l.created")
+    f"typeof({column}) IN ('integer', 'real')" for column in ("l.success", "l.confidence", "l.created", "l.fact")
 )
 _SOUND = (
-    f"{_NUMBERS} AND typeof(l.terms) = 'blob' AND typeof(coalesce(u.uses, 0)) = 'integer'"
+    f"{_NUMBERS} AND typeof(l.terms) = 'blob' AND typeof(l.project) = 'text'"
+    " AND typeof(coalesce(u.uses, 0)) = 'integer'"
     " AND typeof(coalesce(v.vector, x'')) = 'blob' AND typeof(coalesce({query}, x'')) = 'blob'"
 )
 """Whether a row holds what an index can take in."""
@@ -60,7 +61,8 @@ def delta(db: sqlite3.Connection, agent: int | None, embedder: str | None, since
 
 
 def _row(n: int, id: str, agent_id: str, experience: str, state: Any, success: int, *rest: Any) -> Row:
-    return Row(n, id, agent_id, experience, state, bool(success), *rest)
+    row = Row(n, id, agent_id, experience, state, bool(success), *rest)
+    return replace(row, fact=bool(row.fact))
 
 
 def _generation(db: sqlite3.Connection, agent: int | None) -> int:
@@ -90,6 +92,12 @@ def listed(db: sqlite3.Connection, agent: int | None, which: Selection) -> Seque
     if which.outcome:
         chosen.append("l.success = :success")
         values["success"] = int(which.outcome == "success")
+    if which.nature:
+        chosen.append("l.fact" if which.nature == "fact" else "NOT l.fact")
+    for name, value in (("project", which.project), ("subject", which.subject)):
+        if value is not None:
+            chosen.append(f"l.{name} = :{name}")
+            values[name] = value
     if which.prefix:
         chosen.append("l.id >= :first AND l.id < :last")
         values |= {"first": which.prefix, "last": which.prefix + _LAST}

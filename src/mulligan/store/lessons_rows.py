@@ -96,6 +96,9 @@ def columns(lesson: Lesson) -> dict[str, Any]:
         "confidence": float(lesson.confidence),
         "created": float(lesson.created),
         "superseded_by": lesson.superseded_by,
+        "fact": int(lesson.nature == "fact"),
+        "project": lesson.project,
+        "subject": lesson.subject,
     }
 
 
@@ -117,8 +120,8 @@ def insert(db: sqlite3.Connection, agent: int, entry: Entry, text: str, detail: 
     row = {**columns(lesson), "agent": agent, "version": seq, "print": entry.fingerprint, "terms": entry.terms}
     added = db.execute(
         "INSERT OR IGNORE INTO lessons (agent, version, id, fingerprint, experience, state, success, confidence,"
-        " created, superseded_by, terms) VALUES (:agent, :version, :id, :print, :experience, :state, :success,"
-        " :confidence, :created, :superseded_by, :terms)",
+        " created, superseded_by, fact, project, subject, terms) VALUES (:agent, :version, :id, :print, :experience,"
+        " :state, :success, :confidence, :created, :superseded_by, :fact, :project, :subject, :terms)",
         row,
     )
     if not added.rowcount:
@@ -137,7 +140,8 @@ def update(db: sqlite3.Connection, agent: int, n: int, lesson: Lesson, change: C
     seq = append(db, agent, n, change, text_of(lesson), detail)
     db.execute(
         "UPDATE lessons SET version = :version, experience = :experience, state = :state, success = :success,"
-        " confidence = :confidence, created = :created, superseded_by = :superseded_by WHERE n = :n AND agent = :agent",
+        " confidence = :confidence, created = :created, superseded_by = :superseded_by, fact = :fact,"
+        " project = :project, subject = :subject WHERE n = :n AND agent = :agent",
         {**columns(lesson), "version": seq, "n": n, "agent": agent},
     )
 

@@ -193,8 +193,9 @@ def _lost_rows(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Fi
             row = {**columns(lesson), "n": n, "agent": agent, "version": seq}
             db.execute(
                 "INSERT INTO lessons (n, agent, version, id, fingerprint, experience, state, success, confidence,"
-                " created, superseded_by, terms) VALUES (:n, :agent, :version, :id, '', :experience, :state,"
-                " :success, :confidence, :created, :superseded_by, x'')",
+                " created, superseded_by, fact, project, subject, terms) VALUES (:n, :agent, :version, :id, '',"
+                " :experience, :state, :success, :confidence, :created, :superseded_by, :fact, :project, :subject,"
+                " x'')",
                 row,
             )
             if lesson.uses or lesson.last_used is not None:
@@ -208,7 +209,7 @@ def _lost_rows(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Fi
 
 def _rows(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Finding]:
     """Rows that say other than their newest record in the log that can be read."""
-    names = "id, experience, state, success, confidence, created, superseded_by"
+    names = "id, experience, state, success, confidence, created, superseded_by, fact, project, subject"
     found = f"SELECT n, agent, version, typeof(fingerprint), typeof(terms), {names} FROM lessons"
     for n, agent, version, fingerprint, terms, *row in db.execute(found).fetchall():
         lines = db.execute("SELECT seq, agent FROM log WHERE lesson = ? AND record IS NOT NULL ORDER BY seq DESC", (n,))

@@ -209,7 +209,15 @@ _BENCHES: Migration = (
     "CREATE INDEX steps_of_models ON steps (request_hash) WHERE key GLOB '*/model.*'",
 )
 
-MIGRATIONS: tuple[Migration, ...] = (_CREATE, _BANK, _OWNERS, _OUTCOMES, _BENCHES)
+_FACTS: Migration = (
+    # what was learned before was a strategy
+    "ALTER TABLE lessons ADD COLUMN fact INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE lessons ADD COLUMN project TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE lessons ADD COLUMN subject TEXT NOT NULL DEFAULT ''",
+    "CREATE INDEX lessons_by_subject ON lessons (agent, project, subject) WHERE fact",
+)
+
+MIGRATIONS: tuple[Migration, ...] = (_CREATE, _BANK, _OWNERS, _OUTCOMES, _BENCHES, _FACTS)
 
 
 def migrate(db: sqlite3.Connection, path: Path, migrations: tuple[Migration, ...] = MIGRATIONS) -> None:

@@ -182,6 +182,11 @@ _LESSONS = {
                     "title": _TEXT,
                     "description": {**_TEXT, "description": "When it is of use."},
                     "content": {**_TEXT, "description": "What to do or to avoid in such tasks."},
+                    "nature": {
+                        "type": "string",
+                        "enum": ["strategy", "fact"],
+                        "description": "fact: holds in this project; keep its names and values.",
+                    },
                     "steps": {"type": "array", "items": {"type": "integer"}, "description": "Those that show it."},
                 },
                 "required": ["title", "description", "content", "steps"],
@@ -189,7 +194,7 @@ _LESSONS = {
         },
         {"type": "object", "properties": {"nothing_because": {**_TEXT, "description": "Why there are none."}}},
     ],
-    "description": "The lessons that you draw: one to three, for tasks of this kind, not about this one alone.",
+    "description": "The lessons that you draw: one to three, for later tasks, not about this one alone.",
 }
 _INPUT = {
     "type": "object",

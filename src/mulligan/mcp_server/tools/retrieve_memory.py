@@ -68,7 +68,15 @@ def _memory(lesson: Lesson) -> dict[str, Json]:
         "tags": list(lesson.tags),
         "description": lesson.description,
         "agent_id": lesson.agent_id or None,
+        **_fact(lesson),
     }
+
+
+def _fact(lesson: Lesson) -> dict[str, Json]:
+    """What a fact has besides; a strategy is what the seed knows."""
+    if lesson.nature == "strategy":
+        return {}
+    return {"nature": lesson.nature, "project": lesson.project or None, "confirmed": lesson.confirmed}
 
 
 def _shown(memory: Mapping[str, Json], prompt: str) -> dict[str, Json]:
@@ -114,6 +122,9 @@ _OUTPUT = {
                     "tags": {"type": "array", "items": _TEXT},
                     "description": {**_TEXT, "description": "When it is of use."},
                     "agent_id": either("string", "null", description="Whose it is; null: the unnamed agent's."),
+                    "nature": {**_TEXT, "description": "fact: it holds in one project. Left out for a strategy."},
+                    "project": either("string", "null", description="Of a fact: where it holds."),
+                    "confirmed": {"type": "boolean", "description": "Of a fact: whether an attempt has passed by it."},
                 },
                 "required": ["memory_id", "score", "title", "content", "success", "tags", "description", "agent_id"],
             },

@@ -1,0 +1,155 @@
+"""Facts by rule: what failed checks say that they expect, kept word for word. No model is asked."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from mulligan.core.evidence import expected_by, findings_of
+from mulligan.core.records import Episode, Finding, Json, Lesson, Origin
+
+MOST, CHECKS = 3, 4
+"""Facts of one episode, and checks in one fact: the most informative."""
+RULE = "rule"
+"""What `Origin.by` says of a fact that was drawn without a model."""
+
+_CALLED = re.compile(r"[A-Za-z_][\w.]*(?=\()")
+_NO_SUBJECT = {*dir(builtins), "assert_eq", "assert_ne", "pytest.approx", "approx"}
+_PYTEST = re.compile(r"^>\s+(assert\b.+)$", re.MULTILINE)
+_PLAIN = re.compile(r"(True|False|None|-?\d|\[\]|\{\}|\(\)|''|\"\")\Z")
+
+
+@dataclass(frozen=True)
+class Check:
+    """A check that failed in a trial: what it asked, the value that it expects, and what came back."""
+
+    asked: str
+    expected: str
+    got: str
+    trial: int
+
+    @property
+    def text(self) -> str:
+        """The check, word for word."""
+        return self.asked if self.expected in self.asked else f"{self.asked}\nexpected: {self.expected}"
+
+
+def facts_of(episode: Episode, project: str) -> tuple[Lesson, ...]:
+    """Drafts of the facts that the failed checks of this episode reveal, the most informative first.
+
+    Each check counts once, with the value of the newest trial. A fact holds the checks of one subject. It is confirmed
+    if the episode was solved, or a later trial passed these checks. A verdict that knows the target reveals nothing.
+    """
+    told = " ".join(episode.task.prompt.split())
+    checks = sorted(_checks(episode), key=lambda check: _told(check, told))
+    by_subject: dict[str, list[Check]] = {}
+    for check in checks:
+        if not (_told(check, told) and _PLAIN.match(check.expected)):
+            by_subject.setdefault(subject_of_check(check.asked), []).append(check)
+    passed = passed_checks([episode])
+    return tuple(
+        _fact(episode, project, subject, several[:CHECKS], passed)
+        for subject, several in list(by_subject.items())[:MOST]
+    )
+
+
+def passed_checks(episodes: Iterable[Episode]) -> frozenset[str]:
+    """The checks that an attempt has passed."""
+    return frozenset(
+        finding.asked
+        for episode in episodes
+        for trial in episode.trials
+        for finding in findings_of(trial.feedback)
+        if finding.passed and finding.asked
+    )
+
+
+def claims(fact: Lesson) -> Mapping[str, str]:
+    """What a fact says, by what it says it of: the value of each check, or its whole content by its title."""
+    listed = fact.context.get("checks")
+    checks = cast(list[Mapping[str, Json]], listed) if isinstance(listed, list) else []
+    said = {str(one["asked"]): str(one["expected"]) for one in checks if {"asked", "expected"} <= set(one)}
+    return said or {_folded(fact.title): _folded(fact.content)}
+
+
+def contradicts(new: Mapping[str, str], old: Mapping[str, str]) -> bool:
+    """Whether the newer claims give another value for something that the older ones speak of."""
+    return any(old[asked] != value for asked, value in new.items() if asked in old)
+
+
+def subject_of(lesson: Lesson) -> str:
+    """What a fact is about: the subject of its first check, else its title; "" for a strategy."""
+    if lesson.nature != "fact":
+        return ""
+    said = next(iter(claims(lesson)))
+    return subject_of_check(said) if "checks" in lesson.context else said
+
+
+def subject_of_check(asked: str) -> str:
+    """The first function that a check calls, else the beginning of the check."""
+    called = (name for name in _CALLED.findall(asked) if name not in _NO_SUBJECT)
+    return next(called, " ".join(asked.split())[:80])
+
+
+def _fact(episode: Episode, project: str, subject: str, checks: Sequence[Check], passed: frozenset[str]) -> Lesson:
+    solved = episode.solved
+    first = " ".join(episode.task.prompt.split())
+    first = first if len(first) <= 160 else f"{first[:159]}…"
+    return Lesson(
+        id="",
+        title=f"{subject} gives {_named(checks[0].expected)}",
+        description=f"From the task: {first}",
+        content="\n".join(check.text for check in checks),
+        outcome="success" if solved else "failure",
+        query=episode.task.prompt,
+        origin=Origin("extracted", episode.id, checks[0].trial, by=RULE),
+        context={"checks": [{"asked": c.asked, "expected": c.expected, "got": c.got} for c in checks]},
+        nature="fact",
+        project=project,
+        subject=subject,
+        confirmed=solved or all(check.asked in passed for check in checks),
+    )
+
+
+def _checks(episode: Episode) -> Iterator[Check]:
+    """The checks that failed, newest trial first, each once."""
+    seen: set[str] = set()
+    for trial in reversed(episode.trials):
+        if trial.feedback is None or trial.feedback.source == "oracle":
+            continue
+        for finding in findings_of(trial.feedback):
+            for one in () if finding.passed else (finding, *_of_pytest(finding)):
+                expected = one.expected or expected_by(one.asked)
+                if one.asked and expected and one.asked not in seen:
+                    seen.add(one.asked)
+                    yield Check(one.asked, expected, one.got, trial.number)
+
+
+def _of_pytest(finding: Finding) -> Iterator[Finding]:
+    """The asserts that pytest's output shows as failed."""
+    for asked in _PYTEST.findall(finding.got):
+        yield Finding(asked.strip(), where=finding.asked)
+
+
+def _told(check: Check, task: str) -> bool:
+    """Whether the task itself names the value."""
+    return check.expected in task or _named(check.expected).removeprefix("the form ") in task
+
+
+def _named(value: str) -> str:
+    """The value for a title: of a text, its form."""
+    try:
+        said = ast.literal_eval(value)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        said = value
+    text = f"the form {said}" if isinstance(said, str) and said and said is not value else value
+    text = " ".join(text.split())
+    return text if len(text) <= 80 else f"{text[:79]}…"
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.casefold().split())
