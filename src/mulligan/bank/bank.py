@@ -104,8 +104,8 @@ class Bank:
     ) -> Recall:
         """The lessons that help with this task, best first, each with its relevance; none where none is good enough.
 
-        A fact of the project that is worked on comes first, with one strategy beside it at most. Facts of other
-        projects are given with all_projects alone.
+        A fact of the project that is worked on comes first, with one strategy beside it at most, if that is more
+        relevant. Facts of other projects are given with all_projects alone.
 
         top_k: lessons at most (with the strategy cosine, experiences). threshold: relevance, 0 to 1, or strict,
         standard, lenient. as_of: seconds since the epoch; what was known then, found by its words. counted: False
@@ -451,15 +451,17 @@ def _scores(among: Ranking, ranked: Ranked) -> dict[str, float]:
 
 
 def _together(facts: dict[str, float], others: dict[str, float], most: int) -> dict[str, float]:
-    """Both, best first. Facts of the project come first where the best is about as relevant as the best of the others:
-    what is shown first decides, and vague advice beside a fact misleads."""
+    """Both, best first. Facts of the project come first where the best is about as relevant as the best of the others,
+    and then one of those at most, if it is more relevant: vague advice beside a fact misleads."""
     if not facts or not others:
         return facts or others
-    first, second = facts, dict(list(others.items())[:1])
-    if max(facts.values()) + HEAD_START < max(others.values()):
-        first, second = dict(list(others.items())[: max(most - 1, 1)]), facts
-    room = max(most - len(first), 0)
-    return {**first, **dict(list(second.items())[:room])}
+    best = max(facts.values())
+    if best + HEAD_START < max(others.values()):
+        first = dict(list(others.items())[: max(most - 1, 1)])
+        return {**first, **dict(list(facts.items())[: most - len(first)])}
+    first = dict(list(facts.items())[:most])
+    beside = [(id, score) for id, score in others.items() if score > best][:1]
+    return {**first, **dict(beside[: most - len(first)])}
 
 
 def _instead(lesson: Lesson) -> str:
