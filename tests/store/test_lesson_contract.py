@@ -216,7 +216,8 @@ async def test_history_and_as_of_follow_a_lesson_through_everything(store: Lesso
 
 def fact(id: str, says: str = "", *, parents: tuple[str, ...] = (), **fields: Any) -> Entry:
     origin = Origin("extracted", "e", 1, parents=parents)
-    return entry(id, says, nature="fact", **{"project": "p", "subject": "s", "origin": origin, **fields})
+    named: dict[str, Any] = {"project": "p", "subject": "s", "origin": origin, **fields}
+    return entry(id, says, nature="fact", **named)
 
 
 async def test_facts_are_listed_by_project_and_subject(store: LessonStore) -> None:

@@ -10,6 +10,7 @@ import secrets
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any, cast
 
 from mulligan.bank.extraction import Extracted, Extractor
@@ -122,15 +123,26 @@ class Learning:
             return ()
         payload = {"facts": [to_json(fact) for fact in drafts], "confirmed": confirmed}
         id = await self._queue.enqueue("facts", self._ports.writes, payload, key=key)
-        while (claimed := await self._queue.claim(self._ports.owner, LEASE, ("facts",))) is not None:
-            try:
-                await self.keep_facts(*claimed)
-            except (Exception, asyncio.CancelledError) as error:
-                await self._queue.fail(claimed[1], str(error) or "it was stopped", retry_in=0.0)
-                raise
-        result: dict[str, Any] = (await self._queue.look(self._ports.writes, id)).result or {}
+        result = await self._kept(id)
         known = dict.fromkeys((*result.get("lessons", ()), *result.get("folded", ()), *result.get("confirmed", ())))
         return await self._there(self._ports.writes, list(known))
+
+    async def _kept(self, id: str) -> Mapping[str, Any]:
+        """What came of work that keeps facts: done here, unless somebody else is at it, who is waited for."""
+        until = time.monotonic() + LEASE
+        while True:
+            while (claimed := await self._queue.claim(self._ports.owner, LEASE, ("facts",))) is not None:
+                work, claim = claimed
+                try:
+                    await self._ports.held(claim, partial(self.keep_facts, work, claim))
+                except (Exception, asyncio.CancelledError) as error:
+                    await self._queue.fail(claim, str(error) or "it was stopped", retry_in=0.0)
+                    raise
+            work = await self._queue.look(self._ports.writes, id)
+            tried = work.status == "queued" and work.attempts > 0  # and is tried again later
+            if tried or work.status in ("done", "failed") or time.monotonic() > until:
+                return work.result or {}
+            await asyncio.sleep(0.02)
 
     async def _unconfirmed(self, passed: Sequence[str]) -> list[Lesson]:
         """Facts of this project that nothing has confirmed yet, and that hold one of these checks."""
