@@ -92,15 +92,20 @@ async def test_the_check_can_be_turned_off(store: SqliteStore) -> None:
     assert VAGUE in model.questions[2].messages[-1].text
 
 
-async def test_a_run_from_before_the_check_goes_on_without_it(tmp_path: Path, store: SqliteStore) -> None:
+@pytest.mark.parametrize("fork", [False, True])
+async def test_a_run_from_before_the_check_goes_on_without_it_and_its_fork_with_it(
+    tmp_path: Path, store: SqliteStore, fork: bool
+) -> None:
     task, script = "Write double(x).", [WRONG, ModelError("down"), VAGUE, RIGHT]
     model = mulligan.ScriptedModel(script)
     episode = await mulligan.solve(task, model=model, evaluator="contains:2 * x", store=store)
     with closing(sqlite3.connect(tmp_path / "runs.db")) as db, db:
         db.execute("UPDATE episodes SET record = replace(record, '\"checks\":true,', '')")
-    resumed = await mulligan.resume(episode.run, model=model, store=store)
+    assert "checks" not in (await store.load(episode.id)).head.settings
+    model = mulligan.ScriptedModel([VAGUE, VAGUE, RIGHT] if fork else [VAGUE, RIGHT])
+    resumed = await mulligan.resume(episode.run, model=model, store=store, fork=fork)
     assert resumed.solved
-    assert VAGUE in model.questions[-1].messages[-1].text
+    assert (VAGUE in model.questions[-1].messages[-1].text) != fork
 
 
 async def test_the_last_trial_is_judged_and_not_reflected_on(store: SqliteStore) -> None:
@@ -209,7 +214,7 @@ async def failed_once(store: SqliteStore, strategy: str = "none") -> Episode:
 
 async def test_a_fork_of_an_episode_that_is_over_goes_on_with_another_strategy(store: SqliteStore) -> None:
     first = await failed_once(store)
-    model = mulligan.ScriptedModel([LESSON, WRONG, LESSON, RIGHT])
+    model = mulligan.ScriptedModel([LESSON, WRONG, "Two times x is wanted.", RIGHT])
     forked = await mulligan.resume(
         first.run, fork=True, strategy="reflexion", limits={"trials": 3}, evaluator=Doubles, model=model, store=store
     )
