@@ -50,7 +50,9 @@ def test_a_coding_agent_tries_the_example_and_needs_no_model(
         assert (Path(folder.split()[3]) / "factorial.py").read_text() == RIGHT + "\n"
 
 
-@pytest.mark.parametrize("command", [("demo",), ("solve", "x"), ("run", "answerer", "x")])
+@pytest.mark.parametrize(
+    "command", [("demo",), ("solve", "x", "--evaluator", "exact_match:x"), ("run", "answerer", "x")]
+)
 def test_without_the_extra_every_way_on_is_named(
     mulligan: Run, here: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
 ) -> None:
@@ -66,8 +68,8 @@ def test_without_the_extra_every_way_on_is_named(
     for name in ("claude", "opencode"):
         program(here / name, "#!/bin/sh")
     assert mulligan(*command).err.endswith(
-        "Or name a provider's model: --model alibaba:qwen-plus (DASHSCOPE_API_KEY is set). Or let a coding agent try, "
-        'with --strategy last_attempt: --actor "command:claude -p --permission-mode acceptEdits", '
+        "Or name a provider's model: --model alibaba:qwen-plus (DASHSCOPE_API_KEY is set). Or let a coding agent try: "
+        '--actor "command:claude -p --permission-mode acceptEdits", '
         '--actor "command:opencode run {prompt}".\n'
     )
 

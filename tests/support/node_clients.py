@@ -1,4 +1,5 @@
-"""MCP clients that run in Node, installed by npm from tests/mcp_server/clients/package.json. Knows nothing of Mulligan.
+"""Programs that run in Node, installed by npm: MCP clients (tests/mcp_server/clients/package.json) and a coding agent.
+It knows nothing of Mulligan.
 
 Node and npm are those that the extra `dev` brings (pyright's), else those on the PATH.
 """
@@ -51,9 +52,9 @@ class NodeClients:
         )
 
 
-def installed(folder: Path) -> NodeClients:
-    """The clients, installed into this folder in the versions that package.json names. Skips where Node is absent."""
-    for file in CLIENTS.iterdir():
+def installed(folder: Path, source: Path = CLIENTS) -> NodeClients:
+    """What the package.json in `source` names, installed into this folder. Skips where Node is absent."""
+    for file in source.iterdir():
         shutil.copy(file, folder)
     node, npm = _node()
     options = ("--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts", "--loglevel=error")

@@ -11,7 +11,8 @@ FILE holds a JSON list. An entry is what happens to one request: a text (the ans
     drip: SECONDS            the answer `x`, one byte at a time, each after so many seconds
     vectors: [[...], ...]    for /embeddings (OpenAI's format); else each text gets (1, its length, 0, 0, ...), of the
                              `dimensions` asked for, or 8
-and, with any of them, `when: TEXT`: then it is for every request whose text holds TEXT, and is never used up. A request
+and, with any of them, `fill: {NAME: REGEX}`: then {NAME} anywhere in the entry is what the regex's first group matches in
+the request's text; and `when: TEXT`: then it is for every request whose text holds TEXT, and is never used up. A request
 that matches none takes the next entry without `when`. PUT /_script takes a new list. GET /_log gives the requests so far, and
 of each the names of the `tools` that it offers and the `results` of calls that it tells of, whatever the format.
 It knows nothing of Mulligan. Standard library only.
@@ -23,6 +24,7 @@ import argparse
 import asyncio
 import base64
 import json
+import re
 import struct
 from dataclasses import dataclass, field
 from typing import Any
@@ -104,7 +106,7 @@ class ProviderServer:
             self.script.now += 1
             self.script.most = max(self.script.most, self.script.now)
             try:
-                await self._play(self.script.take(request), request, reader, writer)
+                await self._play(_filled(self.script.take(request), request), request, reader, writer)
             finally:
                 self.script.now -= 1
         except (ConnectionError, asyncio.IncompleteReadError):
@@ -144,10 +146,19 @@ class ProviderServer:
             await _reply(writer, entry["status"], entry.get("body", {}), entry.get("headers", {}))
         else:
             body = answer(request, entry)
-            if request.body.get("stream") and request.path.endswith("/messages"):
-                await _reply(writer, 200, _events(body), {"Content-Type": "text/event-stream"})
+            if request.body.get("stream") and request.path.endswith(("/messages", "/chat/completions")):
+                events = _events(body) if request.path.endswith("/messages") else _chunks(body)
+                await _reply(writer, 200, events, {"Content-Type": "text/event-stream"})
             else:
                 await _reply(writer, 200, body)
+
+
+def _filled(entry: Entry, request: Received) -> Entry:
+    text = json.dumps(entry)
+    for name, pattern in entry.get("fill", {}).items():
+        found = re.search(pattern, request.text)
+        text = text.replace(f"{{{name}}}", json.dumps(found[1])[1:-1] if found else "")
+    return json.loads(text)
 
 
 def tools_of(body: Any) -> list[str]:
@@ -276,6 +287,20 @@ def _events(message: Any) -> str:
     end = {"stop_reason": message["stop_reason"], "stop_sequence": None}
     events += [{"type": "message_delta", "delta": end, "usage": message["usage"]}, {"type": "message_stop"}]
     return "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
+
+
+def _chunks(completion: Any) -> str:
+    """A chat completion as the events of a stream, which coding agents ask for."""
+    (choice,) = completion["choices"]
+    calls = [{"index": number, **call} for number, call in enumerate(choice["message"].get("tool_calls", []))]
+    delta = {**choice["message"], **({"tool_calls": calls} if calls else {})}
+    about = {"id": completion["id"], "object": "chat.completion.chunk", "created": 1, "model": completion["model"]}
+    chunks: list[Entry] = [
+        {**about, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]},
+        {**about, "choices": [{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}]},
+        {**about, "choices": [], "usage": completion["usage"]},
+    ]
+    return "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks) + "data: [DONE]\n\n"
 
 
 def _responses(text: str, calls: list[Entry], usage: list[int], model: str) -> Any:

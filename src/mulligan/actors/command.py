@@ -16,7 +16,7 @@ from typing import Literal
 from mulligan.core.episode import newest_state
 from mulligan.core.errors import InvalidInput, MulliganError
 from mulligan.core.formatting import TOKENS, past_text, task_text
-from mulligan.core.protocols import Job, Journal, Place, Prompts, Ran, Sandbox, Workspace
+from mulligan.core.protocols import Job, Journal, Place, Prompts, Ran, Reply, Sandbox, Workspace
 from mulligan.core.records import Artifact, Attempt, Episode, Json, Outcome, Past, Step, kept_text
 from mulligan.core.truncate import truncate_text
 
@@ -31,6 +31,7 @@ HOMES = (
     "~/.aider",
     "~/.gemini",
     "~/.cursor",
+    "~/.qwen",
     "~/.config",
     "~/.cache",
     "~/.local/share",
@@ -121,12 +122,7 @@ class Command:
         await place.reset(base, ignored=self._fresh)
         ran = await self._sandbox.run(self._job(place, prompt))
         state, notes = await place.save(number, base)
-        if strayed := await place.strayed():
-            raise MulliganError(
-                f"The user's own tree changed during trial {number}: {', '.join(strayed[:10])}. If that was the agent, "
-                "look what it did there and confine it. If it was you, go on with resume; `watch: false` in the "
-                "workspace's settings allows it."
-            )
+        await _check_tree(place, f"trial {number}")
         return {
             "state": state,
             "exit": ran.exit_code,
@@ -134,6 +130,34 @@ class Command:
             "halted": _halted(ran, self._seconds),
             "diff": kept_text(await place.diff(state)),  # judged in the folder, not by this text
         }
+
+    async def ask(self, episode: Episode, prompt: str) -> Reply:
+        """What the agent prints when it gets this prompt in a throw-away copy of its newest trial's folder.
+
+        It runs as in a trial: the same command line, confinement and wall time. Raises as `act` does.
+        """
+        state = newest_state(episode)
+        if state is None:
+            raise MulliganError("The agent has made no attempt yet that it could be asked about.")
+
+        async def run() -> Json:
+            async with self._workspace.aside(episode, state) as place:
+                ran = await self._sandbox.run(self._job(place, prompt))
+                await _check_tree(place, "the question to the agent")
+                return {
+                    "exit": ran.exit_code,
+                    "text": truncate_text(ran.stdout.strip(), self._tokens),
+                    "said": _said(ran, self._tokens),
+                    "halted": _halted(ran, self._seconds),
+                    "discarded": list(await place.changed()),
+                }
+
+        # Repeatable: every run begins with a copy of its own, so half a run that was cut off leaves nothing behind.
+        request = {"command": self._command, "prompt": prompt, "state": state}
+        did = await self._journal.step("command", request, run, repeatable=True)
+        if did["halted"]:
+            return Reply(did["said"], did["halted"], tuple(did["discarded"]))
+        return Reply(did["text"], None, tuple(did["discarded"]))
 
     def _job(self, place: Place, prompt: str) -> Job:
         fills = {"{prompt}": prompt, "{prompt_file}": "{scratch}/task.md"}
@@ -159,13 +183,21 @@ class Command:
 
     def _worded(self, episode: Episode, past: Past, at_start: bool) -> str:
         state: Literal["first", "fresh", "last"] = "first" if not episode.trials else "fresh" if at_start else "last"
-        messages = self._prompt.render(
+        return self._prompt.text(
             task=task_text(episode.task),
             recall=past.recall.formatted_prompt if past.recall else "",
             past=past_text(past, tokens=self._tokens),
             state=_STATES[state],
         )
-        return "\n\n".join(message.text for message in messages).replace("\0", "") + "\n"
+
+
+async def _check_tree(place: Place, when: str) -> None:
+    if strayed := await place.strayed():
+        raise MulliganError(
+            f"The user's own tree changed during {when}: {', '.join(strayed[:10])}. If that was the agent, "
+            "look what it did there and confine it. If it was you, go on with resume; `watch: false` in the "
+            "workspace's settings allows it."
+        )
 
 
 def _split(command: str) -> tuple[str, ...]:

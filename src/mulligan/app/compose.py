@@ -17,7 +17,7 @@ from mulligan.app.recipe import Recipe, read_file, settled
 from mulligan.core.errors import InvalidInput
 from mulligan.core.journal import NoJournal
 from mulligan.core.loop import Meter, Roles
-from mulligan.core.protocols import Bank, Evaluator, Journal, Model, Sandbox, Strategy
+from mulligan.core.protocols import Agent, Bank, Evaluator, Journal, Model, Sandbox, Strategy
 from mulligan.core.records import Head, Usage
 from mulligan.core.specs import Spec
 from mulligan.core.tools import Tools
@@ -28,6 +28,12 @@ if TYPE_CHECKING:
 
 FOLDERS = {kind: folder for folder, kind in KINDS.items()}
 EXPECTS = ("text", "code", "workspace")
+_UNNAMED = {
+    "evaluator": "Name one with --judge-model or --model, or let a command (--check) or tests (--tests) judge.",
+    "reflector": "Name one with --reflect-model or --model, let the agent that acts reflect itself with --reflector "
+    "self, or take --strategy evidence, which needs no lesson.",
+}
+"""What to do where a role asks a model and none was named."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +80,7 @@ def compose(recipe: Recipe, parts: Parts, drive: Drive) -> Composition:
     evaluator: Evaluator = _says("expects", EXPECTS, build.role("evaluator", recipe.evaluator, recipe.judge_model))
     strategy: Strategy = _says("reflects", (True, False), build.role("strategy", recipe.strategy))
     actor = build.role("actor", build.told("actor", recipe.actor, evaluator.expects))
+    build.agent = actor if hasattr(actor, "ask") else None
     reflector = None
     if strategy.reflects:
         spec = build.told("reflector", recipe.reflector, evaluator.expects)
@@ -115,6 +122,7 @@ class _Build:
         self._drive = drive
         self.prompts = FilePrompts(_prompt_folders(recipe))
         self.models: dict[str, str] = {}
+        self.agent: Agent | None = None
         of_agent: list[str] = recipe.agent["files"] if recipe.agent else []
         self.files: dict[str, str] = {file: read_file(file, "agent's file") for file in of_agent}
 
@@ -131,7 +139,7 @@ class _Build:
             self.files[file] = read_file(file, f"{kind} file")
         folder = FOLDERS[kind]
         ports = {
-            "model": self._model(kind, model) if "model" in ports_of(find(folder, spec.name)) else None,
+            "model": self._model(kind, spec, model) if "model" in ports_of(find(folder, spec.name)) else None,
             "sandbox": self._parts.sandbox,
             "journal": self._drive.journal,
             "prompts": self.prompts,
@@ -139,6 +147,7 @@ class _Build:
             "bank": self._parts.bank,
             "tools": self._parts.tools,
             "environment": self._world(),
+            "agent": self.agent,
         }
         return build(folder, Spec(spec.name, settled(spec.settings, self.files)), ports)
 
@@ -179,10 +188,12 @@ class _Build:
         output = "text" if expects == "workspace" else expects
         return Spec(spec.name, {"output": output, **spec.settings})
 
-    def _model(self, kind: str, name: str | None) -> Model | None:
+    def _model(self, kind: str, spec: Spec, name: str | None) -> Model | None:
         from mulligan.models.gate import Gate, check_prices
 
         name = name or self._recipe.model
+        if name is None and kind in _UNNAMED:
+            raise InvalidInput(f"The {kind} {spec.name!r} asks a model, and none is named. {_UNNAMED[kind]}")
         if name is None:
             return None
         model = self._parts.model(name)

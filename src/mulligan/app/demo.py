@@ -17,8 +17,8 @@ EXAMPLE = Path(__file__).parent.parent / "examples" / "factorial"
 async def demo(*, model: str | None = None, actor: str | None = None, **hooks: Any) -> Episode:
     """Solves the example. `hooks`: what else `solve` takes, such as observers.
 
-    actor: a coding agent, "command:…". It works on a copy of the folder `demo` beside the store, and is shown its last
-    attempt instead of a lesson, so that no model is needed. Raises what `solve` raises.
+    actor: a coding agent, "command:…". It works on a copy of the folder `demo` beside the store, and is shown the
+    check's output; no model is needed. Raises what `solve` raises.
     """
     if actor is None:
         return await solve(EXAMPLE, model=model, **hooks)
@@ -34,7 +34,6 @@ async def demo(*, model: str | None = None, actor: str | None = None, **hooks: A
         check=f"{shlex.quote(sys.executable)} test_factorial.py",
         workspace=folder,
         settings={"workspace": {"mode": "copy", "deliver": "in_place"}},
-        strategy="reflexion" if model else "last_attempt",
         model=model,
         **hooks,
     )

@@ -73,5 +73,5 @@ def _instead() -> str:
     keys = [f"--model {name} ({variable} is set)" for variable, name in found_keys()]
     named = ", ".join(keys) or "--model PROVIDER:NAME, with the key that `mulligan models list` names"
     agents = [f'--actor "command:{command}"' for program, command in AGENTS.items() if shutil.which(program)]
-    installed = f" Or let a coding agent try, with --strategy last_attempt: {', '.join(agents)}." if agents else ""
+    installed = f" Or let a coding agent try: {', '.join(agents)}." if agents else ""
     return f"Or name a provider's model: {named}.{installed}"

@@ -115,7 +115,15 @@ def settings_of(cls: type[Any]) -> dict[str, inspect.Parameter]:
     return {n: p for n, p in parameters.items() if n not in PORTS and p.kind is not p.VAR_KEYWORD}
 
 
-PORTS = frozenset({"model", "sandbox", "journal", "prompts", "workspace", "bank", "tools", "environment", "judges"})
+PORTS = frozenset(
+    {"model", "sandbox", "journal", "prompts", "workspace", "bank", "tools", "environment", "agent", "judges"}
+)
+
+_HINTS = {
+    "model": "Name one with --model.",
+    "workspace": "Name a folder with --workspace.",
+    "agent": 'It asks an actor that is an agent of its own: --actor "command:claude -p", for example.',
+}
 
 
 def ports_of(cls: type[Any]) -> list[str]:
@@ -166,8 +174,10 @@ def build(role: str, spec: Spec, ports: Mapping[str, Any]) -> Any:
     wanted = ports_of(cls)
     absent = [n for n in wanted if ports.get(n) is None]
     if absent:
-        hint = {"model": "Name one with --model.", "workspace": "Name a folder with --workspace."}.get(absent[0], "")
-        raise InvalidInput(f"{spec.name!r} needs a {absent[0]}, and there is none here. {hint}".rstrip())
+        article = "an" if absent[0][0] in "aeiou" else "a"
+        raise InvalidInput(
+            f"{spec.name!r} needs {article} {absent[0]}, and there is none here. {_HINTS.get(absent[0], '')}".rstrip()
+        )
     try:
         return fitted(role, cls(**spec.settings, **{n: ports[n] for n in wanted}))
     except MulliganError:

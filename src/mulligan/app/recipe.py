@@ -12,6 +12,9 @@ from mulligan.core.limits import Limits
 from mulligan.core.records import Json
 from mulligan.core.specs import Spec
 
+DEFAULT_STRATEGY = "reflexion"
+"""What the next trial is shown where nothing else was asked for. A record names its own: a resume keeps that."""
+
 BEFORE: Mapping[str, Json] = {"checks": False}
 """What was done before a setting existed whose default is another."""
 

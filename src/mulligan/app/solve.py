@@ -16,10 +16,9 @@ from mulligan.app.config import Config, choose_model, load, prompts_folder
 from mulligan.app.models_by_name import Models
 from mulligan.app.places import Notice
 from mulligan.app.plugins import parse_spec
-from mulligan.app.recipe import Recipe
-from mulligan.app.runner import OnStart
+from mulligan.app.recipe import DEFAULT_STRATEGY, Recipe
+from mulligan.app.runner import OnStart, log
 from mulligan.app.session import (
-    DEFAULT_MODEL,
     Session,
     absolute,
     configured_limits,
@@ -30,6 +29,7 @@ from mulligan.app.session import (
     with_store,
 )
 from mulligan.app.tasks import read_task, tests_spec
+from mulligan.app.thinkers import completed
 from mulligan.core.errors import InvalidInput
 from mulligan.core.journal import Told
 from mulligan.core.limits import Limits
@@ -45,8 +45,8 @@ async def solve(
     check: str | None = None,
     actor: str | Actor | type[Actor] = "complete",
     evaluator: str | Evaluator | type[Evaluator] | None = None,
-    reflector: str | Reflector | type[Reflector] = "verbal",
-    strategy: str | Strategy | type[Strategy] = "reflexion",
+    reflector: str | Reflector | type[Reflector] | None = None,
+    strategy: str | Strategy | type[Strategy] | None = None,
     model: str | Model | None = None,
     reflect_model: str | Model | None = None,
     judge_model: str | Model | None = None,
@@ -69,8 +69,12 @@ async def solve(
 
     task: a sentence, a `Task`, or a folder with task.md and tests.py (or evaluate.toml). tests: a Python test file.
     check: a command whose exit status judges. evaluator: a name such as "exact_match:42", "./mine.py", or an object.
-    Without these the model judges itself. actor, reflector, strategy: a name, an object, or a class, built afresh.
-    model: "local" unless `MULLIGAN_MODEL` or mulligan.toml names one; the default of reflect_model and judge_model.
+    Without these judge_model judges, or the model that is named judges itself.
+    actor, reflector, strategy: a name, an object, or a class, built afresh. reflector: None is "verbal". strategy: None
+    is the default; it is "evidence" where an actor that asks no model of ours acts and no model is named to reflect,
+    and "evidence_and_reflexion" where a reflector or a reflect_model is given.
+    model: None is the one that `MULLIGAN_MODEL` or mulligan.toml names, else "local" for an actor that asks a model;
+    the default of reflect_model and judge_model.
     limits: all, or those that differ from mulligan.toml's. restarts: independent episodes, until one is solved.
     workspace: the folder that a command-line agent works on. bank: recalled from before the first trial; an agent_id
     opens that agent's, which also learns from the episode.
@@ -80,13 +84,14 @@ async def solve(
     """
     config, given, own = load(), read_task(task), dict[str, Any]()
     session = Session(config, Models(config), own, given_bank(bank), observers, on_start, on_step, notice)
+    judge = _judge(tests, check, evaluator, given.evaluator, own)
     recipe = Recipe(
         actor=_spec("actor", actor, own),
-        evaluator=_judge(tests, check, evaluator, given.evaluator, own),
-        reflector=_spec("reflector", reflector, own),
-        strategy=_spec("strategy", strategy, own),
+        evaluator=judge or Spec("model_judge"),
+        reflector=_spec("reflector", reflector or "verbal", own),
+        strategy=_spec("strategy", strategy or DEFAULT_STRATEGY, own),
         limits=_limits(limits, trials, config),
-        model=choose_model(session.models.name(model), config) or DEFAULT_MODEL,
+        model=choose_model(session.models.name(model), config),
         reflect_model=session.models.name(reflect_model) or config.text("reflect_model"),
         judge_model=session.models.name(judge_model) or config.text("judge_model"),
         workspace=None if workspace is None else {"folder": absolute(workspace)},
@@ -96,7 +101,11 @@ async def solve(
         restarts=restarts,
         seed=seed,
     )
+    choices = {"evaluator": judge, "reflector": reflector, "strategy": strategy, "reflect_model": reflect_model}
+    recipe, why = completed(recipe, [name for name, value in choices.items() if value is not None], own)
     recipe = _with_settings(located(recipe), settings or {})
+    if why:
+        (notice or log.info)(why)
     return await session.drive(store, recipe, "", lambda runner: runner.run(given.task))
 
 
@@ -218,8 +227,8 @@ def _judge(
     evaluator: str | Evaluator | type[Evaluator] | None,
     of_task: Spec | None,
     own: dict[str, Any],
-) -> Spec:
-    """The one evaluator that was named; the model itself, by a rubric, when none was."""
+) -> Spec | None:
+    """The one evaluator that was named, or that the task's folder names."""
     named = [n for n, v in (("tests", tests), ("check", check), ("evaluator", evaluator)) if v is not None]
     if len(named) > 1:
         raise InvalidInput(f"{' and '.join(named)} were both given: one evaluator judges, so keep one of them.")
@@ -229,7 +238,7 @@ def _judge(
         return Spec("command", {"check": check})
     if evaluator is not None:
         return _spec("evaluator", evaluator, own)
-    return of_task or Spec("model_judge")
+    return of_task
 
 
 def _spec(kind: str, given: Any, own: dict[str, Any]) -> Spec:

@@ -26,7 +26,9 @@ HANDED_ON = (*ROLES, *MODELS, "tests", "check", "workspace", "restarts", "prompt
 @click.option("--check", metavar="COMMAND", help="A command judges: status 0 passes. {attempt} stands for a file.")
 @click.option("--evaluator", metavar="NAME[:ARG]", help="Another judge: exact_match:42, human, ./mine.py, …")
 @click.option("--actor", metavar="NAME[:ARG]", help='Who tries: complete (default), "command:claude -p", ./mine.py.')
-@click.option("--reflector", metavar="NAME[:ARG]", help="Who draws the lesson from a failed trial (default: verbal).")
+@click.option(
+    "--reflector", metavar="NAME[:ARG]", help="Who draws the lesson from a failed trial: verbal (a model), self, …"
+)
 @click.option("--strategy", metavar="NAME", help="What the next trial is shown (default: reflexion).")
 @click.option("--workspace", metavar="DIR", help="The folder that the actor works on, apart from your own files.")
 @click.option("--mode", metavar="MODE", help="How: worktree (default), copy or in_place.")
@@ -52,7 +54,10 @@ def solve(ctx: click.Context, task: str, quiet: bool, as_json: bool, trace: bool
     """Try TASK, judge, reflect, and try again with what was learned.
 
     TASK is a sentence, a folder with task.md and tests.py (or evaluate.toml), or - for standard input. The best
-    attempt goes to stdout, progress to stderr. Without --tests, --check or --evaluator the model judges itself.
+    attempt goes to stdout, progress to stderr. Without --tests, --check or --evaluator a model that is named judges.
+
+    A command-line agent is shown what the check printed. No lesson is drawn from it, unless a reflector or a model that
+    reflects is named.
 
     Ends with 0 when solved, 1 when not, 2 for bad input, 3 when interrupted, over budget or stopped by an error
     (resume it), 4 when it could not be judged.

@@ -70,6 +70,10 @@ class Prompt:
         messages = (*filled[:lead], *self.examples, *filled[lead:])
         return tuple(Message(role, text) for role, text in messages if text)  # pyright: ignore[reportArgumentType]
 
+    def text(self, **values: str) -> str:
+        """The messages as one text, for a program that takes its prompt as a file: without NUL, ended by a newline."""
+        return "\n\n".join(message.text for message in self.render(**values)).replace("\0", "") + "\n"
+
 
 def _fill(text: str, values: dict[str, str]) -> str:
     paragraphs: list[str] = []

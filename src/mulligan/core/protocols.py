@@ -2,8 +2,8 @@
 of tools, environments and benchmarks: see `core.tools`, `core.worlds`, `core.benchmarks`.
 
 A plug-in takes its settings and the ports it wants as keyword parameters; `mulligan.app.plugins` hands them in by
-name: `model`, `sandbox`, `journal`, `prompts`, `workspace`, `bank`, `tools`, `environment`. Roles are built afresh for
-each episode.
+name: `model`, `sandbox`, `journal`, `prompts`, `workspace`, `bank`, `tools`, `environment`, `agent`. Roles are built
+afresh for each episode.
 """
 
 from __future__ import annotations
@@ -46,6 +46,24 @@ class Actor(Protocol):
     """Makes one attempt. Raises `ModelError`, `OverBudget`, `SandboxError`; a bad attempt is no error."""
 
     async def act(self, episode: Episode, past: Past) -> Attempt: ...
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What an agent answered. halted: why it did not end well; None: it did. discarded: the files that it changed."""
+
+    text: str
+    halted: str | None = None
+    discarded: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class Agent(Protocol):
+    """An actor that can be asked about its work."""
+
+    async def ask(self, episode: Episode, prompt: str) -> Reply:
+        """Its answer, given where its newest attempt stands. Whatever it changes there is discarded."""
+        ...
 
 
 @runtime_checkable
@@ -247,6 +265,10 @@ class Place(Protocol):
         """What changed from the start to this state, as a unified diff."""
         ...
 
+    async def changed(self) -> tuple[str, ...]:
+        """The files that are not as in the state that the folder was brought to; those that git ignores left out."""
+        ...
+
     async def strayed(self) -> tuple[str, ...]:
         """What changed in the user's own tree and repository since it was opened: files and refs by name."""
         ...
@@ -261,6 +283,10 @@ class Workspace(Protocol):
 
         Raises `InvalidInput` when the user's folder cannot be worked on this way.
         """
+        ...
+
+    def aside(self, episode: Episode, state: str) -> AbstractAsyncContextManager[Place]:
+        """A second folder in this state of the episode, removed when the block ends; nothing done there is kept."""
         ...
 
     async def close(self, episode: Episode) -> None:

@@ -17,8 +17,8 @@ from typing import Literal
 from mulligan.core.errors import InvalidInput, SandboxError
 from mulligan.core.evidence import evidence_of
 from mulligan.core.protocols import Job, Ran, Sandbox
-from mulligan.core.records import Attempt, Episode, Feedback, Finding
-from mulligan.core.truncate import truncate_text
+from mulligan.core.records import Attempt, Episode, Feedback, Finding, Step
+from mulligan.core.truncate import truncate
 
 CACHES = (
     *("~/.cache", "~/.local/share", "~/.npm", "~/.yarn", "~/.bun", "~/.cargo", "~/go", "~/.gradle", "~/.m2"),
@@ -43,7 +43,8 @@ class Command:
     whose path takes the place of `{attempt}`, or goes to standard input where there is no placeholder. None: text when
     the check holds `{attempt}`, else workspace. Files of the user's that such a check names, from the working folder or
     by their whole path, are there for it; nothing else of the user's is.
-    seconds: wall time. tokens: what is kept of the output, head and tail.
+    seconds: wall time. tokens: what is kept of the output, head and tail. The default leaves room for the command line
+    in a prompt that shows both.
 
     `passed`: status 0. None when the command is not found or may not be executed (status 127, 126), with the reason.
     `score`: the share of tests that passed, 0 to 1, where the output ends as pytest's does; else None.
@@ -60,7 +61,7 @@ class Command:
         expects: Literal["workspace", "text", "code"] | None = None,
         seconds: float = 600,
         writable: Sequence[str] | None = None,
-        tokens: int = 1600,
+        tokens: int = 1400,
     ) -> None:
         try:
             self._argv = tuple(shlex.split(check))
@@ -147,9 +148,7 @@ class Command:
             return self._feedback(None, f"The check {self._check!r} could not be started: {ran}")
         halted = attempt.outcome.halted if attempt and attempt.outcome else None
         note = f"Note: {halted}.\n" if halted else ""
-        said = truncate_text(
-            "\n".join(text.rstrip() for text in (ran.stdout, ran.stderr) if text.strip()), self._tokens
-        )
+        said = _printed(ran, self._tokens)
         if ran.level.startswith("unconfined") and _REFUSED.search(said):
             note += "Note: the check may write to the workspace, $TMPDIR and the folders of its setting `writable`.\n"
         if ran.timed_out:
@@ -164,6 +163,13 @@ class Command:
         said = text.rstrip()
         checked = None if passed is None else evidence_of([Finding(self._check, got=said, passed=passed)])
         return Feedback(passed, said, score, "command", evidence=checked)
+
+
+def _printed(ran: Ran, tokens: int) -> str:
+    """What it printed. The longer of its two streams is shortened first, and each keeps its head and its end: that of
+    standard output holds a test runner's summary, however much there is on standard error."""
+    streams = [Step(observation=text.rstrip()) for text in (ran.stdout, ran.stderr) if text.strip()]
+    return "\n".join(step.observation for step in truncate(streams, tokens))
 
 
 def _tests_changed(diff: str) -> tuple[str, ...]:

@@ -62,6 +62,9 @@ class GitPlace:
     async def diff(self, state: str) -> str:
         return await in_thread(self._diff, state)
 
+    async def changed(self) -> tuple[str, ...]:
+        return await in_thread(self._changed)
+
     async def strayed(self) -> tuple[str, ...]:
         return await in_thread(self._strayed)
 
@@ -119,12 +122,9 @@ class GitPlace:
         shutil.copyfile(self.git.index or "", os.path.join(self.admin, "index"))
 
     def _save(self, trial: int, parent: str) -> tuple[str, tuple[str, ...]]:
-        self._secure_root()
         notes: list[str] = []
         fit: list[str] = []
-        for name in self.git.changed():
-            if below(name, self.links):
-                continue
+        for name in self._differing():
             if why := self._why_not(name):
                 notes.append(f"{_safe(name)} was not kept: {why}")
             else:
@@ -134,6 +134,14 @@ class GitPlace:
         sha = self.git("commit-tree", tree, "-p", parent, "-m", f"Trial {trial}").strip()
         self.git("update-ref", f"{self.refs}/trial-{trial}", sha)
         return sha, tuple(notes)
+
+    def _changed(self) -> tuple[str, ...]:
+        return tuple(sorted(_safe(name) for name in self._differing()))
+
+    def _differing(self) -> list[str]:
+        """Paths that differ from the index, what lies behind our links left out."""
+        self._secure_root()
+        return [name for name in self.git.changed() if not below(name, self.links)]
 
     def _why_not(self, name: str) -> str | None:
         """Why no commit should or can hold this path."""

@@ -10,7 +10,9 @@ import fcntl
 import os
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -78,6 +80,15 @@ class GitWorkspace:
                 raise
         return self._places[episode.id]
 
+    @asynccontextmanager
+    async def aside(self, episode: Episode, state: str) -> AsyncGenerator[GitPlace]:
+        place = await self.open(episode)
+        own = self._of(episode)
+        try:
+            yield await in_thread(self._aside, place, own, state)
+        finally:
+            await in_thread(_remove_aside, place, own)
+
     async def close(self, episode: Episode) -> None:
         if place := self._places.pop(episode.id, None):
             await in_thread(_close, self._of(episode), place)
@@ -122,7 +133,7 @@ class GitWorkspace:
             git("init", "-q", "--bare")
         start = self.start(episode, git)
         first = start is None
-        links = self._links(user)
+        links = {} if self.mode == "in_place" else self._links(user)
         apart = (*links, *self._own_folders(user))
         root = user.top if self.mode == "in_place" else str(own / f"{_plain(user.top)}-{episode.id}")
         full = Git(git.folder, root, str(own / "index"))
@@ -130,8 +141,7 @@ class GitWorkspace:
             start = self._begin(user, git, own, apart)
         git("update-ref", f"{refs}/start", start)
         admin = None if self.mode == "in_place" else self._worktree(git, root, start)
-        tracked = git.paths("ls-tree", "-z", "--name-only", start, "--", *links) if links else []
-        links = {name: target for name, target in links.items() if name not in tracked}
+        links = _untracked(git, start, links)
         place = GitPlace(
             root, user.prefix, full, admin, refs, start, user, links, apart, self._max_file, str(own / "watch.index")
         )
@@ -141,6 +151,16 @@ class GitWorkspace:
         if self._watch and self.mode != "in_place":
             place.watch()
         return place
+
+    def _aside(self, place: GitPlace, own: Path, state: str) -> GitPlace:
+        """A worktree of the same history beside the episode's folder. What a killed process left there is removed."""
+        _remove_aside(place, own)
+        root, index = _aside_of(place, own)
+        links = _untracked(place.git, state, self._links(place.user))
+        admin = self._worktree(Git(place.git.folder), root, state)
+        beside = replace(place, root=root, git=Git(place.git.folder, root, index), admin=admin, links=links)
+        beside.bring(state)
+        return beside
 
     def _begin(self, user: UserTree, git: Git, own: Path, apart: tuple[str, ...]) -> str:
         """The first state: the user's tree as it is now; for a copy an empty one, filled when the folder is there."""
@@ -197,8 +217,6 @@ class GitWorkspace:
         return sha
 
     def _links(self, user: UserTree) -> dict[str, str]:
-        if self.mode == "in_place":
-            return {}
         names = {name for base in {"", user.prefix} for name in (os.path.join(base, n) for n in self._link)}
         return {name: path for name in sorted(names) if os.path.isdir(path := os.path.join(user.top, name))}
 
@@ -229,6 +247,23 @@ def _close(own: Path, place: GitPlace) -> None:
     if place.admin:
         clear(own)
         remove(place.admin)
+
+
+def _aside_of(place: GitPlace, own: Path) -> tuple[str, str]:
+    """Where the throw-away folder and its index stand. Its name ends as `leftovers` expects of a working folder."""
+    return str(own / f"{_plain(place.user.top)}-aside-{own.name}"), str(own / "aside.index")
+
+
+def _remove_aside(place: GitPlace, own: Path) -> None:
+    root, index = _aside_of(place, own)
+    for path in (root, os.path.join(place.git.folder, "worktrees", Path(root).name), index, f"{index}.lock"):
+        remove(path)
+
+
+def _untracked(git: Git, state: str, links: Mapping[str, str]) -> dict[str, str]:
+    """The links that hide no file of this state."""
+    tracked = git.paths("ls-tree", "-z", "--name-only", state, "--", *links) if links else []
+    return {name: target for name, target in links.items() if name not in tracked}
 
 
 def _plain(folder: str) -> str:

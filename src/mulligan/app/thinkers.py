@@ -1,0 +1,65 @@
+"""Who judges, who reflects and what is shown, where the caller of `solve` does not say.
+
+The embedded model that nobody named thinks for itself alone: it neither judges nor reflects for another actor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+from mulligan.app.compose import FOLDERS
+from mulligan.app.plugins import find, ports_of
+from mulligan.app.recipe import DEFAULT_STRATEGY, Recipe
+from mulligan.app.session import DEFAULT_MODEL
+from mulligan.core.errors import InvalidInput
+from mulligan.core.specs import Spec
+
+
+def completed(recipe: Recipe, named: Collection[str], objects: Mapping[str, Any]) -> tuple[Recipe, str]:
+    """The recipe with what was left open, and a sentence that says what was chosen and why; "" for the plain default.
+
+    recipe: its models are None where none was named. named: which of evaluator, reflector, strategy and reflect_model
+    the caller named. objects: roles that were given as such.
+    Raises `InvalidInput` where nobody is there to judge.
+    """
+    if "evaluator" not in named and recipe.model is None and recipe.judge_model is None:
+        raise InvalidInput(
+            "Nobody is named who judges: a command (--check COMMAND), tests (--tests FILE) or a model (--judge-model "
+            "MODEL). With --model MODEL the model that is named judges itself, which is weaker."
+        )
+    apart = not _asks_model("actor", recipe.actor, objects)
+    if recipe.model is None and not apart:
+        recipe = replace(recipe, model=DEFAULT_MODEL)
+    if "strategy" in named:
+        return recipe, ""
+    unthinking = recipe.model is None and recipe.reflect_model is None
+    if "reflector" in named or "reflect_model" in named:
+        named_as = "reflector" if "reflector" in named else "model that reflects"
+        strategy, why = "evidence_and_reflexion", f"a {named_as} is named"
+    elif unthinking and _asks_model("reflector", recipe.reflector, objects):
+        strategy, why = "evidence", f"{_actor(recipe.actor)} and no model is named, so nobody reflects"
+    else:
+        strategy, why = DEFAULT_STRATEGY, "the default"
+    recipe = replace(recipe, strategy=Spec(strategy))
+    return recipe, f"strategy {strategy}: {why}; {_shown(recipe)}" if apart or strategy != DEFAULT_STRATEGY else ""
+
+
+def _asks_model(kind: str, spec: Spec, objects: Mapping[str, Any]) -> bool:
+    """Whether the role asks a model of ours; one that was given as an object has all that it needs."""
+    return kind not in objects and "model" in ports_of(find(FOLDERS[kind], spec.name))
+
+
+def _actor(spec: Spec) -> str:
+    return "the actor is a command" if spec.name == "command" else "the actor asks no model of Mulligan's"
+
+
+def _shown(recipe: Recipe) -> str:
+    judged = "the check's output" if recipe.evaluator.name == "command" else "what the judge found"
+    if not find("strategies", recipe.strategy.name).reflects:
+        return f"{judged} is shown"
+    if recipe.reflector.name == "self":
+        return f"{judged} is shown, and what the agent itself says it would do otherwise"
+    by = recipe.reflect_model or recipe.model or recipe.reflector.name
+    return f"{judged} is shown, and the lesson that {by} draws"
