@@ -96,6 +96,30 @@ def test_without_a_model_nothing_is_kept_and_the_option_is_named(mulligan: Run) 
     assert mulligan("memory", "pending", "--json").out == "[]\n"
 
 
+PYTEST = """\
+User: Write release_tag.
+Assistant: I wrote it.
+Tool (pytest):
+>       assert release_tag("Oak", 3) == "oak~03"
+E       AssertionError: assert 'Oak-3' == 'oak~03'
+Assistant: I changed the form.
+Tool (pytest): 1 passed
+"""
+
+
+@pytest.mark.parametrize(("outcome", "confirmed"), [("success", True), ("failure", False)])
+def test_without_a_model_failed_asserts_are_facts(mulligan: Run, here: Path, outcome: str, confirmed: bool) -> None:
+    (here / "session.txt").write_text(PYTEST)
+    ended = mulligan("learn", "session.txt", "--outcome", outcome)
+    assert ended.status == 0, ended.err
+    (fact,) = listed(mulligan)
+    assert ended.out == f"{fact['id']}  release_tag gives the form oak~03\n"
+    assert fact["content"] == 'assert release_tag("Oak", 3) == "oak~03"'
+    assert (fact["nature"], fact["confirmed"]) == ("fact", confirmed)
+    assert "1 fact learned by rule" in ended.err
+    assert mulligan("learn", "session.txt").status == 2  # whether it was done is not known
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

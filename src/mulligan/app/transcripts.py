@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,14 @@ from mulligan.app.memory import open_bank
 from mulligan.app.memory_files import file_text
 from mulligan.app.plugins import build, names, parse_spec, short_name
 from mulligan.bank.bank import Bank
+from mulligan.bank.facts import facts_of
 from mulligan.bank.trajectory import episode_of
 from mulligan.core.codec import json_text
 from mulligan.core.errors import InvalidInput
+from mulligan.core.evidence import evidence_of
 from mulligan.core.json_lines import parsed
 from mulligan.core.protocols import Learned, Model
-from mulligan.core.records import Episode, Json
+from mulligan.core.records import Episode, Finding, Json
 from mulligan.core.transcripts import TranscriptFormat, Turn
 
 _ROLE = "transcripts"
@@ -49,7 +51,18 @@ class Transcript:
             {"step": n, "role": turn.role, "content": turn.text, "metadata": {"tool_name": turn.tool or None}}
             for n, turn in enumerate(turns, 1)
         ]
-        return episode_of(steps, task, success)
+        return _with_evidence(episode_of(steps, task, success), turns)
+
+
+def _with_evidence(episode: Episode, turns: Sequence[Turn]) -> Episode:
+    """What tools gave back, newest first, as what the verdict rests on: facts are drawn by rule from the checks that
+    failed in it. Without a verdict there is none."""
+    (trial,) = episode.trials
+    if trial.feedback is None:
+        return episode
+    findings = [Finding(where=turn.tool, got=turn.text) for turn in reversed(turns) if turn.role == "tool"]
+    judged = replace(trial.feedback, evidence=evidence_of(findings))
+    return replace(episode, trials=(replace(trial, feedback=judged),))
 
 
 def read_transcript(text: str, name: str, format: str | None = None) -> Transcript:
@@ -109,7 +122,8 @@ async def learn(
     the user asked first. format: `openai`, `anthropic`, `plain`, `./mine.py`; left out, it is recognised. bank: a
     bank, or the agent whose bank is opened. model: who judges and extracts, where the bank is opened here; left out,
     the one of [memory] or MULLIGAN_MODEL. The ids of what was learned are in `lessons` of the answer. Raises
-    `InvalidInput`, without having asked any model, where the transcript cannot be read or no model was named.
+    `InvalidInput`, without having asked any model, where the transcript cannot be read or, without a model, holds no
+    failed check to draw a fact from.
     """
     if isinstance(source, (str, os.PathLike)):
         path = Path(source)
@@ -125,10 +139,11 @@ async def learn(
 
 
 async def learn_from(bank: Bank, episode: Episode) -> Learned:
-    """Raises `InvalidInput` for a bank without a model, before anything is kept."""
-    if not bank.thinks:
+    """Raises `InvalidInput`, before anything is kept, for a bank without a model where no fact can be drawn by rule."""
+    if not bank.thinks and (bank.paper or not facts_of(episode, bank.project)):
         raise InvalidInput(
-            "No model was named, and lessons cannot be drawn from a transcript without one: name it with --model "
-            "(model=), MULLIGAN_MODEL, or as model in [memory] of mulligan.toml."
+            "No model was named. Name it with --model (model=), MULLIGAN_MODEL, or as model in [memory] of "
+            "mulligan.toml. Without one, only facts are learned: from failed asserts in what tools gave back, and only "
+            "with --outcome (success=)."
         )
     return await bank.learn(episode)

@@ -66,7 +66,7 @@ def learn(
             verdict = "success" if learned.success else "failure"
             say(f"judged to be a {verdict}: {one_line(learned.reason, 200)}")
         say(one_line(said(learned, bank.agent_id), 2000))
-        for id in (*learned.lessons, *learned.folded):
+        for id in dict.fromkeys((*learned.facts, *learned.lessons, *learned.folded)):
             emit(f"{id}  {one_line((await bank.get(id)).title, 100)}")
         return UNFINISHED if learned.failed or learned.pending else SOLVED
 
