@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -20,6 +20,8 @@ RULE = "rule"
 _CALLED = re.compile(r"[A-Za-z_][\w.]*(?=\()")
 _NO_SUBJECT = {*dir(builtins), "assert_eq", "assert_ne", "pytest.approx", "approx"}
 _PYTEST = re.compile(r"^>\s+(assert\b.+)$", re.MULTILINE)
+_GUESSED = ("oracle", "internal_tests", "model_judge", "review")
+"""Sources of feedback whose checks a model made up, or that know the target."""
 _PLAIN = re.compile(r"(True|False|None|-?\d|\[\]|\{\}|\(\)|''|\"\")\Z")
 
 
@@ -38,14 +40,17 @@ class Check:
         return self.asked if self.expected in self.asked else f"{self.asked}\nexpected: {self.expected}"
 
 
-def facts_of(episode: Episode, project: str) -> tuple[Lesson, ...]:
+def facts_of(episode: Episode, project: str, also: Container[str] = ()) -> tuple[Lesson, ...]:
     """Drafts of the facts that the failed checks of this episode reveal, the most informative first.
 
+    also: checks that count though they passed.
+
     Each check counts once, with the value of the newest trial. A fact holds the checks of one subject. It is confirmed
-    if the episode was solved, or a later trial passed these checks. A verdict that knows the target reveals nothing.
+    if the episode was solved, or a later trial passed these checks. A judge whose checks a model made up, or that knows
+    the target, reveals nothing.
     """
     told = " ".join(episode.task.prompt.split())
-    checks = sorted(_checks(episode), key=lambda check: _told(check, told))
+    checks = sorted(_checks(episode, also), key=lambda check: _told(check, told))
     by_subject: dict[str, list[Check]] = {}
     for check in checks:
         if not (_told(check, told) and _PLAIN.match(check.expected)):
@@ -70,10 +75,22 @@ def passed_checks(episodes: Iterable[Episode]) -> frozenset[str]:
 
 def claims(fact: Lesson) -> Mapping[str, str]:
     """What a fact says, by what it says it of: the value of each check, or its whole content by its title."""
+    said = dict(claim_of(asked, expected) for asked, expected in checks_of(fact).items())
+    return said or {_folded(fact.title): _folded(fact.content)}
+
+
+def checks_of(fact: Lesson) -> Mapping[str, str]:
+    """The checks that a fact holds, with the values that they expect; none of a fact by hand."""
     listed = fact.context.get("checks")
     checks = cast(list[Mapping[str, Json]], listed) if isinstance(listed, list) else []
-    said = {str(one["asked"]): str(one["expected"]) for one in checks if {"asked", "expected"} <= set(one)}
-    return said or {_folded(fact.title): _folded(fact.content)}
+    return {str(one["asked"]): str(one["expected"]) for one in checks if {"asked", "expected"} <= set(one)}
+
+
+def claim_of(asked: str, expected: str = "") -> tuple[str, str]:
+    """What a check says something of, and what: the check without its value, and the value."""
+    expected = expected or expected_by(asked)
+    before, value, after = asked.rpartition(expected) if expected else (asked, "", "")
+    return (f"{before}…{after}" if value else asked), expected
 
 
 def contradicts(new: Mapping[str, str], old: Mapping[str, str]) -> bool:
@@ -85,8 +102,8 @@ def subject_of(lesson: Lesson) -> str:
     """What a fact is about: the subject of its first check, else its title; "" for a strategy."""
     if lesson.nature != "fact":
         return ""
-    said = next(iter(claims(lesson)))
-    return subject_of_check(said) if "checks" in lesson.context else said
+    asked = next(iter(checks_of(lesson)), None)
+    return _folded(lesson.title) if asked is None else subject_of_check(asked)
 
 
 def subject_of_check(asked: str) -> str:
@@ -96,12 +113,12 @@ def subject_of_check(asked: str) -> str:
 
 
 def _fact(episode: Episode, project: str, subject: str, checks: Sequence[Check], passed: frozenset[str]) -> Lesson:
-    solved = episode.solved
+    solved, value = episode.solved, _named(checks[0].expected)
     first = " ".join(episode.task.prompt.split())
     first = first if len(first) <= 160 else f"{first[:159]}…"
     return Lesson(
         id="",
-        title=f"{subject} gives {_named(checks[0].expected)}",
+        title=f"{subject} gives {value}" if subject in _CALLED.findall(checks[0].asked) else f"{subject}: {value}",
         description=f"From the task: {first}",
         content="\n".join(check.text for check in checks),
         outcome="success" if solved else "failure",
@@ -115,14 +132,15 @@ def _fact(episode: Episode, project: str, subject: str, checks: Sequence[Check],
     )
 
 
-def _checks(episode: Episode) -> Iterator[Check]:
+def _checks(episode: Episode, also: Container[str]) -> Iterator[Check]:
     """The checks that failed, newest trial first, each once."""
     seen: set[str] = set()
     for trial in reversed(episode.trials):
-        if trial.feedback is None or trial.feedback.source == "oracle":
+        if trial.feedback is None or trial.feedback.source in _GUESSED:
             continue
         for finding in findings_of(trial.feedback):
-            for one in () if finding.passed else (finding, *_of_pytest(finding)):
+            counts = not finding.passed or finding.asked in also
+            for one in (finding, *_of_pytest(finding)) if counts else ():
                 expected = one.expected or expected_by(one.asked)
                 if one.asked and expected and one.asked not in seen:
                     seen.add(one.asked)

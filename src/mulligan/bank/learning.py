@@ -14,7 +14,16 @@ from functools import partial
 from typing import Any, cast
 
 from mulligan.bank.extraction import Extracted, Extractor
-from mulligan.bank.facts import claims, contradicts, facts_of, passed_checks, subject_of, subject_of_check
+from mulligan.bank.facts import (
+    checks_of,
+    claim_of,
+    claims,
+    contradicts,
+    facts_of,
+    passed_checks,
+    subject_of,
+    subject_of_check,
+)
 from mulligan.bank.judging import Judge, Verdict
 from mulligan.bank.ports import LEASE, Counting, Ports
 from mulligan.bank.tending import Tending
@@ -112,13 +121,25 @@ class Learning:
         return replace(await self.resume(last, background, borrow), facts=facts)
 
     async def _by_rule(self, episodes: Sequence[Episode], key: str) -> tuple[str, ...]:
-        """Keeps the facts that the checks of these episodes reveal; their ids. Known ones that a check has passed since
-        are confirmed. It is queued work, so that it is done once, and done by somebody if this process dies."""
+        """Keeps the facts that the checks of these episodes reveal; their ids.
+
+        Known ones whose check has passed since are confirmed, and those of which a passed check says otherwise are
+        replaced. It is queued work, so that it is done once, and by somebody else if this process dies.
+        """
         if self._ports.settings.paper:
             return ()
-        drafts = [fact for episode in episodes for fact in facts_of(episode, self._ports.project)]
-        passed = sorted(passed_checks(episodes))
-        confirmed = [fact.id for fact in await self._unconfirmed(passed)]
+        writes, project = self._ports.writes, self._ports.project
+        passed = passed_checks(episodes)
+        known = {subject: await self._about(writes, project, subject) for subject in set(map(subject_of_check, passed))}
+        unsure = [fact for several in known.values() for fact in several if not fact.confirmed]
+        confirmed = [fact.id for fact in unsure if passed.intersection(checks_of(fact))]
+        said = {asked: dict([claim_of(asked)]) for asked in passed}
+        otherwise = [
+            asked
+            for asked in passed
+            if any(contradicts(said[asked], claims(one)) for one in known[subject_of_check(asked)])
+        ]
+        drafts = [fact for episode in episodes for fact in facts_of(episode, project, otherwise)]
         if not drafts and not confirmed:
             return ()
         payload = {"facts": [to_json(fact) for fact in drafts], "confirmed": confirmed}
@@ -143,15 +164,6 @@ class Learning:
             if tried or work.status in ("done", "failed") or time.monotonic() > until:
                 return work.result or {}
             await asyncio.sleep(0.02)
-
-    async def _unconfirmed(self, passed: Sequence[str]) -> list[Lesson]:
-        """Facts of this project that nothing has confirmed yet, and that hold one of these checks."""
-        found: dict[str, Lesson] = {}
-        for subject in {subject_of_check(asked) for asked in passed}:
-            for fact in await self._about(self._ports.writes, self._ports.project, subject):
-                if not fact.confirmed and set(passed).intersection(claims(fact)):
-                    found[fact.id] = fact
-        return list(found.values())
 
     async def _about(self, agent_id: str, project: str, subject: str) -> Sequence[Lesson]:
         """The active facts of a project about a subject."""
@@ -307,7 +319,7 @@ class Learning:
         if fact.nature != "fact" or fact.origin.parents:
             return entry
         said = claims(fact)
-        about = {subject_of(fact), *map(subject_of_check, said)}
+        about = {subject_of(fact), *map(subject_of_check, checks_of(fact))}
         known = [one for subject in about for one in await self._about(agent_id, fact.project, subject)]
         old = tuple(dict.fromkeys(one.id for one in known if contradicts(said, claims(one))))
         return replace(entry, lesson=replace(fact, origin=replace(fact.origin, parents=old))) if old else entry
