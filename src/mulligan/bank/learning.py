@@ -143,10 +143,10 @@ class Learning:
         if not drafts and not confirmed:
             return ()
         payload = {"facts": [to_json(fact) for fact in drafts], "confirmed": confirmed}
-        id = await self._queue.enqueue("facts", self._ports.writes, payload, key=key)
+        id = await self._queue.enqueue("facts", writes, payload, key=key)
         result = await self._kept(id)
-        known = dict.fromkeys((*result.get("lessons", ()), *result.get("folded", ()), *result.get("confirmed", ())))
-        return await self._there(self._ports.writes, list(known))
+        kept = dict.fromkeys((*result.get("lessons", ()), *result.get("folded", ()), *result.get("confirmed", ())))
+        return await self._there(writes, list(kept))
 
     async def _kept(self, id: str) -> Mapping[str, Any]:
         """What came of work that keeps facts: done here, unless somebody else is at it, who is waited for."""
