@@ -1,6 +1,7 @@
 """Agents found, refused, judged by something real, resumed after an edit, at work in a folder."""
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,9 @@ from seed_agents import code_improver, lay
 
 import mulligan
 from mulligan import Episode, ScriptedModel
+from mulligan.app.agents import remade
+from mulligan.app.config import load
+from mulligan.app.recipe import Recipe
 from mulligan.core.errors import InvalidInput, JournalDiverged, UnknownName
 from mulligan.core.protocols import Learned
 from mulligan.core.records import Lesson, Recall, Task
@@ -274,3 +278,32 @@ async def test_a_task_that_is_no_text_is_refused_before_anything_begins(project:
     with pytest.raises(InvalidInput, match="no text in UTF-8"):
         await mulligan.run("answerer", "t\udcff", model=model)
     assert model.questions == []
+
+
+async def test_the_local_model_that_nobody_named_does_not_judge_for_one_that_was(project: Path) -> None:
+    folder = reflexion(project)
+    (project / "answers.json").write_text('["v1", "RETRY: shorter", "v2", "DONE"]')
+    (folder / "act.md").write_text("---\npattern: oneshot\nmodel: {name: 'scripted:answers.json'}\n---\nAnswer.")
+    told: list[str] = []
+    episode = await mulligan.run("tried", "t", notice=told.append)
+    assert (reason(episode), len(episode.trials)) == ("solved", 2)
+    assert episode.head.models["evaluator"] == episode.head.models["actor"]
+    assert told == [
+        "The model of act.md is asked in reflect.md, too: none is named there, and the small local model does not judge "
+        "for another."
+    ]
+    before = replace(Recipe.from_json(episode.head.settings), judge_model="worker")
+    assert remade(before, load(), None).judge_model == "worker"
+    assert remade(before, load(), "scripted:answers.json").judge_model == "scripted:answers.json"
+
+
+async def test_a_role_that_names_a_model_judges(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = reflexion(project)
+    (project / "answers.json").write_text('["v1", "v2"]')
+    (project / "verdicts.json").write_text('["RETRY: shorter", "DONE"]')
+    (folder / "act.md").write_text("---\npattern: oneshot\nmodel: {name: 'scripted:answers.json'}\n---\nAnswer.")
+    monkeypatch.setenv("MULLIGAN_MODEL_WORKER", f"scripted:{project / 'verdicts.json'}")
+    told: list[str] = []
+    episode = await mulligan.run("tried", "t", notice=told.append)
+    assert (reason(episode), told) == ("solved", [])
+    assert episode.head.models["evaluator"] != episode.head.models["actor"]

@@ -17,7 +17,7 @@ from mulligan.agentfile.problems import Problem, refuse, told
 from mulligan.agentfile.reading import read_agent
 from mulligan.agentfile.scaffold import builtin_agents
 from mulligan.app.config import Config, load, project_root
-from mulligan.app.model_roles import Chosen, chosen
+from mulligan.app.model_roles import Chosen, chosen, implicit
 from mulligan.app.plugins import PORTS, build, check_setting, checked, file_of, find
 from mulligan.app.prompts import FilePrompts
 from mulligan.app.recipe import Recipe, settled
@@ -244,6 +244,8 @@ def recipe_of(agent: Agent, config: Config, wish: Wish, limits: Limits = Limits(
     if agent.reflect is None:
         return recipe
     reviewer = _chosen(agent.reflect, config, wish)
+    if lends_model(agent, config, wish):
+        reviewer = replace(reviewer, name=act.name)
     settings = {"step": _step(agent.reflect, agent, reviewer, wish)}
     if agent.evaluate is not None:
         strategy = _strategy_of(agent, "last_attempt_and_reflexion")
@@ -267,6 +269,9 @@ def remade(recorded: Recipe, config: Config, model: str | None) -> Recipe:
     agent, _ = load_agent(find_agent(Path(made["folder"]), config), config)
     wish = Wish(model or made["model"], made["max_iter"])
     kept = {key: getattr(recorded, key) for key in KEPT}
+    if model is None:  # a run that began with the embedded model as its judge goes on with it
+        judges = {key: getattr(recorded, key) for key in ("judge_model", "reflect_model")}
+        kept |= {key: name for key, name in judges.items() if name and implicit(config, name)}
     return replace(recipe_of(agent, config, wish, recorded.limits), limits=recorded.limits, **kept)
 
 
@@ -292,6 +297,17 @@ def limits_of(agent: Agent, base: Limits, wish: Wish) -> Limits:
     if agent.pattern == "reflexion":
         return replace(limits, trials=wish.max_iter or agent.limits.get("trials") or agent.max_iter)
     return limits if "trials" in agent.limits else replace(limits, trials=1)
+
+
+def lends_model(agent: Agent, config: Config, wish: Wish) -> bool:
+    """Whether reflect.md is asked with the model of act.md, which was named where that of reflect.md was not.
+
+    The embedded model that nobody named neither judges nor reflects for another.
+    """
+    if agent.reflect is None:
+        return False
+    act, reviewer = (_chosen(step, config, wish).name for step in (agent.act, agent.reflect))
+    return implicit(config, reviewer) and not implicit(config, act)
 
 
 def _chosen(step: StepSpec, config: Config, wish: Wish) -> Chosen:

@@ -130,6 +130,11 @@ def is_role(config: Config, name: str) -> bool:
     return bool(_NAME.fullmatch(name) and name not in _TAKEN and _environment(_variable(name)))
 
 
+def implicit(config: Config, name: str) -> bool:
+    """Whether this is a role whose model is the embedded one, because nobody named another."""
+    return is_role(config, name) and not role_of(config, name).source
+
+
 def role_of(config: Config, name: str) -> Role:
     """The role, whose model is its own, or that of `default`, or the one that `solve` would take.
 

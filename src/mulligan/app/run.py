@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from mulligan.app.agents import Wish, config_of, find_agent, load_agent, recipe_of, tools_of
+from mulligan.app.agents import Wish, config_of, find_agent, lends_model, load_agent, recipe_of, tools_of
 from mulligan.app.config import load, prompts_folder
 from mulligan.app.models_by_name import Models
 from mulligan.app.places import Notice
@@ -80,6 +80,11 @@ async def run(
         raise InvalidInput(f"{found.name} works in a folder ({', '.join(needy)}): name it with --workspace DIR.")
     models = Models(config)
     wish = Wish(models.name(model), max_iter)
+    if lends_model(found, config, wish):
+        (notice or log.info)(
+            "The model of act.md is asked in reflect.md, too: none is named there, and the small local model does not "
+            "judge for another."
+        )
     recipe = recipe_of(found, config, wish, configured_limits(config, Limits(identical=None)))
     recipe = replace(
         recipe,
