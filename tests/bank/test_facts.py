@@ -197,9 +197,12 @@ async def test_the_nearest_fact_stands_first_with_one_strategy_beside_it(bank: B
     for n in range(4):
         await bank.add(f"Name releases well {n}", f"Think of the year, the week and the tree: {n}.", query=NEXT)
     await bank.learn(an_episode("e1", a_trial(1, failed())))
-    given = await bank.recall(NEXT, threshold=0)
+    given = await bank.recall(NEXT, threshold=0.1)
     assert [lesson.nature for lesson in given.lessons] == ["fact", "strategy"]
-    assert [lesson.nature for lesson in (await bank.recall(NEXT, threshold=0, top_k=1)).lessons] == ["fact"]
+    assert given.filtered == 1
+    assert [lesson.nature for lesson in (await bank.recall(NEXT, threshold=0.1, top_k=1)).lessons] == ["fact"]
+    everything = await bank.recall(NEXT, threshold=0)
+    assert [lesson.nature for lesson in everything.lessons] == ["fact", "strategy", "strategy"]
 
 
 async def test_a_fact_about_something_else_does_not_stand_before_a_strategy_that_fits(bank: Bank) -> None:

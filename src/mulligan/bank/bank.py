@@ -105,7 +105,8 @@ class Bank:
         """The lessons that help with this task, best first, each with its relevance; none where none is good enough.
 
         A fact of the project that is worked on comes first, with one strategy beside it at most, if that is more
-        relevant. Facts of other projects are given with all_projects alone.
+        relevant (with a threshold of 0 as many as there is room for). Facts of other projects are given with
+        all_projects alone.
 
         top_k: lessons at most (with the strategy cosine, experiences). threshold: relevance, 0 to 1, or strict,
         standard, lenient. as_of: seconds since the epoch; what was known then, found by its words. counted: False
@@ -134,7 +135,8 @@ class Bank:
             now = time.time() if as_of is None else as_of
             both = index.by_nature(query, vector, now, self._ports.project, everywhere=all_projects)
             facts, others = (self._ports.retrieval.rank(among, most, among.threshold(wanted)) for among in both)
-            scores = _together(_scores(both[0], facts), _scores(both[1], others), most)
+            of_each = _scores(both[0], facts), _scores(both[1], others)
+            scores = _together(*of_each, most, everything=wanted == 0)
             if then is not None:
                 lessons = [then[id] for id in scores]
                 break
@@ -143,7 +145,8 @@ class Bank:
                 break
             index.leave_out(set(scores).difference(lesson.id for lesson in lessons))
         id, now = f"r{secrets.token_hex(6)}", round(time.time(), 3)
-        filtered = facts.filtered + others.filtered
+        left_out = min(sum(map(len, of_each)), most) - len(scores)
+        filtered = facts.filtered + others.filtered + max(left_out, 0)
         receipt = Receipt(id, self.agent_id, now, query, scores, filtered)
         try:
             if counted:
@@ -450,9 +453,12 @@ def _scores(among: Ranking, ranked: Ranked) -> dict[str, float]:
     return {among.ids[row]: round(score, 6) for row, score in zip(ranked.rows, ranked.scores, strict=True)}
 
 
-def _together(facts: dict[str, float], others: dict[str, float], most: int) -> dict[str, float]:
+def _together(
+    facts: dict[str, float], others: dict[str, float], most: int, *, everything: bool = False
+) -> dict[str, float]:
     """Both, best first. Facts of the project come first where the best is about as relevant as the best of the others,
-    and then one of those at most, if it is more relevant: vague advice beside a fact misleads."""
+    and then one of those at most, if it is more relevant: vague advice beside a fact misleads. everything: all of both
+    that there is room for."""
     if not facts or not others:
         return facts or others
     best = max(facts.values())
@@ -460,7 +466,7 @@ def _together(facts: dict[str, float], others: dict[str, float], most: int) -> d
         first = dict(list(others.items())[: max(most - 1, 1)])
         return {**first, **dict(list(facts.items())[: most - len(first)])}
     first = dict(list(facts.items())[:most])
-    beside = [(id, score) for id, score in others.items() if score > best][:1]
+    beside = list(others.items()) if everything else [(id, score) for id, score in others.items() if score > best][:1]
     return {**first, **dict(beside[: most - len(first)])}
 
 
