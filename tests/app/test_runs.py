@@ -20,6 +20,7 @@ from mulligan.store.sqlite import SqliteStore
 
 WRONG, RIGHT = "def double(x):\n    return x", "def double(x):\n    return 2 * x"
 LESSON = "It returned x itself. Multiply by two."
+OTHER = "Two times x is wanted."
 
 
 class Doubles:
@@ -214,14 +215,14 @@ async def failed_once(store: SqliteStore, strategy: str = "none") -> Episode:
 
 async def test_a_fork_of_an_episode_that_is_over_goes_on_with_another_strategy(store: SqliteStore) -> None:
     first = await failed_once(store)
-    model = mulligan.ScriptedModel([LESSON, WRONG, "Two times x is wanted.", RIGHT])
+    model = mulligan.ScriptedModel([LESSON, WRONG, OTHER, RIGHT])
     forked = await mulligan.resume(
         first.run, fork=True, strategy="reflexion", limits={"trials": 3}, evaluator=Doubles, model=model, store=store
     )
     assert forked.solved
     assert (forked.forked_from, forked.plan.reflects, len(forked.trials)) == (first.id, True, 3)
     assert forked.trials[0].attempt == first.trials[0].attempt
-    assert [t.reflection and t.reflection.text for t in forked.trials] == [LESSON, LESSON, None]
+    assert [t.reflection and t.reflection.text for t in forked.trials] == [LESSON, OTHER, None]
     assert WRONG in model.questions[0].messages[-1].text, "the first question is what to learn from the recorded trial"
     assert await store.load(first.id) == first, "what was forked stays as it was"
     assert await store.load(forked.id) == forked

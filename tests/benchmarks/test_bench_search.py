@@ -49,7 +49,7 @@ class Coder(ScriptedModel):
         if kind == "act":
             assert sampling.temperature == (0.0 if sampling.seed == 1 else 0.75)
             return f"{PROMPT}    {CODE[sampling.seed or 0]}\n"
-        return WRITES_TESTS if kind == "tests" else f"Lesson: {kind}."
+        return WRITES_TESTS if kind == "tests" else f"Lesson of clamp: {kind}."
 
     def _kind(self, question: Question) -> str:
         system, last = question.messages[0].text.lower(), question.messages[-1].text
@@ -91,7 +91,10 @@ async def test_fail_reflect_solve(tmp_path: Path, data: Path) -> None:
     assert (result.status, result.episodes[0].scores) == ("solved", (0.0, 0.0, 0.0, 0.0, 0.0, 1.0))
     episode = await the_episode(store)
     assert [(trial.number, trial.parent) for trial in episode.trials] == TREE
-    assert [r.text for r in episode.reflections] == ["Lesson: mind what 1 did.", "Lesson: mind what 3 did."]
+    assert [r.text for r in episode.reflections] == [
+        "Lesson of clamp: mind what 1 did.",
+        "Lesson of clamp: mind what 3 did.",
+    ]
     shown = model.questions[-1].messages[-1].text
     assert "mind what 3 did" in shown
     assert CODE[3] in shown

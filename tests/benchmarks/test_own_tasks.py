@@ -22,11 +22,17 @@ def judged(passed: bool, wrong: str = "") -> Json:
 
 
 ANSWERS: list[Json] = [
-    *("Sydney", judged(False, "That is its largest city."), "Name the seat of parliament.", "Canberra", judged(True)),
+    *(
+        "Sydney",
+        judged(False, "That is its largest city."),
+        "Not Sydney: name the seat of parliament.",
+        "Canberra",
+        judged(True),
+    ),
     "```python\ndef median(numbers):\n    return sorted(numbers)[len(numbers) // 2]\n```",
-    "With an even count take the mean of the two in the middle.",
+    "The median of an even count is the mean of the two in the middle.",
     "```python\nfrom statistics import median\n```",
-    *("3 July 2019", "Write it as YYYY-MM-DD.", "2019-07-03"),
+    *("3 July 2019", "Write July as a number: YYYY-MM-DD.", "2019-07-03"),
     *("Iron rusts where oxygen reaches it.", "Name water, too.", "Iron rusts where oxygen and Water reach it."),
 ]
 
@@ -75,13 +81,15 @@ ONE = '[[task]]\nprompt = "Capital of Australia?"\nanswer = "Canberra"\n'
 async def test_the_answer_never_reaches_the_model_and_counts_more_than_its_judgement(here: Path) -> None:
     how, model = await run(here, ONE, ["Sydney", judged(True)])
     assert how == ["task-1 failed [0.0]"]
-    how, model = await run(here, ONE, ["Sydney", judged(False, "no"), "Try another city."] * 3, trials=3)
+    lessons = ("Not Sydney.", "Sydney is too far north.", "It begins with another letter than Sydney.")
+    answers = [said for lesson in lessons for said in ("Sydney", judged(False, "no"), lesson)]
+    how, model = await run(here, ONE, answers, trials=3)
     assert how == ["task-1 failed [0.0, 0.0, 0.0]"]
     assert not any("Canberra" in message.text for question in model.questions for message in question.messages)
 
 
 async def test_a_declared_oracle_stops_the_loop_and_is_marked(here: Path) -> None:
-    store, model = SqliteStore(here / "runs.db"), ScriptedModel(["Sydney", "Another city.", "canberra"])
+    store, model = SqliteStore(here / "runs.db"), ScriptedModel(["Sydney", "Another city than Sydney.", "canberra"])
     finished = await run_benchmark(written(here, "[judge]\noracle = true\n" + ONE), model=model, store=store)
     (result,) = finished.results
     assert (result.status, result.episodes[0].scores) == ("solved", (0.0, 1.0))
@@ -115,7 +123,7 @@ async def test_a_check_finds_the_files_beside_its_tasks(here: Path, monkeypatch:
     folder.mkdir()
     (folder / "check.py").write_text("import sys\nsys.exit('42' not in open(sys.argv[1]).read())")
     (folder / "mine.toml").write_text('[[task]]\nprompt = "Say 42."\ncheck = "python check.py {attempt}"\n')
-    store, model = SqliteStore(here / "runs.db"), ScriptedModel(["41", "One more.", "42"])
+    store, model = SqliteStore(here / "runs.db"), ScriptedModel(["41", "One more than 41.", "42"])
     finished = await run_benchmark("tasks/mine.toml", model=model, store=store)
     assert [result.status for result in finished.results] == ["solved"]
     monkeypatch.chdir(folder)
@@ -141,7 +149,7 @@ async def test_an_evaluator_of_ones_own_judges_with_its_settings(here: Path) -> 
     (here / "note.txt").write_text("Too long, says the note.")
     task = '[judge]\nevaluator = "short.py"\nsettings = { words = 1 }\n[[task]]\nprompt = "Short!"\n'
     more = '[[task]]\nprompt = "Two words!"\nsettings = { words = 2, note = { file = "note.txt" } }\n'
-    how, model = await run(here, task + more, ["a b", "Shorter.", "a", "a b c", "Shorter.", "a b"])
+    how, model = await run(here, task + more, ["a b", "Shorter.", "a", "a b c", "Two words, no more.", "a b"])
     assert how == ["task-1 solved [0.0, 1.0]", "task-2 solved [0.0, 1.0]"]
     assert "Too long, says the note." in model.questions[4].messages[-1].text
 

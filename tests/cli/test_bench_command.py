@@ -147,7 +147,7 @@ def test_the_time_left_is_told(capsys: pytest.CaptureFixture[str], monkeypatch: 
 
 
 def test_on_a_terminal_a_last_line_says_what_is_under_way(here: Path) -> None:
-    said(here, "wrong", "Say right.", "right")
+    said(here, "wrong", "Say right, c1.", "right")
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "mulligan", *toy(here, "a")]
     with subprocess.Popen(command, stderr=theirs, stdout=subprocess.DEVNULL, env=dict(os.environ)) as process:

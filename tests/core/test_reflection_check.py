@@ -93,6 +93,7 @@ def test_a_lesson_that_goes_on_from_an_earlier_one_is_no_repetition() -> None:
         "Here's a possible solution:",
         "The plate has to be rinsed before it goes onto the shelf.",
         "999",
+        "1. Read the task.\n5. Be careful.",
         "...",
     ],
 )
@@ -102,7 +103,13 @@ def test_a_lesson_that_would_fit_any_trial_is_not_grounded(lesson: str) -> None:
 
 @pytest.mark.parametrize(
     "lesson",
-    ["The answer to '05|2024' is 5.", "Do not call int.split there.", "Die Zahl 2024 gehört nicht dazu.", "05|2024だ"],
+    [
+        "The answer to '05|2024' is 5.",
+        "Do not call int.split there.",
+        "It never ends at 5. Mind that.",
+        "Die Zahl 2024 gehört nicht dazu.",
+        "05|2024だ",
+    ],
 )
 def test_one_value_or_name_of_the_trial_is_enough(lesson: str) -> None:
     assert fault(lesson, trial=TRIAL) == ""

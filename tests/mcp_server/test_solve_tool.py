@@ -137,7 +137,7 @@ async def test_an_episode_with_a_second_try(wire: Wire, mode: str) -> None:
 
 
 async def test_tests_judge_in_the_strict_sandbox(wire: Wire) -> None:
-    wire.plays("def add(a, b): return a - b", "Use plus.", "def add(a, b): return a + b")
+    wire.plays("def add(a, b): return a - b", "Use plus: a + b.", "def add(a, b): return a + b")
     async with served() as (client, service):
         data = data_of(await client.call_tool("solve", {"task": "Write add(a, b).", "tests": TESTS}))
         episode = await only(service)
@@ -156,7 +156,7 @@ async def test_without_a_judge_the_model_judges_itself_and_says_so(tmp_path: Pat
 
 
 async def test_trials_bound_the_tries_and_the_best_comes_back(wire: Wire) -> None:
-    wire.plays("def add(a, b): return 0", "Think.", "def add(a, b): return None")
+    wire.plays("def add(a, b): return 0", "Think of a and b.", "def add(a, b): return None")
     async with served() as (client, _):
         data = data_of(await client.call_tool("solve", {"task": "Write add(a, b).", "tests": TESTS, "trials": 2}))
     assert (data["status"], data["solved"]) == ("exhausted", False)
@@ -187,11 +187,11 @@ async def test_long_feedback_is_shortened_and_the_output_is_not(wire: Wire) -> N
 
 async def test_half_a_character_of_the_models_spoils_no_answer(tmp_path: Path) -> None:
     told = Told()
-    async with served(scripted(tmp_path, "41 \ud800", "Count \udfff again.", "42")) as (client, _):
+    async with served(scripted(tmp_path, "41 \ud800", "Count seven \udfff again.", "42")) as (client, _):
         asked = client.call_tool("solve", {"task": TASK, "expected": "42"}, progress_callback=told)
         data = data_of(await asyncio.wait_for(asked, 20))
-    assert data["trials"][0]["reflection"] == "Count ? again."
-    assert "trial 1 of 4: reflected: Count ? again." in told.words
+    assert data["trials"][0]["reflection"] == "Count seven ? again."
+    assert "trial 1 of 4: reflected: Count seven ? again." in told.words
 
 
 async def test_an_error_of_the_model_names_the_episode_that_goes_on_later(wire: Wire) -> None:

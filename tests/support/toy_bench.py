@@ -123,7 +123,7 @@ class Obliging(ScriptedModel):
         if wish == "the provider is down" and self.down:
             raise ModelError("the provider is down")
         if "You review failed attempts" in text:
-            return LESSON
+            return f"{LESSON} {case} lesson {text.count(LESSON) + 1}"
         if LESSON in text and wish == "say right at 2":
             return "right"
         return {"say right at 2": "wrong", "the provider is down": "right"}.get(wish, wish.removeprefix("say "))

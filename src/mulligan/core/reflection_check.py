@@ -27,7 +27,9 @@ _QUOTED = re.compile(r"'([^'\n]{1,80})'|\"([^\"\n]{1,80})\"|`([^`\n]{1,80})`|[�
 _LETTER = r"(?<![\w.'’-])[b-hj-zB-HJ-Z](?!\w|[.'’-]\w)"
 """A name of one letter, such as x: no a, no I, no part of "e.g." or "it's"."""
 _NAME = re.compile(r"\w*[^\W_]_[^\W_]\w*|\b[a-z]+[A-Z]\w*|\b[A-Z][a-z]+[A-Z]\w*|\b[^\W\d_]+\d\w*|" + _LETTER)
-_NUMBER = re.compile(r"(?<![\w.])-?\d[\d.,:]*\d(?!\w)|(?<![\w.])-\d(?!\w)")
+_NUMBER = re.compile(r"(?<![\w.])-?\d(?:[\d.,:]*\d)?(?!\w)")
+_POINT = re.compile(r"^[ \t]*\d+[.)][ \t]", re.MULTILINE)
+"""The number of a point in a list, which says nothing of a trial."""
 _STEM = 5
 """Characters by which words are compared, so that `rounds` and `rounded` are one."""
 
@@ -50,7 +52,7 @@ reasoning receive remember require requirement response result return returned r
 say second see seem sentence several shall she should show similar simple simplify simply since single small so
 solution solve some something specific specification specified start state statement step still succeed such suggest
 sure syntax take taken task tell test tests than that the their them then there these they thing think this those
-though three through thus time to together too toward trial true try two type under understand unit unless until up
+though three through thus to together too toward trial true try two type under understand unit unless until up
 update upon us use used useful using usually valid validate value values variable verify very want was way we well
 were what when where whether which while who whole whose why will with within without work would write written wrong
 yes yet you your
@@ -135,11 +137,11 @@ _COMMON_STEMS = frozenset(map(_stem, _COMMON.split()))
 
 
 def specifics(text: str) -> set[str]:
-    """What can only be of one matter: quoted literals, names as programs have them, numbers of two digits and more."""
+    """What can only be of one matter: quoted literals, names as programs have them, numbers."""
     plain = unicodedata.normalize("NFKC", text)
     quoted = {found[found.lastindex or 0].strip().casefold() for found in _QUOTED.finditer(plain)}
     named = {name.casefold() for name in _NAME.findall(plain)}
-    return {each for each in quoted if each} | named | set(_NUMBER.findall(plain))
+    return {each for each in quoted if each} | named | set(_NUMBER.findall(_POINT.sub(" ", plain)))
 
 
 def _is_grounded(reflection: str, about: str) -> bool:
