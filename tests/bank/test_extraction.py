@@ -166,10 +166,16 @@ def test_both_natures_come_in_one_answer() -> None:
     fact, strategy = extractor(project="shop").take([EPISODE], said).lessons
     assert (fact.nature, fact.project, fact.confirmed) == ("fact", "shop", True)
     assert (strategy.nature, strategy.project, strategy.confirmed) == ("strategy", "", True)
-    (unsure,) = (
-        extractor(success=False, project="shop").take([FAILED], answer(lesson(nature="fact", steps=[1]))).lessons
-    )
-    assert not unsure.confirmed
+    said = answer(lesson(nature="fact", content="Orders are on /orders/all.", steps=[1]))
+    (unsure,) = extractor(success=False, project="shop").take([FAILED], said).lessons
+    assert (unsure.nature, unsure.confirmed) == ("fact", False)
+
+
+def test_a_fact_that_holds_no_value_is_a_strategy() -> None:
+    """Small models call their advice a fact."""
+    vague = lesson("Check for edge cases", nature="fact", content="Don't trust the user's first page; check it.")
+    (taken,) = extractor(project="shop").take([EPISODE], answer(vague)).lessons
+    assert (taken.nature, taken.project) == ("strategy", "")
 
 
 def test_a_lesson_without_a_nature_is_a_strategy_and_another_nature_is_refused() -> None:

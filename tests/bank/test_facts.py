@@ -223,6 +223,20 @@ async def test_a_model_adds_strategies_and_the_facts_by_rule_stay(file: Path) ->
     assert natures == ["fact", "strategy"]
 
 
+async def test_what_a_check_says_word_for_word_stands_before_what_a_model_made_of_it(file: Path) -> None:
+    said = {
+        "title": "release_name",
+        "description": NEXT,
+        "content": "release_name names a release in 24w31.",
+        "steps": [1],
+    }
+    thinks = mind(lambda text: {"why": "", "lessons": [{**said, "nature": "fact"}], "nothing_because": ""})
+    async with a_bank(file, embedder="none", model=thinks, project="shop") as bank:
+        await bank.learn(an_episode("e1", a_trial(1, failed()), prompt="Name a release."))
+        given = await bank.recall(NEXT, threshold=0.01)
+        assert [(lesson.nature, lesson.origin.by) for lesson in given.lessons] == [("fact", "rule"), ("fact", "mind")]
+
+
 async def test_a_model_that_says_nothing_usable_keeps_no_fact_away(file: Path) -> None:
     async with a_bank(file, embedder="none", model=mind(lambda text: "no"), project="shop") as bank:
         learned = await bank.learn(an_episode("e1", a_trial(1, failed())))

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any, Literal, cast
 
 from mulligan.bank.candidates import Ranking
+from mulligan.bank.facts import RULE
 from mulligan.bank.index import Indexes
 from mulligan.bank.learning import Learning, fresh, key_of
 from mulligan.bank.ports import Ports
@@ -153,7 +154,7 @@ class Bank:
                 await self._lessons.recalled(receipt)
         except StoreError as error:  # a disk that is full, or may not be written, keeps nobody from reading
             id, note = "", "; ".join(part for part in (note, f"without a receipt: {str(error).rstrip('.')}") if part)
-        scored = tuple(replace(lesson, score=scores[lesson.id]) for lesson in lessons)
+        scored = _rules_first([replace(lesson, score=scores[lesson.id]) for lesson in lessons])
         prompt = formatted_prompt(scored, self._ports.settings.tokens, self._ports.project)
         return Recall(id, scored, filtered, prompt, others.threshold, note)
 
@@ -468,6 +469,14 @@ def _together(
     first = dict(list(facts.items())[:most])
     beside = list(others.items()) if everything else [(id, score) for id, score in others.items() if score > best][:1]
     return {**first, **dict(beside[: most - len(first)])}
+
+
+def _rules_first(lessons: Sequence[Lesson]) -> tuple[Lesson, ...]:
+    """As they are, but for facts: those that a model drew come behind those that a check says word for word."""
+    by_model = [lesson.nature == "fact" and lesson.origin.by not in ("", RULE) for lesson in lessons]
+    facts = sorted((n for n, one in enumerate(lessons) if one.nature == "fact"), key=lambda n: (by_model[n], n))
+    turned = iter(facts)
+    return tuple(lessons[next(turned)] if lesson.nature == "fact" else lesson for lesson in lessons)
 
 
 def _instead(lesson: Lesson) -> str:

@@ -18,6 +18,8 @@ from mulligan.core.questions import Question
 from mulligan.core.records import Episode, Json, Lesson, Origin
 
 MOST, MOST_BY_CONTRAST, LISTED = 3, 5, 100
+_VALUE = re.compile(r"`.+?`|\".+?\"|(?<!\w)'.+?'(?!\w)|\d|\w_\w|\w[./:]\w|[a-z][A-Z]")
+"""What a name, a value, a format or a command looks like in a text."""
 _NAMED = re.compile(r"\s*s?(\d{1,9})\s*", re.IGNORECASE | re.ASCII)
 
 
@@ -36,7 +38,7 @@ class Extractor:
     prompts have the paper's structure, and every lesson is a strategy. project: where facts hold.
 
     Of one episode that failed and then passed, the last failed trial and the first that passed are compared (a pair).
-    A fact is confirmed if the task succeeded.
+    A fact is confirmed if the task succeeded; one that holds no name, value or command is taken as a strategy.
 
     A draft has no id, agent or times; its query is the task, its origin names episode, trial and the steps that it
     cites. Where it cites several trials, the origin is the one most cited, and `context["cites"]` holds them all. By
@@ -117,7 +119,7 @@ class Extractor:
         )
 
     def _nature(self, draft: Draft) -> dict[str, Any]:
-        if draft.nature == "strategy" or self._paper:
+        if draft.nature == "strategy" or self._paper or not _VALUE.search(f"{draft.title}\n{draft.content}"):
             return {}
         return {"nature": "fact", "project": self._project, "confirmed": self._success}
 
