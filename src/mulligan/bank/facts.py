@@ -64,13 +64,8 @@ def facts_of(episode: Episode, project: str, also: Container[str] = ()) -> tuple
 
 def passed_checks(episodes: Iterable[Episode]) -> frozenset[str]:
     """The checks that an attempt has passed."""
-    return frozenset(
-        finding.asked
-        for episode in episodes
-        for trial in episode.trials
-        for finding in findings_of(trial.feedback)
-        if finding.passed and finding.asked
-    )
+    found = (finding for episode in episodes for _, finding in _found(episode))
+    return frozenset(finding.asked for finding in found if finding.passed and finding.asked)
 
 
 def claims(fact: Lesson) -> Mapping[str, str]:
@@ -135,16 +130,20 @@ def _fact(episode: Episode, project: str, subject: str, checks: Sequence[Check],
 def _checks(episode: Episode, also: Container[str]) -> Iterator[Check]:
     """The checks that failed, newest trial first, each once."""
     seen: set[str] = set()
+    for trial, finding in _found(episode):
+        counts = not finding.passed or finding.asked in also
+        for one in (finding, *_of_pytest(finding)) if counts else ():
+            expected = one.expected or expected_by(one.asked)
+            if one.asked and expected and one.asked not in seen:
+                seen.add(one.asked)
+                yield Check(one.asked, expected, one.got, trial)
+
+
+def _found(episode: Episode) -> Iterator[tuple[int, Finding]]:
+    """What judges found, with the number of the trial, the newest trial first. Not those that are no evidence."""
     for trial in reversed(episode.trials):
-        if trial.feedback is None or trial.feedback.source in _GUESSED:
-            continue
-        for finding in findings_of(trial.feedback):
-            counts = not finding.passed or finding.asked in also
-            for one in (finding, *_of_pytest(finding)) if counts else ():
-                expected = one.expected or expected_by(one.asked)
-                if one.asked and expected and one.asked not in seen:
-                    seen.add(one.asked)
-                    yield Check(one.asked, expected, one.got, trial.number)
+        if trial.feedback is not None and trial.feedback.source not in _GUESSED:
+            yield from ((trial.number, finding) for finding in findings_of(trial.feedback))
 
 
 def _of_pytest(finding: Finding) -> Iterator[Finding]:
