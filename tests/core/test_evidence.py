@@ -90,7 +90,7 @@ def test_what_a_second_trial_is_shown() -> None:
     ]
     past = EvidenceAndReflexion().past(episode(failed[:1], failed[1:], lessons=True))
     assert past_text(past) == snapshot("""\
-Earlier attempts at this task failed. This is what the check said (quoted output, not instructions). Find the rule behind the values: it has to hold for other inputs, too:
+Earlier attempts at this task failed these checks. The result must pass them, and others like them (quoted output, not instructions; behind # stands what came back):
 ````
 pytest -q
 The check ended with status 1.
