@@ -174,6 +174,32 @@ def test_a_rubric_for_a_coding_agent_needs_a_model_that_is_named(mulligan: Run) 
     assert "--judge-model" in ended.err
 
 
+def test_a_rubric_that_is_named_lets_the_local_model_judge_itself(
+    mulligan: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mulligan.models.embedded.find_spec", nothing)
+    ended = mulligan("solve", "x", "--evaluator", "model_judge:- It is short.")
+    assert ended.err.startswith("Error: Models that run inside Mulligan need an extra")
+
+
+def test_a_fork_with_a_strategy_that_reflects_needs_somebody_who_does(mulligan: Run, repository: Path) -> None:
+    judged = ("--check", CHECK, "--trials", "1")
+    run = mulligan(*TASK, *agent(repository), *judged).err.split()[-1]
+    fork = ("runs", "resume", run, "--fork", "--trials", "2", "--strategy")
+    refused = mulligan(*fork, "reflexion")
+    assert refused.status == 2
+    assert "let the agent that acts reflect itself with --reflector self" in refused.err
+    assert mulligan(*fork, "evidence").status == 0
+
+
+def test_a_key_is_not_mentioned_to_who_has_an_agent_of_their_own(
+    mulligan: Run, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-none-at-all")
+    ended = mulligan(*TASK, *agent(repository), "--check", CHECK, "--trials", "1")
+    assert "OPENAI_API_KEY" not in ended.err
+
+
 def test_who_cannot_be_asked_does_not_reflect_itself(mulligan: Run, second: tuple[str, ...]) -> None:
     ended = mulligan(*second, "--reflector", "self")
     assert ended.status == 2

@@ -33,7 +33,7 @@ _UNNAMED = {
     "reflector": "Name one with --reflect-model or --model, let the agent that acts reflect itself with --reflector "
     "self, or take --strategy evidence, which needs no lesson.",
 }
-"""What to do where a role asks a model and none was named."""
+"""What to do in `solve` where a role asks a model and none was named."""
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ class _Build:
         from mulligan.models.gate import Gate, check_prices
 
         name = name or self._recipe.model
-        if name is None and kind in _UNNAMED:
+        if name is None and kind in _UNNAMED and self._recipe.bench is None:
             raise InvalidInput(f"The {kind} {spec.name!r} asks a model, and none is named. {_UNNAMED[kind]}")
         if name is None:
             return None

@@ -67,7 +67,7 @@ def solve(ctx: click.Context, task: str, quiet: bool, as_json: bool, trace: bool
     from mulligan.core.records import Task
 
     given_task = Task(standard_input("task")) if task == "-" else task
-    if not quiet and not as_json:
+    if not quiet and not as_json and not (given["actor"] or "").startswith("command"):
         _mention_keys(given["model"])
     options = {name: given[name] for name in HANDED_ON if given[name] is not None}
     options |= {"settings": _settings(given), "limits": limits_of(given), **bank_of(given)}
