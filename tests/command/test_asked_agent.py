@@ -137,14 +137,14 @@ DRIVES = """import asyncio, sys
 from pathlib import Path
 sys.path.insert(0, {here!r})
 import test_asked_agent as t
-asyncio.run(t.stored(Path({tmp!r})))
+asyncio.run(t.stored(Path({tmp!r}), {mode!r}))
 """
 
 
-async def stored(tmp: Path) -> Episode:
+async def stored(tmp: Path, mode: Mode = "worktree") -> Episode:
     """One drive of the episode in `tmp`, recorded in its store; begun where there is none yet."""
     store = SqliteStore(tmp / "db.sqlite")
-    bench = Bench(tmp, tmp / "user", agent=WAITS.format(tmp=str(tmp), asked=ASKED))
+    bench = Bench(tmp, tmp / "user", agent=WAITS.format(tmp=str(tmp), asked=ASKED), mode=mode)
     if not await store.list():
         await store.create(bench.episode())
     lease = await store.acquire("e1", "tester", 60)
@@ -164,24 +164,38 @@ async def stored(tmp: Path) -> Episode:
         await store.close()
 
 
-async def test_after_a_kill_it_is_asked_again_and_its_attempt_is_not_made_again(tmp_path: Path) -> None:
-    folder = project(tmp_path / "user")
-    before = image(folder)
-    os.mkfifo(tmp_path / "pipe")
-    code = DRIVES.format(here=str(Path(__file__).parent), tmp=str(tmp_path))
+async def killed(tmp: Path, mode: Mode = "worktree") -> None:
+    """Another process drives the episode until its agent is asked, and is killed then."""
+    os.mkfifo(tmp / "pipe")
+    code = DRIVES.format(here=str(Path(__file__).parent), tmp=str(tmp), mode=mode)
     driver = await asyncio.create_subprocess_exec(sys.executable, "-c", code)
     try:
-        await asyncio.wait_for(asyncio.to_thread((tmp_path / "pipe").read_text), 60)
+        await asyncio.wait_for(asyncio.to_thread((tmp / "pipe").read_text), 60)
     finally:
         driver.kill()
         await driver.wait()
-    assert [path for path in (tmp_path / "data" / "e1").iterdir() if "aside" in path.name]
+    assert [path for path in (tmp / "data" / "e1").iterdir() if "aside" in path.name]
+
+
+async def test_after_a_kill_it_is_asked_again_and_its_attempt_is_not_made_again(tmp_path: Path) -> None:
+    folder = project(tmp_path / "user")
+    before = image(folder)
+    await killed(tmp_path)
     episode = await asyncio.wait_for(stored(tmp_path), 60)
     assert stopped(episode).startswith("exhausted")
     assert [(one.text, one.notes) for one in reflections(episode)] == [("Add first.", ())]
     assert (tmp_path / "log").read_text().split() == ["tried", "asked", "asked", "tried"]
     assert not (tmp_path / "data" / "e1").exists()
     assert image(folder) == before
+    assert git(folder, "worktree", "list").count("\n") == 1
+
+
+@pytest.mark.parametrize("mode", ["worktree", "copy", "in_place"])
+async def test_what_a_kill_left_of_the_copy_goes_with_the_run(tmp_path: Path, mode: Mode) -> None:
+    folder = project(tmp_path / "user")
+    await killed(tmp_path, mode)
+    await Bench(tmp_path, folder, mode=mode).workspace.discard("e1")
+    assert not (tmp_path / "data" / "e1").exists()
     assert git(folder, "worktree", "list").count("\n") == 1
 
 

@@ -6,6 +6,7 @@ It knows nothing of agents or checks.
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import os
 import re
@@ -84,9 +85,11 @@ class GitWorkspace:
     async def aside(self, episode: Episode, state: str) -> AsyncGenerator[GitPlace]:
         place = await self.open(episode)
         own = self._of(episode)
+        making = asyncio.ensure_future(in_thread(self._aside, place, own, state))
         try:
-            yield await in_thread(self._aside, place, own, state)
+            yield await asyncio.shield(making)
         finally:
+            await asyncio.wait([making])  # a thread goes on where its caller is cancelled, and would make it again
             await in_thread(_remove_aside, place, own)
 
     async def close(self, episode: Episode) -> None:
