@@ -1,77 +1,49 @@
-"""Writes src/mulligan/bank/nulls.py: how unrelated texts score, for the embedders that ship with Mulligan.
+"""How the best lesson of a bank scores where nothing fits: what `SHIPPED` in bank/calibration.py was read from.
 
-Unrelated are WebArena tasks of different templates, and tau2-banking's documents that a query (of odd number) does not
-need. Mean and deviation are those of the two sets averaged; the shape is that of their scores in deviations from what
-the bank would estimate from its own lessons.
+The 20 queries of the young bank that nothing fits, over banks drawn from its 50 lessons, with descriptions and without:
+the score below which nine of ten banks stay, and half of them. A `Null` passes through the first at 0.9.
 
-    python studies/retrieval/nulls.py
+    python studies/retrieval/nulls.py [--embedder local]
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
-from dataclasses import replace
-from pathlib import Path
-from typing import Any
+import random
 
 import numpy as np
-from sets import Set, tau, webarena
+from sets import Set, young
 
-from mulligan.bank.calibration import Null, shipped
-from mulligan.bank.nulls import LEVELS
 from mulligan.models.catalog import open_embedder
-
-OUT = Path(__file__).parents[2] / "src" / "mulligan" / "bank" / "nulls.py"
-HEAD = '''"""How unrelated texts score, by embedder: written by studies/retrieval/nulls.py, not by hand."""
-
-LEVELS = {levels}
-"""Shares of unrelated pairs; the last numbers of each entry are the scores, in deviations, that so many stay below."""
-
-SHIPPED = {{
-{entries}}}
-"""By the beginning of the embedder's id and by part: mean, deviation, and the shape of the distribution."""
-'''
+from mulligan.retrieval.fused import Fused
 
 
-def unrelated(of: Set, embedder: str, part: str, queries: range) -> tuple[Any, Any]:
-    """Scores of these queries with the lessons that they do not need; and the bank's own pairs, of its own accord."""
-    index = of.index(embedder)
-    scores: list[Any] = []
-    for n in queries:
-        among = index.candidates(of.queries[n], of.query_vectors[n])
-        keep = [id not in of.needed[n] and id != of.own[n] for id in among.ids]
-        own = among.lexical() / among.scale if part == "lexical" else among.semantic(part)
-        scores.append(own[keep])
-    return np.concatenate(scores), index
-
-
-def measured(sets: list[tuple[Set, range]], embedder: str, part: str) -> str:
-    found = [unrelated(of, embedder, part, queries) for of, queries in sets]
-    mean = float(np.mean([scores.mean() for scores, _ in found]))
-    sd = float(np.mean([scores.std() for scores, _ in found]))
-    start = replace(shipped(part, embedder), mean=mean, sd=sd)
-    if start.bounds is None:
-        start = replace(start, weight=20, bounds=(1.5, 0.7, 1.5))
-    shapes: list[Any] = []
-    for scores, index in found:
-        fitted: Null = start.fitted(index.own_pairs(part), index.n)
-        shapes.append(np.quantile((scores - fitted.mean) / fitted.sd, LEVELS))
-    shape = ", ".join(f"{x:.2f}" for x in np.mean(shapes, axis=0))
-    name = "" if part == "lexical" else embedder.partition("@")[0]
-    return f'    ("{name}", "{part}"): ({mean:.3f}, {sd:.3f}, ({shape})),\n'
+def best(of: Set, size: int, embedder: str, chance: random.Random) -> tuple[list[float], list[float]]:
+    """By words, and by `fused`: the best score in each of 40 banks of so many lessons, for each of these queries."""
+    asking = [n for n, needed in enumerate(of.needed) if not needed]
+    words, meaning = list[float](), list[float]()
+    for _ in range(40):
+        bank = of.index(embedder, sorted(chance.sample(range(len(of.lessons)), size)))
+        for n in asking:
+            among = bank.candidates(of.queries[n], of.query_vectors[n])
+            words.append(float(among.lexical().max() / among.length))
+            meaning.append(float(np.max(Fused().scores(among))))
+    return words, meaning
 
 
 async def main() -> None:
-    entries = ""
-    for name in ("local", "hash"):
-        embedder = open_embedder(name)
-        banking, tasks = await tau().embed(embedder), await webarena().embed(embedder)
-        both = [(banking, range(1, len(banking.queries), 2)), (tasks, range(0, len(tasks.queries), 4))]
-        entries += measured(both, embedder.id, "lesson") + measured(both[1:], embedder.id, "query")
-        if name == "local":
-            entries += measured(both, embedder.id, "lexical")
-    OUT.write_text(HEAD.format(levels=LEVELS, entries=entries))
-    print(entries)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--embedder", default="local")
+    embedder = open_embedder(parser.parse_args().embedder)
+    chance = random.Random(1)
+    print(f"{embedder.id}\n\n| lessons | bank | by | half | nine of ten |\n|--:|---|---|--:|--:|")
+    for described in (False, True):
+        of = await young(described).embed(embedder)
+        for size in (1, 5, 20, 50):
+            for by, scores in zip(("words", "both"), best(of, size, embedder.id, chance), strict=True):
+                half, most = np.quantile(scores, (0.5, 0.9))
+                print(f"| {size} | {of.name} | {by} | {half:.3f} | {most:.3f} |")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-"""How well each strategy finds what is needed, on two public sets; and what the presets of the threshold keep out.
+"""How well lessons are found, and what is given of what is found. docs/retrieval.md holds the tables.
 
-    python studies/retrieval/run.py [--embedder local] [--presets] [--tune]
+    python studies/retrieval/run.py [--embedder local]            ranking, beside bm25s with its defaults and cosine
+    python studies/retrieval/run.py --young [--embedder local]    what a recall gives, banks of 1 to 50 lessons
+    python studies/retrieval/run.py --tune                        what was tried for BM25 and `fused`
 
-hit@1, recall@10 and nDCG@10 without a threshold. Settings were chosen on tau2's queries of odd number (`--tune` prints
-what was tried), so the even ones are reported apart. docs/retrieval.md holds the tables.
+data/README.md says which collection was kept back. Needs bm25s (extra `webshop`).
 """
 
 from __future__ import annotations
@@ -15,154 +16,200 @@ from collections.abc import Callable, Sequence
 from math import log2
 from typing import Any, TypeAlias
 
+import bm25s
 import numpy as np
-from sets import Set, tau, webarena
+from sets import Set, notes, talks, tau, webarena, young
 
-from mulligan.bank.index import Index
+from mulligan.bank.entries import searched
 from mulligan.bank.postings import BM25
 from mulligan.models.catalog import open_embedder
-from mulligan.retrieval.cosine import Cosine
 from mulligan.retrieval.fused import Fused
-from mulligan.retrieval.hybrid import Hybrid
 
-Find: TypeAlias = Callable[[Any], Sequence[int]]
-"""The rows of the candidates, best first."""
+Find: TypeAlias = Callable[[int], Sequence[str]]
+"""The ids of the lessons that answer query n, best first, at least 11 of them."""
 
 NONE = 0.0
 
 
-def by_bm25(among: Any) -> Sequence[int]:
-    return np.argsort(-among.lexical(), kind="stable").tolist()
+# --- ranking ------------------------------------------------------------------------------------------------------
 
 
-STRATEGIES: dict[str, Find] = {
-    "BM25": by_bm25,
-    "cosine": lambda among: Cosine().rank(among, 11).rows,
-    "hybrid": lambda among: Hybrid(NONE).rank(among, 11).rows,
-    "fused": lambda among: Fused(NONE).rank(among, 11).rows,
-}
+def finds(of: Set, embedder: str) -> dict[str, Find]:
+    index, plain = of.index(embedder), by_bm25s(of)
+
+    def by(rank: Callable[[Any], Sequence[int]]) -> Find:
+        def find(n: int) -> Sequence[str]:
+            among = index.candidates(of.queries[n], of.query_vectors[n])
+            return [among.ids[row] for row in rank(among)]
+
+        return find
+
+    return {
+        "bm25s": plain,
+        "BM25": by(lambda among: np.argsort(-among.lexical(), kind="stable")[:11].tolist()),
+        "cosine": by(lambda among: np.argsort(-among.semantic(), kind="stable")[:11].tolist()),
+        "fused": by(lambda among: Fused(NONE).rank(among, 11).rows),
+    }
 
 
-def scored(of: Set, index: Index, find: Find, numbers: Sequence[int]) -> tuple[float, float, float]:
-    """hit@1, recall@10, nDCG@10, over the queries that need something."""
-    hits, recalls, gains = list[float](), list[float](), list[float]()
+def by_bm25s(of: Set) -> Find:
+    """bm25s with its defaults: its tokenizer, its stop words, k1 1.5, b 0.75."""
+    ranker = bm25s.BM25()
+    ranker.index(bm25s.tokenize([searched(one) for one in of.lessons], show_progress=False), show_progress=False)
+
+    def find(n: int) -> Sequence[str]:
+        (words,) = bm25s.tokenize([of.queries[n]], return_ids=False, show_progress=False)
+        known = [word for word in words if word in ranker.vocab_dict]
+        scores = ranker.get_scores(known) if known else np.zeros(len(of.lessons))
+        return [of.lessons[row].id for row in np.argsort(-scores, kind="stable")[:11]]
+
+    return find
+
+
+def scored(of: Set, find: Find, numbers: Sequence[int]) -> Any:
+    """nDCG@10 and whether something needed is among the first three, a row for each query that needs something."""
+    rows: list[tuple[float, float]] = []
     for n in numbers:
         if not (needed := of.needed[n]):
             continue
-        among = index.candidates(of.queries[n], of.query_vectors[n])
-        first = [id for row in find(among)[:11] if (id := among.ids[row]) != of.own[n]][:10]
-        right = [id in needed for id in first]
+        right = [id in needed for id in find(n) if id != of.own[n]][:10]
         best = sum(1 / log2(i + 2) for i in range(min(10, len(needed))))
-        hits.append(float(right[0]))
-        recalls.append(sum(right) / len(needed))
-        gains.append(sum(1 / log2(i + 2) for i, one in enumerate(right) if one) / best)
-    return float(np.mean(hits)), float(np.mean(recalls)), float(np.mean(gains))
+        rows.append((sum(1 / log2(i + 2) for i, one in enumerate(right) if one) / best, float(any(right[:3]))))
+    return np.asarray(rows)
 
 
-def quality(sets: list[Set], embedder: str) -> None:
-    print("| set, queries | strategy | hit@1 | recall@10 | nDCG@10 |\n|---|---|--:|--:|--:|")
+def interval(differences: Any) -> str:
+    """The mean with its 95 % interval, by a paired bootstrap over the queries."""
+    chance = np.random.default_rng(1)
+    means = differences[chance.integers(0, len(differences), (2000, len(differences)))].mean(axis=1)
+    low, high = np.quantile(means, (0.025, 0.975))
+    return f"{differences.mean():+.3f} [{low:+.3f}, {high:+.3f}]"
+
+
+def ranking(sets: list[Set], embedder: str) -> None:
+    names = ("bm25s", "BM25", "cosine", "fused")
+    print(f"| nDCG@10, recall@3 | queries | {' | '.join(names)} | fused - bm25s | fused - better of BM25 and cosine |")
+    print("|---|--:|" + "--:|" * (len(names) + 2))
     for of in sets:
-        index, every = of.index(embedder), range(len(of.queries))
-        halves = {"all": every, "odd (tuned on)": every[1::2], "even": every[::2]}
-        for which, numbers in halves.items() if of.name.startswith("tau2") else [("all", every)]:
-            for name, find in STRATEGIES.items():
-                hit, recall, gain = scored(of, index, find, numbers)
-                print(f"| {of.name}, {which} | {name} | {hit:.2f} | {recall:.3f} | {gain:.3f} |")
+        found = finds(of, embedder)
+        got = {name: scored(of, found[name], range(len(of.queries))) for name in names}
+        cells = [f"{got[name][:, 0].mean():.3f}, {got[name][:, 1].mean():.2f}" for name in names]
+        better = max(("BM25", "cosine"), key=lambda name: got[name][:, 0].mean())
+        against = [interval(got["fused"][:, 0] - got[name][:, 0]) for name in ("bm25s", better)]
+        print(f"| {of.name} | {len(got['fused'])} | {' | '.join((*cells, *against))} |", flush=True)
 
 
-# --- presets ------------------------------------------------------------------------------------------------------
+# --- what a recall gives ------------------------------------------------------------------------------------------
+
+SIZES = (1, 5, 20, 50)
 
 
-def given(bank: Index, of: Set, n: int, threshold: float, words: bool, itself: str) -> list[str]:
-    """What the bank answers to this query, at most three lessons, by their ids."""
-    among = bank.candidates(of.queries[n], None if words else of.query_vectors[n])
-    ids = [among.ids[row] for row in Fused(threshold).rank(among, 4).rows]
-    return [id for id in ids if id != itself][:3]
+def nested(of: Set, size: int) -> list[list[int]]:
+    """Banks of the lessons in their order, of so many each, so that every lesson is in as many of them."""
+    count = len(of.lessons)
+    return [sorted((first + i) % count for i in range(size)) for first in range(0, count, max(size // 5, 1))]
 
 
-def drawn(of: Set, size: int, embedder: str, chance: random.Random) -> list[tuple[Index, int]]:
-    """60 banks of so many lessons, each with a query that one of them helps with; the largest bank is made once."""
-    asking = [n for n, needed in enumerate(of.needed) if needed]
-    if size >= 500:
-        bank = of.index(embedder)
-        return [(bank, n) for n in chance.sample(asking, min(60, len(asking)))]
-    number = {lesson.id: i for i, lesson in enumerate(of.lessons)}
-    found: list[tuple[Index, int]] = []
-    for n in chance.choices(asking, k=60):
-        helps = number[chance.choice(sorted(of.needed[n]))]
-        others = [
-            i for i in chance.sample(range(len(of.lessons)), size) if i != helps and of.lessons[i].id != of.own[n]
-        ]
-        found.append((of.index(embedder, sorted([helps, *others[: size - 1]])), n))
-    return found
+def given(banks: list[list[int]], of: Set, embedder: str, words: bool) -> str:
+    """Over all banks: right in the first three without a threshold (and by the best of the other rankings), at the
+    default; how many lessons are given to a query that something fits, and how often one to a query that nothing does.
+    """
+    without, default, best, wrong, many = 0, 0, 0, list[bool](), list[int]()
+    asked = 0
+    others = {"words": 0, "cosine": 0}
+    for rows in banks if len(banks[0]) < len(of.lessons) else banks[:1]:
+        index, there = of.index(embedder, rows), {of.lessons[row].id for row in rows}
+        for n, needed in enumerate(of.needed):
+            among = index.candidates(of.queries[n], None if words else of.query_vectors[n])
+            if needed and not needed & there:
+                continue
+            got = [among.ids[row] for row in Fused().rank(among, 3).rows]
+            if not needed:
+                wrong.append(bool(got))
+                continue
+            asked += 1
+            many += [len(got)] if got else []
+            default += bool(needed.intersection(got))
+            without += bool(needed & first_three(among, lambda among: Fused(NONE).scores(among)))
+            others["words"] += bool(needed & first_three(among, lambda among: among.lexical()))
+            if not words:
+                others["cosine"] += bool(needed & first_three(among, lambda among: among.semantic() + 2))
+    best = max(without, *others.values())
+    cells = (without / asked, best / asked, default / asked, default / best, np.mean(many or [0]), np.mean(wrong))
+    return " | ".join(f"{cell:.2f}" for cell in cells)
 
 
-def presets(banking: Set, tasks: Set, embedder: str) -> None:
-    """Of banks of several sizes: how often something needed is among the three given, and how often nothing is given
-    to a query of the other set, which needs nothing here."""
-    chance = random.Random(1)
-    levels = (0.9, 0.95, 0.97, 0.98, 0.99)
-    print("| bank | by | " + " | ".join(f"≥ {level}" for level in levels) + " |\n|---|---|" + "--:|" * len(levels))
-    for of, other in ((banking, tasks), (tasks, banking)):
-        for size in (1, 10, 100, len(of.lessons)):
-            draws = drawn(of, size, embedder, chance)
-            foreign = [chance.randrange(len(other.queries)) for _ in draws]
-            for words in (False, True):
-                cells: list[str] = []
-                for level in levels:
-                    right = [set(given(b, of, n, level, words, of.own[n])) & of.needed[n] for b, n in draws]
-                    silent = [given(b, other, n, level, words, "") for (b, _), n in zip(draws, foreign, strict=True)]
-                    share = [sum(map(bool, found)) / len(draws) for found in (right, silent)]
-                    cells.append(f"{share[0]:.2f}, {1 - share[1]:.2f}")
-                print(f"| {size} of {of.name} | {'words' if words else 'both'} | {' | '.join(cells)} |")
+def first_three(among: Any, score: Callable[[Any], Any]) -> set[str]:
+    """What has no score is not found."""
+    scores = score(among)
+    return {among.ids[row] for row in np.argsort(-scores, kind="stable")[:3] if scores[row] > 0}
+
+
+def recalls(sets: list[Set], embedder: str) -> None:
+    print("| lessons | bank | by | `fused`, no threshold | best ranking | default | default / best | given |", end="")
+    print(" something where nothing fits |\n|--:|---|---|" + "--:|" * 6)
+    for of in sets:
+        for size in SIZES:
+            banks = nested(of, size)
+            for words in (True, False):
+                print(f"| {size} | {of.name} | {'words' if words else 'both'} | {given(banks, of, embedder, words)} |")
 
 
 # --- tuning -------------------------------------------------------------------------------------------------------
 
 
-def tune(of: Set, embedder: str) -> None:
-    numbers = range(1, len(of.queries), 2)
+def tune(sets: list[Set], embedder: str) -> None:
+    print(f"| nDCG@10 | {' | '.join(of.name for of in sets)} |\n|---|" + "--:|" * len(sets))
 
-    def report(name: str, index: Index, find: Find) -> None:
-        hit, recall, gain = scored(of, index, find, numbers)
-        print(f"{name:44} hit@1 {hit:.2f}  recall@10 {recall:.3f}  nDCG@10 {gain:.3f}")
+    def report(name: str, bm25: BM25, rank: Callable[[Any], Sequence[int]]) -> None:
+        cells: list[str] = []
+        for of in sets:
+            index = of.index(embedder, bm25=bm25)
 
-    for k1, b, k3, common in (
-        (1.2, 0.75, 8, 1),
-        (1.5, 0.75, 8, 0.5),
-        (2, 0.9, 8, 1),
-        (2, 0.9, 2, 0.5),
-        (2, 0.9, 8, 0.5),
-    ):
-        report(f"BM25 {k1=} {b=} {k3=} {common=}", of.index(embedder, bm25=BM25(k1, b, k3, common)), by_bm25)
-    index = of.index(embedder)
-    for k in (10, 30, 60, 100):
-        for meaning in (0.7, 1, 1.5, 2, 3):
-            for depth in (50, 100, 300, 1000):
-                fused = Fused(NONE, k=k, meaning=meaning, depth=depth, diversity=0)
-                report(
-                    f"fused {k=} {meaning=} {depth=} without diversity", index, lambda a, f=fused: f.rank(a, 10).rows
-                )
-    for diversity in (0.0, 0.05, 0.1, 0.2, 0.3, 0.5):
-        fused = Fused(NONE, diversity=diversity)
-        report(f"fused {diversity=}", index, lambda a, f=fused: f.rank(a, 10).rows)
+            def find(n: int, of: Set = of, index: Any = index) -> Sequence[str]:
+                among = index.candidates(of.queries[n], of.query_vectors[n])
+                return [among.ids[row] for row in rank(among)]
+
+            asked = chosen(of)
+            cells.append(f"{scored(of, find, asked)[:, 0].mean():.3f}")
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
+
+    def words(among: Any) -> Sequence[int]:
+        return np.argsort(-among.lexical(), kind="stable")[:11].tolist()
+
+    for k1, b in ((1.2, 0.75), (1.5, 0.5), (1.5, 0.75), (1.5, 0.9), (2.0, 0.75), (6.0, 0.9)):
+        report(f"BM25 {k1=} {b=}", BM25(k1, b), words)
+    for most in (16, 32, 64, 1000):
+        report(f"BM25 {most=}", BM25(most=most), words)
+    for weight in (0.0, 2.0, 5.0, 10.0, 20.0, 40.0):
+        report(f"fused words={weight}", BM25(), lambda among, w=weight: Fused(NONE, words=w).rank(among, 11).rows)
+    for diversity in (0.0, 0.05, 0.1, 0.2):
+        report(f"fused {diversity=}", BM25(), lambda a, d=diversity: Fused(NONE, diversity=d).rank(a, 11).rows)
+
+
+def chosen(of: Set) -> list[int]:
+    """At most 120 queries of a set, for speed."""
+    every = list(range(len(of.queries)))
+    return every if len(every) <= 120 else random.Random(1).sample(every, 120)
 
 
 async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--embedder", default="local")
-    parser.add_argument("--presets", action="store_true")
+    parser.add_argument("--young", action="store_true")
     parser.add_argument("--tune", action="store_true")
     asked = parser.parse_args()
     embedder = open_embedder(asked.embedder)
     print(f"embedder: {embedder.id}\n")
-    banking, tasks = await tau().embed(embedder), await webarena().embed(embedder)
+    short = [await young(described).embed(embedder) for described in (False, True)]
+    if asked.young:
+        recalls(short, embedder.id)
+        return
+    sets = [await of.embed(embedder) for of in (tau(), webarena(), talks())]
     if asked.tune:
-        tune(banking, embedder.id)
-    elif asked.presets:
-        presets(banking, tasks, embedder.id)
+        tune([*sets, *short], embedder.id)
     else:
-        quality([banking, tasks], embedder.id)
+        ranking([*sets, await notes().embed(embedder), *short], embedder.id)
 
 
 if __name__ == "__main__":

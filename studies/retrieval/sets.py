@@ -21,6 +21,7 @@ from mulligan.core.protocols import Embedder
 from mulligan.core.records import Lesson
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "retrieval"
+OWN = Path(__file__).parent / "data"
 CACHE = Path("/tmp/mulligan-retrieval-vectors")
 
 
@@ -76,6 +77,48 @@ def webarena() -> Set:
         same.setdefault(task["template"], set()).add(str(task["task_id"]))
     needed = [same[task["template"]] - {str(task["task_id"])} for task in tasks]
     return Set("webarena-intents", lessons, [t["intent"] for t in tasks], needed, [lesson.id for lesson in lessons])
+
+
+def talks() -> Set:
+    """Talks about support and engineering matters, each a lesson; queries say in other words what one was about."""
+    return _written("conversations", OWN / "conversations" / "talks.txt", OWN / "conversations" / "queries.txt")
+
+
+def notes() -> Set:
+    """Notes of one or two sentences. Kept back while parameters are chosen."""
+    return _written("notes", OWN / "notes" / "notes.txt", OWN / "notes" / "queries.txt")
+
+
+def young(described: bool) -> Set:
+    """Lessons of a young bank, with title and content alone or with description and task, too. 20 queries need none."""
+    lessons: list[Lesson] = []
+    for id, text in _records(OWN / "young" / "lessons.txt"):
+        said = dict(line.split(": ", 1) for line in text.splitlines())
+        more = {"description": said["description"], "query": said["task"]} if described else {}
+        lessons.append(Lesson(id, said["title"], said["content"], "success", **more))
+    needed, queries = _asked(OWN / "young" / "queries.txt")
+    name = "young, described" if described else "young"
+    return Set(name, lessons, queries, needed, [""] * len(queries))
+
+
+def _written(name: str, documents: Path, asked: Path) -> Set:
+    lessons = [Lesson(id, "", text, "success") for id, text in _records(documents)]
+    needed, queries = _asked(asked)
+    return Set(name, lessons, queries, needed, [""] * len(queries))
+
+
+def _records(path: Path) -> list[tuple[str, str]]:
+    """Texts behind lines such as "= id"."""
+    return [
+        (id, text.strip())
+        for id, _, text in (part.partition("\n") for part in ("\n" + path.read_text()).split("\n= ")[1:])
+    ]
+
+
+def _asked(path: Path) -> tuple[list[set[str]], list[str]]:
+    """Lines such as "id id | query"; "-" for none."""
+    lines = [line.split(" | ", 1) for line in path.read_text().splitlines()]
+    return [set(ids.split()) - {"-"} for ids, _ in lines], [query for _, query in lines]
 
 
 async def vectors(embedder: Embedder, texts: Sequence[str]) -> Any:

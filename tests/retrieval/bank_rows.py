@@ -69,10 +69,11 @@ class Shelf:
 
 @dataclass
 class Given:
-    """Candidates whose scores are written down; relevance is the score itself."""
+    """Candidates whose scores are written down; relevance is the score itself, up to 1. shares: coverage, else none."""
 
     meaning: Any = None
     words: Any = None
+    shares: Any = None
     asked: Any = None
     success: Any = None
     uses: Any = None
@@ -98,8 +99,11 @@ class Given:
     def lexical(self) -> Any:
         return np.zeros(self.n) if self.words is None else np.asarray(self.words, float)
 
+    def coverage(self) -> Any:
+        return np.zeros(self.n) if self.shares is None else np.asarray(self.shares, float)
+
     def alike(self, rows: Sequence[int]) -> Any:
         return None if self.likeness is None else np.asarray(self.likeness, float)[np.ix_(rows, rows)]
 
     def relevance(self, scores: Any, by: str) -> Any:
-        return np.asarray(scores, float)
+        return np.minimum(np.asarray(scores, float), 1.0)

@@ -1,77 +1,80 @@
-"""Relevance: the share of unrelated pairs that score less, by the bank's own lessons and the shipped distribution."""
+"""Relevance: the share of banks of this size, none of whose lessons fits, whose best scores less."""
 
 import numpy as np
 import pytest
-from bank_rows import cosines, index_of, row
+from bank_rows import index_of, row
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan.bank.calibration import PRESETS, Null, shipped
+from mulligan.bank.calibration import PRESETS, SHIPPED, Null, estimated, shipped
 from mulligan.bank.index import Index
-from mulligan.bank.nulls import LEVELS
 from mulligan.core.lessons import Delta
 from mulligan.retrieval.fused import Fused
 from mulligan.retrieval.hybrid import Hybrid
 
 LOCAL = "local:minilm-l6-v2@sha256:1234"
+NULLS = [*SHIPPED.values(), estimated(np.zeros(0), 0)]
 
 
-@given(st.lists(st.floats(-1, 1), min_size=2, max_size=30), st.sampled_from(["lesson", "query", "lexical"]))
-def test_relevance_rises_with_the_score_and_lies_between_0_and_1(scores: list[float], part: str) -> None:
-    for embedder in (LOCAL, "hash:384", "somebody:elses", None):
-        relevance = shipped(part, embedder).relevance(np.sort(scores))
-        assert ((relevance > 0) & (relevance < 1)).all()
+@given(st.lists(st.floats(-1, 12), min_size=2, max_size=30), st.integers(0, 10**6))
+def test_relevance_rises_with_the_score_and_falls_with_the_size_of_the_bank(scores: list[float], size: int) -> None:
+    for null in NULLS:
+        relevance = null.relevance(np.sort(scores), size)
+        assert ((relevance >= 0) & (relevance <= 1)).all()
         assert (np.diff(relevance) >= 0).all()
+        assert (null.relevance(np.sort(scores), 2 * size + 1) <= relevance).all()
 
 
-def test_the_shipped_levels_are_what_they_say() -> None:
-    for part in ("lesson", "query", "lexical"):
-        null = shipped(part, LOCAL)
-        scores = null.mean + null.sd * np.asarray(null.shape)
-        assert null.relevance(scores) == pytest.approx(LEVELS)
+def test_relevance_is_that_of_the_best_of_so_many_unrelated_lessons() -> None:
+    """Drawn as the null says, nine of ten banks stay below the score of relevance .9."""
+    null, chance = Null(0.1, 0.05, 0.05), np.random.default_rng(1)
+    for size in (1, 20):
+        best = chance.gumbel(null.place, null.width, (4000, size)).max(axis=1)
+        assert (null.relevance(best, size) < 0.9).mean() == pytest.approx(0.9, abs=0.02)
 
 
-def test_the_tail_is_smooth_and_tells_the_best_apart() -> None:
-    relevance = shipped("lesson", LOCAL).relevance(np.linspace(0.6, 1.0, 41))
-    assert (np.diff(relevance) > 0).all()
-    assert relevance[-1] < 1
-    steps = np.diff(np.log(1 - relevance))
-    assert steps[5:] == pytest.approx([steps[-1]] * len(steps[5:]), rel=0.2)
+def test_the_first_lesson_of_a_known_embedder_needs_no_bank_to_be_judged() -> None:
+    """A cosine of .1 says nothing, one of .3 does, whether the bank has one lesson or twenty."""
+    assert shipped(LOCAL) is SHIPPED["local:minilm-l6-v2"]
+    assert shipped("somebody:elses") is shipped(None) is None
+    near = [1, 0.3, 0, 0]
+    for others in (0, 19):
+        rows = [row(n, "", [0, 0, 1, n / 9], experience=f"x{n}") for n in range(2, 2 + others)]
+        index = Index(LOCAL)
+        index.apply(Delta(1, 1, [row(1, "", [0, 1, 0, 0]), *rows]))
+        among = index.candidates("", np.asarray(near, np.float32) / np.linalg.norm(near))
+        assert list(Fused().rank(among, 3).rows) == [0]
+        assert Fused().rank(index.candidates("", np.asarray([0.995, 0.1, 0, 0], np.float32)), 3).rows == []
 
 
-def test_a_young_bank_leans_on_the_shipped_distribution_and_an_old_one_on_its_own() -> None:
-    scores = np.asarray([0.4, 0.5, 0.6])
-    start = Null(0.2, 0.1, tuple(np.linspace(-2, 4, len(LEVELS))))
-    assert start.fitted(scores, 1).mean == pytest.approx(0.2 + 0.3 / 21)
-    assert start.fitted(scores, 20).mean == pytest.approx(0.35)
-    assert start.fitted(scores, 10_000).mean == pytest.approx(0.35)  # bounded: 1.5 deviations up
-    assert start.fitted(np.zeros(0), 0) == start
-    assert Null(0.2, 0.1, start.shape, bounds=None).fitted(scores, 10_000).mean == pytest.approx(0.5, abs=0.01)
-
-
-def test_unrelated_lessons_of_one_trade_are_held_apart_from_those_that_help() -> None:
-    """All lessons of this bank are a little alike (cosine .5); what is relevant stands out of that, not of nothing."""
+def test_an_unknown_embedder_is_measured_on_the_banks_own_lessons() -> None:
+    """One whose unrelated texts have cosines of about .7: at first all is given, then what stands out."""
     chance = np.random.default_rng(3)
-    common, own = chance.standard_normal(64), chance.standard_normal((201, 64))
-    vectors = common / np.linalg.norm(common) + own / np.linalg.norm(own, axis=1, keepdims=True)
+    common = np.ones(64) / 8
+    own = chance.standard_normal((121, 64))
+    vectors = common * 1.5 + own / np.linalg.norm(own, axis=1, keepdims=True)
     vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
-    index = Index(LOCAL)
-    index.apply(Delta(1, 1, [row(n + 1, f"w{n}", vectors[n]) for n in range(200)]))
-    among = index.candidates("", vectors[200])
-    alike = cosines(index, vectors[200])
-    assert alike.mean() > 0.45
-    assert shipped("lesson", LOCAL).relevance(alike).mean() > 0.9
-    assert among.relevance(alike, "lesson").mean() < 0.85
-    near = vectors[0] + 0.05 * vectors[200]
-    assert among.relevance([float(vectors[0] @ near / np.linalg.norm(near))], "lesson")[0] > 0.99
+    near = vectors[0] + 0.6 * vectors[120]
+    near /= np.linalg.norm(near)
+    for size, least, most in ((1, 20, 20), (100, 0, 12)):
+        index = Index("somebody:elses")
+        index.apply(Delta(1, 1, [row(n + 1, "", vectors[n], experience=f"x{n}") for n in range(size)]))
+        given = [Fused().rank(index.candidates("", vector), 1).rows for vector in vectors[100:120]]
+        assert least <= sum(map(len, given)) <= most
+        assert Fused().rank(index.candidates("", near), 3).rows[0] == 0
 
 
 def test_lessons_of_one_experience_say_nothing_about_unrelated_ones() -> None:
-    same = index_of(*(row(n, "order price", [1, 0, 0, n / 1000], experience="x") for n in range(1, 9)))
-    assert len(same.own_pairs("lesson")) == 0
-    assert len(same.own_pairs("lexical")) == 0
-    other = index_of(*(row(n, "order price", [1, 0, 0, n / 1000], experience=f"x{n % 2}") for n in range(1, 9)))
-    assert len(other.own_pairs("lesson")) == 2 * 16
+    """Eight lessons of one task, all alike, are judged as if nothing were known; of eight tasks, as common ground."""
+    near = np.asarray([1, 0, 0, 0.02], np.float32)
+    rows = [row(n, "", [1, 0, 0, n / 1000]) for n in range(1, 9)]
+    relevance: list[float] = []
+    for names in ("x", "xyzuvwst"):
+        index = Index("somebody:elses")
+        named = [row(n, "", [1, 0, 0, n / 1000], experience=names[n % len(names)]) for n in range(1, len(rows) + 1)]
+        index.apply(Delta(1, 1, named))
+        relevance.append(float(index.candidates("", near).relevance(0.9, "lesson")))
+    assert relevance[0] > 0.99 > relevance[1]
 
 
 def test_a_bank_that_was_read_at_once_is_calibrated_like_one_that_grew() -> None:
@@ -98,6 +101,11 @@ def test_long_and_short_queries_are_measured_alike() -> None:
     for among in (short, long):
         relevance = among.relevance(among.lexical(), "lexical")
         assert relevance[5] == relevance.max() > 0.99
+
+
+def test_a_lesson_that_shares_no_word_has_no_relevance_by_words() -> None:
+    among = index_of(row(1, "order"), row(2, "parcel")).candidates("order")
+    assert among.relevance(among.lexical(), "lexical")[1] == 0.0
 
 
 def test_presets() -> None:

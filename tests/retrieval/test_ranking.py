@@ -54,7 +54,7 @@ def test_a_failure_lesson_can_be_found_by_every_strategy() -> None:
     among = Given(meaning=[0.98, 0.3], asked=[0.98, 0.3], words=[0.98, 0.3], success=[False, True])
     for strategy in STRATEGIES:
         ranked = strategy().rank(among, 1, 0.97)
-        assert (list(ranked.rows), ranked.filtered) == ([0], 1)
+        assert (list(ranked.rows), ranked.filtered, ranked.nearest) == ([0], 1, 1)
 
 
 def test_the_threshold_comes_before_top_k_and_acts_on_relevance() -> None:
@@ -87,7 +87,7 @@ def test_an_empty_bank_gives_nothing(strategy: type[Retrieval]) -> None:
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_without_vectors_words_alone_decide(strategy: type[Retrieval]) -> None:
     ranked = strategy().rank(Given(words=[0.2, 0.98, 0.99]), 5, 0.5)
-    assert (list(ranked.rows), list(ranked.scores), ranked.filtered) == ([2, 1], [0.99, 0.98], 1)
+    assert (list(ranked.rows), list(ranked.scores), ranked.filtered, ranked.nearest) == ([2, 1], [0.99, 0.98], 1, 0)
 
 
 def test_cosine_counts_experiences_and_compares_past_tasks() -> None:
@@ -109,24 +109,38 @@ def test_lessons_without_an_experience_are_one_each() -> None:
     assert list(Cosine().rank(Given(asked=[0.9, 0.9, 0.8], meaning=[0, 0, 0]), 2).rows) == [0, 1]
 
 
-def test_fused_adds_reciprocal_ranks() -> None:
-    """Of rows a to d by hand, k = 10: a is second by both, b first by meaning alone, c first by words, third by meaning."""
-    among = Given(meaning=[0.8, 0.9, 0.7, 0.1], words=[0.8, 0.0, 0.9, 0.1])
-    fused = Fused(0, k=10, diversity=0)
-    by_hand = [1 / 12 + 1 / 12, 1 / 11, 1 / 13 + 1 / 11, 1 / 14 + 1 / 13]
-    assert list(fused.rank(among, 4).rows) == sorted(range(4), key=lambda row: -by_hand[row]) == [2, 0, 3, 1]
-    assert Fused(0, meaning=0, diversity=0).rank(among, 1).rows == [2]
-    assert Fused(0, words=0, diversity=0).rank(among, 1).rows == [1]
+def test_fused_adds_to_the_cosine_the_more_the_more_words_are_shared() -> None:
+    """By hand: .5, .4 + 10 · .1² = .5 (younger), .3 + 10 · .2² = .7, .2."""
+    among = Given(meaning=[0.5, 0.4, 0.3, 0.2], shares=[0.0, 0.1, 0.2, 0.0], words=[0, 1, 2, 0])
+    ranked = Fused(0, diversity=0).rank(among, 4)
+    assert list(ranked.rows) == [2, 0, 1, 3]
+    assert list(ranked.scores) == pytest.approx([0.7, 0.5, 0.5, 0.2])
+    assert Fused(0, words=0, diversity=0).rank(among, 1).rows == [0]
+    assert Fused(0, words=40, diversity=0).rank(among, 2).rows == [2, 1]
 
 
-def test_relevance_of_fused_is_what_words_and_meaning_say_together() -> None:
-    ranked = Fused(0).rank(Given(meaning=[0.96, NAN], words=[0.99, 0.9]), 2)
-    assert dict(zip(ranked.rows, ranked.scores, strict=True)) == pytest.approx({0: 0.98, 1: 0.9})
+def test_a_lesson_without_a_vector_is_as_near_as_the_others_and_as_relevant_as_its_words() -> None:
+    among = Given(meaning=[0.9, NAN, 0.1], words=[0.0, 0.95, 0.0], shares=[0.0, 0.3, 0.0])
+    ranked = Fused(0.9, diversity=0).rank(among, 3)
+    assert dict(zip(ranked.rows, ranked.scores, strict=True)) == {1: 0.95, 0: 0.9}
+    assert (ranked.filtered, ranked.nearest) == (1, 2)
 
 
-def test_what_one_of_the_two_finds_is_found() -> None:
-    among = Given(meaning=[0.1, 0.999, 0.1], words=[0.999, 0.0, 0.1])
-    assert set(Fused(0.9).rank(among, 3).rows) == {0, 1}
+def test_a_second_lesson_is_given_where_it_is_about_as_near() -> None:
+    """Doubts of .001, .008, .02 and .09: the first is given with what has at most ten times its doubt."""
+    among = Given(words=[0.98, 0.992, 0.999, 0.91])
+    ranked = Fused().rank(among, 4)
+    assert (list(ranked.rows), ranked.filtered, ranked.nearest) == ([2, 1], 2, 0)
+    assert list(Fused(gap=100).rank(among, 4).rows) == [2, 1, 0, 3]
+    assert list(Fused().rank(among, 4, 0.995).rows) == [2]
+    everything = Fused().rank(among, 4, 0.0)
+    assert (list(everything.rows), everything.filtered, everything.nearest) == ([2, 1, 0, 3], 0, None)
+
+
+def test_many_rows_are_cut_to_the_best_with_ties_by_age() -> None:
+    words = np.random.default_rng(1).integers(1, 40, 500) / 40
+    by_hand = sorted(range(500), key=lambda row: (-words[row], row))
+    assert list(Fused(0, diversity=0).rank(Given(words=words), 60).rows) == by_hand[:60]
 
 
 def test_diversity_puts_another_lesson_before_a_twin() -> None:
@@ -137,18 +151,9 @@ def test_diversity_puts_another_lesson_before_a_twin() -> None:
     assert sorted(Fused(0, diversity=1).rank(among, 3).rows) == [0, 1, 2]
 
 
-def test_rankings_are_read_to_their_depth() -> None:
-    chance = np.random.default_rng(1)
-    meaning, words = chance.random(500), chance.random(500)
-    among = Given(meaning=meaning, words=words)
-    best = Fused(0, depth=1, diversity=0).rank(among, 2).rows
-    assert set(best) == {int(meaning.argmax()), int(words.argmax())}
-    assert len(Fused(0, depth=10).rank(among, 60).rows) == 60
-
-
 @pytest.mark.parametrize(
     ("strategy", "settings"),
-    [(Fused, {"diversity": 2}), (Fused, {"words": 0, "meaning": 0}), (Fused, {"k": -1}), (Hybrid, {"halflife": 0})],
+    [(Fused, {"diversity": 2}), (Fused, {"words": -1}), (Fused, {"gap": 0.5}), (Hybrid, {"halflife": 0})],
 )
 def test_settings_that_can_never_work_are_refused(strategy: type[Retrieval], settings: dict[str, float]) -> None:
     with pytest.raises(InvalidInput):

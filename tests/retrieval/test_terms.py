@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan.bank.terms import VERSION, current, read, terms, terms_of
+from mulligan.bank.terms import VERSION, commonness, current, older, read, terms, terms_of
 
 CHINESE = st.text(st.characters(min_codepoint=0x4E00, max_codepoint=0x9FA5), min_size=1, max_size=20)
 WORDS = st.lists(st.text(st.characters(categories=["Ll"]), min_size=1, max_size=12), max_size=20)
@@ -17,21 +17,45 @@ WORDS = st.lists(st.text(st.characters(categories=["Ll"]), min_size=1, max_size=
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("Orders ORDER orders' class", ["order", "order", "order", "class"]),
+        ("Orders ORDER orders' class", ["ord", "ord", "ord", "class"]),
+        ("times timed timing stop stopped", ["tim", "tim", "tim", "stop", "stop"]),
+        ("I don't see a customer's x", ["dont", "see", "custom"]),
+        ("Prüfung prüfe Rechnungen Rechnung Abbrüche", ["pruf", "pruf", "rechn", "rechn", "abbruch"]),
         ("openBankAccount", ["openbankaccount", "open", "bank", "account"]),
         ("HTTPServer2", ["httpserver2", "http", "server2"]),
         ("open_bank_account_4821", ["open_bank_account_4821", "open", "bank", "account", "4821"]),
         ("os.path.join().", ["os.path.join", "os", "path", "join"]),
         ("1,000 3.14", ["1000", "1", "000", "3.14", "3", "14"]),
-        ("ＡＢＣ Straße", ["abc", "strasse"]),
+        ("ＡＢＣ Straße", ["abc", "strass"]),
         ("查询", ["查", "询", "查询"]),
-        ("用numpy库", ["用", "numpy", "库"]),
+        ("用numpy库", ["用", "nump", "库"]),
         ("हिन्दी", ["हिन्दी"]),
         ("… — !?", []),
     ],
 )
 def test_terms_of_a_text(text: str, found: list[str]) -> None:
     assert sorted(terms(text)) == sorted(found)
+
+
+def test_a_long_word_is_found_by_its_beginning_and_its_end() -> None:
+    long = set(terms("Datenbankverbindungen"))
+    assert set(terms("Datenbank Verbindung")) <= long
+    assert not set(terms("Bank")) & long
+    assert list(terms("notification")) == ["notification"]
+
+
+def test_an_older_blob_is_told_from_a_damaged_one() -> None:
+    blob = terms_of("one two")
+    old = (VERSION - 1).to_bytes(4, "little") + blob[4:]
+    assert [older(one) for one in (old, blob, old[:-1], b"", bytes(5))] == [True, False, False, False, False]
+
+
+@pytest.mark.parametrize(
+    ("rarer", "commoner"), [("timeout", "the"), ("bank", "what"), ("锁定", "锁"), ("锁", "の"), ("sperr", "der")]
+)
+def test_small_words_are_known_to_say_little(rarer: str, commoner: str) -> None:
+    (rare,), (common,) = map(list, (terms(rarer), terms(commoner))) if len(rarer) > 2 else ([rarer], [commoner])
+    assert commonness(rare) < commonness(common)
 
 
 @given(CHINESE, CHINESE, CHINESE)
@@ -74,7 +98,7 @@ def test_equal_texts_give_equal_bytes_in_every_process() -> None:
         for seed in ("1", "2")
     ]
     assert ran[0] == ran[1] == terms_of("Prüfe numpy库 half \udc80").hex() + "\n"
-    assert terms_of("a").hex() == "0100000000" + "43beb7e801"
+    assert terms_of("ab").hex() == "0200000000" + "6d48839e01"
 
 
 def test_a_term_counts_255_times_at_most() -> None:

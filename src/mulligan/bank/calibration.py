@@ -1,99 +1,78 @@
-"""Scores as relevance, 0 to 1: the share of unrelated pairs of query and lesson that score less.
+"""Scores as relevance, 0 to 1: the share of banks of this size, none of whose lessons fits, whose best scores less.
 
-How unrelated pairs score depends on the embedder and on the bank: within one trade everything is a little alike. So
-the place and width of their distribution are estimated from the bank's own lessons, compared with each other; while the
-bank is young they lean on the ones shipped for the embedder. Its shape is the shipped one, so that the tail, which no
-bank has enough pairs for, is smooth and never reaches 1. See design/010-lexical-retrieval.md.
+The more lessons there are, the better the best of them scores by chance. How scores of unrelated texts are spread is
+shipped for words and for known embedders, so that it holds for the first lesson as for the thousandth; for an embedder
+that nobody has measured it is estimated from the bank's own lessons, compared with each other. Until there are enough
+of those, it errs on the side of giving. See design/037-what-a-recall-gives.md.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from mulligan.bank.nulls import LEVELS, SHIPPED
-from mulligan.bank.postings import Held
 from mulligan.core.ranking import Array
 
-PRESETS = {"strict": 0.99, "standard": 0.97, "lenient": 0.9}
+PRESETS = {"strict": 0.98, "standard": 0.9, "lenient": 0.5}
 """Relevance below which a lesson is not given. What each keeps and lets through: docs/retrieval.md."""
-
-YOUNG = 20
-"""Lessons after which the bank's own distribution counts as much as the shipped one."""
-
-UNKNOWN = (0.3, 0.15, SHIPPED["local:minilm-l6-v2", "lesson"][2])
-"""Of an embedder that none is shipped for; a few lessons of the bank outweigh it."""
-
-_HAZARD = -np.log1p(-np.asarray(LEVELS))
 
 
 @dataclass(frozen=True)
 class Null:
-    """How unrelated pairs score: mean, deviation, and shape (scores in deviations at `LEVELS`).
+    """How the best score of a bank is spread where nothing fits: a Gumbel distribution.
 
-    weight: lessons that the shipped numbers count for. bounds: how far the bank may move the mean up, and the deviation
-    down and up, in shipped deviations; a bank where all lessons say one thing would call nothing relevant otherwise.
+    place, width: of a bank of one lesson. growth: what the place rises by when the bank grows by a factor of e. By
+    meaning the size of a bank is how many lessons it has; by words, how many lessons of `LESSON` words its words make.
     """
 
-    mean: float
-    sd: float
-    shape: tuple[float, ...]
-    weight: int = YOUNG
-    bounds: tuple[float, float, float] | None = (1.5, 0.7, 1.5)
+    place: float
+    width: float
+    growth: float
 
-    def fitted(self, scores: Array, lessons: int) -> Null:
-        """With the scores of the bank's own pairs taken in, of so many lessons."""
-        if not len(scores):
-            return self
-        share = lessons / (lessons + self.weight)
-        mean = share * float(scores.mean()) + (1 - share) * self.mean
-        sd = float(np.sqrt(share * float(scores.var()) + (1 - share) * self.sd**2))
-        if self.bounds:
-            up, least, most = self.bounds
-            mean = min(mean, self.mean + up * self.sd)
-            sd = min(max(sd, least * self.sd), most * self.sd)
-        return replace(self, mean=mean, sd=max(sd, 1e-6))
-
-    def relevance(self, scores: Array) -> Array:
-        """Monotonic and smooth; beyond the last level the tail falls on as it fell before. nan stays nan."""
-        at = (np.asarray(scores, np.float64) - self.mean) / self.sd
-        shape = np.asarray(self.shape)
-        hazard = np.interp(at, shape, _HAZARD)
-        steep = (_HAZARD[-1] - _HAZARD[-2]) / (shape[-1] - shape[-2])
-        hazard += np.maximum(at - shape[-1], 0) * steep
-        low = at < shape[0]
-        if low.any():
-            hazard[low] = _HAZARD[0] * np.exp(2 * (at[low] - shape[0]))
-        return -np.expm1(-hazard)
+    def relevance(self, scores: Array, size: float) -> Array:
+        """Monotonic and smooth. nan stays nan."""
+        place = self.place + self.growth * np.log(max(size, 0.5))
+        return np.exp(-np.exp(np.minimum((place - np.asarray(scores, np.float64)) / self.width, 700.0)))
 
 
-def shipped(part: str, embedder: str | None) -> Null:
-    """The distribution to begin with: of an embedder's "lesson" or "query" cosines, or "lexical"."""
-    if part == "lexical":
-        return Null(*SHIPPED["", "lexical"], bounds=(3.0, 0.5, 2.0))
-    for (name, known), numbers in SHIPPED.items():
-        if name and known == part and (embedder or "").startswith(name):
-            return Null(*numbers)
-    return Null(*UNKNOWN, weight=4, bounds=None)
+LESSON = 28
+"""Words of a short lesson, by which the size of a bank is measured where words are compared."""
+
+SHIPPED = {
+    "words": Null(-0.107, 0.06, 0.053),
+    "local:minilm-l6-v2": Null(0.036, 0.055, 0.03),
+    "hash:384": Null(0.09, 0.08, 0.053),
+}
+"""Of words, and of embedders by the beginning of their id, read from what studies/retrieval/nulls.py prints."""
+
+UNKNOWN = (0.2, 0.12, 2)
+"""Mean and deviation of lessons with each other for an embedder that nobody has measured, and the lessons of the bank
+that outweigh them."""
 
 
-def semantic_pairs(vectors: Array, there: Array, slots: Array, labels: Array, most: int = 256) -> Array:
+def shipped(embedder: str | None) -> Null | None:
+    """That of a known embedder."""
+    return next((null for name, null in SHIPPED.items() if (embedder or "").startswith(name)), None)
+
+
+def estimated(cosines: Array, lessons: int) -> Null:
+    """From the cosines of so many lessons with each other. Lessons are a little more alike than a lesson and a task."""
+    mean, sd, weight = UNKNOWN
+    if len(cosines):
+        share = lessons / (lessons + weight)
+        mean = share * float(cosines.mean()) + (1 - share) * mean
+        sd = float(np.sqrt(share * float(cosines.var()) + (1 - share) * sd**2))
+    sd = max(sd, 1e-6)
+    return Null(mean - 0.45 * sd, 0.5 * sd, 0.3 * sd)
+
+
+def pairs(vectors: Array, there: Array, slots: Array, labels: Array, most: int = 256) -> Array:
     """Cosines of lessons with each other, those of one experience (label) left out; of at most so many lessons."""
     has = there[slots]
     slots, labels = _spread(slots[has], most), _spread(labels[has], most)
     cosines = np.vecdot(vectors[slots][:, None], vectors[slots][None])
     return cosines[labels[:, None] != labels]
-
-
-def lexical_pairs(postings: Held, slots: Array, labels: Array, most: int = 16) -> Array:
-    """BM25 in its scale of at most so many lessons as queries against all, those of one experience left out."""
-    asking, whose = _spread(slots, most), _spread(labels, most)
-    found: list[Array] = []
-    for (hashes, counts), label in zip(postings.terms(asking), whose, strict=True):
-        scores, scale = postings.scores(hashes, counts)
-        found.append(scores[slots[labels != label]] / scale)
-    return np.concatenate(found) if found else np.zeros(0)
 
 
 def _spread(column: Array, most: int) -> Array:

@@ -8,8 +8,8 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from mulligan.bank.calibration import PRESETS, Null
-from mulligan.bank.postings import Held
+from mulligan.bank.calibration import LESSON, PRESETS, Null
+from mulligan.bank.postings import Found, Held
 from mulligan.core.ranking import Array
 
 DIGITS = 6
@@ -61,8 +61,9 @@ class Columns:
 class Ranking:
     """`core.ranking.Candidates` over an index's columns. Everything is computed once, when it is asked for."""
 
-    def __init__(self, columns: Columns, hashes: Array, counts: Array, vector: Any, now: float) -> None:
-        self._columns, self._hashes, self._counts = columns, hashes, counts
+    def __init__(self, columns: Columns, terms: tuple[Array, Array, Array], vector: Any, now: float) -> None:
+        """terms: of the query, as `bank.terms.weighed` gives them. vector: the query's, unit; None: by words alone."""
+        self._columns, self._terms = columns, terms
         self._vector = None if vector is None else np.asarray(vector, np.float32)
         self.now, self.n = now, len(columns.slots)
         self.ids: Sequence[str] = Texts(columns.ids, columns.slots)
@@ -70,7 +71,7 @@ class Ranking:
         self.success, self.uses = self._picked(columns.success), self._picked(columns.uses)
         self.created, self.confidence = self._picked(columns.created), self._picked(columns.confidence)
         self._cosines: dict[str, Array | None] = {}
-        self._bm25: tuple[Array, float] | None = None
+        self._found: Found | None = None
 
     def semantic(self, of: Literal["lesson", "query"] = "lesson") -> Array | None:
         if of not in self._cosines:
@@ -78,7 +79,15 @@ class Ranking:
         return self._cosines[of]
 
     def lexical(self) -> Array:
-        return self._lexical()[0]
+        return self._picked(self._words.scores)
+
+    def coverage(self) -> Array:
+        return self.lexical() / self._words.whole
+
+    @property
+    def length(self) -> float:
+        """What BM25 is divided by, so that scores of short and of long queries can be compared."""
+        return self._words.length
 
     def alike(self, rows: Sequence[int]) -> Array | None:
         if "lesson" not in self._columns.vectors:
@@ -86,24 +95,22 @@ class Ranking:
         vectors: Array = self._columns.vectors["lesson"][0][self._columns.slots[np.asarray(rows, np.int64)]]
         return _rounded(np.vecdot(vectors[:, None], vectors[None]))
 
-    @property
-    def scale(self) -> float:
-        """What BM25 is divided by, so that scores of short and of long queries can be compared."""
-        return self._lexical()[1]
-
     def relevance(self, scores: Array, by: Literal["lesson", "query", "lexical"]) -> Array:
-        scale = self.scale if by == "lexical" else 1.0
-        return self._columns.nulls[by].relevance(np.asarray(scores) / scale)
+        scores = np.asarray(scores, np.float64)
+        if by == "lexical":
+            size = self._columns.postings.total / LESSON
+            return np.where(scores > 0, self._columns.nulls["words"].relevance(scores / self.length, size), 0.0)
+        return self._columns.nulls["meaning"].relevance(scores, self.n)
 
     def threshold(self, wanted: float | str | None) -> float | None:
         """A preset as the relevance that it stands for; anything else as it is."""
         return PRESETS[wanted] if isinstance(wanted, str) else wanted
 
-    def _lexical(self) -> tuple[Array, float]:
-        if self._bm25 is None:
-            scores, scale = self._columns.postings.scores(self._hashes, self._counts)
-            self._bm25 = self._picked(scores), scale
-        return self._bm25
+    @property
+    def _words(self) -> Found:
+        if self._found is None:
+            self._found = self._columns.postings.scores(*self._terms)
+        return self._found
 
     def _picked(self, column: Array) -> Array:
         return column if self._columns.whole else column[self._columns.slots]

@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from mulligan.bank import terms
-from mulligan.bank.calibration import Null, lexical_pairs, semantic_pairs, shipped
+from mulligan.bank.calibration import SHIPPED, Null, estimated, pairs, shipped
 from mulligan.bank.candidates import Columns, Ranking, cosines_of
 from mulligan.bank.entries import searched
 from mulligan.bank.postings import BM25, Postings
@@ -63,7 +63,7 @@ class Index:
         self._by_id: dict[str, int] = {}
         self._postings = Postings(self._bm25)
         self._now: Columns | None = None
-        self._fitted: tuple[int, dict[str, Null]] = -1, {}
+        self._estimated: tuple[int, Null] | None = None
 
     @property
     def n(self) -> int:
@@ -90,6 +90,7 @@ class Index:
             delta = await store.delta(agent_id, self.embedder, since, queries=self.queries)
             if since and delta.generation != self.generation:
                 since, delta = 0, await store.delta(agent_id, self.embedder, 0, queries=self.queries)
+            delta = await _renewed(store, agent_id, delta)
             if len(delta.rows) < LARGE:
                 taken = self.apply(delta, since)
             else:
@@ -248,8 +249,7 @@ class Index:
             return self._taken()
 
     def _ranking(self, columns: Columns, query: str, vector: Any, now: float) -> Ranking:
-        hashes, counts, _ = terms.read([terms.terms_of(query)])
-        return Ranking(columns, hashes, counts.astype(np.float64), vector, now)
+        return Ranking(columns, terms.weighed(query), vector, now)
 
     def nearest(self, id: str, most: int) -> tuple[Ranking, Array] | None:
         """The active lessons nearest to this one, itself left out, and their cosines (-1 where there is no vector).
@@ -267,7 +267,7 @@ class Index:
             cosines[columns.slots == slot] = -2.0
             best = np.argsort(-cosines, kind="stable")[: min(most, len(cosines) - 1)]
             only = replace(columns, slots=columns.slots[best], whole=False)
-            return Ranking(only, *_NO_TERMS, vectors[slot], 0.0), cosines[best]
+            return Ranking(only, terms.weighed(""), vectors[slot], 0.0), cosines[best]
 
     def _taken(self) -> Columns:
         """The columns as they are now; made anew after a change."""
@@ -294,51 +294,37 @@ class Index:
             vectors={part: (v[:size], t[:size]) for part, (v, t) in self._vectors.items()},
             postings=self._postings.held(put["lengths"][:size], alive),
         )
-        self._now = replace(columns, nulls=self._nulls(columns))
+        self._now = replace(columns, nulls={"words": SHIPPED["words"], "meaning": self._null(columns)})
         return self._now
 
-    def own_pairs(self, part: str, known: int | None = None) -> Array:
-        """Scores of lessons here with each other, by which `part` is calibrated; none where there are no vectors.
-
-        known: of the oldest so many lessons, as if there were no others; None: of all.
-        """
-        with self._lock:
-            return self._pairs(self._taken(), part, known)
-
-    def _pairs(self, columns: Columns, part: str, known: int | None) -> Array:
-        slots = columns.slots[:known]
-        if part == "lexical":
-            only = np.zeros(self._size, np.bool_)
-            only[slots] = True
-            postings = self._postings.held(self._columns["lengths"][: self._size], only)
-            return lexical_pairs(postings, slots, self._labels(slots))
-        vectors = columns.vectors.get(part)
-        return np.zeros(0) if vectors is None else semantic_pairs(*vectors, slots, self._labels(slots))
-
-    def _labels(self, slots: Array) -> Array:
-        """A number for each of these lessons, the same for those of one experience."""
-        wanted: list[int] = slots.tolist()
-        names = [self._experience[slot] or self._ids[slot] for slot in wanted]
-        return np.asarray([hash(name) for name in names], np.int64)
-
-    def _nulls(self, columns: Columns) -> dict[str, Null]:
-        """How unrelated pairs score here: estimated anew when the bank has doubled, from its older lessons, so that
-        every process comes to the same."""
-        known = 1 << (len(columns.slots).bit_length() - 1) if len(columns.slots) else 0
-        if self._fitted[0] != known:
-            nulls = {
-                part: shipped(part, self.embedder).fitted(self._pairs(columns, part, known), known)
-                for part in ("lesson", "query", "lexical")
-            }
-            self._fitted = known, nulls
-        return self._fitted[1]
+    def _null(self, columns: Columns) -> Null:
+        """How the best of unrelated lessons scores by meaning. For an embedder that none is shipped for, estimated anew
+        when the bank has doubled, from its older lessons, so that every process comes to the same."""
+        if (known := shipped(self.embedder)) is not None:
+            return known
+        count = 1 << (len(columns.slots).bit_length() - 1) if len(columns.slots) else 0
+        if self._estimated is None or self._estimated[0] != count:
+            slots = columns.slots[:count]
+            rows: list[int] = slots.tolist()
+            names = [self._experience[slot] or self._ids[slot] for slot in rows]
+            labels = np.asarray([hash(name) for name in names], np.int64)
+            vectors = columns.vectors.get("lesson")
+            own = np.zeros(0) if vectors is None else pairs(*vectors, slots, labels)
+            self._estimated = count, estimated(own, count)
+        return self._estimated[1]
 
 
 def _only(columns: Columns, wanted: Array) -> Columns:
     return replace(columns, slots=columns.slots[wanted], whole=False)
 
 
-_NO_TERMS = (np.zeros(0, np.uint32), np.zeros(0))
+async def _renewed(store: LessonStore, agent_id: str | None, delta: Delta) -> Delta:
+    """With the terms of lessons that an older version of Mulligan stored made anew."""
+    stale = [row.id for row in delta.rows if row.state == "active" and terms.older(row.terms)]
+    if not stale:
+        return delta
+    made = {one.id: terms.terms_of(searched(one)) for one in await store.there(agent_id, stale)}
+    return replace(delta, rows=[replace(row, terms=made.get(row.id, row.terms)) for row in delta.rows])
 
 
 def _sound(vectors: Array) -> Array:
@@ -396,7 +382,11 @@ class Indexes:
             (row.agent_id, row.id)
             for row in rows
             if row.state != "superseded"
-            and not (terms.current(row.terms) and _usable(row.vector) and _usable(row.query_vector))
+            and not (
+                (terms.current(row.terms) or terms.older(row.terms))
+                and _usable(row.vector)
+                and _usable(row.query_vector)
+            )
         ]
 
     def once(self, lessons: Sequence[Lesson]) -> Index:

@@ -19,18 +19,35 @@ TAIL = 1 << 15
 
 @dataclass(frozen=True)
 class BM25:
-    """k1: how soon repetitions in a lesson stop counting. b: how far long lessons are held back, 0 to 1. k3: the same
-    as k1 for repetitions in the query. common: terms of more than this share of the lessons, and of more than `FEW`,
-    are skipped, unless the query holds no other. Chosen in studies/retrieval (design/010-lexical-retrieval.md).
+    """k1: how soon repetitions in a lesson stop counting. b: how far long lessons are held back, 0 to 1. common: terms
+    of more than this share of the lessons, and of more than `FEW`, are skipped, unless the query holds no other. most:
+    terms of a query that count, the heaviest. Chosen in studies/retrieval (design/036-ranking.md).
     """
 
-    k1: float = 6.0
-    b: float = 0.9
-    k3: float = 8.0
+    k1: float = 1.5
+    b: float = 0.75
     common: float = 0.5
+    most: int = 64
 
 
 FEW = 10
+YOUNG = 20
+"""Lessons after which a bank's own count of a term weighs as much as how common the term is anywhere."""
+SHORT = 400.0
+"""Keeps the scale of a short query from falling with each word that it lacks (squared weights: about 30 rare words)."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a query's words find: BM25 for each slot (float64), and what it is divided by.
+
+    whole: gives the share of the query's words that a lesson holds, by their weight. length: gives scores that compare
+    between short and long queries.
+    """
+
+    scores: Array
+    whole: float = 1.0
+    length: float = 1.0
 
 
 class Segment:
@@ -120,53 +137,41 @@ class Postings:
 
 
 class Held:
-    """Postings at one moment: they answer queries and never change."""
+    """Postings at one moment: they answer queries and never change. total: words of all lessons."""
 
     def __init__(self, bm25: BM25, segments: tuple[Segment, ...], lengths: Array, alive: Array | None) -> None:
         self._bm25, self._segments, self._lengths, self._alive = bm25, segments, lengths, alive
         self._n = len(lengths) if alive is None else int(np.count_nonzero(alive))
-        total = float(lengths.sum() if alive is None else lengths[alive].sum())
-        mean = total / self._n if total else 1.0
+        self.total = float(lengths.sum() if alive is None else lengths[alive].sum())
+        mean = self.total / self._n if self.total else 1.0
         self._held = (bm25.k1 * (1 - bm25.b + bm25.b * lengths / mean)).astype(np.float32)
 
-    def scores(self, hashes: Array, counts: Array) -> tuple[Array, float]:
-        """BM25 for each slot (float64), and its scale: the length of the vector of the query's term weights, so that
-        scores of short and of long queries can be compared. hashes: those of the query, each once, with its counts.
-        """
+    def scores(self, hashes: Array, counts: Array, anywhere: Array) -> Found:
+        """hashes: the terms of the query, each once. counts: how often it stands there. anywhere: the share of texts
+        that hold it, which counts for `YOUNG` lessons of the bank."""
         none = np.zeros(len(self._lengths))
         if not self._n or not len(hashes):
-            return none, 1.0
+            return Found(none)
         found = self._found(hashes)
         df = np.zeros(len(hashes), np.int64)
         for term, slots, _ in found:
             df[term] += len(slots)
-        rare = df <= max(self._bm25.common * self._n, FEW)
-        wanted = rare if (rare & (df > 0)).any() else df > 0
-        weights = np.log1p((self._n - df + 0.5) / (df + 0.5))
-        weights *= counts * (self._bm25.k3 + 1) / (counts + self._bm25.k3)
-        scale = float(np.sqrt((weights[wanted] ** 2).sum())) or 1.0
+        among, holding = self._n + YOUNG, df + YOUNG * anywhere
+        weights = np.log1p((among - holding + 0.5) / (holding + 0.5)) * counts
+        heavy = np.zeros(len(hashes), np.bool_)
+        heavy[np.argsort(-weights, kind="stable")[: self._bm25.most]] = True
+        rare = heavy & (df <= max(self._bm25.common * self._n, FEW))
+        wanted = rare if (rare & (df > 0)).any() else heavy
         used = [part for part in found if wanted[part[0]]]
         if not used:
-            return none, scale
+            return Found(none)
         slots = np.concatenate([part[1] for part in used])
         times = np.concatenate([part[2] for part in used]).astype(np.float32)
         weight = np.repeat([weights[part[0]] for part in used], [len(part[1]) for part in used])
         weight *= times * np.float32(self._bm25.k1 + 1) / (times + self._held[slots])
-        return np.bincount(slots, weights=weight, minlength=len(none)), scale
-
-    def terms(self, slots: Array) -> list[tuple[Array, Array]]:
-        """The terms of these slots, as hashes and counts: a lesson as a query. It reads all postings."""
-        place = np.full(len(self._lengths), -1, np.int32)
-        place[slots] = np.arange(len(slots))
-        found: list[tuple[Array, Array, Array]] = []
-        for segment in self._segments:
-            at = np.flatnonzero(place[segment.slots] >= 0)
-            hashes = segment.hashes[np.searchsorted(segment.starts, at, side="right") - 1]
-            found.append((place[segment.slots[at]], hashes, segment.counts[at]))
-        if not found:
-            return []
-        owners, hashes, counts = (np.concatenate([part[i] for part in found]) for i in range(3))
-        return [(hashes[owners == i], counts[owners == i].astype(np.float64)) for i in range(len(slots))]
+        scores = np.bincount(slots, weights=weight, minlength=len(none))
+        whole = float(weights[heavy].sum()) * (self._bm25.k1 + 1)
+        return Found(scores, whole, float(np.sqrt(SHORT + (weights[heavy] ** 2).sum())))
 
     def _found(self, hashes: Array) -> list[tuple[int, Array, Array]]:
         """The postings of each term of the query, as (index of the term, slots, counts)."""

@@ -1,8 +1,9 @@
 """What a text is found by, lexically: its terms as stable hashes with counts, in one small blob per lesson.
 
-Words are case-folded and lose an English plural s; identifiers count whole and by their parts; scripts that are
-written without spaces (Chinese, Japanese, Korean, Thai) count by single characters and pairs, so that any substring
-is found. Nothing is stemmed and no word is left out: see design/010-lexical-retrieval.md.
+Words are case-folded and lose their accents and common English and German endings; long words, which may be
+compounds, count by their beginnings and ends too; identifiers count whole and by their parts; scripts that are written
+without spaces (Chinese, Japanese, Korean, Thai) count by single characters and pairs, so that any substring is found.
+Single Latin letters are left out, and no other word is: see design/036-ranking.md.
 """
 
 from __future__ import annotations
@@ -12,11 +13,16 @@ import unicodedata
 import zlib
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 
+from mulligan.bank.common_words import COMMON
 from mulligan.core.ranking import Array
 
-VERSION = 1
+VERSION = 2
 """Written into every blob. It rises whenever a text would give other terms; older blobs are then made anew."""
+
+RAREST = 0.015
+"""How common a term is taken to be that is not among the common words."""
 
 ENTRY = 5
 """Bytes of one entry: the hash (4, little-endian) and the count (1). The first entry of a blob names the version."""
@@ -30,24 +36,30 @@ _PART = rf"(?:[^\W{_UNSPACED}]|[{_MARKS}])+"
 _RUNS = re.compile(rf"([{_UNSPACED}]+)|{_PART}(?:(?:\.|(?<=\d),(?=\d)){_PART})*")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _SEAMS = re.compile(r"[_.,]+")
+_APOSTROPHES = re.compile(r"(?<=[^\W\d_])['’](?=[^\W\d_])")
+_ACCENTS = re.compile("[\u0300-\u036f]")
+_VOWEL = re.compile("[aeiouy]")
+_ENDINGS = ("ungen", "ung", "ings", "ing", "ied", "ies", "ed", "es", "ers", "er", "ens", "en", "em", "e", "s")
+LONG, PART = 13, 6
+"""Letters from which a word counts by its beginnings and ends, and what those have at least."""
 
 
 def terms(text: str) -> Iterator[str]:
     """The terms of a text, in its order, repeated as they are repeated."""
-    for run in _RUNS.finditer(unicodedata.normalize("NFKC", text)):
+    for run in _RUNS.finditer(_APOSTROPHES.sub("", unicodedata.normalize("NFKC", text))):
         word = run[0]
         if run[1]:
             yield from word
             yield from (word[i : i + 2] for i in range(len(word) - 1))
         elif word.isalpha() and (word.islower() or word.istitle()):
-            yield _singular(word.casefold())
+            yield from _word(word)
         else:
             yield from _identifier(word)
 
 
 def terms_of(text: str) -> bytes:
     """The blob that is stored with a lesson. Equal texts give equal bytes, in every process."""
-    counts = Counter(zlib.crc32(term.encode("utf-8", "surrogatepass")) for term in terms(text))
+    counts = Counter(_hash(term) for term in terms(text))
     entries = b"".join(hash.to_bytes(4, "little") + bytes((min(counts[hash], 255),)) for hash in sorted(counts))
     return VERSION.to_bytes(4, "little") + b"\0" + entries
 
@@ -68,6 +80,40 @@ def read(blobs: list[bytes]) -> tuple[Array, Array, Array]:
     return entries["hash"][body], entries["count"][body], sizes - 1
 
 
+def weighed(text: str) -> tuple[Array, Array, Array]:
+    """A query: the hash of each of its terms (uint32), how often it stands there, and how common it is anywhere."""
+    import numpy as np
+
+    counts = Counter(terms(text))
+    hashes = np.fromiter((_hash(term) for term in counts), np.uint32, len(counts))
+    times = np.fromiter(counts.values(), np.float64, len(counts))
+    return hashes, times, np.fromiter((commonness(term) for term in counts), np.float64, len(counts))
+
+
+def commonness(term: str) -> float:
+    """About the share of short texts that hold a term, for a bank that is too young to know."""
+    run = _RUNS.fullmatch(term)
+    if run and run[1]:
+        if all("\u3040" <= letter <= "\u309f" for letter in term):  # Hiragana: endings and particles
+            return 0.5 / len(term)
+        return 0.1 if len(term) == 1 else RAREST
+    return max(20 / (20 + rank), RAREST) if (rank := _ranks().get(term)) else RAREST
+
+
+@cache
+def _ranks() -> dict[str, int]:
+    ranks: dict[str, int] = {}
+    for words in COMMON:
+        for rank, word in enumerate(words.split(), 1):
+            for term in terms(word):
+                ranks[term] = min(rank, ranks.get(term, rank))
+    return ranks
+
+
+def _hash(term: str) -> int:
+    return zlib.crc32(term.encode("utf-8", "surrogatepass"))
+
+
 def current(blob: bytes) -> bool:
     """Whether a blob is of this version, so that its lesson can be found."""
     return blob.startswith(VERSION.to_bytes(4, "little") + b"\0") and len(blob) % ENTRY == 0
@@ -78,8 +124,36 @@ def _identifier(word: str) -> Iterator[str]:
     parts = [part for piece in _SEAMS.split(word) for part in _CAMEL.split(piece) if part]
     if len(parts) > 1:
         yield word.replace(",", "").casefold()
-    yield from (_singular(part.casefold()) for part in parts)
+    for part in parts:
+        yield from _word(part)
 
 
-def _singular(word: str) -> str:
-    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
+def _word(word: str) -> Iterator[str]:
+    """The stem of a word, and of a long one its beginnings and ends: `Datenbanksperre` is found by `Datenbank`."""
+    stem = _stem(word.casefold())
+    if len(stem) > 1 or not (stem.isascii() and stem.isalpha()):
+        yield stem
+    if len(stem) >= LONG and stem.isalpha():
+        yield from (stem[:end] for end in range(PART, len(stem) - 3))
+        yield from (stem[start:] for start in range(4, len(stem) - PART + 1))
+
+
+def _stem(word: str) -> str:
+    """Without accents and ending: times and timed are one term, stop and stopped, Rechnung and Rechnungen."""
+    if len(word) <= 3 or not word.isalpha():
+        return word
+    if not word.isascii():
+        word = unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", word)))
+    for ending in _ENDINGS:
+        rest = len(word) - len(ending)
+        if rest >= 3 and word.endswith(ending) and not word.endswith("ss") and _VOWEL.search(word, 0, rest):
+            word = word[:rest]
+            break
+    if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "lsz":
+        word = word[:-1]
+    return word[:-1] if len(word) > 3 and word[-1] in "eiy" else word
+
+
+def older(blob: bytes) -> bool:
+    """Whether a blob is whole and of an earlier version, so that it has to be made anew from the lesson's text."""
+    return len(blob) >= ENTRY and not len(blob) % ENTRY and 0 < int.from_bytes(blob[:4], "little") < VERSION

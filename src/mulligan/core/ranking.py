@@ -17,15 +17,17 @@ Array: TypeAlias = Any
 
 @dataclass(frozen=True)
 class Ranked:
-    """Rows of the candidates, best first, with their relevance (0 to 1), and how many fell below the threshold.
+    """Rows of the candidates, best first, with their relevance (0 to 1), and how many were held back.
 
-    threshold: the one that was applied; None: none was.
+    threshold: the one that was applied; None: none was. nearest: of the rows that were held back, the one that scores
+    best.
     """
 
     rows: Sequence[int]
     scores: Sequence[float]
     filtered: int = 0
     threshold: float | None = None
+    nearest: int | None = None
 
 
 class Candidates(Protocol):
@@ -52,13 +54,17 @@ class Candidates(Protocol):
         """BM25 of the query with each, shape (n,), 0 and more, by the statistics of these lessons alone."""
         ...
 
+    def coverage(self) -> Array:
+        """The share of the query's words that each lesson holds, by how rare they are, shape (n,), 0 to about 1."""
+        ...
+
     def alike(self, rows: Sequence[int]) -> Array | None:
         """Cosines of these lessons with each other, shape (k, k); None without vectors."""
         ...
 
     def relevance(self, scores: Array, by: Literal["lesson", "query", "lexical"]) -> Array:
-        """Scores as calibrated relevance, 0 to 1: the share of unrelated pairs that score less, by the distribution of
-        this embedder (or of BM25) over this bank; over a shipped one while the bank is young."""
+        """Scores as relevance, 0 to 1: the share of banks of this size, none of whose lessons fits, whose best scores
+        less; by what is known of this embedder, or of words."""
         ...
 
 

@@ -39,7 +39,9 @@ class Cosine:
             if len(taken[name]) < self._most:
                 taken[name].append(row)
         rows = [row for several in taken.values() for row in several]
-        return Ranked(rows, [float(relevance[row]) for row in rows], among.n - len(kept), least)
+        held = np.flatnonzero(relevance < (least or 0.0))
+        nearest = int(held[np.argmax(scores[held])]) if len(held) else None
+        return Ranked(rows, [float(relevance[row]) for row in rows], len(held), least, nearest)
 
     def _scored(self, among: Candidates) -> tuple[Array, Array]:
         """Cosines with their relevance; where there are no vectors at all, BM25."""

@@ -1,6 +1,7 @@
-"""Words and meaning together: BM25 and vectors by reciprocal-rank fusion, then diversity. Without vectors, words alone.
+"""Words and meaning together: the cosine, and the more of the task's words a lesson holds, the more its words count.
 
-A lesson that one of the two finds is found; how relevant it is, is said by both. docs/retrieval.md has the figures.
+The score is cosine + `words` · coverage². Where task and lessons share a few words only, meaning decides; where a
+lesson says nearly the same, words do. Without vectors, words alone. docs/retrieval.md has the figures.
 """
 
 from __future__ import annotations
@@ -15,80 +16,70 @@ POOL = 20
 
 
 class Fused:
-    """threshold: relevance below which a lesson is not given, where the caller names none.
+    """threshold: relevance below which a lesson is not given, where the caller names none; 0 gives all, by their order.
 
-    k: how little the first ranks stand out (Cormack, Clarke and Buettcher 2009 take 60). words, meaning: weights of the
-    two rankings. diversity: 0 to 1, how much a lesson loses for being like one that is given before it. depth: how far
-    down each ranking is read.
+    words: how much the words count. gap: how many times the best lesson's doubt (1 - relevance) that of another may be.
+    diversity: 0 to 1, how much a lesson loses for being like one that is given before it.
     """
 
     queries = False
 
     def __init__(
         self,
-        threshold: float | None = 0.97,
-        k: float = 60,
-        words: float = 1.0,
-        meaning: float = 1.0,
+        threshold: float | None = 0.9,
+        words: float = 10.0,
+        gap: float = 10.0,
         diversity: float = 0.05,
-        depth: int = 100,
     ) -> None:
-        if k < 0 or words < 0 or meaning < 0 or words + meaning == 0 or not 0 <= diversity <= 1 or depth < 1:
-            raise InvalidInput("fused: k and weights are 0 or more, diversity is from 0 to 1, depth at least 1.")
-        self._threshold, self._k, self._weights = threshold, k, (words, meaning)
-        self._diversity, self._depth = diversity, depth
+        if words < 0 or gap < 1 or not 0 <= diversity <= 1:
+            raise InvalidInput("fused: words is 0 or more, gap at least 1, and diversity is from 0 to 1.")
+        self._threshold, self._words, self._gap, self._diversity = threshold, words, gap, diversity
 
     def rank(self, among: Candidates, top_k: int, threshold: float | None = None) -> Ranked:
         import numpy as np
 
         least = self._threshold if threshold is None else threshold
-        lexical, semantic = among.lexical(), among.semantic()
-        relevance = self._relevance(among, lexical, semantic)
-        kept = np.flatnonzero(relevance >= (least or 0.0))
-        fused = np.zeros(len(kept))
-        for scores, weight in zip((lexical, semantic), self._weights, strict=True):
-            if scores is not None:
-                fused += weight * self._reciprocal(scores[kept], scores is lexical)
-        best = np.argsort(-fused, kind="stable")[: max(POOL, 3 * top_k)]
-        rows = self._spread(among, kept[best].tolist(), fused[best].tolist(), top_k)
-        return Ranked(rows, [float(relevance[row]) for row in rows], among.n - len(kept), least)
+        scores = self.scores(among)
+        relevance = self._relevance(among, scores)
+        given = np.ones(among.n, np.bool_)
+        if least:
+            doubt = 1 - relevance
+            given = (relevance >= least) & (doubt <= self._gap * doubt.min(initial=1.0))
+        rows = self._spread(among, _best(scores, np.flatnonzero(given), max(POOL, 3 * top_k)), scores, top_k)
+        held = np.flatnonzero(~given)
+        nearest = int(held[np.argmax(scores[held])]) if len(held) else None
+        return Ranked(rows, [float(relevance[row]) for row in rows], len(held), least, nearest)
 
-    def _relevance(self, among: Candidates, lexical: Any, semantic: Any) -> Any:
-        """How sure both together are, as the geometric mean of their doubts; the words' alone without a vector."""
+    def scores(self, among: Candidates) -> Any:
+        """What lessons are ordered by. One without a vector beside others that have one counts as near as they are on
+        average; where there are no vectors at all, it is BM25."""
         import numpy as np
 
-        doubts = 1 - among.relevance(lexical, "lexical")
-        if semantic is not None:
-            meaning = 1 - among.relevance(semantic, "lesson")
-            there = ~np.isnan(meaning)
-            doubts[there] = np.sqrt(doubts[there] * meaning[there])
-        return 1 - doubts
+        semantic = among.semantic()
+        if semantic is None:
+            return among.lexical()
+        meaning = semantic.copy()
+        meaning[np.isnan(semantic)] = np.nanmean(semantic)
+        return meaning + self._words * among.coverage() ** 2
 
-    def _reciprocal(self, scores: Any, only_found: bool) -> Any:
-        """1 / (k + rank) of the first `depth`, 0 of the rest and of what was not found at all."""
+    def _relevance(self, among: Candidates, scores: Any) -> Any:
+        """By both; by words alone where there is no vector."""
         import numpy as np
 
-        scores = np.where(np.isnan(scores), -np.inf, scores)
-        depth = min(self._depth, len(scores))
-        if depth < len(scores):
-            least = np.partition(scores, len(scores) - depth)[len(scores) - depth]
-            first = np.flatnonzero(scores >= least)
-        else:
-            first = np.arange(len(scores))
-        first = first[scores[first] > (0.0 if only_found else -np.inf)]
-        first = first[np.argsort(-scores[first], kind="stable")][:depth]
-        shares = np.zeros(len(scores))
-        shares[first] = 1 / (self._k + 1 + np.arange(len(first)))
-        return shares
+        relevance = among.relevance(among.lexical(), "lexical")
+        if (semantic := among.semantic()) is not None:
+            there = ~np.isnan(semantic)
+            relevance[there] = among.relevance(scores[there], "lesson")
+        return relevance
 
-    def _spread(self, among: Candidates, rows: list[int], fused: list[float], top_k: int) -> list[int]:
+    def _spread(self, among: Candidates, rows: list[int], scores: Any, top_k: int) -> list[int]:
         """The first `top_k` by maximal marginal relevance (Carbonell and Goldstein 1998)."""
         import numpy as np
 
         alike = among.alike(rows) if self._diversity and len(rows) > 1 and top_k > 1 else None
         if alike is None:
             return rows[:top_k]
-        worth = (1 - self._diversity) * np.asarray(fused) / (max(fused) or 1.0)
+        worth = (1 - self._diversity) * scores[rows] / (float(scores[rows].max()) or 1.0)
         nearest = np.zeros(len(rows))
         chosen: list[int] = []
         while len(chosen) < min(top_k, len(rows)):
@@ -97,3 +88,12 @@ class Fused:
             chosen.append(int(np.argmax(left)))
             nearest = np.maximum(nearest, alike[chosen[-1]])
         return [rows[i] for i in chosen]
+
+
+def _best(scores: Any, rows: Any, most: int) -> list[int]:
+    """The best `most` of these rows, best first; equal ones by age."""
+    import numpy as np
+
+    if len(rows) > most:
+        rows = rows[scores[rows] >= np.partition(scores[rows], len(rows) - most)[len(rows) - most]]
+    return rows[np.argsort(-scores[rows], kind="stable")][:most].tolist()

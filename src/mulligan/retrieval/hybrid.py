@@ -22,7 +22,7 @@ class Hybrid:
 
     def __init__(
         self,
-        threshold: float | None = 0.97,
+        threshold: float | None = 0.9,
         semantic: float = 0.6,
         confidence: float = 0.2,
         success: float = 0.15,
@@ -53,4 +53,6 @@ class Hybrid:
         scores += self._success * np.where(among.success[kept], 1.0, self._failure)
         scores += self._recency * np.exp2(-age / self._halflife)
         rows = kept[np.argsort(-scores, kind="stable")[:top_k]].tolist()
-        return Ranked(rows, [float(relevance[row]) for row in rows], among.n - len(kept), least)
+        held = np.flatnonzero(relevance < (least or 0.0))
+        nearest = int(held[np.argmax(relevance[held])]) if len(held) else None
+        return Ranked(rows, [float(relevance[row]) for row in rows], len(held), least, nearest)
