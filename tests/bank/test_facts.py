@@ -233,7 +233,7 @@ async def test_what_a_check_says_word_for_word_stands_before_what_a_model_made_o
     thinks = mind(lambda text: {"why": "", "lessons": [{**said, "nature": "fact"}], "nothing_because": ""})
     async with a_bank(file, embedder="none", model=thinks, project="shop") as bank:
         await bank.learn(an_episode("e1", a_trial(1, failed()), prompt="Name a release."))
-        given = await bank.recall(NEXT, threshold=0.01)
+        given = await bank.recall(NEXT, threshold=0)
         assert [(lesson.nature, lesson.origin.by) for lesson in given.lessons] == [("fact", "rule"), ("fact", "mind")]
 
 
