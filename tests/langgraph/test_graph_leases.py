@@ -15,6 +15,7 @@ import pytest
 from reflexion_graphs import a_graph, a_store, an_open_store, asking, by_messages, on_thread, recorded
 
 from mulligan.core.errors import LeaseLost
+from mulligan.core.records import Episode
 from mulligan.langgraph import ScriptedChat, working
 from mulligan.store.sqlite import SqliteStore
 
@@ -120,6 +121,44 @@ def test_two_processes_on_one_thread_pay_once(side: str, tmp_path: Path) -> None
     assert sorted((tmp_path / "calls.txt").read_text().split()) == ["0", "1", "2", "3"]
     (episode,) = recorded(tmp_path)
     assert episode.solved
+
+
+class SlowToRead(SqliteStore):
+    """An episode that is there is handed out only when the test lets it."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.read, self.go_on = threading.Event(), threading.Event()
+
+    async def load(self, episode: str, *, agent: str | None = None) -> Episode:
+        found = await super().load(episode, agent=agent)
+        self.read.set()
+        assert await asyncio.to_thread(self.go_on.wait, 20)
+        return found
+
+
+def test_a_draft_that_another_drive_has_asked_for_is_not_asked_for_again(tmp_path: Path) -> None:
+    answers, solved = by_messages(3, 8), list[bool]()
+    store = SlowToRead(tmp_path / "mulligan.db")
+    other = threading.Thread(target=lambda: solved.append(graph.invoke(*asked)["reflexion"]["solved"]))
+    asked = asking(id="q"), on_thread()
+
+    def answer(messages: Any) -> Any:
+        if not other.ident:
+            other.start()  # it finds the episode without a draft
+            assert store.read.wait(20)
+        return answers(messages)
+
+    model = ScriptedChat(answer)
+    graph = a_graph(model, store=store)
+    drive = graph.stream(*asked)
+    next(drive)
+    store.go_on.set()
+    other.join(20)
+    assert list(drive)
+    asyncio.run(store.close())
+    assert solved == [True]
+    assert len(model.asked) == 3
 
 
 def test_one_thread_from_many_threads(tmp_path: Path) -> None:

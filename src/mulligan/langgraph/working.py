@@ -274,7 +274,10 @@ class Recorder:
         if not work.resumed and len(work.events) == len(work.kept):
             await work.tell(Resumed())
         if journal is None:
-            work.journal = ForkingJournal(work, fresh=contiguous and len(work.events) == len(work.kept))
+            # A draft leaves a step and no event: another drive that begins with it has to look the step up.
+            here_too = known is not None and (known.record["next"], known.record["steps"]) == (work.next, work.steps)
+            fresh = contiguous and here_too and len(work.events) == len(work.kept)
+            work.journal = ForkingJournal(work, fresh=fresh)
             work.fork = lambda why: forked(self, work, stack, why)
         else:
             await journal.move(store, lease)
