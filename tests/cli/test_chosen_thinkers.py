@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from mulligan.app.session import open_store
+from mulligan.core.formatting import EVIDENCE
 
 Run = Callable[..., Any]
 
@@ -106,6 +107,9 @@ def test_a_coding_agent_is_shown_what_the_check_printed_and_nobody_reflects(mull
     assert "E       AssertionError: assert 'AL' == 'A.L.'\n" in second
     assert re.search(r"\n2 failed in [\d.]+s\n```\n\nThe files are as your previous attempt left them", second)
     assert "Lessons from" not in second
+    page = (Path(__file__).parents[2] / "docs" / "command-agents.md").read_text()
+    assert f"\n{EVIDENCE}:\n" in second
+    assert f"\n{EVIDENCE}:\n" in page, "the page shows the prompt as it is worded"
 
 
 def test_the_end_of_a_long_output_is_kept(mulligan: Run, repository: Path) -> None:
