@@ -66,8 +66,22 @@ def test_each_check_stands_once_with_what_came_back_last() -> None:
 def test_nothing_that_failed_is_forgotten_and_nothing_that_passed_is_shown(several: list[list[Finding]]) -> None:
     shown = Evidence().past(episode(*several)).evidence
     failed = [one for found in several for one in found if not one.passed]
-    assert {one.asked or one.got for one in shown} == {one.asked or one.got for one in failed}
-    assert len({one.asked or one.got for one in shown}) == len(shown)
+    assert {check_of(one) for one in shown} == {check_of(one) for one in failed}
+    assert len({check_of(one) for one in shown}) == len(shown)
+
+
+def check_of(finding: Finding) -> tuple[str, str]:
+    return finding.where, finding.asked or finding.got
+
+
+def test_two_tests_with_the_same_assert_are_two_checks() -> None:
+    """As a test has it that is run with several values."""
+    same = "assert f(given) == wanted"
+    rounds = [Finding(same, got="f(given) returned 1", where="test_f[1-2]")]
+    rounds += [Finding(same, got="f(given) returned 3", where="test_f[3-4]")]
+    again = [Finding(same, got="f(given) returned 5", where="test_f[1-2]")]
+    assert gathered(episode(rounds)) == tuple(rounds)
+    assert gathered(episode(rounds, again)) == (again[0], rounds[1])
 
 
 @given(st.lists(FINDINGS, min_size=1, max_size=12), st.integers(40, 400))

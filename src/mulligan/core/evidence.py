@@ -42,14 +42,14 @@ def findings_of(feedback: Feedback | None) -> tuple[Finding, ...]:
 def gathered(episode: Episode) -> tuple[Finding, ...]:
     """Everything that failed in the episode so far: the newest judged trial's findings, then those of earlier trials.
 
-    Each check stands once, with what came back the last time that it failed. A check that a later trial passed stays:
-    what it expects still holds.
+    Each check, by where it stands and what it asks, is there once, with what came back the last time that it failed. A
+    check that a later trial passed stays: what it expects still holds.
     """
-    kept: dict[str, Finding] = {}
+    kept: dict[tuple[str, str], Finding] = {}
     for trial in reversed(episode.trials):
         for finding in findings_of(trial.feedback):
             if not finding.passed:
-                kept.setdefault(finding.asked or finding.got, finding)
+                kept.setdefault((finding.where, finding.asked or finding.got), finding)
     return tuple(kept.values())
 
 
