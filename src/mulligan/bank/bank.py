@@ -30,7 +30,7 @@ from mulligan.core.protocols import Learned
 from mulligan.core.questions import Question
 from mulligan.core.queued import Queued
 from mulligan.core.ranking import Ranked
-from mulligan.core.records import Episode, Json, Lesson, Nature, Recall, Task
+from mulligan.core.records import Episode, HeldBack, Json, Lesson, Nature, Recall, Task
 from mulligan.core.secrets import mask
 
 OF_FACTS = ("nature", "project", "confirmed")
@@ -138,13 +138,15 @@ class Bank:
             facts, others = (self._ports.retrieval.rank(among, most, among.threshold(wanted)) for among in both)
             of_each = _scores(both[0], facts), _scores(both[1], others)
             scores = _together(*of_each, most, everything=wanted == 0)
+            held = _nearest(both, (facts, others), of_each, scores)
+            wanted_ids = [*scores, *held]
             if then is not None:
-                lessons = [then[id] for id in scores]
+                lessons = [then[id] for id in wanted_ids]
                 break
-            lessons = await self._lessons.there(self.agent_id, list(scores)) if scores else ()
-            if len(lessons) == len(scores):
+            lessons = await self._lessons.there(self.agent_id, wanted_ids) if wanted_ids else ()
+            if len(lessons) == len(wanted_ids):
                 break
-            index.leave_out(set(scores).difference(lesson.id for lesson in lessons))
+            index.leave_out(set(wanted_ids).difference(lesson.id for lesson in lessons))
         id, now = f"r{secrets.token_hex(6)}", round(time.time(), 3)
         left_out = min(sum(map(len, of_each)), most) - len(scores)
         filtered = facts.filtered + others.filtered + max(left_out, 0)
@@ -154,9 +156,10 @@ class Bank:
                 await self._lessons.recalled(receipt)
         except StoreError as error:  # a disk that is full, or may not be written, keeps nobody from reading
             id, note = "", "; ".join(part for part in (note, f"without a receipt: {str(error).rstrip('.')}") if part)
-        scored = _rules_first([replace(lesson, score=scores[lesson.id]) for lesson in lessons])
+        scored = _rules_first([replace(one, score=scores[one.id]) for one in lessons if one.id in scores])
         prompt = formatted_prompt(scored, self._ports.settings.tokens, self._ports.project)
-        return Recall(id, scored, filtered, prompt, others.threshold, note)
+        nearest = next((HeldBack(one.id, one.title, held[one.id]) for one in lessons if one.id in held), None)
+        return Recall(id, scored, filtered, prompt, others.threshold, note, nearest if filtered else None)
 
     def _why_lexical(self, embedded: bool) -> str:
         vectors = self._ports.vectors
@@ -452,6 +455,17 @@ class Bank:
 
 def _scores(among: Ranking, ranked: Ranked) -> dict[str, float]:
     return {among.ids[row]: round(score, 6) for row, score in zip(ranked.rows, ranked.scores, strict=True)}
+
+
+def _nearest(
+    both: Sequence[Ranking], ranked: Sequence[Ranked], found: Sequence[Mapping[str, float]], given: Mapping[str, float]
+) -> dict[str, float]:
+    """The id and the relevance of the nearest lesson that is not given; empty where all are."""
+    held = {id: score for scores in found for id, score in scores.items() if id not in given}
+    for among, one in zip(both, ranked, strict=True):
+        if one.nearest is not None:
+            held[among.ids[one.nearest]] = round(one.nearest_score, 6)
+    return dict(sorted(held.items(), key=lambda item: -item[1])[:1])
 
 
 def _together(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mulligan.core.records import Lesson
+from mulligan.core.records import Lesson, Recall
 from mulligan.core.truncate import estimate
 
 PREAMBLE = (
@@ -15,6 +15,8 @@ FACTS = (
     "A fact shows what this project expects, word for word: where the task at hand asks for something of that kind, "
     "give it the same form."
 )
+TITLE = 80
+"""Characters of a title that is named in a sentence."""
 MARKS = {"success": "from a success", "failure": "from a failure: what to avoid"}
 UNCONFIRMED = "not confirmed by a passing attempt yet"
 
@@ -59,3 +61,15 @@ def mark(lesson: Lesson, project: str = "") -> str:
 
 def _left_out(count: int) -> str:
     return f"({count} more {'lesson' if count == 1 else 'lessons'} did not fit here.)"
+
+
+def held_back(recall: Recall) -> str:
+    """How many lessons were not given, and the nearest of them; "" where none was held back."""
+    if not recall.filtered:
+        return ""
+    said = f"{recall.filtered} {'lesson' if recall.filtered == 1 else 'lessons'} held back"
+    if recall.held is None:
+        return said
+    title = " ".join(recall.held.title.split())
+    title = title if len(title) <= TITLE else title[: TITLE - 1] + "…"
+    return f"{said}, the nearest of relevance {recall.held.score:.2f}: {recall.held.id[:8]} {title!r}"

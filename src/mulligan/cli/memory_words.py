@@ -8,7 +8,7 @@ from typing import Any
 
 from mulligan.app.memory_files import facts, moment
 from mulligan.app.teaching import restore_command
-from mulligan.bank.wording import mark
+from mulligan.bank.wording import held_back, mark
 from mulligan.cli.terminal import clean, one_line
 from mulligan.cli.words import count
 from mulligan.core.codec import to_json
@@ -63,16 +63,14 @@ def _found(n: int, lesson: Lesson, project: str) -> str:
 
 
 def about(recall: Recall) -> list[str]:
-    """What qualifies a recall: that it abstained, how many were filtered, that it went by words alone."""
-    below = ""
-    if recall.filtered:
-        limit = "" if recall.threshold is None else f" {recall.threshold:.2f}"
-        below = f"{count(recall.filtered, 'lesson')} below the threshold{limit}"
+    """What qualifies a recall: what was held back and how to see it, that it went by words alone."""
+    held = held_back(recall)
     lines: list[str] = []
-    if not recall.lessons:
-        lines.append(f"Nothing is relevant enough: {below}." if below else "No lesson was found.")
-    elif below:
-        lines.append(f"{below[0].upper()}{below[1:]} left out.")
+    if held:
+        begin = "" if recall.lessons else "Nothing is relevant enough: "
+        lines.append(one_line(f"{begin}{held}. See it with --threshold 0.", 300))
+    elif not recall.lessons:
+        lines.append("No lesson was found.")
     return [*lines, *([f"Found {recall.note}."] if recall.note else [])]
 
 
@@ -81,7 +79,7 @@ def receipt_story(receipt: Receipt, lessons: Sequence[Lesson]) -> str:
     known = {lesson.id: one_line(lesson.title, 80) for lesson in lessons}
     given = [f"  {score:.2f}  {id[:SHORT]}  {known.get(id, '')}".rstrip() for id, score in receipt.lessons.items()]
     came = [f"  {outcome.work}  {_SUCCESS[outcome.success]}" for outcome in receipt.outcomes]
-    filtered = f" ({receipt.filtered} below the threshold)" if receipt.filtered else ""
+    filtered = f" ({receipt.filtered} held back)" if receipt.filtered else ""
     return "\n".join(
         [
             f"{receipt.id}  {moment(receipt.at)}",
@@ -104,6 +102,7 @@ def recall_json(query: str, recall: Recall) -> Json:
         "query": query,
         "threshold": recall.threshold,
         "filtered": recall.filtered,
+        "held": None if recall.held is None else to_json(recall.held),
         "note": recall.note,
         "lessons": [to_json(lesson) for lesson in recall.lessons],
         "formatted_prompt": recall.formatted_prompt,

@@ -6,6 +6,7 @@ from typing import Any
 
 from mulligan.app.graph_led import led_by_graph
 from mulligan.app.places import unjudged
+from mulligan.bank.wording import held_back
 from mulligan.cli.terminal import one_line
 from mulligan.core.episode import (
     RESUMABLE,
@@ -97,7 +98,8 @@ def happened(episode: Episode, event: Event, limits: Limits) -> str:
     at = f"trial {number} of {limits.trials}"
     match event:
         case Recalled(recall):
-            return f"{count(len(recall.lessons), 'lesson')} recalled"
+            said, held = f"{count(len(recall.lessons), 'lesson')} recalled", held_back(recall)
+            return one_line(f"{said}; {held} (mulligan memory search … --threshold 0 shows it)", 300) if held else said
         case Evaluated(_, feedback):
             if role(episode, "evaluator") == "unjudged":
                 return ""

@@ -20,7 +20,7 @@ class Ranked:
     """Rows of the candidates, best first, with their relevance (0 to 1), and how many were held back.
 
     threshold: the one that was applied; None: none was. nearest: of the rows that were held back, the one that scores
-    best.
+    best, and its relevance.
     """
 
     rows: Sequence[int]
@@ -28,6 +28,7 @@ class Ranked:
     filtered: int = 0
     threshold: float | None = None
     nearest: int | None = None
+    nearest_score: float = 0.0
 
 
 class Candidates(Protocol):

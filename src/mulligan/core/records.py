@@ -300,11 +300,20 @@ class Lesson:
 
 
 @dataclass(frozen=True)
-class Recall:
-    """One retrieval from the bank: its receipt, the lessons, how many were filtered, and the text for the prompt.
+class HeldBack:
+    """The nearest of the lessons that a recall did not give, with its relevance."""
 
-    threshold: the relevance below which lessons were filtered (0 to 1). note: what qualifies it, in a sentence, such as
-    that no embedder was there.
+    id: str
+    title: str
+    score: float
+
+
+@dataclass(frozen=True)
+class Recall:
+    """One retrieval from the bank: its receipt, the lessons, how many were held back, and the text for the prompt.
+
+    threshold: the relevance below which lessons were held back (0 to 1). held: the nearest of them. note: what
+    qualifies it, in a sentence, such as that no embedder was there.
     """
 
     id: str
@@ -313,6 +322,7 @@ class Recall:
     formatted_prompt: str = ""
     threshold: float | None = None
     note: str = ""
+    held: HeldBack | None = None
 
 
 @dataclass(frozen=True)

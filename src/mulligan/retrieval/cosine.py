@@ -41,7 +41,8 @@ class Cosine:
         rows = [row for several in taken.values() for row in several]
         held = np.flatnonzero(relevance < (least or 0.0))
         nearest = int(held[np.argmax(scores[held])]) if len(held) else None
-        return Ranked(rows, [float(relevance[row]) for row in rows], len(held), least, nearest)
+        score = 0.0 if nearest is None else float(relevance[nearest])
+        return Ranked(rows, [float(relevance[row]) for row in rows], len(held), least, nearest, score)
 
     def _scored(self, among: Candidates) -> tuple[Array, Array]:
         """Cosines with their relevance; where there are no vectors at all, BM25."""

@@ -48,7 +48,8 @@ class Fused:
         rows = self._spread(among, _best(scores, np.flatnonzero(given), max(POOL, 3 * top_k)), scores, top_k)
         held = np.flatnonzero(~given)
         nearest = int(held[np.argmax(scores[held])]) if len(held) else None
-        return Ranked(rows, [float(relevance[row]) for row in rows], len(held), least, nearest)
+        score = 0.0 if nearest is None else float(relevance[nearest])
+        return Ranked(rows, [float(relevance[row]) for row in rows], len(held), least, nearest, score)
 
     def scores(self, among: Candidates) -> Any:
         """What lessons are ordered by. One without a vector beside others that have one counts as near as they are on

@@ -55,4 +55,5 @@ class Hybrid:
         rows = kept[np.argsort(-scores, kind="stable")[:top_k]].tolist()
         held = np.flatnonzero(relevance < (least or 0.0))
         nearest = int(held[np.argmax(relevance[held])]) if len(held) else None
-        return Ranked(rows, [float(relevance[row]) for row in rows], len(held), least, nearest)
+        score = 0.0 if nearest is None else float(relevance[nearest])
+        return Ranked(rows, [float(relevance[row]) for row in rows], len(held), least, nearest, score)

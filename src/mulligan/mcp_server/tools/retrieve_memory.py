@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from mulligan.bank.wording import held_back
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Json, Lesson
 from mulligan.mcp_server.tool import Call, Reply, Tool, either
@@ -26,7 +27,7 @@ async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
         "memories": [_memory(lesson) for lesson in recall.lessons],
         "formatted_prompt": recall.formatted_prompt,
         "retrieval_id": recall.id,
-        **({"note": f"Found {recall.note}."} if recall.note else {}),
+        **({"note": note} if (note := _note(recall)) else {}),
     }
     if not recall.lessons:
         return Reply({"status": "no_memories", "message": _why_none(recall), "query": query, **about})
@@ -94,7 +95,16 @@ def _lines(text: str) -> list[str]:
 def _why_none(recall: Recall) -> str:
     if not recall.filtered:
         return "No lesson was found: nothing like this has been learned yet."
-    return f"No lesson is relevant enough: {recall.filtered} scored below {recall.threshold or 0.0:.2f}."
+    return f"No lesson is relevant enough: {_held(recall)}"
+
+
+def _note(recall: Recall) -> str:
+    found = f"Found {recall.note}." if recall.note else ""
+    return " ".join(part for part in (found, _held(recall) if recall.lessons and recall.filtered else "") if part)
+
+
+def _held(recall: Recall) -> str:
+    return f"{held_back(recall)}. At a terminal, mulligan memory search QUERY --threshold 0 shows all."
 
 
 _TEXT, _NUMBER, _WHOLE = {"type": "string"}, {"type": "number"}, {"type": "integer", "minimum": 0}
@@ -106,8 +116,11 @@ _OUTPUT = {
         "query": _TEXT,
         "retrieval_strategy": {**_TEXT, "description": "How lessons were found."},
         "top_k": {"type": "integer", "minimum": 1},
-        "min_score_threshold": {**_NUMBER, "description": "The relevance below which lessons were left out; 0: none."},
-        "filtered_count": {**_WHOLE, "description": "How many were left out."},
+        "min_score_threshold": {**_NUMBER, "description": "The relevance below which lessons are held back; 0: none."},
+        "filtered_count": {
+            **_WHOLE,
+            "description": "How many were held back; note or message names the nearest.",
+        },
         "memories": {
             "type": "array",
             "description": "The lessons, best first.",
