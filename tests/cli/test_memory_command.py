@@ -80,9 +80,9 @@ def test_a_search_as_json_and_one_that_abstains(mulligan: Run) -> None:
     assert "Whole history" in found["formatted_prompt"]
     ended = mulligan("memory", "search", "quantum chromodynamics", "--threshold", "strict")
     assert (ended.status, ended.out) == (0, "")
-    assert ended.err.startswith(
-        "No lesson was found." if "below" not in ended.err else "Nothing is relevant enough: 1 lesson below"
-    )
+    assert ended.err.startswith("Nothing is relevant enough: 1 lesson held back, the nearest of relevance 0.00: ")
+    assert "'Whole history'. See it with --threshold 0.\n" in ended.err
+    assert "Whole history" in mulligan("memory", "search", "quantum chromodynamics", "--threshold", "0").out
     assert (
         json.loads(mulligan("memory", "search", "quantum", "--threshold", "1", "--json").out)["status"] == "no_memories"
     )
