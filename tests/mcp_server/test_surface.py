@@ -182,7 +182,9 @@ async def test_what_the_prompt_has_no_room_for_is_told_in_the_list() -> None:
     async with surface() as (client, service):
         for n in range(3):
             await service.bank("c").add(f"History {n}", f"Open history {n}: " + f"word{n} " * 3000)
-        found = await client.call_tool("retrieve_memory", {"query": "open history", "agent_id": "c", "top_k": 3})
+        found = await client.call_tool(
+            "retrieve_memory", {"query": "history 0, history 1, history 2", "agent_id": "c", "top_k": 3}
+        )
     said = json.loads(cast(Any, found.content[0]).text)
     assert "did not fit here" in said["formatted_prompt"]
     assert all(f"word{n} word{n}" in json.dumps(said) for n in range(3))
