@@ -21,19 +21,21 @@ from mulligan.core.records import Episode
 from mulligan.store.sqlite import SqliteStore
 
 ENDS = {
-    "solved": ["five", "Say it in digits.", "4"],
-    "exhausted": ["five", "Say it in digits.", "six", "In digits.", "seven"],
-    "stuck": ["five", "Say it in digits.", "five"],
+    "solved": ["five", "Not five: say 2 + 2 in digits.", "4"],
+    "exhausted": ["five", "Not five: say 2 + 2 in digits.", "six", "Neither is six: what do 2 and 2 make?", "seven"],
+    "stuck": ["five", "Not five: say 2 + 2 in digits.", "five"],
     "error": ["five"],
 }
 TASK = "What is 2 + 2?"
 LIMITS = {"trials": 3, "identical": 2}
+STRATEGY = "reflexion"
 
 
 def in_python(script: Path, home: Path) -> None:
     async def run() -> None:
         store = SqliteStore(home / "mulligan.db")
-        await mulligan.solve(TASK, evaluator="exact_match:4", model=f"scripted:{script}", limits=LIMITS, store=store)
+        asked: Any = {"strategy": STRATEGY, "limits": LIMITS, "model": f"scripted:{script}"}
+        await mulligan.solve(TASK, evaluator="exact_match:4", **asked, store=store)
         await store.close()
 
     asyncio.run(run())
@@ -41,18 +43,19 @@ def in_python(script: Path, home: Path) -> None:
 
 def on_the_command_line(script: Path, home: Path) -> None:
     options = ["--evaluator", "exact_match:4", "--model", f"scripted:{script}", "--trials", "3", "--identical", "2"]
+    options += ["--strategy", STRATEGY]
     command = [sys.executable, "-m", "mulligan", "solve", TASK, *options, "--quiet"]
     subprocess.run(command, env={"MULLIGAN_HOME": str(home)}, timeout=60, capture_output=True, check=False)
 
 
-AGENT = """---
+AGENT = f"""---
 name: answerer
 description: Answers.
 version: "1.0.0"
 pattern: reflexion
 max_iter: 3
-limits: {identical: 2}
-strategy: reflexion
+limits: {{identical: 2}}
+strategy: {STRATEGY}
 evaluate: exact_match:4
 ---
 """
@@ -171,13 +174,13 @@ def judged_by_anybody(episode: Episode) -> dict[str, Any]:
 GRAPH_ENDS: dict[str, list[Any]] = {
     "solved": [
         {"answer": "five"},
-        {"reflection": "Say it in digits.", "score": 0, "revised_answer": "4"},
+        {"reflection": "Not five: say 2 + 2 in digits.", "score": 0, "revised_answer": "4"},
         {"reflection": "", "score": 10, "revised_answer": "4"},
     ],
     "exhausted": [
         {"answer": "five"},
-        {"reflection": "Say it in digits.", "score": 0, "revised_answer": "six"},
-        {"reflection": "In digits.", "score": 0, "revised_answer": "seven"},
+        {"reflection": "Not five: say 2 + 2 in digits.", "score": 0, "revised_answer": "six"},
+        {"reflection": "Neither is six: what do 2 and 2 make?", "score": 0, "revised_answer": "seven"},
         {"reflection": "", "score": 0, "revised_answer": "eight"},
     ],
     "error": [{"answer": "five"}],

@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-SCRIPT = (
-    "def factorial(n): return n\n---\n0 needs a value.\n---\ndef factorial(n): return n * factorial(n - 1) if n else 1"
-)
+SCRIPT = "def factorial(n): return n\n---\ndef factorial(n): return n * factorial(n - 1) if n else 1"
 PINS = str(ROOT / "constraints.txt")
 
 

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from mulligan.app.transcripts import learn
     from mulligan.bank.bank import Bank
     from mulligan.core.errors import MulliganError
+    from mulligan.core.evidence import evidence_of, findings_of
     from mulligan.core.limits import Limits
     from mulligan.core.loops import LoopDetector
-    from mulligan.core.records import Attempt, Episode, Feedback, Reflection, Step, Task, Trial
+    from mulligan.core.records import Attempt, Episode, Feedback, Finding, Reflection, Step, Task, Trial
     from mulligan.core.task_feedback import TaskFeedback
     from mulligan.models.scripted import ScriptedModel
 
@@ -31,6 +32,7 @@ _HOMES = {
     "Bank": "bank.bank",
     "Episode": "core.records",
     "Feedback": "core.records",
+    "Finding": "core.records",
     "Limits": "core.limits",
     "LoopDetector": "core.loops",
     "MulliganError": "core.errors",
@@ -40,6 +42,8 @@ _HOMES = {
     "Task": "core.records",
     "TaskFeedback": "core.task_feedback",
     "Trial": "core.records",
+    "evidence_of": "core.evidence",
+    "findings_of": "core.evidence",
     "learn": "app.transcripts",
     "removable_runs": "app.removal",
     "remove_runs": "app.removal",
@@ -57,6 +61,7 @@ __all__ = [
     "Bank",
     "Episode",
     "Feedback",
+    "Finding",
     "Limits",
     "LoopDetector",
     "MulliganError",
@@ -66,6 +71,8 @@ __all__ = [
     "Task",
     "TaskFeedback",
     "Trial",
+    "evidence_of",
+    "findings_of",
     "learn",
     "removable_runs",
     "remove_runs",

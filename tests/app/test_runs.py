@@ -46,6 +46,7 @@ async def test_a_second_try_that_learned_from_the_first(store: SqliteStore) -> N
     episode = await mulligan.solve(
         "Write double(x).",
         model=model,
+        strategy="reflexion",
         evaluator=Doubles(),
         store=store,
         observers=[lambda _, event: seen.append(type(event).__name__)],
@@ -70,12 +71,24 @@ async def test_a_second_try_that_learned_from_the_first(store: SqliteStore) -> N
     assert episode.head.models == {"actor": "scripted", "reflector": "scripted"}
 
 
+async def test_by_default_the_second_try_is_shown_what_the_judge_said(store: SqliteStore) -> None:
+    model = mulligan.ScriptedModel([WRONG, RIGHT])
+    episode = await mulligan.solve("Write double(x).", model=model, evaluator=Doubles(), store=store)
+    assert episode.solved
+    second = model.questions[1].messages[-1].text
+    assert "double(2) returned 2" in second
+    assert WRONG not in second
+    assert episode.head.models == {"actor": "scripted"}, "nobody reflects"
+
+
 VAGUE = "Handle all edge cases."
 
 
 async def test_a_lesson_that_twice_earns_no_place_is_recorded_and_not_shown(store: SqliteStore) -> None:
     model = mulligan.ScriptedModel([WRONG, VAGUE, VAGUE, RIGHT])
-    episode = await mulligan.solve("Write double(x).", model=model, evaluator=Doubles(), store=store)
+    episode = await mulligan.solve(
+        "Write double(x).", model=model, strategy="reflexion", evaluator=Doubles(), store=store
+    )
     assert episode.solved
     assert "cannot be used: It names nothing of this trial" in model.questions[2].messages[-1].text
     assert VAGUE not in "".join(message.text for message in model.questions[3].messages)
@@ -87,7 +100,12 @@ async def test_a_lesson_that_twice_earns_no_place_is_recorded_and_not_shown(stor
 async def test_the_check_can_be_turned_off(store: SqliteStore) -> None:
     model = mulligan.ScriptedModel([WRONG, VAGUE, RIGHT])
     episode = await mulligan.solve(
-        "Write double(x).", model=model, evaluator=Doubles(), store=store, settings={"reflector": {"check": False}}
+        "Write double(x).",
+        model=model,
+        strategy="reflexion",
+        evaluator=Doubles(),
+        store=store,
+        settings={"reflector": {"check": False}},
     )
     assert episode.solved
     assert VAGUE in model.questions[2].messages[-1].text
@@ -99,7 +117,7 @@ async def test_a_run_from_before_the_check_goes_on_without_it_and_its_fork_with_
 ) -> None:
     task, script = "Write double(x).", [WRONG, ModelError("down"), VAGUE, RIGHT]
     model = mulligan.ScriptedModel(script)
-    episode = await mulligan.solve(task, model=model, evaluator="contains:2 * x", store=store)
+    episode = await mulligan.solve(task, model=model, strategy="reflexion", evaluator="contains:2 * x", store=store)
     with closing(sqlite3.connect(tmp_path / "runs.db")) as db, db:
         db.execute("UPDATE episodes SET record = replace(record, '\"checks\":true,', '')")
     assert "checks" not in (await store.load(episode.id)).head.settings
@@ -111,7 +129,9 @@ async def test_a_run_from_before_the_check_goes_on_without_it_and_its_fork_with_
 
 async def test_the_last_trial_is_judged_and_not_reflected_on(store: SqliteStore) -> None:
     model = mulligan.ScriptedModel([WRONG, LESSON, WRONG + " "])
-    episode = await mulligan.solve("Write double(x).", model=model, evaluator=Doubles, trials=2, store=store)
+    episode = await mulligan.solve(
+        "Write double(x).", model=model, strategy="reflexion", evaluator=Doubles, trials=2, store=store
+    )
     assert (episode.stop and episode.stop.reason, len(model.questions)) == ("exhausted", 3)
     assert episode.trials[-1].feedback
     assert episode.trials[-1].reflection is None
@@ -162,7 +182,12 @@ async def begun(tmp_path: Path, store: SqliteStore) -> tuple[Episode, Path, Path
     prompts.mkdir()
     (prompts / "verbal.code.md").write_text("[[user]]\nWhy?\n\n{{feedback}}")
     episode = await mulligan.solve(
-        "Write double(x).", tests=tests, prompts=prompts, model=broken_after(WRONG), store=store
+        "Write double(x).",
+        tests=tests,
+        strategy="reflexion",
+        prompts=prompts,
+        model=broken_after(WRONG),
+        store=store,
     )
     assert episode.stop
     assert (episode.stop.reason, len(episode.trials)) == ("error", 1)
@@ -233,7 +258,9 @@ async def test_a_fork_to_a_strategy_that_does_not_reflect_keeps_the_lessons_and_
     store: SqliteStore, strategy: str
 ) -> None:
     begun_with = mulligan.ScriptedModel([WRONG, LESSON, WRONG])
-    first = await mulligan.solve("Write double(x).", model=begun_with, trials=2, evaluator=Doubles, store=store)
+    first = await mulligan.solve(
+        "Write double(x).", model=begun_with, strategy="reflexion", trials=2, evaluator=Doubles, store=store
+    )
     model = mulligan.ScriptedModel([WRONG + " * 1", RIGHT])
     forked = await mulligan.resume(
         first.run, fork=True, strategy=strategy, limits={"trials": 4}, evaluator=Doubles, model=model, store=store

@@ -81,4 +81,5 @@ def process(here: Path) -> Mulligan:
 @pytest.fixture
 def second() -> tuple[str, ...]:
     """A command that is solved at trial 2, with a reflection between."""
-    return ("solve", "say it", "--evaluator", "./judge.py", "--model", "scripted:second.txt")
+    named = ("--evaluator", "./judge.py", "--model", "scripted:second.txt", "--strategy", "reflexion")
+    return ("solve", "say it", *named)

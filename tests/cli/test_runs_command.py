@@ -28,14 +28,15 @@ def test_a_run_is_listed_shown_exported_and_replayed(mulligan: Run, here: Path, 
 
     assert mulligan("runs", "export", row["run"], "-o", "run.json") == (0, "", "run.json written\n")
     assert mulligan("runs", "export", row["run"], "--format", "md").out.startswith("# Episode ")
-    replayed = mulligan("solve", "say it", "--evaluator", "./judge.py", "--model", "replay:run.json", "-q")
+    replayed = mulligan(*second, "--model", "replay:run.json", "-q")
     assert (replayed.status, replayed.out) == (0, "right\n")
     assert mulligan("runs", "export", row["run"], "-o", "no/such/x").status == 2
 
 
 def test_a_lesson_that_is_withheld_is_said_to_be(mulligan: Run, here: Path, second: tuple[str, ...]) -> None:
     (here / "vague.txt").write_text("wrong\n---\nTry harder.\n---\nTry harder.\n---\nright\n")
-    told = mulligan("solve", "say mulberry", "--evaluator", "./judge.py", "--model", "scripted:vague.txt", "--trace")
+    judged = ("--evaluator", "./judge.py", "--model", "scripted:vague.txt", "--strategy", "reflexion")
+    told = mulligan("solve", "say mulberry", *judged, "--trace")
     assert "trial 1 of 4: lesson withheld: It names nothing of this trial" in told.err
     run = json.loads(mulligan("runs", "list", "--json").out)[0]["run"]
     shown = mulligan("runs", "show", run).out

@@ -12,7 +12,7 @@ import sys
 prompt = sys.stdin.read()
 open("value.txt", "w").write("right" if "Say right" in prompt else "wrong")
 """
-CHECK = "import sys; sys.exit(open('value.txt').read() != 'right')"
+CHECK = "import sys; sys.exit(open('value.txt').read() != 'right' and 'Say right in value.txt.')"
 
 
 def git(*args: str) -> str:
@@ -26,9 +26,8 @@ def test_the_branch_is_named_to_a_person_and_to_a_program(mulligan: Callable[...
     (repository / "value.txt").write_text("empty")
     for command in (["init", "-q"], ["add", "."], ["-c", "user.name=u", "-c", "user.email=u@e", "commit", "-qm", "x"]):
         git("-C", str(repository), *command)
-    (here / "lesson.txt").write_text("Say right in value.txt.")
     options = ("--actor", f"command:{sys.executable} {here / 'agent.py'}", "--workspace", str(repository))
-    judged = ("--check", f'{sys.executable} -c "{CHECK}"', "--model", "scripted:lesson.txt")
+    judged = ("--check", f'{sys.executable} -c "{CHECK}"')
     ended = mulligan("solve", "Make the value right.", *options, *judged)
     assert ended.status == 0, ended.err
     assert "+right" in ended.out

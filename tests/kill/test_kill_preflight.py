@@ -47,8 +47,7 @@ class Started:
         (folder / "check.py").write_text(CHECK.format(go=str(self.go), port=listener.getsockname()[1]))
         python = sys.executable
         options = ("--actor", f"command:{python} {folder / 'agent.py'}", "--check", f"{python} {folder / 'check.py'}")
-        (folder / "lesson.txt").write_text("Write right.")
-        options += ("--workspace", str(self.repository), "--model", f"scripted:{folder / 'lesson.txt'}")
+        options += ("--workspace", str(self.repository))
         self.process = subprocess.Popen(
             [python, "-m", "mulligan", "solve", "x", *options],
             stdout=subprocess.PIPE,

@@ -127,7 +127,8 @@ async def episode(order: dict[str, Any]) -> str:
         if order["resume"]:
             ended = await mulligan.resume(order["resume"], **own)
         else:
-            ended = await mulligan.solve("Dig.", model="openai:gpt-test", actor=f"{__file__}:Digger", trials=4, **own)
+            own |= {"actor": f"{__file__}:Digger", "strategy": "reflexion", "trials": 4}
+            ended = await mulligan.solve("Dig.", model="openai:gpt-test", **own)
     except mulligan.MulliganError as error:
         return f"{type(error).__name__}: {error}"
     finally:

@@ -153,8 +153,8 @@ def test_a_run_prints_stores_and_exports_no_key(wire: Wire, tmp_path: Path) -> N
         forms + " 42",
         *[{"answer": {"lessons": lessons, "nothing_because": "", "why": KEY}}] * 3,
     )
-    task = ("solve", "Say 42", "--model", "openai:gpt-4o", "--evaluator", "contains:42", "--trials", "2")
-    solved = run(tmp_path, *task, "--json", "--memory")
+    task = ("solve", "Say 42", "--model", "openai:gpt-4o", "--evaluator", "contains:42", "--strategy", "reflexion")
+    solved = run(tmp_path, *task, "--trials", "2", "--json", "--memory")
     assert MASK in solved.stdout, solved.stderr
     number = json.loads(solved.stdout.splitlines()[-1])
     exported = run(tmp_path, "runs", "list")

@@ -36,7 +36,7 @@ def written(folder: Path) -> bytes:
 async def test_an_episode_in_every_format(wire: Wire, tmp_path: Path, name: str) -> None:
     wire.plays("41", LESSON, "42")
     store = SqliteStore(tmp_path / "mulligan.db")
-    episode = await solve(TASK, evaluator="exact_match:42", model=opened(name), store=store)
+    episode = await solve(TASK, evaluator="exact_match:42", strategy="reflexion", model=opened(name), store=store)
     assert episode.solved
     assert [trial.attempt.output for trial in episode.trials] == ["41", "42"]
     assert LESSON in str(wire.bodies[2]), "the second trial was shown the lesson of the first"
@@ -52,7 +52,9 @@ async def test_an_episode_in_every_format(wire: Wire, tmp_path: Path, name: str)
 async def test_trouble_that_passes_does_not_show_in_the_episode(wire: Wire, tmp_path: Path, trouble: str) -> None:
     wire.plays("41", TROUBLES[trouble], LESSON, TROUBLES[trouble], "42")
     store = SqliteStore(tmp_path / "mulligan.db")
-    episode = await solve(TASK, evaluator="exact_match:42", model=opened("openai:gpt-4o"), store=store)
+    episode = await solve(
+        TASK, evaluator="exact_match:42", strategy="reflexion", model=opened("openai:gpt-4o"), store=store
+    )
     await store.close()
     assert episode.solved
     assert (len(episode.trials), episode.usage.calls) == (2, 3)
@@ -64,7 +66,9 @@ async def test_trouble_that_stays_ends_in_an_error_and_the_run_goes_on_later(
 ) -> None:
     wire.plays("41", TROUBLES[trouble], TROUBLES[trouble])
     store = SqliteStore(tmp_path / "mulligan.db")
-    stopped = await solve(TASK, evaluator="exact_match:42", model=opened("openai:gpt-4o"), store=store)
+    stopped = await solve(
+        TASK, evaluator="exact_match:42", strategy="reflexion", model=opened("openai:gpt-4o"), store=store
+    )
     assert stopped.stop is not None
     assert stopped.stop.reason == "error"
     assert "reflect of trial 1: openai:gpt-4o at http://127.0.0.1" in stopped.stop.detail

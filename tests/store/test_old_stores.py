@@ -111,6 +111,7 @@ async def test_its_exported_run_is_replayed(tmp_path: Path, commit: str) -> None
     episode = await mulligan.solve(
         "Solved: six times seven?",
         evaluator="exact_match:42",
+        strategy="reflexion",
         model=f"replay:{OLD / commit}.run.json",
         store=SqliteStore(tmp_path / "new.db"),
     )

@@ -16,7 +16,9 @@ from mulligan.store.sqlite import SqliteStore
 
 ASK = {"task": "What is six times seven?", "expected": "42", "agentId": "me"}
 MODEL = ("--model", "openai:gpt-4o")
-HANGS = ("41", "Count again.", {"hang": True})
+HANGS = ("41", {"hang": True})
+JUDGED = 0.8
+"""The progress that is told of once the first trial is judged."""
 REQUEST = {
     "jsonrpc": "2.0",
     "id": 77,
@@ -26,8 +28,8 @@ REQUEST = {
 
 
 def until_hung(receive: Callable[[], Any]) -> None:
-    """Reads what the server sends until the first trial is behind."""
-    while (message := receive())["params"]["progress"] < 1:
+    """Reads what the server sends until the first trial is judged."""
+    while (message := receive())["params"]["progress"] < JUDGED:
         assert message["params"]["progressToken"] == "p"
 
 

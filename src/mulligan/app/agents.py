@@ -20,7 +20,7 @@ from mulligan.app.config import Config, load, project_root
 from mulligan.app.model_roles import Chosen, chosen, implicit
 from mulligan.app.plugins import PORTS, build, check_setting, checked, file_of, find
 from mulligan.app.prompts import FilePrompts
-from mulligan.app.recipe import Recipe, settled
+from mulligan.app.recipe import DEFAULT_STRATEGY, Recipe, settled
 from mulligan.app.session import with_limits
 from mulligan.app.tasks import plugin_beside, spec_beside, tests_spec
 from mulligan.app.toolbox import check_tools
@@ -228,7 +228,7 @@ def recipe_of(agent: Agent, config: Config, wish: Wish, limits: Limits = Limits(
         actor=Spec("agent", {"step": _step(agent.act, agent, act, wish)}),
         evaluator=Spec("unjudged") if agent.evaluate is None else evaluator_of(agent),
         reflector=Spec("verbal"),
-        strategy=_strategy_of(agent, "none" if agent.evaluate is None else "reflexion"),
+        strategy=_strategy_of(agent, "none" if agent.evaluate is None else DEFAULT_STRATEGY),
         limits=limits_of(agent, limits, wish),
         model=act.name,
         judge_model=config.text("judge_model"),
@@ -272,6 +272,8 @@ def remade(recorded: Recipe, config: Config, model: str | None) -> Recipe:
     if model is None:  # a run that began with the embedded model as its judge goes on with it
         judges = {key: getattr(recorded, key) for key in ("judge_model", "reflect_model")}
         kept |= {key: name for key, name in judges.items() if name and implicit(config, name)}
+    if agent.strategy is None:
+        kept["strategy"] = recorded.strategy  # a default of the time when the run began
     return replace(recipe_of(agent, config, wish, recorded.limits), limits=recorded.limits, **kept)
 
 

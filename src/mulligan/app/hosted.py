@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from mulligan.app.config import prompts_folder
 from mulligan.app.places import Notice
-from mulligan.app.recipe import Recipe
+from mulligan.app.recipe import DEFAULT_STRATEGY, Recipe
 from mulligan.app.runner import OnStart
 from mulligan.app.service import Service
 from mulligan.app.session import Session, configured_limits, located, of_bank
@@ -68,16 +68,16 @@ async def solve_hosted(
     config = service.config
     if service.model is None:
         raise InvalidInput("This server has no model to solve with: start it with --model.")
-    limits = configured_limits(config)
+    limits, reflects = configured_limits(config), config.text("reflect_model")
     bank = wanted.agent_id if wanted.remember else None
     recipe = Recipe(
         actor=Spec("complete"),
         evaluator=wanted.judge,
         reflector=Spec("verbal"),
-        strategy=Spec("reflexion"),
+        strategy=Spec("evidence_and_reflexion" if reflects else DEFAULT_STRATEGY),
         limits=limits if wanted.trials is None else replace(limits, trials=wanted.trials),
         model=service.model,
-        reflect_model=config.text("reflect_model"),
+        reflect_model=reflects,
         judge_model=config.text("judge_model"),
         sandbox=config.text("sandbox") or ("auto" if wanted.tests is None else "strict"),
         prompts=prompts_folder(config),

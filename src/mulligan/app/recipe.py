@@ -12,7 +12,7 @@ from mulligan.core.limits import Limits
 from mulligan.core.records import Json
 from mulligan.core.specs import Spec
 
-DEFAULT_STRATEGY = "reflexion"
+DEFAULT_STRATEGY = "evidence"
 """What the next trial is shown where nothing else was asked for. A record names its own: a resume keeps that."""
 
 BEFORE: Mapping[str, Json] = {"checks": False}

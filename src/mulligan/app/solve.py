@@ -71,8 +71,7 @@ async def solve(
     check: a command whose exit status judges. evaluator: a name such as "exact_match:42", "./mine.py", or an object.
     Without these judge_model judges, or the model that is named judges itself.
     actor, reflector, strategy: a name, an object, or a class, built afresh. reflector: None is "verbal". strategy: None
-    is the default; it is "evidence" where an actor that asks no model of ours acts and no model is named to reflect,
-    and "evidence_and_reflexion" where a reflector or a reflect_model is given.
+    is "evidence", and "evidence_and_reflexion" where a reflector or a reflect_model is named, here or in mulligan.toml.
     model: None is the one that `MULLIGAN_MODEL` or mulligan.toml names, else "local" for an actor that asks a model;
     the default of reflect_model and judge_model.
     limits: all, or those that differ from mulligan.toml's. restarts: independent episodes, until one is solved.
@@ -101,7 +100,7 @@ async def solve(
         restarts=restarts,
         seed=seed,
     )
-    choices = {"evaluator": judge, "reflector": reflector, "strategy": strategy, "reflect_model": reflect_model}
+    choices = {"evaluator": judge, "reflector": reflector, "strategy": strategy, "reflect_model": recipe.reflect_model}
     recipe, why = completed(recipe, [name for name, value in choices.items() if value is not None], own)
     recipe = _with_settings(located(recipe), settings or {})
     if why:

@@ -29,7 +29,7 @@ HANDED_ON = (*ROLES, *MODELS, "tests", "check", "workspace", "restarts", "prompt
 @click.option(
     "--reflector", metavar="NAME[:ARG]", help="Who draws the lesson from a failed trial: verbal (a model), self, …"
 )
-@click.option("--strategy", metavar="NAME", help="What the next trial is shown (default: reflexion).")
+@click.option("--strategy", metavar="NAME", help="What the next trial is shown (default: evidence).")
 @click.option("--workspace", metavar="DIR", help="The folder that the actor works on, apart from your own files.")
 @click.option("--mode", metavar="MODE", help="How: worktree (default), copy or in_place.")
 @click.option("--fresh", is_flag=True, help="Each trial starts from your files as they were, not from the last trial.")
@@ -51,7 +51,7 @@ HANDED_ON = (*ROLES, *MODELS, "tests", "check", "workspace", "restarts", "prompt
 @progress_options
 @click.pass_context
 def solve(ctx: click.Context, task: str, quiet: bool, as_json: bool, trace: bool, **given: Any) -> None:
-    """Try TASK, judge, reflect, and try again with what was learned.
+    """Try TASK, judge, and try again with what the judge found.
 
     TASK is a sentence, a folder with task.md and tests.py (or evaluate.toml), or - for standard input. The best
     attempt goes to stdout, progress to stderr. Without --tests, --check or --evaluator a model that is named judges.

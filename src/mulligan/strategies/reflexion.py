@@ -1,4 +1,4 @@
-"""The lessons drawn so far, without the attempts they came from: the default.
+"""The lessons drawn so far, without the attempts they came from.
 
 Source: Shinn et al. 2023, section 3, whose window is 3; the reference's HotPotQA code has none (`window = None`).
 """

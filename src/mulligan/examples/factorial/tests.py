@@ -1,3 +1,2 @@
-assert factorial(0) == 1
-assert factorial(1) == 1
 assert factorial(5) == 120
+assert factorial(0) == 1
