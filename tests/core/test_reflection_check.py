@@ -129,6 +129,13 @@ def test_a_value_inside_another_is_not_shared() -> None:
     assert "nothing of this trial" in fault("Return 202 instead.", trial=TRIAL)
 
 
+@pytest.mark.parametrize("much", ["_", "x", "1,", "'", "a_", "3. ", "词"])
+def test_a_huge_trial_is_read_in_time_that_grows_with_its_length(much: str) -> None:
+    huge = much * 200_000
+    for lesson in ("Look twice.", huge[:20_000]):
+        assert isinstance(fault(lesson, trial=[huge], examples=[EXAMPLE], earlier=[EXAMPLE]), str)
+
+
 texts = st.text(max_size=200)
 
 

@@ -24,9 +24,10 @@ other."""
 _UNSPACED = "\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 _WORD = re.compile(rf"[{_UNSPACED}]|(?:[^\W_{_UNSPACED}]|[\u0300-\u036f])+")
 _QUOTED = re.compile(r"'([^'\n]{1,80})'|\"([^\"\n]{1,80})\"|`([^`\n]{1,80})`|[“„‘«]([^”“’»\n]{1,80})[”“’»]")
-_LETTER = r"(?<![\w.'’-])[b-hj-zB-HJ-Z](?!\w|[.'’-]\w)"
+_LETTER = re.compile(r"(?<![\w.'’-])[b-hj-zB-HJ-Z](?!\w|[.'’-]\w)")
 """A name of one letter, such as x: no a, no I, no part of "e.g." or "it's"."""
-_NAME = re.compile(r"\w*[^\W_]_[^\W_]\w*|\b[a-z]+[A-Z]\w*|\b[A-Z][a-z]+[A-Z]\w*|\b[^\W\d_]+\d\w*|" + _LETTER)
+_IN_NAMES = re.compile(r"[a-z][A-Z]|[^\W\d_]\d|[^\W_]_[^\W_]")
+"""What a word has inside that is a name: readFile, x1, read_file."""
 _NUMBER = re.compile(r"(?<![\w.])-?\d(?:[\d.,:]*\d)?(?!\w)")
 _POINT = re.compile(r"^[ \t]*\d+[.)][ \t]", re.MULTILINE)
 """The number of a point in a list, which says nothing of a trial."""
@@ -88,20 +89,21 @@ def _runs(words: Sequence[str], length: int) -> set[tuple[str, ...]]:
 def copied_share(reflection: str, examples: Iterable[str], about: str = "") -> float:
     """The share of the reflection's words in runs that an example has and `about` has not, 0 to 1."""
     words = _words(reflection)
-    theirs = _only_theirs(examples, about, RUN)
-    inside = {at + n for at in range(len(words) - RUN + 1) if tuple(words[at : at + RUN]) in theirs for n in range(RUN)}
+    taken = _taken(words, examples, about, RUN)
+    inside = {at + n for at in range(len(words) - RUN + 1) if tuple(words[at : at + RUN]) in taken for n in range(RUN)}
     return len(inside) / max(len(words), 1)
 
 
-def _only_theirs(examples: Iterable[str], about: str, length: int) -> set[tuple[str, ...]]:
-    return set[tuple[str, ...]]().union(*(_runs(_words(each), length) for each in examples)) - _runs(
-        _words(about), length
-    )
+def _taken(words: Sequence[str], examples: Iterable[str], about: str, length: int) -> set[tuple[str, ...]]:
+    """The runs of this length that an example has, too, and `about` has not."""
+    shared = _runs(words, length) & set[tuple[str, ...]]().union(*(_runs(_words(each), length) for each in examples))
+    return shared - _runs(_words(about), length) if shared else shared
 
 
 def _is_copied(reflection: str, examples: Sequence[str], about: str) -> bool:
-    long = _runs(_words(reflection), LONGEST) & _only_theirs(examples, about, LONGEST)
-    return bool(long) or copied_share(reflection, examples, about) >= COPIED
+    if _taken(_words(reflection), examples, about, LONGEST):
+        return True
+    return copied_share(reflection, examples, about) >= COPIED
 
 
 def likeness(one: str, other: str) -> float:
@@ -140,8 +142,12 @@ def specifics(text: str) -> set[str]:
     """What can only be of one matter: quoted literals, names as programs have them, numbers."""
     plain = unicodedata.normalize("NFKC", text)
     quoted = {found[found.lastindex or 0].strip().casefold() for found in _QUOTED.finditer(plain)}
-    named = {name.casefold() for name in _NAME.findall(plain)}
-    return {each for each in quoted if each} | named | set(_NUMBER.findall(_POINT.sub(" ", plain)))
+    named = {word for word in re.findall(r"\w+", plain) if _IN_NAMES.search(word)} | set(_LETTER.findall(plain))
+    return (
+        {each for each in quoted if each}
+        | {name.casefold() for name in named}
+        | set(_NUMBER.findall(_POINT.sub(" ", plain)))
+    )
 
 
 def _is_grounded(reflection: str, about: str) -> bool:
