@@ -1,7 +1,12 @@
 import os
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+# A busy machine changes no verdict: no deadline for an example, and none for drawing it.
+hypothesis.settings.register_profile("house", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("house")
 
 ALLOWED = [
     line
