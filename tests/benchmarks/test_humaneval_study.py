@@ -57,7 +57,7 @@ class Novice(ScriptedModel):
         name, right = ("more", "a + 1") if "def more" in last else ("same", "a")
         role = question.messages[0].text
         if role.startswith("You review"):
-            return "BECAUSE: it adds nothing."
+            return "BECAUSE: `a - 1` is too small."
         if role.startswith("You write unit tests"):
             return f"assert {name}(3) == {4 if name == 'more' else 3}"
         body = right if name == "same" or "BECAUSE" in text else "a - 1"
