@@ -72,7 +72,7 @@ def _cursor(pair: Sequence[str]) -> str:
     return base64.urlsafe_b64encode(json.dumps(pair).encode()).decode()
 
 
-_MADE = re.compile(r"\b(?:extract_)?[rw]?[0-9a-f]{12,32}(?:\.\d+)?\b")
+_MADE = re.compile(r"\b(?:extract_)?[rw]?[0-9a-f]{8,32}(?:\.\d+)?\b")
 _TIME = re.compile(r"\b20\d\d-\d\d-\d\d[T ]?(?:\d\d:\d\d(?::\d\d)?)?(?:\.\d+)?Z?\b|\b17\d{8}\.\d+")
 
 
