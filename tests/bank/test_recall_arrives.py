@@ -27,6 +27,14 @@ async def test_the_first_lesson_is_found_by_a_query_that_shares_a_stem(file: Pat
         assert (silent.lessons, silent.filtered) == ((), 1)
 
 
+async def test_a_query_whose_every_word_many_lessons_hold_is_answered(file: Path) -> None:
+    async with a_bank(file, embedder="none") as bank:
+        for n in range(30):
+            await bank.add(f"Filler {n}", f"General best practices of programming, {n}.")
+        assert (await bank.recall("General programming best practices")).lessons
+        assert not (await bank.recall("General anatomy of the salmon in best red wine")).lessons
+
+
 @pytest.mark.parametrize(("language", "title", "content", "query"), PAIRS)
 async def test_a_pair_that_shares_a_word_is_found_in_any_language(
     file: Path, language: str, title: str, content: str, query: str

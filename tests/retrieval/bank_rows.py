@@ -105,5 +105,8 @@ class Given:
     def alike(self, rows: Sequence[int]) -> Any:
         return None if self.likeness is None else np.asarray(self.likeness, float)[np.ix_(rows, rows)]
 
+    def by_words(self) -> Any:
+        return self.relevance(self.lexical(), "lexical")
+
     def relevance(self, scores: Any, by: str) -> Any:
         return np.minimum(np.asarray(scores, float), 1.0)

@@ -102,6 +102,10 @@ class Ranking:
             return np.where(scores > 0, self._columns.nulls["words"].relevance(scores / self.length, size), 0.0)
         return self._columns.nulls["meaning"].relevance(scores, self.n)
 
+    def by_words(self) -> Array:
+        # What holds nearly all words of the task fits it, however many other lessons hold them, too.
+        return np.maximum(self.relevance(self.lexical(), "lexical"), self._picked(self._words.share))
+
     def threshold(self, wanted: float | str | None) -> float | None:
         """A preset as the relevance that it stands for; anything else as it is."""
         return PRESETS[wanted] if isinstance(wanted, str) else wanted

@@ -41,11 +41,12 @@ SHORT = 400.0
 class Found:
     """What a query's words find: BM25 for each slot (float64), and what it is divided by.
 
-    whole: gives the share of the query's words that a lesson holds, by their weight. length: gives scores that compare
-    between short and long queries.
+    share: of the query's words, by how rare they are anywhere, that each slot holds, 0 to 1. whole: gives the share by
+    their weight in this bank. length: gives scores that compare between short and long queries.
     """
 
     scores: Array
+    share: Array
     whole: float = 1.0
     length: float = 1.0
 
@@ -151,7 +152,7 @@ class Held:
         that hold it, which counts for `YOUNG` lessons of the bank."""
         none = np.zeros(len(self._lengths))
         if not self._n or not len(hashes):
-            return Found(none)
+            return Found(none, none)
         found = self._found(hashes)
         df = np.zeros(len(hashes), np.int64)
         for term, slots, _ in found:
@@ -164,14 +165,18 @@ class Held:
         wanted = rare if (rare & (df > 0)).any() else heavy
         used = [part for part in found if wanted[part[0]]]
         if not used:
-            return Found(none)
+            return Found(none, none)
         slots = np.concatenate([part[1] for part in used])
         times = np.concatenate([part[2] for part in used]).astype(np.float32)
         weight = np.repeat([weights[part[0]] for part in used], [len(part[1]) for part in used])
         weight *= times * np.float32(self._bm25.k1 + 1) / (times + self._held[slots])
         scores = np.bincount(slots, weights=weight, minlength=len(none))
         whole = float(weights[heavy].sum()) * (self._bm25.k1 + 1)
-        return Found(scores, whole, float(np.sqrt(SHORT + (weights[heavy] ** 2).sum())))
+        share = np.zeros(len(none))
+        for term, slots, _ in found:
+            share[slots] += -np.log(anywhere[term])
+        share /= -np.log(anywhere).sum()
+        return Found(scores, share, whole, float(np.sqrt(SHORT + (weights[heavy] ** 2).sum())))
 
     def _found(self, hashes: Array) -> list[tuple[int, Array, Array]]:
         """The postings of each term of the query, as (index of the term, slots, counts)."""

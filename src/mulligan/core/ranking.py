@@ -68,6 +68,11 @@ class Candidates(Protocol):
         less; by what is known of this embedder, or of words."""
         ...
 
+    def by_words(self) -> Array:
+        """Relevance by words alone, shape (n,): that of BM25, or the share of the task's words that a lesson holds, by
+        how rare they are anywhere, where that is more."""
+        ...
+
 
 @runtime_checkable
 class Retrieval(Protocol):

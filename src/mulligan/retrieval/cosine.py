@@ -51,7 +51,7 @@ class Cosine:
         query, lesson = among.semantic("query"), among.semantic("lesson")
         if query is None and lesson is None:
             scores = among.lexical()
-            return scores, among.relevance(scores, "lexical")
+            return scores, among.by_words()
         scores, relevance = np.full(among.n, -1.0), np.zeros(among.n)
         parts: tuple[tuple[Literal["lesson", "query"], Array], ...] = (("lesson", lesson), ("query", query))
         for part, cosines in parts:

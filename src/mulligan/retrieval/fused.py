@@ -67,7 +67,7 @@ class Fused:
         """By both; by words alone where there is no vector."""
         import numpy as np
 
-        relevance = among.relevance(among.lexical(), "lexical")
+        relevance = among.by_words()
         if (semantic := among.semantic()) is not None:
             there = ~np.isnan(semantic)
             relevance[there] = among.relevance(scores[there], "lesson")

@@ -41,7 +41,7 @@ class Hybrid:
         least = self._threshold if threshold is None else threshold
         meaning = among.semantic()
         if meaning is None:
-            relevance = meaning = among.relevance(among.lexical(), "lexical")
+            relevance = meaning = among.by_words()
         else:
             relevance = np.nan_to_num(among.relevance(meaning, "lesson"))
             meaning = np.nan_to_num(meaning)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from mulligan.bank.wording import held_back
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Json, Lesson
 from mulligan.mcp_server.tool import Call, Reply, Tool, either
@@ -104,6 +103,8 @@ def _note(recall: Recall) -> str:
 
 
 def _held(recall: Recall) -> str:
+    from mulligan.bank.wording import held_back
+
     return f"{held_back(recall)}. At a terminal, mulligan memory search QUERY --threshold 0 shows all."
 
 
