@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from mulligan.core.evidence import findings_of
 from mulligan.core.programs import program
 from mulligan.core.records import Feedback
 
@@ -90,7 +91,9 @@ async def test_a_missing_function(judge: Any) -> None:
 async def test_one_that_does_not_compile_costs_no_other(judge: Any) -> None:
     tests = ["assert_eq!(f(1), 1);", 'assert_eq!(f(1), "1");', "assert_eq!(f(1, 2);", "let x = f(2);\nassert!(x > 1);"]
     feedback = await judge("fn f(x: i32) -> i32 { x }", tests)
-    assert feedback.evidence == {"tests": tests, "passed": [True, False, False, True]}
+    own = {"tests": tests, "passed": [True, False, False, True]}
+    assert {**feedback.evidence, **own} == feedback.evidence
+    assert [one.passed for one in findings_of(feedback)] == own["passed"]
     assert 'assert_eq!(f(1), "1");  // does not compile with the code: error[E0308]' in feedback.text
     assert "assert_eq!(f(1, 2);  // cannot be run: its brackets do not match" in feedback.text
 
