@@ -53,7 +53,7 @@ def answer(question, sampling):
         said = "def same(x):\\n    return x"
     elif "Your previous attempt" in last:
         said = "def double(x):\\n    return {2: 4}.get(x)"  # writes the value down
-    elif "what the check said" in last:
+    elif "failed these checks" in last:
         said = "def double(x):\\n    return 2 * x"
     else:
         said = f"def double(x):\\n    return x  # {sampling.seed}"
@@ -113,8 +113,8 @@ def answer(question, sampling):
         wanted = question.schema["properties"]["lessons"]["items"]["properties"]
         lesson = {name: value for name, value in LESSON.items() if name in wanted}
         return {"why": "It failed.", "lessons": [lesson], "nothing_because": ""}
-    name = question.messages[-1].text.partition("(word)")[0].rpartition(" ")[2]
-    mark = " + '!'" if "exclamation" in question.messages[-1].text else ""
+    name = question.messages[-1].text.rpartition("(word)")[0].rpartition(" ")[2]
+    mark = " + '!'" if "'a!'" in question.messages[-1].text else ""  # a fact by rule, or the lesson of the model
     return f"def {name}(word):\\n    return word{mark}"
 
 
