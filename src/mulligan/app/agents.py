@@ -269,7 +269,7 @@ def remade(recorded: Recipe, config: Config, model: str | None) -> Recipe:
     agent, _ = load_agent(find_agent(Path(made["folder"]), config), config)
     wish = Wish(model or made["model"], made["max_iter"])
     kept = {key: getattr(recorded, key) for key in KEPT}
-    if model is None:  # a run that began with the embedded model as its judge goes on with it
+    if model is None:  # a run that began with the embedded model as its judge keeps it
         judges = {key: getattr(recorded, key) for key in ("judge_model", "reflect_model")}
         kept |= {key: name for key, name in judges.items() if name and implicit(config, name)}
     if agent.strategy is None:

@@ -120,7 +120,7 @@ class Runner:
         return await self._restarts(over[-1].run, run[0].task, over)
 
     async def go_on(self, episode: Episode, *, fork: bool = False) -> Episode:
-        """An episode from its first step that is not done; a fork also goes on with one that is over, where the limits
+        """Resume an episode at its first step that is not done; a fork also resumes one that is over, where the limits
         allow more. Raises as `resume` does."""
         composition = compose(self.recipe, self.parts, Drive(seed=episode.head.seed))
         differs = changed(episode.head, composition.head)

@@ -161,7 +161,7 @@ async def resume(
             recipe,
             limits=with_limits(recipe.limits, limits),
             prompts=absolute(prompts) or recipe.prompts,
-            checks=recipe.checks or fork,  # a fork goes on with what is checked, and asked, today
+            checks=recipe.checks or fork,  # a fork is checked as a new run is
             **{kind: _other(kind, value, getattr(recipe, kind), own, fork) for kind, value in roles.items()},
         )
         recipe = _with_settings(recipe, settings or {})

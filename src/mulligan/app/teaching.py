@@ -34,7 +34,7 @@ def said(learned: Learned, agent_id: str | None) -> str:
 
 
 def _by_thinking(learned: Learned, agent_id: str | None) -> str:
-    """What became of the question that a mind was asked."""
+    """What became of the question that a model was asked."""
     if learned.failed:
         return f"{'no strategy' if learned.facts else 'nothing'} was learned: {learned.failed}"
     if learned.question is not None:
