@@ -23,11 +23,11 @@ from typing import Any
 
 import numpy as np
 
-from mulligan.bank.index import Index, Indexes
-from mulligan.bank.terms import terms_of
+from mulligan.bank.recall.index import Index, Indexes
+from mulligan.bank.recall.retrieval.fused import Fused
+from mulligan.bank.recall.terms import terms_of
 from mulligan.core.lessons import Entry, Part
 from mulligan.core.records import Lesson
-from mulligan.retrieval.fused import Fused
 from mulligan.store.memory import SqliteMemory
 
 EMBEDDER, DIM, VOCABULARY = "stub-384", 384, 30_000

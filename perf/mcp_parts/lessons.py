@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bank_recall import words
 
-from mulligan.bank.entries import embedded, entry_of
+from mulligan.bank.learn.entries import embedded, entry_of
 from mulligan.core.lessons import Entry
 from mulligan.core.records import Lesson
 from mulligan.models.embedder_hash import HashEmbedder

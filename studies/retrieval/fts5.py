@@ -18,8 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
-from mulligan.bank.index import Index
-from mulligan.bank.terms import terms_of
+from mulligan.bank.recall.index import Index
+from mulligan.bank.recall.terms import terms_of
 from mulligan.core.lessons import Delta, Row
 
 VOCABULARY = 30_000

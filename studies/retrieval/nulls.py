@@ -15,8 +15,8 @@ import random
 import numpy as np
 from sets import Set, young
 
+from mulligan.bank.recall.retrieval.fused import Fused
 from mulligan.models.catalog import open_embedder
-from mulligan.retrieval.fused import Fused
 
 
 def best(of: Set, size: int, embedder: str, chance: random.Random) -> tuple[list[float], list[float]]:

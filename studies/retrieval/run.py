@@ -20,10 +20,10 @@ import bm25s
 import numpy as np
 from sets import Set, notes, talks, tau, webarena, young
 
-from mulligan.bank.entries import searched
-from mulligan.bank.postings import BM25
+from mulligan.bank.learn.entries import searched
+from mulligan.bank.recall.postings import BM25
+from mulligan.bank.recall.retrieval.fused import Fused
 from mulligan.models.catalog import open_embedder
-from mulligan.retrieval.fused import Fused
 
 Find: TypeAlias = Callable[[int], Sequence[str]]
 """The ids of the lessons that answer query n, best first, at least 11 of them."""

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from mulligan.bank.entries import embedded, searched
-from mulligan.bank.index import Index
-from mulligan.bank.passages import embed
-from mulligan.bank.postings import BM25
-from mulligan.bank.terms import terms_of
+from mulligan.bank.learn.entries import embedded, searched
+from mulligan.bank.recall.index import Index
+from mulligan.bank.recall.passages import embed
+from mulligan.bank.recall.postings import BM25
+from mulligan.bank.recall.terms import terms_of
 from mulligan.core.lessons import Delta, Row
 from mulligan.core.protocols import Embedder
 from mulligan.core.records import Lesson

@@ -10,9 +10,9 @@ from banks import a_bank, an_episode, lessons_of, mind
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mulligan.bank.entries import entry_of
-from mulligan.bank.screening import CONTENT, TAGS, screened, visible
-from mulligan.bank.signs import signs
+from mulligan.bank.learn.entries import entry_of
+from mulligan.bank.learn.screening import CONTENT, TAGS, screened, visible
+from mulligan.bank.learn.signs import signs
 from mulligan.core.lessons import Selection
 from mulligan.core.records import Lesson, Origin
 from mulligan.core.secrets import MASK

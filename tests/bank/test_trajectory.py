@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from mulligan.bank.trajectory import CHARACTERS, STEPS, Place, episode_of, places, told
+from mulligan.bank.learn.trajectory import CHARACTERS, STEPS, Place, episode_of, places, told
 from mulligan.core.codec import from_json, to_json
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Attempt, Episode, Feedback, Outcome, Reflection, Step, Stop, Task, Trial

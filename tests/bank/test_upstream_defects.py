@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from banks import a_bank, an_episode, lessons_of, mind
 
-from mulligan.bank.trajectory import episode_of
+from mulligan.bank.learn.trajectory import episode_of
 from mulligan.core.errors import InvalidInput
 from mulligan.core.lessons import Selection
 from mulligan.core.records import Lesson

@@ -11,8 +11,8 @@ import pytest
 from banks import an_episode, lessons_of, mind
 
 from mulligan.app.memory import open_bank
-from mulligan.bank import worker
 from mulligan.bank.bank import Bank
+from mulligan.bank.upkeep import worker
 from mulligan.core.errors import StoreError
 from mulligan.models.embedder_hash import HashEmbedder
 from mulligan.store.sqlite import SqliteStore

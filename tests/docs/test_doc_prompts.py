@@ -8,11 +8,11 @@ import pytest
 
 import mulligan
 from mulligan.app.config import Config
-from mulligan.app.plugins import PORTS, ROLES, build, find, names, settings_of
+from mulligan.app.plugins import PORTS, ROLES, build, find, folder_of, names, settings_of
 from mulligan.app.prompts import FilePrompts
 from mulligan.app.service import Service
-from mulligan.bank.extraction import Extractor
-from mulligan.bank.judging import Judge
+from mulligan.bank.learn.extraction import Extractor
+from mulligan.bank.learn.judging import Judge
 from mulligan.core.errors import InvalidInput
 from mulligan.core.graphs import GraphSchema, NodeKind
 from mulligan.core.prompts import Prompt
@@ -24,7 +24,7 @@ from mulligan.mcp_server.instructions import instructions
 from mulligan.mcp_server.prompts import Prompts
 
 PAGE = Path(__file__).parents[2] / "docs" / "prompts.md"
-SHIPPED = {file.stem for file in Path(mulligan.__file__).parent.glob("*/*.*.md")}
+SHIPPED = {file.stem for file in Path(mulligan.__file__).parent.rglob("*.*.md")}
 EXAMPLES = {name for name in SHIPPED if name.endswith(".examples")}
 TEXTS = {"interact.alfworld.games", "model_judge.rubric", "model_judge.answer"}
 
@@ -71,7 +71,7 @@ def built_with(folder: Path, prompt: str, text: str) -> None:
         BioCypherPromptEngine(graph=schema, prompts=FilePrompts([folder]))
         return
     for role in ROLES:
-        if name in names(role) and (Path(mulligan.__file__).parent / role / f"{prompt}.md").exists():
+        if name in names(role) and (folder_of(role) / f"{prompt}.md").exists():
             wanted = settings_of(find(role, name))
             settings = {key: value for key, value in given.items() if key in wanted}
             own = {"prompts": FilePrompts([folder]), "environment": SimpleNamespace(name=part)}

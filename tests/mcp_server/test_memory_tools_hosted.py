@@ -26,7 +26,7 @@ from memory_clients import (
 from wire_client import KEY, Wire, running
 
 from mulligan.app.going_on import go_on
-from mulligan.bank import worker
+from mulligan.bank.upkeep import worker
 from mulligan.mcp_server.serving import answered
 from mulligan.mcp_server.tool import Call
 from mulligan.mcp_server.tools import extract_memory

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from mulligan.bank.index import Index
-from mulligan.bank.terms import terms_of
+from mulligan.bank.recall.index import Index
+from mulligan.bank.recall.terms import terms_of
 from mulligan.core.lessons import Delta, Row
 
 E = "hash:4"

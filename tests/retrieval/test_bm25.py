@@ -9,10 +9,10 @@ from bank_rows import index_of, row
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mulligan.bank import postings
-from mulligan.bank.index import Index
-from mulligan.bank.postings import BM25, FEW, YOUNG
-from mulligan.bank.terms import commonness, terms
+from mulligan.bank.recall import postings
+from mulligan.bank.recall.index import Index
+from mulligan.bank.recall.postings import BM25, FEW, YOUNG
+from mulligan.bank.recall.terms import commonness, terms
 from mulligan.core.lessons import Delta
 
 LETTERS = st.lists(st.sampled_from(("ab", "bc", "cd", "the", "of", "gh", "hj", "jk")), max_size=12).map(" ".join)

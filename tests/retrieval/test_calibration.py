@@ -6,11 +6,11 @@ from bank_rows import index_of, row
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan.bank.calibration import PRESETS, SHIPPED, Null, estimated, shipped
-from mulligan.bank.index import Index
+from mulligan.bank.recall.calibration import PRESETS, SHIPPED, Null, estimated, shipped
+from mulligan.bank.recall.index import Index
+from mulligan.bank.recall.retrieval.fused import Fused
+from mulligan.bank.recall.retrieval.hybrid import Hybrid
 from mulligan.core.lessons import Delta
-from mulligan.retrieval.fused import Fused
-from mulligan.retrieval.hybrid import Hybrid
 
 LOCAL = "local:minilm-l6-v2@sha256:1234"
 NULLS = [*SHIPPED.values(), estimated(np.zeros(0), 0)]

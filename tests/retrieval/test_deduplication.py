@@ -6,11 +6,11 @@ import pytest
 from bank_rows import Given
 
 from mulligan.app.plugins import build, names
+from mulligan.bank.upkeep.deduplication.none import NoDuplicates
+from mulligan.bank.upkeep.deduplication.semantic import Semantic
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Lesson
 from mulligan.core.specs import Spec
-from mulligan.deduplication.none import NoDuplicates
-from mulligan.deduplication.semantic import Semantic
 
 NEW = Lesson("l0", "Prices", "Look at the currency.", "success")
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from bank_rows import E, Shelf, cosines, index_of, packed, row
 
-from mulligan.bank.index import Index, Indexes
+from mulligan.bank.recall.index import Index, Indexes
 from mulligan.core.lessons import Delta
 from mulligan.core.records import Lesson
 

@@ -7,12 +7,12 @@ import pytest
 from bank_rows import Given, index_of
 
 from mulligan.app.plugins import build, find, names, settings_of
+from mulligan.bank.recall.retrieval.cosine import Cosine
+from mulligan.bank.recall.retrieval.fused import Fused
+from mulligan.bank.recall.retrieval.hybrid import DAY, Hybrid
 from mulligan.core.errors import InvalidInput
 from mulligan.core.ranking import Retrieval
 from mulligan.core.specs import Spec
-from mulligan.retrieval.cosine import Cosine
-from mulligan.retrieval.fused import Fused
-from mulligan.retrieval.hybrid import DAY, Hybrid
 
 STRATEGIES = [Cosine, Fused, Hybrid]
 NAN = float("nan")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan.bank.terms import VERSION, commonness, current, older, read, terms, terms_of
+from mulligan.bank.recall.terms import VERSION, commonness, current, older, read, terms, terms_of
 
 CHINESE = st.text(st.characters(min_codepoint=0x4E00, max_codepoint=0x9FA5), min_size=1, max_size=20)
 WORDS = st.lists(st.text(st.characters(categories=["Ll"]), min_size=1, max_size=12), max_size=20)
@@ -90,7 +90,7 @@ def test_what_is_no_blob_of_this_version_has_no_terms() -> None:
 
 
 def test_equal_texts_give_equal_bytes_in_every_process() -> None:
-    code = "from mulligan.bank.terms import terms_of; print(terms_of('Prüfe numpy库 half \\udc80').hex())"
+    code = "from mulligan.bank.recall.terms import terms_of; print(terms_of('Prüfe numpy库 half \\udc80').hex())"
     ran = [
         subprocess.run(
             [sys.executable, "-c", code], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, timeout=60

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from mulligan.bank.wording import PREAMBLE, formatted_prompt
+from mulligan.bank.recall.prompt_text import PREAMBLE, formatted_prompt
 from mulligan.core.records import Lesson
 from mulligan.core.truncate import estimate
 

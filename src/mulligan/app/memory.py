@@ -13,7 +13,7 @@ from mulligan.app.plugins import build
 from mulligan.app.prompts import FilePrompts
 from mulligan.bank.bank import Bank
 from mulligan.bank.ports import Memory, Ports
-from mulligan.bank.vectors import Vectors
+from mulligan.bank.recall.vectors import Vectors
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Embedder, Model
 from mulligan.core.specs import Spec

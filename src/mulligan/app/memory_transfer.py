@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from mulligan.app.config import Config, load
 from mulligan.app.memory_config import MemorySettings
-from mulligan.app.memory_files import archives_to_json, read_bank_file
+from mulligan.bank.exchange.files import archives_to_json, read_bank_file
 from mulligan.core.archive import Archive
 from mulligan.core.errors import InvalidInput
 from mulligan.core.lessons import Entry, Kept, Version
@@ -94,7 +94,7 @@ def prepared(archive: Archive, *, quarantine: bool) -> tuple[Archive, list[Entry
     A lesson that tries to instruct its reader is held back, unless it has been flagged for the same before: then
     somebody has decided already.
     """
-    from mulligan.bank.entries import entry_of
+    from mulligan.bank.learn.entries import entry_of
 
     entries: list[Entry] = []
     for lesson in archive.lessons:

@@ -60,6 +60,14 @@ KINDS = {
     "transcripts": "format of transcripts",
 }
 
+FOLDERS = {
+    "retrieval": "bank/recall/retrieval",
+    "deduplication": "bank/upkeep/deduplication",
+    "merging": "bank/upkeep/merging",
+    "transcripts": "bank/learn/transcripts",
+}
+"""Where in the package the plug-ins of a role are, if not in a folder of its name."""
+
 _PACKAGE = Path(__file__).parent.parent
 _USERS = "mulligan_user_"
 """What the name of a module begins with that was loaded from a user's file."""
@@ -85,8 +93,13 @@ def parse_spec(role: str, text: str) -> Spec:
 
 def names(role: str) -> list[str]:
     """The plug-ins of a role that ship here or that installed packages bring."""
-    files = (f.stem for f in (_PACKAGE / role).glob("*.py") if not f.stem.startswith("_"))
+    files = (f.stem for f in folder_of(role).glob("*.py") if not f.stem.startswith("_"))
     return sorted({*files, *(point.name for point in entry_points(group=f"mulligan.{role}"))})
+
+
+def folder_of(role: str) -> Path:
+    """The folder of the plug-ins of a role that ship here."""
+    return _PACKAGE / FOLDERS.get(role, role)
 
 
 def find(role: str, name: str) -> type[Any]:
@@ -102,8 +115,9 @@ def find(role: str, name: str) -> type[Any]:
             return _class_in(importlib.import_module(path), role, wanted)
         except ModuleNotFoundError as error:
             raise InvalidInput(f"{name!r} cannot be imported: {error}. Is it installed here?") from error
-    if (_PACKAGE / role / f"{path}.py").is_file() and not path.startswith("_"):
-        return _class_in(importlib.import_module(f"mulligan.{role}.{path}"), role, wanted)
+    if (folder_of(role) / f"{path}.py").is_file() and not path.startswith("_"):
+        module = ".".join(("mulligan", *folder_of(role).relative_to(_PACKAGE).parts, path))
+        return _class_in(importlib.import_module(module), role, wanted)
     for point in entry_points(group=f"mulligan.{role}", name=path):
         return point.load()
     raise UnknownName(KINDS[role], path, names(role), "A file of your own: ./mine.py.")

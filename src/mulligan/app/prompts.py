@@ -51,4 +51,4 @@ class FilePrompts:
 
 @cache
 def _shipped() -> Mapping[str, Path]:
-    return {file.stem: file for file in _PACKAGE.glob("*/*.*.md")}
+    return {file.stem: file for file in _PACKAGE.rglob("*.*.md")}

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from mulligan.app.memory import open_bank
-from mulligan.app.memory_files import file_text
 from mulligan.app.plugins import build, names, parse_spec, short_name
 from mulligan.bank.bank import Bank
-from mulligan.bank.facts import facts_of
-from mulligan.bank.trajectory import episode_of
+from mulligan.bank.exchange.files import file_text
+from mulligan.bank.learn.facts import facts_of
+from mulligan.bank.learn.trajectory import episode_of
 from mulligan.core.codec import json_text
 from mulligan.core.errors import InvalidInput
 from mulligan.core.evidence import evidence_of

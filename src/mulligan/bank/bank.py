@@ -13,16 +13,16 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Literal, cast
 
-from mulligan.bank.candidates import Ranking
-from mulligan.bank.facts import RULE
-from mulligan.bank.index import Indexes
-from mulligan.bank.learning import Learning, fresh, key_of
+from mulligan.bank.learn.facts import RULE
+from mulligan.bank.learn.learning import Learning, fresh, key_of
+from mulligan.bank.learn.sound import sound
 from mulligan.bank.ports import Ports
+from mulligan.bank.recall.candidates import Ranking
+from mulligan.bank.recall.index import Indexes
+from mulligan.bank.recall.prompt_text import formatted_prompt
 from mulligan.bank.settings import checked_threshold, moment, whole_number
-from mulligan.bank.sound import sound
-from mulligan.bank.tending import Tending
-from mulligan.bank.wording import formatted_prompt
-from mulligan.bank.worker import Worker
+from mulligan.bank.upkeep.upkeep import Tending
+from mulligan.bank.upkeep.worker import Worker
 from mulligan.core.errors import InvalidInput, NotFound, StoreError
 from mulligan.core.formatting import task_text
 from mulligan.core.lessons import Delta, Finding, Link, Receipt, Selection, Version

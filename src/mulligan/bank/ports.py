@@ -8,8 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+from mulligan.bank.recall.vectors import Vectors
 from mulligan.bank.settings import Settings
-from mulligan.bank.vectors import Vectors
 from mulligan.core.errors import InvalidInput, MulliganError, StoreError
 from mulligan.core.lessons import LessonStore
 from mulligan.core.protocols import Model, Prompts

@@ -41,9 +41,9 @@ def learn(
     The transcript is a list of chat messages of OpenAI's or Anthropic's API (JSON or JSON Lines), or plain text in
     which each turn begins with User:, Assistant: or Tool:.
     """
-    from mulligan.app.memory_files import file_text
     from mulligan.app.teaching import said
     from mulligan.app.transcripts import learn_from, read_transcript
+    from mulligan.bank.exchange.files import file_text
     from mulligan.cli.errors import SOLVED, UNFINISHED
     from mulligan.cli.words import count
     from mulligan.core.secrets import mask

@@ -94,7 +94,7 @@ def list_lessons(limit: int, as_json: bool, **given: Any) -> None:
 @agent_options
 def show(id: str, as_json: bool) -> None:
     """All of the lesson ID (the beginning of its id is enough): where it comes from, what it is linked with."""
-    from mulligan.app.lesson_page import around
+    from mulligan.bank.exchange.lesson_page import around
     from mulligan.cli import memory_words
     from mulligan.core.codec import to_json
 
@@ -133,7 +133,7 @@ def history(id: str, as_json: bool) -> None:
 @agent_options
 def receipt(id: str, as_json: bool) -> None:
     """What the recall ID gave out, for which task, and what came of it."""
-    from mulligan.app.lesson_page import there
+    from mulligan.bank.exchange.lesson_page import there
     from mulligan.cli import memory_words
     from mulligan.core.codec import to_json
 

@@ -57,8 +57,8 @@ def export(form: str, output: str | None) -> None:
     """The lessons of all states, with their histories, links and recalls."""
     import asyncio
 
-    from mulligan.app.memory_files import archives_from_json, markdown
     from mulligan.app.memory_transfer import export as library
+    from mulligan.bank.exchange.files import archives_from_json, markdown
 
     everything = asyncio.run(library(reading()))
     text = clean(markdown(archives_from_json(everything))) if form == "md" else dumped(everything)

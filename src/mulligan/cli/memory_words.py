@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mulligan.app.memory_files import facts, moment
 from mulligan.app.teaching import restore_command
-from mulligan.bank.wording import held_back, mark
+from mulligan.bank.exchange.files import facts, moment
+from mulligan.bank.recall.prompt_text import held_back, mark
 from mulligan.cli.terminal import clean, one_line
 from mulligan.cli.words import count
 from mulligan.core.codec import to_json

@@ -6,7 +6,7 @@ from typing import Any
 
 from mulligan.app.graph_led import led_by_graph
 from mulligan.app.places import unjudged
-from mulligan.bank.wording import held_back
+from mulligan.bank.recall.prompt_text import held_back
 from mulligan.cli.terminal import one_line
 from mulligan.core.episode import (
     RESUMABLE,

@@ -103,7 +103,7 @@ async def _learned(
     """Learns, and says what came of it, or what the agent has to think about."""
     from dataclasses import replace
 
-    from mulligan.bank.trajectory import episode_of
+    from mulligan.bank.learn.trajectory import episode_of
 
     items: list[Json] = []
     for step in steps:

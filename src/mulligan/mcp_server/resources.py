@@ -115,7 +115,7 @@ class Resources:
     async def _text(self, uri: str, bound: str | None) -> tuple[str, str]:
         """What it says, and its MIME type. Raises `NotFound`."""
         if uri.startswith(LESSONS):
-            from mulligan.app.lesson_page import StoreShelf, lesson_page
+            from mulligan.bank.exchange.lesson_page import StoreShelf, lesson_page
 
             return await lesson_page(StoreShelf(self._service.store.memory.lessons, bound), _id(uri, LESSONS)), MARKDOWN
         if not uri.startswith(EPISODES):
@@ -182,7 +182,7 @@ def _line(text: str, width: int) -> str:
 
 
 def _day(seconds: float) -> str:
-    from mulligan.app.memory_files import moment
+    from mulligan.bank.exchange.files import moment
 
     return f", {moment(seconds)}" if seconds else ""
 

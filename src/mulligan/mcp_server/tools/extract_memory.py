@@ -59,7 +59,7 @@ def failed(message: str, arguments: Mapping[str, Json]) -> Reply:
 
 async def _episode(arguments: Mapping[str, Json], given: _Given, call: Call, agent: str | None) -> Episode:
     """What is to be learned from, with the recall that was used for it."""
-    from mulligan.bank.trajectory import episode_of
+    from mulligan.bank.learn.trajectory import episode_of
 
     for name, words in (("trajectory", "the list of the steps that were taken"), ("query", "what the task was")):
         if arguments.get(name) is None:
@@ -74,7 +74,7 @@ async def _chosen(bank: Bank, episode: Episode, arguments: Mapping[str, Json], g
     """The episode to learn from, and whether the signal is to be the verdict on it: where the same trajectory came
     without a signal before, and was not found otherwise, it is that one.
     """
-    from mulligan.bank.trajectory import episode_of
+    from mulligan.bank.learn.trajectory import episode_of
 
     if given.signal is None:
         return episode, False

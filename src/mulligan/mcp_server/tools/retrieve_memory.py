@@ -103,7 +103,7 @@ def _note(recall: Recall) -> str:
 
 
 def _held(recall: Recall) -> str:
-    from mulligan.bank.wording import held_back
+    from mulligan.bank.recall.prompt_text import held_back
 
     return f"{held_back(recall)}. At a terminal, mulligan memory search QUERY --threshold 0 shows all."
 

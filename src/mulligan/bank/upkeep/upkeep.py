@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from mulligan.bank.entries import entry_of, fingerprint
-from mulligan.bank.index import Index, Indexes
+from mulligan.bank.learn.entries import entry_of, fingerprint
 from mulligan.bank.ports import Counting, Ports
+from mulligan.bank.recall.index import Index, Indexes
 from mulligan.core.errors import BadAnswer
 from mulligan.core.lessons import Entry, Link
 from mulligan.core.protocols import Learned
@@ -120,7 +120,7 @@ class Tending:
         self, lessons: Sequence[Lesson], answer: Json, claim: Claim, agent_id: str, *, by: str = "", usage: Json = None
     ) -> Learned:
         """Keeps the lesson that was made of these. Raises `BadAnswer` for an answer that makes none."""
-        from mulligan.bank.learning import fresh
+        from mulligan.bank.learn.learning import fresh
 
         draft = self._ports.merging.take(lessons, answer)
         origin = Origin("merged", parents=tuple(lesson.id for lesson in lessons), by=by)

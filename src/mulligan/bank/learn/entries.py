@@ -6,9 +6,9 @@ import hashlib
 import unicodedata
 from dataclasses import replace
 
-from mulligan.bank.facts import subject_of
-from mulligan.bank.screening import screened
-from mulligan.bank.terms import terms_of
+from mulligan.bank.learn.facts import subject_of
+from mulligan.bank.learn.screening import screened
+from mulligan.bank.recall.terms import terms_of
 from mulligan.core.lessons import Entry
 from mulligan.core.records import Lesson
 

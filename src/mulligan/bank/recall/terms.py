@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 
-from mulligan.bank.common_words import COMMON
+from mulligan.bank.recall.common_words import COMMON
 from mulligan.core.ranking import Array
 
 VERSION = 2

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mulligan.bank.learn.transcripts._messages import Entry, block_text, call_turn, messages, recognised
 from mulligan.core.transcripts import Role, Turn
-from mulligan.transcripts._messages import Entry, block_text, call_turn, messages, recognised
 
 _ROLES: dict[str, Role] = {
     "system": "system",

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from mulligan.app.memory_files import facts, inline, quoted
+from mulligan.bank.exchange.files import facts, inline, quoted
 from mulligan.core.errors import NotFound, Unreadable
 from mulligan.core.lessons import LessonStore, Link
 from mulligan.core.records import Lesson

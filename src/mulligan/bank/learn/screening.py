@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 
-from mulligan.bank.signs import signs
+from mulligan.bank.learn.signs import signs
 from mulligan.core.records import Json, Lesson
 from mulligan.core.secrets import mask
 

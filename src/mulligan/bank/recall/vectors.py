@@ -6,8 +6,8 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mulligan.bank import passages
-from mulligan.bank.entries import embedded
+from mulligan.bank.learn.entries import embedded
+from mulligan.bank.recall import passages
 from mulligan.core.errors import InvalidInput, ModelError
 from mulligan.core.lessons import Part
 from mulligan.core.protocols import Embedder

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from mulligan.bank.upkeep.merging._groups import checked, group, one_lesson, origin_of, tags_of
 from mulligan.core.questions import Question
 from mulligan.core.records import Json, Lesson
-from mulligan.merging._groups import checked, group, one_lesson, origin_of, tags_of
 
 
 class Voting:

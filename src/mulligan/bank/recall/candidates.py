@@ -8,8 +8,8 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from mulligan.bank.calibration import LESSON, PRESETS, Null
-from mulligan.bank.postings import Found, Held
+from mulligan.bank.recall.calibration import LESSON, PRESETS, Null
+from mulligan.bank.recall.postings import Found, Held
 from mulligan.core.ranking import Array
 
 DIGITS = 6

@@ -8,9 +8,9 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from mulligan.bank.learning import Learning
+from mulligan.bank.learn.learning import Learning
 from mulligan.bank.ports import LEASE, Ports
-from mulligan.bank.tending import Tending
+from mulligan.bank.upkeep.upkeep import Tending
 from mulligan.core.errors import LeaseLost, MulliganError, StoreError
 from mulligan.core.queued import Claim, Queued
 from mulligan.core.secrets import mask

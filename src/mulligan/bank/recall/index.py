@@ -16,11 +16,11 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from mulligan.bank import terms
-from mulligan.bank.calibration import SHIPPED, Null, estimated, pairs, shipped
-from mulligan.bank.candidates import Columns, Ranking, cosines_of
-from mulligan.bank.entries import searched
-from mulligan.bank.postings import BM25, Postings
+from mulligan.bank.learn.entries import searched
+from mulligan.bank.recall import terms
+from mulligan.bank.recall.calibration import SHIPPED, Null, estimated, pairs, shipped
+from mulligan.bank.recall.candidates import Columns, Ranking, cosines_of
+from mulligan.bank.recall.postings import BM25, Postings
 from mulligan.core.lessons import Delta, LessonStore, Row
 from mulligan.core.ranking import Array
 from mulligan.core.records import Lesson

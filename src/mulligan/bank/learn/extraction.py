@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
-from mulligan.bank.trajectory import TOKENS, Place, pair_of, places, told
-from mulligan.core.drafts import CONTENT, LABELS, NATURE, TEXTS, Draft, draft_of, object_of, text_of
+from mulligan.bank.learn.drafts import CONTENT, LABELS, NATURE, TEXTS, Draft, draft_of, object_of, text_of
+from mulligan.bank.learn.trajectory import TOKENS, Place, pair_of, places, told
 from mulligan.core.errors import BadAnswer
 from mulligan.core.formatting import labelled
 from mulligan.core.prompts import Prompt

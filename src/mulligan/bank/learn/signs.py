@@ -13,8 +13,8 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import cache
 
-from mulligan.bank.signs_commands import COMMANDS, WORDS
-from mulligan.bank.signs_known import FORBIDS, MARKUP, SAID, compiled
+from mulligan.bank.learn.signs_commands import COMMANDS, WORDS
+from mulligan.bank.learn.signs_known import FORBIDS, MARKUP, SAID, compiled
 
 _FOLDED = str.maketrans("аеорсхуіѕјһԁɡν’‘“”", "aeopcxyisjhdgv''\"\"")
 """Letters of other alphabets that look Latin, and typographic quotes."""

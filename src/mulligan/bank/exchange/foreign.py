@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
-from mulligan.app.memory_files import MEMORY_SERVER, UPSTREAM, file_text
+from mulligan.bank.exchange.files import MEMORY_SERVER, UPSTREAM, file_text
 from mulligan.core.errors import InvalidInput
 from mulligan.core.json_lines import parsed
 from mulligan.core.records import Json, Lesson, Origin

@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, cast
 
-from mulligan.bank.extraction import Extracted, Extractor
-from mulligan.bank.facts import (
+from mulligan.bank.learn.extraction import Extracted, Extractor
+from mulligan.bank.learn.facts import (
     checks_of,
     claim_of,
     claims,
@@ -24,9 +24,9 @@ from mulligan.bank.facts import (
     subject_of,
     subject_of_check,
 )
-from mulligan.bank.judging import Judge, Verdict
+from mulligan.bank.learn.judging import Judge, Verdict
 from mulligan.bank.ports import LEASE, Counting, Ports
-from mulligan.bank.tending import Tending
+from mulligan.bank.upkeep.upkeep import Tending
 from mulligan.core.codec import from_json, to_json
 from mulligan.core.errors import BadAnswer, InvalidInput, LeaseLost
 from mulligan.core.formatting import task_text

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
-from mulligan.bank.wording import UNCONFIRMED
+from mulligan.bank.recall.prompt_text import UNCONFIRMED
 from mulligan.core.archive import Archive
 from mulligan.core.codec import SCHEMA, from_json, to_json
 from mulligan.core.errors import InvalidInput
@@ -45,7 +45,7 @@ def read_bank_file(path: Path) -> BankFile:
     way to the value, of what is wrong."""
     text = file_text(path)
     if (lines := _json_lines(text)) is not None:
-        from mulligan.app.memory_foreign import of_memory_server
+        from mulligan.bank.exchange.foreign import of_memory_server
 
         lessons, notes = of_memory_server(path, lines)
         return BankFile(MEMORY_SERVER, (Archive("", lessons),), notes)
@@ -55,7 +55,7 @@ def read_bank_file(path: Path) -> BankFile:
         if "agents" in table:
             return BankFile(OURS, archives_from_json(table, path))
         if "memories" in table:
-            from mulligan.app.memory_foreign import of_upstream
+            from mulligan.bank.exchange.foreign import of_upstream
 
             lessons, notes = of_upstream(path, table)
             agents = dict.fromkeys(lesson.agent_id for lesson in lessons)

@@ -1,0 +1,1 @@
+"""Lessons as files and pages: exports, imports from other systems, Markdown."""

@@ -1,0 +1,1 @@
+"""Background work on stored lessons: vectors, links between near-duplicates, merges."""
