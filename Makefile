@@ -16,7 +16,7 @@ record:  ## write inline snapshots anew, to be read before they are committed
 	pytest --inline-snapshot=create,fix
 
 docs:  ## the pages of docs/formats, from the code's own schemas; a test holds them against each other
-	python -m mulligan.app.formats docs/formats
+	python tools/format_pages.py docs/formats
 
 perf:  ## timings, never a verdict
 	for script in perf/*.py; do echo "== $$script"; python $$script; done

@@ -12,16 +12,16 @@ from jsonschema import Draft202012Validator
 from pydantic import BaseModel, Field
 from test_broken_keys import HEADS, KEYS
 
-from mulligan.agentfile.formats import MODELS, Format, json_schema, page, properties, schema_of
-from mulligan.agentfile.pages import pages
-from mulligan.agentfile.schema import AgentFile, StepKeys, Table
+from format_pages import page, pages
+from mulligan.agentfile.formats import json_schema, properties, schema_of
+from mulligan.agentfile.schema import AgentFile, SkillFile, StepKeys, Table
 
-NAMES: dict[Format, str] = {"agent": "agent.md", "step": "step.md", "skill": "skill.md"}
+MODELS: dict[str, type[BaseModel]] = {"agent": AgentFile, "step": StepKeys, "skill": SkillFile}
 
 
 @pytest.mark.parametrize("format", MODELS)
-def test_schemas_are_json_schema(format: Format) -> None:
-    schema = json_schema(format)
+def test_schemas_are_json_schema(format: str) -> None:
+    schema = json_schema(MODELS[format])
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     Draft202012Validator.check_schema(schema)
     assert "x-default" not in str(schema)
@@ -35,7 +35,7 @@ def test_schemas_are_json_schema(format: Format) -> None:
 
 
 def fits(values: Any) -> bool:
-    validator: Any = Draft202012Validator(json_schema("agent"))
+    validator: Any = Draft202012Validator(json_schema(AgentFile))
     return validator.is_valid(values)
 
 
@@ -56,8 +56,8 @@ def test_the_schema_refuses_what_every_agent_may_not_have(old: str, new: str, sa
 
 
 @pytest.mark.parametrize("format", MODELS)
-def test_every_key_has_its_entry_and_an_example_that_holds(format: Format) -> None:
-    text = pages()[NAMES[format]]
+def test_every_key_has_its_entry_and_an_example_that_holds(format: str) -> None:
+    text = pages()[f"{format}.md"]
     model = MODELS[format]
     needed = {"name": "x", "description": "y", "version": "1", "pattern": "react"}
     entries = re.split(r"^### `(.+)`$", text, flags=re.MULTILINE)
@@ -77,7 +77,8 @@ def test_every_key_has_its_entry_and_an_example_that_holds(format: Format) -> No
 
 def test_the_examples_of_the_pages_read_without_a_problem(tmp_path: Path) -> None:
     example: dict[str, str] = {}
-    for name, text in pages().items():
+    for name in ("agent.md", "step.md", "skill.md"):
+        text = pages()[name]
         found = re.search(r"## Example\n\n(`{3,}|~{3,})markdown\n(.*?)\n\1", text, re.DOTALL)
         assert found
         example[name] = found[2]

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from mulligan.agentfile.formats import page, properties, resolved, schema_of
+from format_pages import page
+from mulligan.agentfile.formats import properties, resolved, schema_of
 from mulligan.agentfile.scaffold import init
 from mulligan.app.config import KEYS, load
 from mulligan.app.model_roles import RoleSettings

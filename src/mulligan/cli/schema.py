@@ -16,6 +16,9 @@ def schema(form: str) -> None:
 
     FORMAT is agent, step or skill (their front matter), or project (mulligan.toml).
     """
-    from mulligan.app.formats import json_schema
+    from mulligan.agentfile.formats import json_schema
+    from mulligan.agentfile.schema import AgentFile, SkillFile, StepKeys
+    from mulligan.app.project_schema import ProjectFile
 
-    emit(json.dumps(json_schema(form), ensure_ascii=False, indent=2))
+    models = {"agent": AgentFile, "step": StepKeys, "skill": SkillFile, "project": ProjectFile}
+    emit(json.dumps(json_schema(models[form]), ensure_ascii=False, indent=2))

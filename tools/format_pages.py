@@ -1,0 +1,240 @@
+"""Writes the pages of docs/formats from the code's own schemas: `make docs`.
+
+A test compares the pages with what this makes.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import textwrap
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from pydantic import BaseModel
+
+from mulligan.agentfile.formats import Schema, forms, kind, properties, resolved, schema_of, yaml_value
+from mulligan.agentfile.schema import AgentFile, SkillFile, StepKeys
+from mulligan.app.project_file import EXAMPLE
+from mulligan.app.project_schema import ProjectFile
+
+_AGENT = """
+An agent is a folder with an `AGENT.md` in it. The file begins with front matter: lines of YAML between two lines of
+`---`, which say what the agent is called and how it works. What comes below the front matter depends on the pattern:
+
+| `pattern` | what it does | its prompts |
+|---|---|---|
+| `reflexion` | acts, lets its reflector judge, and tries again | [`act.md` and `reflect.md`](step.md) |
+| `react` | thinks and calls tools until it calls `finish` | the text of AGENT.md |
+| `oneshot` | answers with one model call | the text of AGENT.md |
+
+`mulligan add reflexion NAME` makes a folder that works as it is, and `mulligan lint` says what is wrong with one, file
+and line, before any model is called. A key that is not on this page is an error there; `mulligan run` warns of it and
+goes on.
+
+The front matter is the plain part of YAML: text, numbers, `true` and `false`, lists and tables. Anchors, tags and dates
+are refused. A file is UTF-8 and at most 1 MB.
+"""
+
+_AGENT_EXAMPLE = """
+---
+name: code-improver
+description: Writes and iteratively improves code through reflection.
+version: "1.0.0"
+pattern: reflexion
+max_iter: 4
+---
+"""
+
+_STEP = """
+A reflexion agent has two step files beside its [`AGENT.md`](agent.md): `act.md`, which does the task, and `reflect.md`,
+which judges what came of it. The text is the system prompt. The front matter above it may be left out: `act.md` is then
+a react step, and `reflect.md` a oneshot step.
+
+**How a step ends.** A `react` step thinks and calls tools until it calls `finish(key, value)`; the value is its
+result. A `oneshot` step is one model call, and its text is the result.
+
+**How the loop ends.** A react reflector stops it with `finish(key="done", ...)`. Any other key goes on, and the value
+is what the actor is told. A oneshot reflector stops it with a text that begins with the word `DONE`, in any case; any
+other text goes on, and the whole of it is what the actor is told. A loop that is not stopped ends at `max_iter`.
+
+**What a step is told.** The actor gets the task; from the second trial on also its previous attempt and the feedback.
+The reflector gets the task and the result.
+"""
+
+_STEP_EXAMPLE = """
+---
+pattern: react
+model:
+  role: thinker
+  temperature: 0.1
+---
+
+You are a code reviewer. You have just seen an attempted solution.
+
+If it is excellent, call finish(key="done", value=<verdict>).
+Otherwise, call finish(key="retry", value=<specific actionable feedback>).
+"""
+
+_SKILL = """
+A skill is what an agent can read up on when it needs it: `skills/<name>/SKILL.md`, in the agent's own folder or beside
+`agents/` for all agents of the project. The agent's own comes first.
+
+A step names its skills under `uses`. The model is shown the name and the description of each. When it calls
+`read_skill(name)`, it gets the text below the front matter, the tools under `tools` can be called from then on, and the
+skills under `uses` can be read. Skills that use each other in a circle are an error. Only react steps have skills.
+"""
+
+_SKILL_EXAMPLE = """
+---
+name: code-style
+description: How code is written in this project. Read it before you write any.
+tools: [read_file, run_command]
+---
+
+Read STYLE.md with read_file first. Run `ruff check` with run_command before you finish.
+"""
+
+_PROJECT = """
+`mulligan.toml` marks the folder of a project: it is looked for in the working folder and upward. Everything in it may
+be left out, and so may the file. `mulligan init` writes one that works as it is, and `mulligan lint` says what is
+wrong with one, line by line.
+
+**Roles of models.** Agents ask for a role (`thinker`, `worker`, or one of your own), and this file says which model
+that is. `thinker`, `worker` and `default` always exist: without a word of yours they are the `model` of this file, or
+the embedded one. A role's name can stand wherever a model's can: `mulligan solve … --model thinker`.
+
+**What goes before what.** A flag, then the front matter of the agent, then the environment, then this file, then what
+is built in. In the environment a role is `MULLIGAN_MODEL_THINKER` (the model), `MULLIGAN_MODEL_THINKER_TEMPERATURE`,
+`…_MAX_TOKENS`, `…_BASE_URL` and so on for its other keys.
+
+**Keys.** A `.env` beside this file is read, and never written: what is set in the environment already stays as it is.
+"""
+
+
+def pages() -> dict[str, str]:
+    """Markdown by file name, as it stands in docs/formats."""
+    example = EXAMPLE.read_text(encoding="utf-8").replace("{{name}}", "my-project")
+    return {
+        "agent.md": page("AGENT.md", _AGENT, AgentFile, _AGENT_EXAMPLE),
+        "step.md": page("Step files: act.md and reflect.md", _STEP, StepKeys, _STEP_EXAMPLE),
+        "skill.md": page("SKILL.md", _SKILL, SkillFile, _SKILL_EXAMPLE),
+        "project.md": page("mulligan.toml", _PROJECT, ProjectFile, example, "toml"),
+    }
+
+
+@dataclass(frozen=True)
+class _Key:
+    """One key of a file: `path` is dotted, `NAME` stands for a name of the user's."""
+
+    path: str
+    schema: Schema
+    required: bool
+    kind: str
+    like: str = ""
+    """The key whose table is the same, and described there."""
+
+
+def page(
+    title: str, intro: str, model: type[BaseModel], example: str, language: Literal["yaml", "toml"] = "yaml"
+) -> str:
+    """Markdown: what the file is, a whole example, all keys at a glance, then each with its meaning and an example.
+
+    `example` is a whole file as it stands on disk. `language` is that of the keys.
+    """
+    root = schema_of(model)
+    keys = list(_keys(root, root, {}))
+    fence = "~~~~" if "```" in example else "```"
+    parts = [f"# {title}", intro.strip(), "## Example"]
+    parts.append(f"{fence}{'markdown' if language == 'yaml' else language}\n{example.strip()}\n{fence}")
+    rows = (f"| [`{key.path}`](#{_anchor(key.path)}) | {key.kind} | {_default(key, language)} |" for key in keys)
+    parts += ["## All keys", "\n".join(("| key | value | default |", "|---|---|---|", *rows)), "## What each means"]
+    parts += (_entry(key, language) for key in keys)
+    return "\n\n".join(parts) + "\n"
+
+
+def _keys(schema: Schema, root: Schema, seen: dict[int, str], above: str = "") -> Iterator[_Key]:
+    """Each key before those below it. `seen`: where each table was described, by the identity of its keys."""
+    for name, inner in properties(schema, root).items():
+        path = f"{above}.{name}" if above else name
+        found = next((form["properties"] for form in forms(inner, root) if "properties" in form), None)
+        said = (resolved(inner, root), name in schema.get("required", ()), kind(inner, root, page=True))
+        yield _Key(path, *said, seen.get(id(found), ""))
+        each: Any = resolved(inner, root).get("additionalProperties")
+        if isinstance(each, dict):  # a table whose keys are the user's own
+            inner, path = cast(Schema, each), f"{path}.NAME"
+        for form in forms(inner, root):
+            if "properties" in form and id(form["properties"]) not in seen:
+                seen[id(form["properties"])] = path
+                yield from _keys(form, root, seen, path)
+
+
+def _default(key: _Key, language: Literal["yaml", "toml"]) -> str:
+    if key.required:
+        return "required"
+    said = key.schema.get("x-default")
+    if said is not None:
+        return str(said)
+    if "default" not in key.schema:
+        return "–"
+    write = yaml_value if language == "yaml" else _toml_value
+    return f"`{write(key.schema['default'])}`"
+
+
+def _anchor(path: str) -> str:
+    """As GitHub makes it of a heading."""
+    return "".join(c for c in path.lower() if c.isalnum() or c in "-_")
+
+
+def _entry(key: _Key, language: Literal["yaml", "toml"]) -> str:
+    default = _default(key, language)
+    state = {"required": "Required.", "–": ""}.get(default, f"Default: {default}.")
+    first = f"*{key.kind[0].upper()}{key.kind[1:]}.* {state}".strip()
+    like = f"Its keys are those of [`{key.like}`](#{_anchor(key.like)})." if key.like else ""
+    text = f"{str(key.schema.get('description', '')).strip()} {like}".strip()
+    parts = [f"### `{key.path}`", _wrapped(first), _wrapped(text)]
+    for example in key.schema.get("examples", ())[:1]:
+        write = _yaml if language == "yaml" else _toml
+        parts.append(f"```{language}\n{write(key.path.split('.'), example)}\n```")
+    return "\n\n".join(part for part in parts if part)
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)
+
+
+def _yaml(path: list[str], value: Any) -> str:
+    for name in reversed(path):
+        value = {name: value}
+    return "\n".join(_yaml_lines(value))
+
+
+def _yaml_lines(table: Mapping[str, Any], indent: str = "") -> Iterator[str]:
+    for name, value in table.items():
+        if isinstance(value, dict):
+            yield f"{indent}{name}:"
+            yield from _yaml_lines(cast(dict[str, Any], value), f"{indent}  ")
+        else:
+            yield f"{indent}{name}: {yaml_value(value)}"
+
+
+def _toml(path: list[str], value: Any) -> str:
+    *tables, name = path
+    line = f"{name} = {_toml_value(value)}"
+    return f"[{'.'.join(tables)}]\n{line}" if tables else line
+
+
+def _toml_value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        inside = ", ".join(f"{key} = {_toml_value(inner)}" for key, inner in value.items())  # pyright: ignore[reportUnknownVariableType]
+        return f"{{ {inside} }}"
+    if isinstance(value, list):
+        return f"[{', '.join(_toml_value(inner) for inner in value)}]"  # pyright: ignore[reportUnknownVariableType]
+    return json.dumps(value, ensure_ascii=False)
+
+
+if __name__ == "__main__":
+    for name, text in pages().items():
+        Path(sys.argv[1], name).write_text(text, encoding="utf-8")
