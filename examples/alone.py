@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from mulligan import Attempt, Episode, LoopDetector, ScriptedModel, Step, Task, TaskFeedback, Trial
 from mulligan.app.prompts import FilePrompts
-from mulligan.core.formatting import reflections_text
+from mulligan.plugins import reflections_text
 from mulligan.reflectors.verbal import Verbal
 
 Chat = Callable[[Sequence[tuple[str, str]]], str]

@@ -13,7 +13,7 @@ from mulligan.core.errors import InvalidInput
 
 ACT = "---\npattern: oneshot\n---\nAnswer.\n"
 STRATEGY = """
-from mulligan.core.records import Past
+from mulligan.plugins import Past
 
 class Mine:
     reflects = False
@@ -111,3 +111,19 @@ async def test_a_strategy_of_ones_own_lies_beside_the_agent(
     episode = await mulligan.run(folder, "t", model=model)
     assert episode.solved
     assert [question.messages[-1].text for question in model.questions[::2]] == ["t", "t"]
+
+
+async def test_a_strategy_beside_an_agent_decides_how_it_goes_on(agent: Callable[..., Path]) -> None:
+    decides = (
+        STRATEGY.replace("import Past", "import Decision, Past")
+        + """
+    def decide(self, episode):
+        return Decision(temperature=1.5, stop="Enough." if episode.trials else "")
+"""
+    )
+    agent("strategy: ./mine.py\n", mine=decides)
+    model = ScriptedModel(["a", "No."])
+    episode = await mulligan.run("tried", "t", model=model)
+    assert episode.stop is not None
+    assert (episode.stop.reason, episode.stop.detail) == ("gave_up", "Enough.")
+    assert model.samplings[0].temperature == 1.5

@@ -18,6 +18,18 @@ OBSERVATION = "\nObservation"
 """Where a completion is cut: what was observed is not for the model to say."""
 
 
+def checked_temperatures(temperatures: Sequence[float]) -> tuple[float, ...]:
+    """A temperature for each trial, the last for all that follow. Raises `InvalidInput` for what no model can take."""
+    if not temperatures or any(not 0 <= t <= 2 for t in temperatures):
+        raise InvalidInput(f"temperatures must be one or more numbers from 0 to 2, not {list(temperatures)}.")
+    return tuple(temperatures)
+
+
+def temperature_of(temperatures: Sequence[float], past: Past, trial: int) -> float:
+    """How warm this trial is sampled: as the strategy decided, else as the ladder says."""
+    return temperatures[min(trial, len(temperatures)) - 1] if past.temperature is None else past.temperature
+
+
 class Turns:
     """prompt: its name. examples: a file of worked examples, which stand before the case as turns; None: the one called
     after the prompt, where there is one; "": none.
@@ -36,8 +48,6 @@ class Turns:
         max_tokens: int,
         past: int,
     ) -> None:
-        if not temperatures or any(not 0 <= t <= 2 for t in temperatures):
-            raise InvalidInput(f"temperatures must be one or more numbers from 0 to 2, not {list(temperatures)}.")
         self._model, self._past = model, past
         self._prompt = prompts.get(prompt).check(*SLOTS)
         if examples is None:
@@ -45,7 +55,7 @@ class Turns:
                 self._prompt = self._prompt.with_examples(prompts.get(f"{prompt}.examples"))
         elif examples:
             self._prompt = self._prompt.with_examples(prompts.get(examples))
-        self._temperatures = tuple(temperatures)
+        self._temperatures = checked_temperatures(temperatures)
         self._sampling = Sampling(max_tokens=max_tokens)
 
     def shown(self, episode: Episode, past: Past, beginning: str, done: Sequence[Step]) -> Callable[[str], Question]:
@@ -63,11 +73,11 @@ class Turns:
 
         return question
 
-    async def ask(self, question: Callable[[str], Question], episode: Episode, number: int) -> Turn:
+    async def ask(self, question: Callable[[str], Question], episode: Episode, past: Past, number: int) -> Turn:
         """Thought and action of this step (from 1), in one completion; an action that is missing is asked for alone."""
         trial = len(episode.trials) + 1
-        warmth = self._temperatures[min(trial, len(self._temperatures)) - 1]
-        sampling = replace(self._sampling, temperature=warmth, seed=episode.head.seed + trial)
+        temperature = temperature_of(self._temperatures, past, trial)
+        sampling = replace(self._sampling, temperature=temperature, seed=episode.head.seed + trial)
         stops = (OBSERVATION, f"\nThought {number + 1}")
         said = parse_turn(await self._text(question(f"Thought {number}:"), replace(sampling, stop=stops)))
         if said.action:

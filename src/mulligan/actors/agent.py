@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Literal
 
 from mulligan.core.formatting import retry_text
@@ -36,9 +37,11 @@ class Agent:
     async def act(self, episode: Episode, past: Past) -> Attempt:
         number = len(episode.trials) + 1
         told = retry_text(episode.task, past)
+        warmth = self._step.temperature if past.temperature is None else past.temperature
+        step = replace(self._step, temperature=warmth)
         async with self._tools.open(episode) as toolbox:
             made = await perform(
-                self._step, told, self._model, self._journal, toolbox, episode.head.seed + number, episode.task.images
+                step, told, self._model, self._journal, toolbox, episode.head.seed + number, episode.task.images
             )
             artifacts = await toolbox.artifacts(number)
         output = program(made.text, episode.task.prompt) if self._code else made.text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from mulligan.core.errors import InvalidInput
+from mulligan.actors._turns import checked_temperatures, temperature_of
 from mulligan.core.formatting import TOKENS, past_text, task_text
 from mulligan.core.programs import NAMES, Language, program
 from mulligan.core.protocols import Model, Prompts
@@ -40,8 +40,6 @@ class Complete:
         language: Language = "py",
         reading: Literal["ours", "reference"] = "ours",
     ) -> None:
-        if not temperatures or any(not 0 <= t <= 2 for t in temperatures):
-            raise InvalidInput(f"temperatures must be one or more numbers from 0 to 2, not {list(temperatures)}.")
         self._model = model
         self._code = output == "code"
         self._language: Language = language
@@ -50,15 +48,16 @@ class Complete:
         shown = f"complete.{kind}.examples" if examples is None else examples
         self._first = prompts.get(f"complete.{kind}").check(*SLOTS)
         self._again = self._first.with_examples(prompts.get(shown) if shown else None)
-        self._temperatures = tuple(temperatures)
+        self._temperatures = checked_temperatures(temperatures)
         self._max_tokens = max_tokens
         self._tokens = tokens
 
     async def act(self, episode: Episode, past: Past) -> Attempt:
         number = len(episode.trials) + 1
-        warmth = self._temperatures[min(number, len(self._temperatures)) - 1]
         question = Question(self._messages(episode, past))
-        answer = await self._model.ask(question, Sampling(warmth, self._max_tokens, episode.head.seed + number))
+        temperature = temperature_of(self._temperatures, past, number)
+        sampling = Sampling(temperature, self._max_tokens, episode.head.seed + number)
+        answer = await self._model.ask(question, sampling)
         said = str(answer.content)
         if self._code and self._verbatim:
             return Attempt(reference_code(said))

@@ -43,7 +43,7 @@ class Cot:
         )
 
     async def act(self, episode: Episode, past: Past) -> Attempt:
-        thought, action = await self._turns.ask(self._turns.shown(episode, past, "", ()), episode, 1)
+        thought, action = await self._turns.ask(self._turns.shown(episode, past, "", ()), episode, past, 1)
         done = parse_action(action)
         if done and done.name == "finish":
             outcome = Outcome(done=True)

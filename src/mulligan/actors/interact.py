@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from mulligan.actors._turns import checked_temperatures
 from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.formatting import past_text, task_text
 from mulligan.core.protocols import Model, Prompts
@@ -46,12 +47,10 @@ class Interact:
     ) -> None:
         if steps < 1 or (characters is not None and characters < 1):
             raise InvalidInput(f"steps and characters must be at least 1, not {steps} and {characters}.")
-        if not temperatures or any(not 0 <= t <= 2 for t in temperatures):
-            raise InvalidInput(f"temperatures must be one or more numbers from 0 to 2, not {list(temperatures)}.")
         self._model, self._world = model, environment
         self._prompt = prompts.get(f"interact.{environment.name}").check(*SLOTS)
         self._examples = part_of(prompts.text(examples), kind) if examples else ""
-        self._steps, self._temperatures, self._shortest = steps, tuple(temperatures), shortest
+        self._steps, self._temperatures, self._shortest = steps, checked_temperatures(temperatures), shortest
         self._characters = characters
         self._sampling = Sampling(max_tokens=max_tokens, stop=("\n",))
 
@@ -72,7 +71,8 @@ class Interact:
     async def _line(self, episode: Episode, past: Past, beginning: str, done: Sequence[Step]) -> str:
         question = Question(self._messages(episode, past, beginning, done))
         line = ""
-        for number, temperature in enumerate(self._temperatures, len(episode.trials) + 1):
+        ladder = self._temperatures if past.temperature is None else (past.temperature,) * len(self._temperatures)
+        for number, temperature in enumerate(ladder, len(episode.trials) + 1):
             sampling = replace(self._sampling, temperature=temperature, seed=episode.head.seed + number)
             line = str((await self._model.ask(question, sampling)).content).strip().removeprefix(">").strip()
             if len(line) >= self._shortest:

@@ -62,7 +62,7 @@ class React:
                 question = self._turns.shown(episode, past, beginning, done)
                 if halted := self._halted(question(f"Thought {len(done) + 1}:"), len(done)):
                     return Attempt("", tuple(done), Outcome(halted=halted))
-                thought, action = await self._turns.ask(question, episode, len(done) + 1)
+                thought, action = await self._turns.ask(question, episode, past, len(done) + 1)
                 step = await world.step(action)
                 done.append(Step(thought, action, step.observation, step.outcome))
                 if step.outcome and (step.outcome.done or step.outcome.halted):

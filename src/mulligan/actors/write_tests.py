@@ -41,7 +41,8 @@ class WriteTests:
         self._sampling = Sampling(temperature, max_tokens)
 
     async def act(self, episode: Episode, past: Past) -> Attempt:
-        sampling = Sampling(self._sampling.temperature, self._sampling.max_tokens, episode.head.seed)
+        temperature = self._sampling.temperature if past.temperature is None else past.temperature
+        sampling = Sampling(temperature, self._sampling.max_tokens, episode.head.seed)
         try:
             return Attempt("\n".join(await think(self, self._model, [episode], sampling)))
         except BadAnswer:

@@ -207,9 +207,10 @@ def fitted(role: str, plugin: Any) -> Any:
     where the role calls a plain function.
     """
     awaited = AWAITED.get(role, ())
-    if not awaited and inspect.iscoroutinefunction(getattr(plugin, ROLES[role], None)):
-        name = f"{type(plugin).__name__}.{ROLES[role]}"
-        raise InvalidInput(f"{name} is called without await: write it with def, not with async def.")
+    for method in () if awaited else (ROLES[role], "decide"):
+        if inspect.iscoroutinefunction(getattr(plugin, method, None)):
+            name = f"{type(plugin).__name__}.{method}"
+            raise InvalidInput(f"{name} is called without await: write it with def, not with async def.")
     plain = [n for n in awaited if hasattr(plugin, n) and not inspect.iscoroutinefunction(getattr(plugin, n))]
     return type(type(plugin).__name__, (_Awaitable,), {})(plugin, plain) if plain else plugin
 

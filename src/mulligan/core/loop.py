@@ -21,10 +21,10 @@ from mulligan.core.episode import (
     advance,
     due,
 )
-from mulligan.core.errors import GaveUp, JournalError, MulliganError, OverBudget, StoreError, described
+from mulligan.core.errors import GaveUp, InvalidInput, JournalError, MulliganError, OverBudget, StoreError, described
 from mulligan.core.limits import Limits
-from mulligan.core.protocols import Actor, Bank, Evaluator, Reflector, Strategy
-from mulligan.core.records import Episode, Stop, Usage
+from mulligan.core.protocols import Actor, Adapts, Bank, Evaluator, Reflector, Strategy
+from mulligan.core.records import NO_REFLECTION, Decision, Episode, Stop, Usage
 from mulligan.core.scope import scope
 from mulligan.core.search import descent
 
@@ -112,14 +112,29 @@ async def _play(move: Move, episode: Episode, roles: Roles, spent: Callable[[], 
             return Recalled(await roles.bank.recall(episode.task, top_k=roles.top_k))
         case "act":
             seen = episode if move.parent is None else descent(episode, move.parent, move.trial)
-            attempt = await roles.actor.act(seen, roles.strategy.past(seen))
+            decision = _decide(roles.strategy, seen)
+            past = replace(roles.strategy.past(seen), temperature=decision.temperature)
+            attempt = await roles.actor.act(seen, past)
             return Acted(move.trial, replace(attempt, usage=attempt.usage + spent()), move.parent)
         case "evaluate":
             feedback = await roles.evaluator.evaluate(descent(episode, move.trial, move.trial))
             return Evaluated(move.trial, replace(feedback, usage=feedback.usage + spent()))
         case "reflect":
             assert roles.reflector is not None, "the plan reflects, so a reflector must be there"
-            reflection = await roles.reflector.reflect(descent(episode, move.trial, move.trial))
+            seen = descent(episode, move.trial, move.trial)
+            if not _decide(roles.strategy, seen).reflect:
+                return Reflected(move.trial, NO_REFLECTION)
+            reflection = await roles.reflector.reflect(seen)
             if reflection is None:
                 return Reflected(move.trial, None)
             return Reflected(move.trial, replace(reflection, usage=reflection.usage + spent()))
+
+
+def _decide(strategy: Strategy, episode: Episode) -> Decision:
+    """What the strategy decides here. Raises `GaveUp` when it stops the episode."""
+    decision: object = strategy.decide(episode) if isinstance(strategy, Adapts) else Decision()
+    if not isinstance(decision, Decision):
+        raise InvalidInput(f"{type(strategy).__name__}.decide must return a Decision, not {decision!r}.")
+    if decision.stop:
+        raise GaveUp(decision.stop)
+    return decision

@@ -19,6 +19,7 @@ from mulligan.core.questions import Answer, Question, Sampling
 from mulligan.core.records import (
     Attempt,
     Brief,
+    Decision,
     Episode,
     Feedback,
     Head,
@@ -34,11 +35,27 @@ from mulligan.core.records import (
 
 @runtime_checkable
 class Strategy(Protocol):
-    """Decides what of the past the next trial is shown. `reflects`: whether it wants reflections drawn at all."""
+    """Decides what of the past the next trial is shown. `reflects`: whether it ever wants reflections.
+
+    A strategy that adapts to the episode also has a method `decide`: see `Adapts`.
+    """
 
     reflects: bool
 
     def past(self, episode: Episode) -> Past: ...
+
+
+@runtime_checkable
+class Adapts(Protocol):
+    """The optional method of a strategy."""
+
+    def decide(self, episode: Episode) -> Decision:
+        """Whether to reflect, how warm to sample and when to stop.
+
+        Called before every attempt, the first included, and after each failed trial that may be reflected on. The
+        answer must depend on the episode alone, so that a resumed episode goes the same way.
+        """
+        ...
 
 
 @runtime_checkable

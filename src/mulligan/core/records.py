@@ -213,6 +213,10 @@ class Reflection:
     withheld: str = ""
 
 
+NO_REFLECTION = Reflection("", withheld="The strategy asked for no lesson.")
+"""Recorded of a failed trial after which the strategy decided not to reflect."""
+
+
 @dataclass(frozen=True)
 class Trial:
     """Attempt, feedback and (if it failed) reflection. Numbered from 1; `parent` is the trial it grew from."""
@@ -330,12 +334,32 @@ class Past:
     """What of the past the next trial is shown: chosen by a strategy, worded by `core.formatting`.
 
     evidence: what earlier trials failed, the newest trial's findings first.
+    temperature: how warm the strategy wants the attempt sampled (see `Decision`); None: the actor decides.
     """
 
     last: Trial | None = None
     reflections: tuple[Reflection, ...] = ()
     recall: Recall | None = None
     evidence: tuple[Finding, ...] = ()
+    temperature: float | None = None
+
+
+@dataclass(frozen=True)
+class Decision:
+    """How a strategy wants the episode to go on.
+
+    reflect: whether the reflector draws a lesson from the newest trial, which failed.
+    temperature: how warm the next attempt is sampled, from 0 to 2; None: the actor decides.
+    stop: why the episode ends here, in a sentence; "": it goes on.
+    """
+
+    reflect: bool = True
+    temperature: float | None = None
+    stop: str = ""
+
+    def __post_init__(self) -> None:
+        if self.temperature is not None and not 0 <= self.temperature <= 2:
+            raise InvalidInput(f"The temperature of a decision must be from 0 to 2, not {self.temperature!r}.")
 
 
 @dataclass(frozen=True)
@@ -412,8 +436,8 @@ class Episode:
 
     @property
     def reflections(self) -> tuple[Reflection, ...]:
-        """All reflections so far, oldest first."""
-        return tuple(t.reflection for t in self.trials if t.reflection)
+        """All reflections that were asked for so far, oldest first."""
+        return tuple(t.reflection for t in self.trials if t.reflection and t.reflection != NO_REFLECTION)
 
     @property
     def best(self) -> Trial | None:

@@ -1,0 +1,114 @@
+"""What authors of plug-ins import: its names stay, and it is light."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import mulligan.plugins
+
+ROOT = Path(__file__).parent.parent
+HEAVY = {"pydantic", "pydantic_ai", "numpy", "rich", "click", "mcp", "yaml"}
+NAMES = {
+    "Actor",
+    "Adapts",
+    "Agent",
+    "Answer",
+    "Artifact",
+    "Attempt",
+    "BadAnswer",
+    "Bank",
+    "Benchmark",
+    "Candidates",
+    "Case",
+    "Decision",
+    "Deduplication",
+    "Embedder",
+    "Environment",
+    "Episode",
+    "Evaluator",
+    "Feedback",
+    "Finding",
+    "GaveUp",
+    "Image",
+    "InvalidInput",
+    "Job",
+    "Journal",
+    "Json",
+    "Judges",
+    "Lesson",
+    "Merging",
+    "Message",
+    "Method",
+    "Model",
+    "ModelError",
+    "MulliganError",
+    "Outcome",
+    "OverBudget",
+    "Past",
+    "Prompt",
+    "Prompts",
+    "Question",
+    "Ran",
+    "Ranked",
+    "Recall",
+    "Reflection",
+    "Reflector",
+    "Reply",
+    "Retrieval",
+    "Sampling",
+    "Sandbox",
+    "SandboxError",
+    "Score",
+    "Source",
+    "Spec",
+    "Step",
+    "Strategy",
+    "Task",
+    "Thinker",
+    "Tool",
+    "ToolCall",
+    "ToolError",
+    "Tools",
+    "Toolset",
+    "TranscriptFormat",
+    "Trial",
+    "Turn",
+    "UnknownName",
+    "Usage",
+    "Workspace",
+    "World",
+    "WorldError",
+    "attempt_text",
+    "evidence_of",
+    "evidence_text",
+    "fault",
+    "feedback_text",
+    "fenced",
+    "findings_of",
+    "gathered",
+    "past_text",
+    "program",
+    "reflections_text",
+    "task_text",
+    "think",
+    "trajectory_text",
+}
+
+
+def test_its_names_stay() -> None:
+    assert set(mulligan.plugins.__all__) == NAMES
+    assert mulligan.plugins.__all__ == sorted(NAMES)
+    assert all(hasattr(mulligan.plugins, name) for name in NAMES)
+
+
+def test_importing_it_is_light() -> None:
+    code = f"import sys, mulligan.plugins; print(sorted({HEAVY!r} & set(sys.modules)))"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert ran.stdout.strip() == "[]"
+
+
+def test_no_page_or_example_sends_an_author_to_core() -> None:
+    pages = [page for folder in ("docs", "examples") for page in (ROOT / folder).rglob("*")]
+    read = {page: page.read_text(encoding="utf-8") for page in pages if page.suffix in (".md", ".py")}
+    assert len(read) > 40
+    assert [str(page) for page, text in read.items() if "from mulligan.core" in text] == []
