@@ -47,7 +47,7 @@ def asked(model: ScriptedModel) -> list[float | None]:
     return [sampling.temperature for sampling in model.samplings]
 
 
-async def solved(strategy: Any, *answers: str, **given: Any) -> tuple[Episode, ScriptedModel]:
+async def solved(strategy: Any, *answers: str | Exception, **given: Any) -> tuple[Episode, ScriptedModel]:
     model = ScriptedModel(list(answers))
     episode = await mulligan.solve("Name a drink.", evaluator="contains:water", strategy=strategy, model=model, **given)
     return episode, model
