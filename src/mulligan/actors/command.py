@@ -72,6 +72,14 @@ class Command:
     `MulliganError` when the user's own tree changed during the trial.
     """
 
+    in_words = "a command"
+    makes = "workspace"
+
+    @classmethod
+    def installed(cls) -> list[str]:
+        """Coding agents of this machine, each as `--actor` takes it."""
+        return [f"command:{command}" for program, command in AGENTS.items() if shutil.which(program)]
+
     def __init__(
         self,
         command: str,

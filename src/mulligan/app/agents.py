@@ -182,11 +182,11 @@ def _check_evaluator(agent: Agent, given: Mapping[str, Json], found: _Found) -> 
 
 
 def _tried(role: str, spec: Spec) -> None:
-    """Raises `InvalidInput` for settings that do not go together. Of ours, `human` alone needs more than is here: a
-    terminal; what a user's own plug-in does when it is made is not ours to know."""
+    """Raises `InvalidInput` for settings that do not go together. A plug-in that asks a person as soon as it is made is
+    not made here, and neither is one of the user's, which may do anything then."""
     cls = find(role, spec.name)
     checked(spec.name, cls, spec.settings)
-    if cls.__module__.startswith("mulligan.") and spec.name != "human":
+    if cls.__module__.startswith("mulligan.") and not getattr(cls, "interactive", False):
         build(role, spec, {**dict.fromkeys(PORTS, object()), "prompts": FilePrompts()})
 
 

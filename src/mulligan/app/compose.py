@@ -84,8 +84,6 @@ def compose(recipe: Recipe, parts: Parts, drive: Drive) -> Composition:
     reflector = None
     if strategy.reflects:
         spec = build.told("reflector", recipe.reflector, evaluator.expects)
-        if spec.name == "verbal":
-            spec = Spec(spec.name, {"check": recipe.checks, **spec.settings})
         reflector = build.role("reflector", spec, recipe.reflect_model)
     hashes = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in build.files.items()}
     rests_on = {"evaluator": asdict(recipe.evaluator), "files": hashes, "model": build.models.get("evaluator")}
@@ -168,18 +166,20 @@ class _Build:
         Raises `InvalidInput` for an actor that only writes where a changed workspace is judged, and the reverse.
         """
         own = kind in self._parts.objects or spec.name.startswith("object:")
-        if not own and expects == "code" and (kind, spec.name) == ("actor", "command"):
-            raise InvalidInput(
-                f"{self._recipe.evaluator.name} judges code that was written, and the actor 'command' changes files: "
-                "judge those with --check 'pytest -q', for example."
-            )
         cls = None if own else find(FOLDERS[kind], spec.name)
+        if kind == "actor" and expects == "code" and getattr(cls, "makes", "") == "workspace":
+            raise InvalidInput(
+                f"{self._recipe.evaluator.name} judges code that was written, and the actor {spec.name!r} changes "
+                "files: judge those with --check 'pytest -q', for example."
+            )
+        if not self._recipe.checks:
+            spec = Spec(spec.name, {**getattr(cls, "unchecked", {}), **spec.settings})
         if cls is None or "output" not in settings_of(cls):
             return spec
         works = "tools" in ports_of(cls) and self._parts.workspace is not None
         if expects == "workspace" and kind == "actor" and not works:
             way = f"the actor {spec.name!r} only writes text. Name an agent with --actor command:…"
-            if spec.name == "agent":
+            if "tools" in ports_of(cls):
                 way = "there is none. Name its folder with --workspace DIR"
             raise InvalidInput(
                 f"The check judges a changed workspace, and {way}, or put {{attempt}} into the check where the "

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 
-from mulligan.actors.command import AGENTS
 from mulligan.app.config import Config
 from mulligan.app.model_roles import blamed, is_role, role_names, role_of
+from mulligan.app.plugins import find, names
 from mulligan.core.errors import InvalidInput
 from mulligan.core.extras import MissingExtra
 from mulligan.core.protocols import Model
@@ -72,6 +71,7 @@ def _instead() -> str:
 
     keys = [f"--model {name} ({variable} is set)" for variable, name in found_keys()]
     named = ", ".join(keys) or "--model PROVIDER:NAME, with the key that `mulligan models list` names"
-    agents = [f'--actor "command:{command}"' for program, command in AGENTS.items() if shutil.which(program)]
+    actors = [find("actors", name) for name in names("actors")]
+    agents = [f'--actor "{spec}"' for actor in actors if hasattr(actor, "installed") for spec in actor.installed()]
     installed = f" Or let a coding agent try: {', '.join(agents)}." if agents else ""
     return f"Or name a provider's model: {named}.{installed}"

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mulligan.core.errors import InvalidInput
-from mulligan.core.protocols import Evaluator, Journal
+from mulligan.core.protocols import Evaluator, Journal, TriesOut
 from mulligan.core.records import Episode, Json
 
 if TYPE_CHECKING:
@@ -42,9 +42,7 @@ class Place:
 
     async def tried_out(self, judge: Evaluator) -> None:
         """Once, before the first trial of a run: can the check judge here? Raises `InvalidInput` when it cannot."""
-        from mulligan.evaluators.command import Command
-
-        if self._workspace is None or not self._episode.id.endswith(".1") or not isinstance(judge, Command):
+        if self._workspace is None or not self._episode.id.endswith(".1") or not isinstance(judge, TriesOut):
             return
         from mulligan.workspace.preflight import preflight
 

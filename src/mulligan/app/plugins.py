@@ -145,19 +145,26 @@ def ports_of(cls: type[Any]) -> list[str]:
     return [name for name in inspect.signature(cls).parameters if name in PORTS]
 
 
-def checked(name: str, cls: type[Any], settings: Mapping[str, Json]) -> dict[str, inspect.Parameter]:
-    """The settings that a class has.
+def checked(name: str, cls: type[Any], settings: Mapping[str, Json], role: str = "") -> dict[str, inspect.Parameter]:
+    """The settings that a class has. With a role, an error names the plug-ins of it that have the setting.
 
     Raises `UnknownName` for a given one that it has not, naming the nearest, and `InvalidInput` for one of another kind
     than the class says, or one that is missing.
     """
     known = settings_of(cls)
     for given, value in settings.items():
+        if given not in known and (others := _with_setting(role, given)):
+            hint = f"{KINDS[role].capitalize()} with this setting: {', '.join(others)}."
+            raise UnknownName(f"setting of {name!r}", given, known, hint)
         check_setting(name, cls, given, value)
     missing = [n for n, p in known.items() if p.default is p.empty and n not in settings]
     if missing:
         raise InvalidInput(f"{name!r} needs the setting {missing[0]!r}: write it as {name}:VALUE.")
     return known
+
+
+def _with_setting(role: str, setting: str) -> list[str]:
+    return [name for name in names(role) if setting in settings_of(find(role, name))] if role else []
 
 
 def check_setting(name: str, cls: type[Any], given: str, value: Json) -> None:
@@ -184,7 +191,7 @@ def build(role: str, spec: Spec, ports: Mapping[str, Any]) -> Any:
     kind, a port that is not there, or whatever else keeps it from being made.
     """
     cls = find(role, spec.name)
-    checked(spec.name, cls, spec.settings)
+    checked(spec.name, cls, spec.settings, role)
     wanted = ports_of(cls)
     absent = [n for n in wanted if ports.get(n) is None]
     if absent:

@@ -25,7 +25,7 @@ from mulligan.app.model_roles import (
     role_names,
     role_of,
 )
-from mulligan.app.plugins import names
+from mulligan.app.plugins import find, names, settings_of
 from mulligan.app.project_schema import McpTable, ProjectFile, RoleTable, ToolsTable
 from mulligan.app.toolbox import check_tools
 from mulligan.core.errors import InvalidInput
@@ -140,7 +140,7 @@ class _Checks:
         hosts = {"http_hosts": tools["http_hosts"]} if "http_hosts" in tools else {}
         if hosts and not self._blamed(("tools", "http_hosts")):
             with self._blaming(("tools", "http_hosts")):
-                check_tools(["http_get"], hosts, {})
+                check_tools((n for n in names("tools") if "hosts" in settings_of(find("tools", n))), hosts, {})
         for name, table in tools.items():
             if name in names("tools") and isinstance(table, dict) and not self._inside(("tools", name)):
                 with self._blaming(("tools", name)):

@@ -30,7 +30,7 @@ class Recipe:
     `bank`: the agent_id whose bank is opened for it; None where none is. `learns`: whether it teaches the bank.
     environment: the world that the actor acts in. expansion: of a search, how many children a candidate gets; None: one
     line of trials. bench: the id of the benchmark run that the episode belongs to, which alone can go on with it.
-    checks: whether the reflector `verbal` checks what it has drawn, where its own setting does not say.
+    checks: whether a reflector checks what it draws; False takes the settings that it has under `unchecked`.
     A setting of the form {"file": path} stands for that file's text, which is read afresh on a resume, too.
     """
 

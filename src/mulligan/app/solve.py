@@ -15,7 +15,7 @@ from mulligan.app.compose import FOLDERS
 from mulligan.app.config import Config, choose_model, load, prompts_folder
 from mulligan.app.models_by_name import Models
 from mulligan.app.places import Notice
-from mulligan.app.plugins import parse_spec
+from mulligan.app.plugins import find, names, parse_spec
 from mulligan.app.recipe import DEFAULT_STRATEGY, Recipe
 from mulligan.app.runner import OnStart, log
 from mulligan.app.session import (
@@ -248,6 +248,11 @@ def _spec(kind: str, given: Any, own: dict[str, Any]) -> Spec:
     return Spec(f"object:{cls.__module__}.{cls.__qualname__}")
 
 
+def _reflects(strategy: Spec) -> bool:
+    """Whether lessons are drawn; of a strategy that was given as an object, which says so itself, always."""
+    return strategy.name.startswith("object:") or find("strategies", strategy.name).reflects
+
+
 def _with_settings(recipe: Recipe, settings: Mapping[str, Mapping[str, Any]]) -> Recipe:
     """Each role's spec with the settings that were given for it."""
     roles = ("actor", "evaluator", "reflector", "strategy")
@@ -261,6 +266,12 @@ def _with_settings(recipe: Recipe, settings: Mapping[str, Mapping[str, Any]]) ->
             continue
         if role not in roles:
             raise InvalidInput(f"settings are given by role, and {role!r} is none of {', '.join(roles)}, workspace.")
+        if role == "reflector" and values and not _reflects(recipe.strategy):
+            those = [name for name in names("strategies") if find("strategies", name).reflects]
+            raise InvalidInput(
+                f"Settings for a reflector were given, and the strategy {recipe.strategy.name!r} has none. Strategies "
+                f"with a reflector: {', '.join(those)}."
+            )
         spec: Spec = getattr(recipe, role)
         recipe = replace(recipe, **{role: Spec(spec.name, {**spec.settings, **values})})  # pyright: ignore[reportArgumentType]
     return recipe

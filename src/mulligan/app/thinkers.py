@@ -39,11 +39,16 @@ def completed(recipe: Recipe, named: Collection[str], objects: Mapping[str, Any]
         named_as = "reflector" if "reflector" in named else "model that reflects"
         strategy, why = "evidence_and_reflexion", f"a {named_as} is named"
     elif unthinking and _asks_model("reflector", recipe.reflector, objects):
-        strategy, why = "evidence", f"{_actor(recipe.actor)} and no model is named, so nobody reflects"
+        actor = _in_words("actor", recipe.actor, objects)
+        who = f"is {actor}" if actor else "asks no model of Mulligan's"
+        strategy, why = "evidence", f"the actor {who} and no model is named, so nobody reflects"
     else:
         strategy, why = DEFAULT_STRATEGY, "the default"
     recipe = replace(recipe, strategy=Spec(strategy))
-    return recipe, f"strategy {strategy}: {why}; {_shown(recipe)}" if apart or strategy != DEFAULT_STRATEGY else ""
+    return (
+        recipe,
+        f"strategy {strategy}: {why}; {_shown(recipe, objects)}" if apart or strategy != DEFAULT_STRATEGY else "",
+    )
 
 
 def _asks_model(kind: str, spec: Spec, objects: Mapping[str, Any]) -> bool:
@@ -51,15 +56,15 @@ def _asks_model(kind: str, spec: Spec, objects: Mapping[str, Any]) -> bool:
     return kind not in objects and "model" in ports_of(find(FOLDERS[kind], spec.name))
 
 
-def _actor(spec: Spec) -> str:
-    return "the actor is a command" if spec.name == "command" else "the actor asks no model of Mulligan's"
+def _in_words(kind: str, spec: Spec, objects: Mapping[str, Any]) -> str:
+    """How the plug-in wants to be named in a sentence; "" where it does not say."""
+    return getattr(objects.get(kind) or find(FOLDERS[kind], spec.name), "in_words", "")
 
 
-def _shown(recipe: Recipe) -> str:
-    judged = "the check's output" if recipe.evaluator.name == "command" else "what the judge found"
+def _shown(recipe: Recipe, objects: Mapping[str, Any]) -> str:
+    judged = _in_words("evaluator", recipe.evaluator, objects) or "what the judge found"
     if not find("strategies", recipe.strategy.name).reflects:
         return f"{judged} is shown"
-    if recipe.reflector.name == "self":
-        return f"{judged} is shown, and what the agent itself says it would do otherwise"
     by = recipe.reflect_model or recipe.model or recipe.reflector.name
-    return f"{judged} is shown, and the lesson that {by} draws"
+    drawn = _in_words("reflector", recipe.reflector, objects) or f"the lesson that {by} draws"
+    return f"{judged} is shown, and {drawn}"

@@ -87,8 +87,8 @@ def needs_workspace(source: str) -> bool:
 
 def _plugin(source: str, tools: Mapping[str, Json]) -> Spec:
     own = cast(dict[str, Json], tools.get(source, {}))
-    hosts = {"hosts": tools["http_hosts"]} if source == "http_get" and "http_hosts" in tools else {}
-    return Spec(source, {**hosts, **own})
+    asks_hosts = "http_hosts" in tools and "hosts" in settings_of(find("tools", source))
+    return Spec(source, {**({"hosts": tools["http_hosts"]} if asks_hosts else {}), **own})
 
 
 def _server(source: str, servers: Mapping[str, Json], root: str) -> Spec:

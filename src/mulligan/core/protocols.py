@@ -98,6 +98,15 @@ class Evaluator(Protocol):
 
 
 @runtime_checkable
+class TriesOut(Protocol):
+    """An evaluator that can say, before the first trial, whether it can judge in a workspace at all."""
+
+    async def try_out(self, folder: str, env: Mapping[str, str]) -> Feedback:
+        """Its verdict on the untouched folder. `passed` None: it cannot judge there, with the reason."""
+        ...
+
+
+@runtime_checkable
 class Reflector(Protocol):
     """Draws the lesson from the newest trial, which failed. None: give up."""
 

@@ -53,6 +53,8 @@ class Command:
     Else a workspace check runs as by hand; a check of text runs wholly confined.
     """
 
+    in_words = "the check's output"
+
     def __init__(
         self,
         check: str,

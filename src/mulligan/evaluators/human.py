@@ -30,6 +30,7 @@ class Human:
     """
 
     expects: Literal["text", "code", "workspace"] = "text"
+    interactive = True
 
     def __init__(self, *, ask: Callable[[str], Awaitable[str]] | None = None) -> None:
         self._ask = ask or Terminal.found().ask

@@ -26,6 +26,8 @@ class Self:
     An agent that fails or is stopped, or prints nothing, gives no lesson; a note in the record says why.
     """
 
+    in_words = "what the agent itself says it would do otherwise"
+
     def __init__(
         self, *, agent: Agent, prompts: Prompts, tokens: int = TOKENS, length: int = 400, window: int | None = 3
     ) -> None:

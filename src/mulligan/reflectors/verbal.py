@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -32,6 +32,8 @@ class Verbal:
     Without the check only an empty one is asked for once more, and a second empty one is an error.
     Alone, `ask` and `take` need no model of ours.
     """
+
+    unchecked: Mapping[str, Json] = {"check": False}
 
     def __init__(
         self,

@@ -7,11 +7,10 @@ to the user's own files, which no trial changes; both are found here, before any
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
 
 from mulligan.core.errors import InvalidInput
+from mulligan.core.protocols import TriesOut
 from mulligan.core.records import Episode, Feedback
 from mulligan.workspace._git import in_thread
 from mulligan.workspace._place import GitPlace
@@ -21,13 +20,7 @@ _WATCHER = Path(__file__).parent / "_imports"
 _REPORT = ".mulligan-outside-files"  # in the place, because elsewhere the check may not be able to write
 
 
-class Check(Protocol):
-    """What is needed of the check, as `mulligan.evaluators.command.Command` has it."""
-
-    async def try_out(self, folder: str, env: Mapping[str, str]) -> Feedback: ...
-
-
-async def preflight(workspace: GitWorkspace, episode: Episode, check: Check) -> Feedback:
+async def preflight(workspace: GitWorkspace, episode: Episode, check: TriesOut) -> Feedback:
     """What the check says of the untouched tree: it fails, as it should.
 
     Raises `InvalidInput`, with the check's output, when it already passes, cannot run here, or runs files of the
