@@ -26,9 +26,9 @@ import numpy as np
 from mulligan.bank.recall.index import Index, Indexes
 from mulligan.bank.recall.retrieval.fused import Fused
 from mulligan.bank.recall.terms import terms_of
-from mulligan.core.lessons import Entry, Part
+from mulligan.core.lessons import Entry, Memory, Part
 from mulligan.core.records import Lesson
-from mulligan.store.memory import SqliteMemory
+from mulligan.store import open_store
 
 EMBEDDER, DIM, VOCABULARY = "stub-384", 384, 30_000
 _chance = np.random.default_rng(1)
@@ -67,7 +67,7 @@ def entries(agent: str, count: int) -> list[Entry]:
     return found
 
 
-async def grow(memory: SqliteMemory, agent: str, count: int) -> None:
+async def grow(memory: Memory, agent: str, count: int) -> None:
     for first in range(0, count, 1000):
         await memory.lessons.add(agent, entries(agent, min(1000, count - first)), fold=False)
 
@@ -95,7 +95,7 @@ def recall(indexes: Indexes, agent: str, length: int) -> Callable[[], Awaitable[
     return call
 
 
-async def one_agent(memory: SqliteMemory, agent: str, rounds: int) -> None:
+async def one_agent(memory: Memory, agent: str, rounds: int) -> None:
     indexes = Indexes(memory.lessons, EMBEDDER)
     await measured("first recall (reads the bank)", [recall(indexes, agent, 20)])
     index: Index = await indexes.of(agent)
@@ -113,7 +113,7 @@ async def one_agent(memory: SqliteMemory, agent: str, rounds: int) -> None:
     print(f"  the index holds {index.bytes / 1e6:,.1f} MB for {index.n:,} lessons")
 
 
-async def many_agents(memory: SqliteMemory, agents: list[str], rounds: int) -> None:
+async def many_agents(memory: Memory, agents: list[str], rounds: int) -> None:
     indexes = Indexes(memory.lessons, EMBEDDER)
     drawn = [agents[int(n)] for n in _chance.integers(0, len(agents), rounds)]
     await measured("first recall of an agent", [recall(indexes, agent, 20) for agent in dict.fromkeys(drawn)])
@@ -130,13 +130,13 @@ async def main() -> None:
     print(f"load of the machine: {os.getloadavg()[0]:.1f}")
     with tempfile.TemporaryDirectory() as folder:
         for size in (int(text) for text in asked.sizes.split(",") if text):
-            memory = SqliteMemory(Path(folder) / f"{size}.db")
+            memory = open_store(Path(folder) / f"{size}.db").memory
             await grow(memory, "agent", size)
             print(f"{size:,} lessons of one agent")
             await one_agent(memory, "agent", asked.rounds)
             await memory.close()
         if asked.agents:
-            memory, agents = SqliteMemory(Path(folder) / "many.db"), [f"agent-{n}" for n in range(asked.of)]
+            memory, agents = open_store(Path(folder) / "many.db").memory, [f"agent-{n}" for n in range(asked.of)]
             for agent in agents:
                 await grow(memory, agent, asked.agents // asked.of)
             print(f"{asked.agents:,} lessons of {asked.of:,} agents")

@@ -17,13 +17,13 @@ from typing import Any
 from mulligan.app.memory import open_bank
 from mulligan.bank.bank import Bank
 from mulligan.models.embedder_hash import HashEmbedder
-from mulligan.store.memory import SqliteMemory
+from mulligan.store import open_store
 
 ROUNDS = 60
 
 
 def bank(file: Path, **settings: Any) -> Bank:
-    return open_bank("a", store=SqliteMemory(file), embedder=HashEmbedder(), settings=settings)
+    return open_bank("a", store=open_store(file).memory, embedder=HashEmbedder(), settings=settings)
 
 
 def text(n: int) -> str:

@@ -21,9 +21,9 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeAlias
 
-from mulligan.core.lessons import Entry, Receipt
+from mulligan.core.lessons import Entry, Memory, Receipt
 from mulligan.core.records import Lesson, Origin
-from mulligan.store.memory import SqliteMemory
+from mulligan.store import open_store
 
 EMBEDDER = "perf-384"
 CONTENT = (
@@ -58,7 +58,7 @@ def batch(agent: str) -> list[Entry]:
     return [entry(agent, experience) for _ in range(3)]
 
 
-async def grown(memory: SqliteMemory, agent: str, lessons: int) -> None:
+async def grown(memory: Memory, agent: str, lessons: int) -> None:
     while lessons > 0:
         many = [entry(agent, "e") for _ in range(min(300, lessons))]
         await memory.lessons.add(agent, many)
@@ -81,7 +81,7 @@ async def measured(what: str, calls: list[Call], before: list[Call] | None = Non
     )
 
 
-async def bank(memory: SqliteMemory, agents: list[str], rounds: int) -> None:
+async def bank(memory: Memory, agents: list[str], rounds: int) -> None:
     """Each kind of call, on agents drawn at random."""
     chance, lessons, queue = random.Random(1), memory.lessons, memory.queue
     drawn = [chance.choice(agents) for _ in range(rounds)]
@@ -132,7 +132,7 @@ def size(path: Path) -> float:
 
 
 async def one_agent(path: Path, sizes: list[int], rounds: int) -> None:
-    memory, here = SqliteMemory(path), 0
+    memory, here = open_store(path).memory, 0
     for wanted in sizes:
         await grown(memory, "agent", wanted - here)
         few = min(rounds, max(20, wanted // 20))  # what is measured makes a small bank grow
@@ -144,7 +144,7 @@ async def one_agent(path: Path, sizes: list[int], rounds: int) -> None:
 
 
 async def many_agents(path: Path, lessons: int, agents: int, rounds: int) -> None:
-    memory, names = SqliteMemory(path), [f"agent-{n}" for n in range(agents)]
+    memory, names = open_store(path).memory, [f"agent-{n}" for n in range(agents)]
     began = time.perf_counter()
     for name in names:
         await grown(memory, name, lessons // agents)

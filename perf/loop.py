@@ -24,8 +24,8 @@ from mulligan.core.limits import Limits
 from mulligan.core.loop import Meter, Roles, drive
 from mulligan.core.protocols import Journal, Lease
 from mulligan.core.records import Attempt, Episode, Feedback, Json, Past, Reflection, Step, Task, Usage
-from mulligan.store.database import Synchronous
 from mulligan.store.sqlite import SqliteStore
+from mulligan.store.sqlite.database import Synchronous
 
 TRIALS = 4
 EPISODES = 20

@@ -11,14 +11,14 @@ from mulligan.bank.learn.entries import embedded, entry_of
 from mulligan.core.lessons import Entry
 from mulligan.core.records import Lesson
 from mulligan.models.embedder_hash import HashEmbedder
-from mulligan.store.memory import SqliteMemory
+from mulligan.store import open_store
 
 AGENT = "perf"
 
 
 async def write(database: Path, count: int) -> None:
     """Writes the lessons into this database."""
-    memory, embedder = SqliteMemory(database), HashEmbedder()
+    memory, embedder = open_store(database).memory, HashEmbedder()
     for first in range(0, count, 1000):
         entries = [await _entry(number, embedder) for number in range(first, min(first + 1000, count))]
         await memory.lessons.add(AGENT, entries, fold=False)

@@ -12,7 +12,7 @@ import pytest
 from mulligan.app.config import Config
 from mulligan.app.memory_transfer import export, import_file
 from mulligan.bank.exchange.files import archives_from_json, markdown, read_bank_file
-from mulligan.core.archive import Archive
+from mulligan.core.lessons import Archive
 from mulligan.core.records import Lesson
 from mulligan.core.secrets import MASK
 

@@ -10,7 +10,7 @@ from banks import a_bank, an_episode, lessons_of
 from mulligan.app.memory import open_bank
 from mulligan.bank.bank import Bank
 from mulligan.core.queued import Queued
-from mulligan.store.memory import SqliteMemory
+from mulligan.store import open_store
 
 ANSWER = lessons_of(("Oil first", "Oil the hinge first."))
 
@@ -47,7 +47,7 @@ async def looked_at(bank: Bank, work: str) -> Queued:
 
 
 async def cancelled_at(folder: Path, part: str, name: str, *, behind: bool) -> None:
-    real = SqliteMemory(folder / "m.db")
+    real = open_store(folder / "m.db").memory
     gate = Gated(getattr(real, part), name, behind=behind)
     shown: Any = {"lessons": real.lessons, "queue": real.queue, "close": real.close, part: gate}
     bank = open_bank("", store=cast(Any, SimpleNamespace(**shown)), embedder="none")

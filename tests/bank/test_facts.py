@@ -12,7 +12,7 @@ from mulligan.core.errors import InvalidInput
 from mulligan.core.evidence import evidence_of
 from mulligan.core.lessons import Selection
 from mulligan.core.records import Attempt, Episode, Feedback, Finding, Lesson, Stop, Task, Trial
-from mulligan.store.memory import SqliteMemory
+from mulligan.store import open_store
 
 TASK = "Write release_name(year, week, tree), which names a release in the form of this project."
 NEXT = "Write branch_name(year, week, tree), which names a branch in the form of this project."
@@ -310,7 +310,7 @@ async def test_a_secret_in_a_check_is_masked(bank: Bank) -> None:
 
 
 async def test_what_a_process_accepted_and_left_is_kept_by_the_next(file: Path, bank: Bank) -> None:
-    memory = SqliteMemory(file)
+    memory = open_store(file).memory
     draft = {"id": "", "title": "t", "content": "c", "outcome": "failure", "nature": "fact", "project": "shop"}
     await memory.queue.enqueue("facts", "", {"facts": [draft], "confirmed": []})
     await memory.close()

@@ -20,7 +20,7 @@ from wire_client import KEY, Wire, running
 
 from mulligan.core.lessons import Selection
 from mulligan.core.records import Lesson
-from mulligan.store.memory import SqliteMemory
+from mulligan.store import open_store
 
 SERVE = ("--tools", "memory")
 HOSTED = (*SERVE, "--model", MODEL)
@@ -66,7 +66,7 @@ def asked(wire: Wire, more: int, seconds: float = 60.0) -> None:
 
 
 async def kept(agent: str) -> list[Lesson]:
-    memory = SqliteMemory(Path(os.environ["MULLIGAN_HOME"]) / "mulligan.db")
+    memory = open_store(Path(os.environ["MULLIGAN_HOME"]) / "mulligan.db").memory
     try:
         return list(await memory.lessons.list(agent, Selection(("active", "quarantined", "retired"), limit=None)))
     finally:
@@ -74,7 +74,7 @@ async def kept(agent: str) -> list[Lesson]:
 
 
 async def is_sound() -> bool:
-    memory = SqliteMemory(Path(os.environ["MULLIGAN_HOME"]) / "mulligan.db")
+    memory = open_store(Path(os.environ["MULLIGAN_HOME"]) / "mulligan.db").memory
     try:
         return not await memory.lessons.verify() and not await memory.queue.pending(None)
     finally:

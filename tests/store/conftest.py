@@ -2,9 +2,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from lesson_kit import STORES, Memory
+from lesson_kit import STORES
 
-from mulligan.core.lessons import LessonStore
+from mulligan.core.lessons import LessonStore, Memory
 
 
 @pytest.fixture(params=STORES)

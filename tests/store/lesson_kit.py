@@ -1,27 +1,34 @@
-"""Lessons to store, and the stores that the contract is held against."""
+"""Lessons to store, and the kinds of store that the contract tests run on: a new kind is one line of `ADDRESSES`."""
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from mulligan.core.lessons import Entry, LessonStore, Part, Selection
-from mulligan.core.queued import Queue
+from mulligan.core.lessons import Entry, LessonStore, Memory, Part, Selection
 from mulligan.core.records import Lesson
-from mulligan.store.memory import SqliteMemory
+from mulligan.store import open_store
 
 E1, E2 = "embedder-1", "embedder-2"
 
 
-class Memory(Protocol):
-    @property
-    def lessons(self) -> LessonStore: ...
-    @property
-    def queue(self) -> Queue: ...
-    async def close(self) -> None: ...
+ADDRESSES: dict[str, Callable[[Path], str]] = {
+    "sqlite": lambda folder: f"sqlite:///{folder}/m.db",
+    "memory": lambda folder: f"memory:{folder}",
+}
+"""The kinds of store, each by its address for a folder; two opened for one folder are two handles on one store."""
 
 
-STORES: dict[str, Callable[[Path], Memory]] = {"sqlite": lambda folder: SqliteMemory(folder / "m.db", most=20)}
-"""By name, each over a folder; two over one folder are two processes' views of one store. At most 20 pieces of work."""
+def _opener(address: Callable[[Path], str]) -> Callable[[Path], Memory]:
+    def opened(folder: Path) -> Memory:
+        memory = open_store(address(folder)).memory
+        memory.queue.capacity = 20
+        return memory
+
+    return opened
+
+
+STORES: dict[str, Callable[[Path], Memory]] = {name: _opener(address) for name, address in ADDRESSES.items()}
+"""Lessons and queued work of each kind of store."""
 
 
 def vectors(id: str) -> dict[Part, bytes]:

@@ -19,8 +19,8 @@ from typing import Any
 from lesson_kit import E1, entry
 
 from mulligan.core.lessons import Receipt
+from mulligan.store import open_store
 from mulligan.store.leases import owner
-from mulligan.store.memory import SqliteMemory
 
 
 def tell(**what: Any) -> None:
@@ -34,7 +34,7 @@ async def doing(write: Awaitable[Any], *what: Any) -> None:
 
 
 async def write_on(path: str) -> None:
-    memory, chance, me = SqliteMemory(path), random.Random(), owner()
+    memory, chance, me = open_store(path).memory, random.Random(), owner()
     store, queue = memory.lessons, memory.queue
     while True:
         a, b, c, m, d = (secrets.token_hex(4) for _ in range(5))

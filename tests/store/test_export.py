@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from inline_snapshot import snapshot
 
+from mulligan.app.story import markdown
 from mulligan.core.codec import event_from_json, from_json
 from mulligan.core.episode import Acted, Evaluated, Forked, Recalled, Reflected, Stopped
 from mulligan.core.errors import NotFound, StoreError
@@ -33,7 +34,6 @@ from mulligan.core.scope import scope
 from mulligan.core.secrets import MASK
 from mulligan.store.export import export
 from mulligan.store.sqlite import SqliteStore
-from mulligan.store.story import markdown
 
 SECRET = "ghp" + "_" + "a1B2c3D4e5" * 4
 LESSON = Lesson("l1", "Read *first*", "Look before you leap.", "failure")

@@ -12,7 +12,7 @@ import pytest
 from mulligan.core.episode import Acted
 from mulligan.core.errors import RecordLost, StoreError
 from mulligan.core.records import Attempt, Episode, Task
-from mulligan.store.memory import SqliteMemory
+from mulligan.store import open_store
 from mulligan.store.sqlite import SqliteStore
 
 
@@ -80,7 +80,7 @@ async def test_an_episode_that_is_under_way_comes_to_its_end_and_then_says_so(
 
 
 async def test_queued_work_is_not_accepted_into_a_file_that_is_gone(path: Path) -> None:
-    memory = SqliteMemory(path)
+    memory = open_store(path).memory
     await memory.queue.enqueue("extract", "a", {"n": 1})
     delete(path)
     with pytest.raises(RecordLost):

@@ -16,9 +16,9 @@ import pytest
 from banks import a_bank
 from lesson_kit import entry
 
-from mulligan.store.full_disk import Snapshots, in_place
-from mulligan.store.memory import SqliteMemory
-from mulligan.store.schema import MIGRATIONS, migrate
+from mulligan.store import open_store
+from mulligan.store.sqlite.full_disk import Snapshots, in_place
+from mulligan.store.sqlite.schema import MIGRATIONS, migrate
 
 SUPPORT = Path(__file__).parent.parent / "support"
 
@@ -95,7 +95,7 @@ def test_a_file_of_an_older_version_is_read_where_it_cannot_be_brought_up_to_dat
 
 
 async def test_a_snapshot_writes_nothing_beside_the_file(tmp_path: Path) -> None:
-    memory = SqliteMemory(tmp_path / "m.db")
+    memory = open_store(tmp_path / "m.db").memory
     await memory.lessons.add("a", [entry("1")])
     await memory.close()
     snapshots = Snapshots(tmp_path / "m.db")
@@ -108,7 +108,7 @@ async def test_a_snapshot_writes_nothing_beside_the_file(tmp_path: Path) -> None
 
 
 async def test_what_fails_in_place_is_undone(tmp_path: Path) -> None:
-    memory = SqliteMemory(tmp_path / "m.db")
+    memory = open_store(tmp_path / "m.db").memory
     await memory.lessons.add("a", [entry("1"), entry("2")])
     await memory.close()
 

@@ -13,18 +13,18 @@ from lesson_kit import ALL, E1, entry, vectors
 
 from mulligan.core.episode import Acted
 from mulligan.core.errors import StoreError
-from mulligan.core.lessons import Finding, Link, Receipt
+from mulligan.core.lessons import Finding, Link, Memory, Receipt
 from mulligan.core.records import Attempt, Episode, Task
+from mulligan.store import open_store
 from mulligan.store.leases import owner
-from mulligan.store.memory import SqliteMemory
-from mulligan.store.schema import MIGRATIONS, migrate
 from mulligan.store.sqlite import SqliteStore
+from mulligan.store.sqlite.schema import MIGRATIONS, migrate
 
 
 @pytest.fixture
-async def memory(tmp_path: Path) -> AsyncIterator[SqliteMemory]:
+async def memory(tmp_path: Path) -> AsyncIterator[Memory]:
     """Three lessons, two of them merged and one linked, a recall, and a piece of work."""
-    opened = SqliteMemory(tmp_path / "m.db")
+    opened = open_store(tmp_path / "m.db").memory
     await opened.lessons.add("a", [entry("1"), entry("2"), entry("3")])
     await opened.lessons.merge("a", entry("m"), ["1", "2"])
     await opened.lessons.link("a", [Link("3", "m", 0.9, E1)])
@@ -64,7 +64,7 @@ async def test_a_file_of_version_1_keeps_its_episodes_and_gets_a_bank(tmp_path: 
     await store.append(lease, 0, Acted(1, Attempt("x")))
     await store.memory.lessons.add("a", [entry("1")])
     await store.close()
-    again = SqliteMemory(path)
+    again = open_store(path).memory
     assert [lesson.id for lesson in await again.lessons.list("a")] == ["1"]
     await again.close()
     assert sql(path, "PRAGMA user_version") == [(len(MIGRATIONS),)]
@@ -75,14 +75,14 @@ async def test_two_processes_that_upgrade_at_once_both_succeed(tmp_path: Path) -
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         migrate(db, path, MIGRATIONS[:1])
     program = (
-        "import asyncio, sys; from mulligan.store.memory import SqliteMemory;"
-        "print(asyncio.run(SqliteMemory(sys.argv[1]).queue.enqueue('k', 'a', 1)))"
+        "import asyncio, sys; from mulligan.store import open_store;"
+        "print(asyncio.run(open_store(sys.argv[1]).memory.queue.enqueue('k', 'a', 1)))"
     )
     command = [sys.executable, "-c", program, str(path)]
     running = [started(command) for _ in range(3)]
     said = [process.communicate(timeout=120) for process in running]
     assert [wrong for _, wrong in said] == [""] * 3
-    memory = SqliteMemory(path)
+    memory = open_store(path).memory
     assert {work.id for work in await memory.queue.pending()} == {id.strip() for id, _ in said}
     await memory.close()
 
@@ -98,7 +98,7 @@ async def test_episodes_and_lessons_share_their_connections(tmp_path: Path) -> N
 
 async def test_a_purged_text_is_in_no_byte_of_the_file(tmp_path: Path) -> None:
     path = tmp_path / "m.db"
-    memory = SqliteMemory(path)
+    memory = open_store(path).memory
     for n in range(40):
         await memory.lessons.add("a", [entry(f"k{n}", f"kept {n} " + "x" * 500), entry(f"p{n}", f"hush-hush {n}")])
     await memory.queue.enqueue("k", "b", {"text": "hush-hush " * 1000})
@@ -112,8 +112,8 @@ async def test_a_purged_text_is_in_no_byte_of_the_file(tmp_path: Path) -> None:
     await memory.close()
 
 
-async def test_a_cache_in_another_process_lets_go_of_what_was_purged(tmp_path: Path, memory: SqliteMemory) -> None:
-    other = SqliteMemory(tmp_path / "m.db")
+async def test_a_cache_in_another_process_lets_go_of_what_was_purged(tmp_path: Path, memory: Memory) -> None:
+    other = open_store(tmp_path / "m.db").memory
     seen = await other.lessons.delta(None, E1)
     await memory.lessons.purge("a", ["3"])
     some = await other.lessons.delta(None, E1, seen.tip)
@@ -123,7 +123,7 @@ async def test_a_cache_in_another_process_lets_go_of_what_was_purged(tmp_path: P
     await other.close()
 
 
-async def mended(memory: SqliteMemory) -> list[str]:
+async def mended(memory: Memory) -> list[str]:
     """What is found, after it was seen that looking changes nothing, and that what was mended is well."""
     first = await memory.lessons.verify()
     assert await memory.lessons.verify() == first
@@ -135,13 +135,13 @@ async def mended(memory: SqliteMemory) -> list[str]:
     return [finding.what for finding in found]
 
 
-async def test_a_sound_file_is_said_to_be(memory: SqliteMemory) -> None:
+async def test_a_sound_file_is_said_to_be(memory: Memory) -> None:
     before = await memory.lessons.delta("a", E1)
     assert await memory.lessons.verify(mend=True) == []
     assert (await memory.lessons.delta("a", E1)).generation == before.generation
 
 
-async def test_a_row_that_is_not_what_its_history_says(tmp_path: Path, memory: SqliteMemory) -> None:
+async def test_a_row_that_is_not_what_its_history_says(tmp_path: Path, memory: Memory) -> None:
     before = await memory.lessons.list("a", ALL), await memory.lessons.delta("a", E1)
     sql(tmp_path / "m.db", "UPDATE lessons SET state = 'retired', success = 0, version = 1 WHERE id = '3'")
     assert await mended(memory) == ["Lesson 3: its row is not what its history says."]
@@ -150,7 +150,7 @@ async def test_a_row_that_is_not_what_its_history_says(tmp_path: Path, memory: S
     assert (after.rows, after.generation) == (before[1].rows, before[1].generation + 1)
 
 
-async def test_a_row_that_is_gone_is_made_again_from_its_history(tmp_path: Path, memory: SqliteMemory) -> None:
+async def test_a_row_that_is_gone_is_made_again_from_its_history(tmp_path: Path, memory: Memory) -> None:
     (before,) = await memory.lessons.get("a", ["3"])
     sql(tmp_path / "m.db", "DELETE FROM lessons WHERE id = '3'")
     first = await memory.lessons.verify(mend=True)
@@ -174,14 +174,14 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("what", BROKEN)
-async def test_vectors_that_cannot_be_used_are_dropped(tmp_path: Path, memory: SqliteMemory, what: str) -> None:
+async def test_vectors_that_cannot_be_used_are_dropped(tmp_path: Path, memory: Memory, what: str) -> None:
     sql(tmp_path / "m.db", BROKEN[what])
     assert await mended(memory) == [f"Lesson 3 has {what}. They are made again when the bank embeds."]
     await memory.lessons.set_vectors("a", E1, {"3": vectors("3")})
     assert (await memory.lessons.get("a", ["3"]))[0].embedder == E1
 
 
-async def test_vectors_of_the_superseded_are_dropped(tmp_path: Path, memory: SqliteMemory) -> None:
+async def test_vectors_of_the_superseded_are_dropped(tmp_path: Path, memory: Memory) -> None:
     sql(
         tmp_path / "m.db",
         "UPDATE lessons SET embedder = 1 WHERE id = '1'",
@@ -191,7 +191,7 @@ async def test_vectors_of_the_superseded_are_dropped(tmp_path: Path, memory: Sql
     assert found == ["Lesson 1 has vectors, though it is superseded. They are made again when the bank embeds."]
 
 
-async def test_a_successor_that_is_missing(memory: SqliteMemory) -> None:
+async def test_a_successor_that_is_missing(memory: Memory) -> None:
     await memory.lessons.add("b", [entry("s", state="superseded", superseded_by="m")])  # m is another agent's
     assert await mended(memory) == ["Lesson s was merged into m, which is not there. Mended, it is retired."]
     (lesson,) = await memory.lessons.get("b", ["s"])
@@ -199,7 +199,7 @@ async def test_a_successor_that_is_missing(memory: SqliteMemory) -> None:
     assert (await memory.lessons.history("b", "s"))[-1].change == "retired"
 
 
-async def test_what_hangs_on_nothing_is_removed(tmp_path: Path, memory: SqliteMemory) -> None:
+async def test_what_hangs_on_nothing_is_removed(tmp_path: Path, memory: Memory) -> None:
     sql(
         tmp_path / "m.db",
         "INSERT INTO vectors VALUES (77, x'00')",
@@ -216,7 +216,7 @@ async def test_what_hangs_on_nothing_is_removed(tmp_path: Path, memory: SqliteMe
     assert len(await memory.lessons.links("a", "3")) == 1
 
 
-async def test_work_that_nobody_does_is_queued_again(tmp_path: Path, memory: SqliteMemory) -> None:
+async def test_work_that_nobody_does_is_queued_again(tmp_path: Path, memory: Memory) -> None:
     gone = started([sys.executable, "-c", ""])
     gone.communicate(timeout=60)
     claimed = await memory.queue.claim(owner().replace(owner().split(":")[1], str(gone.pid)), 3600, ["k"])
@@ -228,7 +228,7 @@ async def test_work_that_nobody_does_is_queued_again(tmp_path: Path, memory: Sql
     assert (await memory.queue.look("a", claimed[0].id)).error == "what was to be done is lost"
 
 
-async def test_a_damaged_index_is_made_again(tmp_path: Path, memory: SqliteMemory) -> None:
+async def test_a_damaged_index_is_made_again(tmp_path: Path, memory: Memory) -> None:
     path = tmp_path / "m.db"
     sql(path, "PRAGMA wal_checkpoint(TRUNCATE)")
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
@@ -236,7 +236,7 @@ async def test_a_damaged_index_is_made_again(tmp_path: Path, memory: SqliteMemor
         db.execute(
             "UPDATE sqlite_master SET sql = replace(sql, 'agent, state', 'agent, id') WHERE name = 'lessons_by_state'"
         )
-    again = SqliteMemory(path)  # the index now says that it is of other columns than it holds
+    again = open_store(path).memory  # the index now says that it is of other columns than it holds
     first = await again.lessons.verify()
     assert first
     assert all("lessons_by_state" in finding.what for finding in first)
@@ -247,7 +247,7 @@ async def test_a_damaged_index_is_made_again(tmp_path: Path, memory: SqliteMemor
 
 async def test_a_damaged_page_is_told(tmp_path: Path) -> None:
     path = tmp_path / "m.db"
-    memory = SqliteMemory(path)
+    memory = open_store(path).memory
     for n in range(30):
         await memory.lessons.add("a", [entry(f"{n}", f"{n} " + "x" * 1000)])
     await memory.close()
@@ -255,7 +255,7 @@ async def test_a_damaged_page_is_told(tmp_path: Path) -> None:
     with path.open("r+b") as file:
         file.seek(4096 * (root - 1))
         file.write(b"\xff" * 4096)
-    memory = SqliteMemory(path)
+    memory = open_store(path).memory
     for mend in (False, True):
         found = await memory.lessons.verify(mend=mend)
         assert found

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from lesson_kit import ALL, E1, E2, STORES, Memory, entry, ids, vectors
+from lesson_kit import ALL, E1, E2, STORES, entry, ids, vectors
 
 from mulligan.core.codec import to_json
 from mulligan.core.errors import NotFound, StoreError
-from mulligan.core.lessons import LessonStore, Link, Receipt, Selection
+from mulligan.core.lessons import LessonStore, Link, Memory, Receipt, Selection
 from mulligan.core.records import Json, Lesson
 
 AGENTS = ("a", "b", "")

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from lesson_kit import ALL, E1, Memory, entry, ids, vectors
+from lesson_kit import ALL, E1, entry, ids, vectors
 
 from mulligan.core.errors import LeaseLost, NotFound, StoreError
-from mulligan.core.lessons import LessonStore, Link, Receipt
+from mulligan.core.lessons import LessonStore, Link, Memory, Receipt
 from mulligan.core.queued import Claim, Queue
 from mulligan.core.records import Origin
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from mulligan.core.lessons import Selection
-from mulligan.store.memory import SqliteMemory
+from mulligan.store import open_store
 
 HERE = Path(__file__).parent
 KILLS = int(os.environ.get("MULLIGAN_KILLS", "500"))
@@ -26,10 +26,10 @@ LEARNER = """
 import asyncio, sys
 sys.path.insert(0, sys.argv[1])
 from lesson_kit import entry
-from mulligan.store.memory import SqliteMemory
+from mulligan.store import open_store
 
 async def main(path, name, count):
-    memory = SqliteMemory(path)
+    memory = open_store(path).memory
     for n in range(count):
         ids = [f"{name}-{n}-{part}" for part in range(3)]
         batch = [entry(ids[0]), entry(ids[1]), entry(ids[2], "the same in all")]
@@ -45,10 +45,10 @@ import asyncio, sys
 sys.path.insert(0, sys.argv[1])
 from lesson_kit import entry
 from mulligan.store.leases import owner
-from mulligan.store.memory import SqliteMemory
+from mulligan.store import open_store
 
 async def main(path):
-    memory, me, first = SqliteMemory(path), owner(), True
+    memory, me, first = open_store(path).memory, owner(), True
     while claimed := await memory.queue.claim(me, 60, ["k"]):
         work, claim = claimed
         print(work.payload, flush=True)
@@ -73,7 +73,7 @@ async def learns(path: Path, batches: int) -> None:
     for process in running:
         _, wrong = process.communicate(timeout=300)
         assert (process.returncode, wrong) == (0, "")
-    memory = SqliteMemory(path)
+    memory = open_store(path).memory
     lessons = {lesson.id: lesson for lesson in await memory.lessons.list("a", Selection(limit=None))}
     own = {f"{name}-{n}-{part}" for name in ("x", "y", "z") for n in range(batches) for part in range(2)}
     (same,) = set(lessons) - own
@@ -94,7 +94,7 @@ async def test_nine_hundred_of_nine_hundred_batches_are_kept(tmp_path: Path) -> 
 
 
 async def test_two_processes_never_do_the_same_work(tmp_path: Path) -> None:
-    memory = SqliteMemory(tmp_path / "m.db")
+    memory = open_store(tmp_path / "m.db").memory
     for n in range(100):
         await memory.queue.enqueue("k", "a", n)
     workers = [started(WORKER, tmp_path / "m.db") for _ in range(2)]
@@ -116,7 +116,7 @@ async def test_two_processes_never_do_the_same_work(tmp_path: Path) -> None:
 
 
 async def test_the_work_of_a_killed_process_is_free_at_once(tmp_path: Path) -> None:
-    memory = SqliteMemory(tmp_path / "m.db")
+    memory = open_store(tmp_path / "m.db").memory
     id = await memory.queue.enqueue("k", "a", "x")
     worker = started(WORKER, tmp_path / "m.db")
     assert worker.stdout is not None
@@ -161,7 +161,7 @@ class Known:
 
 async def found(path: Path) -> Known:
     """Opens the file as any process would, and has it checked."""
-    memory = SqliteMemory(path)
+    memory = open_store(path).memory
     rows = (await memory.lessons.delta("a", None)).rows
     wrong = await memory.lessons.verify()
     assert [finding for finding in wrong if "nobody does it" not in finding.what] == []

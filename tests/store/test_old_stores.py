@@ -18,8 +18,8 @@ from mulligan.app.memory_transfer import import_file
 from mulligan.core.errors import JournalDiverged
 from mulligan.core.records import Head
 from mulligan.models.scripted import ScriptedModel
-from mulligan.store.schema import MIGRATIONS
 from mulligan.store.sqlite import SqliteStore
+from mulligan.store.sqlite.schema import MIGRATIONS
 
 OLD = Path(__file__).parent / "old"
 COMMITS = {"1065c0a": 1, "9de80d4": 4, "7498fdc": 5}

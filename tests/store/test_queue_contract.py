@@ -4,9 +4,10 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from lesson_kit import STORES, Memory
+from lesson_kit import STORES
 
 from mulligan.core.errors import LeaseLost, NotFound, StoreError
+from mulligan.core.lessons import Memory
 from mulligan.core.queued import Claim, Queue, Queued
 
 

@@ -7,12 +7,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from lesson_kit import STORES, Memory, entry
+from lesson_kit import STORES, entry
 
 from mulligan.core.errors import LeaseLost, NotFound, StoreError
-from mulligan.core.lessons import Receipt, TaskOutcome
-from mulligan.store.lessons_archive import SqliteArchives
-from mulligan.store.memory import SqliteMemory
+from mulligan.core.lessons import Memory, Receipt, TaskOutcome
+from mulligan.store import open_store
 
 
 @pytest.fixture(params=STORES)
@@ -62,16 +61,16 @@ async def test_a_purge_forgets_the_outcomes(memory: Memory) -> None:
 
 
 async def test_an_archive_keeps_the_outcomes(tmp_path: Path) -> None:
-    here, there = SqliteMemory(tmp_path / "here.db"), SqliteMemory(tmp_path / "there.db")
+    here, there = open_store(tmp_path / "here.db").memory, open_store(tmp_path / "there.db").memory
     await here.lessons.recalled(Receipt("r", "a", 1.0, "q"))
     work = await here.queue.enqueue("k", "a", {"success": False}, follows=["r"])
-    archives = await SqliteArchives(here._db).archive("a")  # pyright: ignore[reportPrivateUsage]
+    archives = await here.lessons.archive("a")
     for _ in range(2):
-        await SqliteArchives(there._db).restore([(archive, ()) for archive in archives])  # pyright: ignore[reportPrivateUsage]
+        await there.lessons.restore([(archive, ()) for archive in archives])
     assert await outcomes(there) == [TaskOutcome(work, False)]
     later = await there.queue.enqueue("k", "a", {"success": True}, follows=["r"])
     assert await outcomes(there) == [TaskOutcome(work, False), TaskOutcome(later, True)]
-    assert (await SqliteArchives(there._db).archive("a"))[0].receipts == (await there.lessons.receipt("a", "r"),)  # pyright: ignore[reportPrivateUsage]
+    assert (await there.lessons.archive("a"))[0].receipts == (await there.lessons.receipt("a", "r"),)
     for memory in (here, there):
         await memory.close()
 

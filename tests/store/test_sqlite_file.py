@@ -16,9 +16,9 @@ import pytest
 from mulligan.core.codec import record_text
 from mulligan.core.errors import StoreError
 from mulligan.core.records import Episode, Task
-from mulligan.store.database import explained
-from mulligan.store.schema import APPLICATION, MIGRATIONS, migrate
 from mulligan.store.sqlite import SqliteStore
+from mulligan.store.sqlite.database import explained
+from mulligan.store.sqlite.schema import APPLICATION, MIGRATIONS, migrate
 
 
 async def refused(path: Path, said: str) -> None:

@@ -18,14 +18,13 @@ from mulligan.bank.bank import Bank
 from mulligan.core.benchmarks import BenchRun
 from mulligan.core.episode import Acted
 from mulligan.core.errors import Unreadable
-from mulligan.core.lessons import Link, Receipt, Selection
+from mulligan.core.lessons import Link, Memory, Receipt, Selection
 from mulligan.core.records import Attempt, Episode, Task
+from mulligan.store import open_store
 from mulligan.store.export import export
 from mulligan.store.leases import owner
-from mulligan.store.lessons_archive import SqliteArchives
-from mulligan.store.memory import SqliteMemory
-from mulligan.store.schema import expected
 from mulligan.store.sqlite import SqliteStore
+from mulligan.store.sqlite.schema import expected
 
 NEWEST = "WHERE lesson = 2 AND record IS NOT NULL"
 BAD_LESSON = {
@@ -41,9 +40,9 @@ BAD_LESSON = {
 
 
 @pytest.fixture
-async def memory(tmp_path: Path) -> AsyncIterator[SqliteMemory]:
+async def memory(tmp_path: Path) -> AsyncIterator[Memory]:
     """Three lessons of two agents, two of them linked, a recall and a piece of work."""
-    opened = SqliteMemory(tmp_path / "m.db")
+    opened = open_store(tmp_path / "m.db").memory
     await opened.lessons.add("a", [entry("1"), entry("2"), entry("3")])
     await opened.lessons.link("a", [Link("2", "3", 0.9, E1)])
     await opened.lessons.recalled(Receipt("r", "a", 1.0, "q", {"2": 0.9}))
@@ -63,13 +62,13 @@ def aside(path: Path) -> list[str]:
         return [statement for (statement,) in db.execute("SELECT statement FROM set_aside ORDER BY n")]
 
 
-async def titles(memory: SqliteMemory) -> list[str]:
+async def titles(memory: Memory) -> list[str]:
     return sorted(lesson.id for lesson in await memory.lessons.list("a", ALL))
 
 
 @pytest.mark.parametrize("damage", BAD_LESSON)
 async def test_a_lesson_that_cannot_be_read_hides_no_other(
-    tmp_path: Path, memory: SqliteMemory, damage: str, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, memory: Memory, damage: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     sql(tmp_path / "m.db", BAD_LESSON[damage])
     with caplog.at_level(logging.WARNING):
@@ -81,7 +80,7 @@ async def test_a_lesson_that_cannot_be_read_hides_no_other(
     with pytest.raises(Unreadable, match=r"Lesson 2 cannot be read: .* See: mulligan memory verify"):
         await memory.lessons.get("a", ["2"])
     store = SqliteStore(tmp_path / "m.db")
-    (archive,) = await SqliteArchives(store._db).archive("a")  # pyright: ignore[reportPrivateUsage]
+    (archive,) = await store.memory.lessons.archive("a")
     assert [lesson.id for lesson in archive.lessons] == ["1", "3"]
     assert archive.links == ()
     await store.close()
@@ -96,7 +95,7 @@ async def test_a_lesson_that_cannot_be_read_hides_no_other(
     assert await titles(memory) == ["1", "3"]
 
 
-async def test_what_was_set_aside_is_put_back_by_hand(tmp_path: Path, memory: SqliteMemory) -> None:
+async def test_what_was_set_aside_is_put_back_by_hand(tmp_path: Path, memory: Memory) -> None:
     (before,) = await memory.lessons.get("a", ["2"])
     sql(tmp_path / "m.db", f"UPDATE log SET record = '{{' || record {NEWEST}")
     await memory.lessons.verify(mend=True)
@@ -108,7 +107,7 @@ async def test_what_was_set_aside_is_put_back_by_hand(tmp_path: Path, memory: Sq
     assert await memory.lessons.links("a", "2") == (Link("2", "3", 0.9, E1),)
 
 
-async def test_every_byte_is_set_aside(tmp_path: Path, memory: SqliteMemory) -> None:
+async def test_every_byte_is_set_aside(tmp_path: Path, memory: Memory) -> None:
     damaged = "CAST(x'7b27ff00e9' AS TEXT)"
     sql(tmp_path / "m.db", f"UPDATE log SET record = {damaged}, at = 0.1 + 0.2 {NEWEST}")
     await memory.lessons.verify(mend=True)
@@ -118,7 +117,7 @@ async def test_every_byte_is_set_aside(tmp_path: Path, memory: SqliteMemory) -> 
     assert row == ("text", b"{'\xff\x00\xe9", 0.1 + 0.2)
 
 
-async def test_a_purge_takes_what_was_set_aside(tmp_path: Path, memory: SqliteMemory) -> None:
+async def test_a_purge_takes_what_was_set_aside(tmp_path: Path, memory: Memory) -> None:
     sql(tmp_path / "m.db", BAD_LESSON["bad JSON"])
     await memory.lessons.verify(mend=True)
     assert aside(tmp_path / "m.db")
@@ -126,9 +125,7 @@ async def test_a_purge_takes_what_was_set_aside(tmp_path: Path, memory: SqliteMe
     assert aside(tmp_path / "m.db") == []
 
 
-async def test_a_lesson_whose_newest_line_cannot_be_read_is_what_it_was_before(
-    tmp_path: Path, memory: SqliteMemory
-) -> None:
+async def test_a_lesson_whose_newest_line_cannot_be_read_is_what_it_was_before(tmp_path: Path, memory: Memory) -> None:
     (two,) = await memory.lessons.get("a", ["2"])
     await memory.lessons.change("a", replace(two, title="New"), "edited")
     sql(tmp_path / "m.db", "UPDATE log SET record = '[' WHERE seq = (SELECT version FROM lessons WHERE id = '2')")
@@ -155,7 +152,7 @@ ELSEWHERE = {
 
 
 @pytest.mark.parametrize("damage", ELSEWHERE)
-async def test_whatever_is_damaged_the_lessons_stay(tmp_path: Path, memory: SqliteMemory, damage: str) -> None:
+async def test_whatever_is_damaged_the_lessons_stay(tmp_path: Path, memory: Memory, damage: str) -> None:
     sql(tmp_path / "m.db", ELSEWHERE[damage])
     seen = await memory.lessons.list(None, ALL)
     assert len(seen) == 3
@@ -176,7 +173,7 @@ OF_THE_BANK = ("agents", "bank", "embedders", "lessons", "log", "uses", "vectors
 
 
 @pytest.mark.parametrize("table", [name for name, one in expected().items() if one.kind == "table"])
-async def test_a_table_that_is_gone(tmp_path: Path, memory: SqliteMemory, table: str) -> None:
+async def test_a_table_that_is_gone(tmp_path: Path, memory: Memory, table: str) -> None:
     sql(tmp_path / "m.db", f"DROP TABLE {table}")
     for agent in ("a", None):  # nothing raises
         await memory.lessons.list(agent, ALL)
@@ -194,7 +191,7 @@ async def test_a_table_that_is_gone(tmp_path: Path, memory: SqliteMemory, table:
 
 
 @pytest.mark.parametrize("table", OF_THE_BANK)
-async def test_a_purge_does_without_a_table(tmp_path: Path, memory: SqliteMemory, table: str) -> None:
+async def test_a_purge_does_without_a_table(tmp_path: Path, memory: Memory, table: str) -> None:
     sql(tmp_path / "m.db", f"DROP TABLE {table}")
     await memory.lessons.purge("a", None)
     assert await titles(memory) == []
@@ -202,14 +199,14 @@ async def test_a_purge_does_without_a_table(tmp_path: Path, memory: SqliteMemory
 
 
 @pytest.mark.parametrize("index", [name for name, one in expected().items() if one.kind == "index"])
-async def test_an_index_that_is_gone_is_made_again(tmp_path: Path, memory: SqliteMemory, index: str) -> None:
+async def test_an_index_that_is_gone_is_made_again(tmp_path: Path, memory: Memory, index: str) -> None:
     sql(tmp_path / "m.db", f"DROP INDEX {index}")
     assert [finding.what for finding in await memory.lessons.verify()] == [f"The index {index} is gone."]
     assert [finding.mended for finding in await memory.lessons.verify(mend=True)] == [True]
     assert await memory.lessons.verify() == []
 
 
-async def test_what_a_newer_mulligan_wrote_is_left_alone(tmp_path: Path, memory: SqliteMemory) -> None:
+async def test_what_a_newer_mulligan_wrote_is_left_alone(tmp_path: Path, memory: Memory) -> None:
     sql(tmp_path / "m.db", f"UPDATE log SET schema = 99 {NEWEST}")
     found = await memory.lessons.verify(mend=True)
     assert found[0].what == "1 records were written by a newer Mulligan. Upgrade it to check and mend them."
@@ -218,7 +215,7 @@ async def test_what_a_newer_mulligan_wrote_is_left_alone(tmp_path: Path, memory:
     assert await memory.lessons.verify() == []
 
 
-async def test_work_that_cannot_be_read_does_not_hold_up_the_rest(tmp_path: Path, memory: SqliteMemory) -> None:
+async def test_work_that_cannot_be_read_does_not_hold_up_the_rest(tmp_path: Path, memory: Memory) -> None:
     second = await memory.queue.enqueue("k", "a", {"n": 2})
     sql(tmp_path / "m.db", "UPDATE payloads SET payload = '{' WHERE n = 1")
     claimed = await memory.queue.claim(owner(), 60, ["k"])

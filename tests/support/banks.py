@@ -13,13 +13,13 @@ from mulligan.bank.bank import Bank
 from mulligan.core.questions import Question, Sampling
 from mulligan.core.records import Stop
 from mulligan.models.embedder_hash import HashEmbedder
-from mulligan.store.memory import SqliteMemory
+from mulligan.store import open_store
 
 
 def a_bank(file: Path, agent_id: str | None = "", **given: Any) -> Bank:
     """On `file`, with the hash embedder unless another is given."""
     given.setdefault("embedder", HashEmbedder())
-    return open_bank(agent_id, store=SqliteMemory(file), **given)
+    return open_bank(agent_id, store=open_store(file).memory, **given)
 
 
 def an_episode(id: str, prompt: str, *outputs: str, passed: bool | None = True) -> Episode:

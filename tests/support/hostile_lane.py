@@ -26,7 +26,7 @@ from serving import Piped
 
 from mulligan.app.memory import open_bank
 from mulligan.core.lessons import Selection
-from mulligan.store.memory import SqliteMemory
+from mulligan.store import open_store
 
 Json = Any
 
@@ -77,7 +77,7 @@ class Right:
 async def keep(database: Path) -> Json:
     """Lessons of two agents, as they are kept from now on."""
     for agent in AGENTS:
-        bank = open_bank(agent, store=SqliteMemory(database), embedder="none")
+        bank = open_bank(agent, store=open_store(database).memory, embedder="none")
         for n in range(8):
             await bank.add(
                 f"{agent} lesson {n}", f"When the {agent} sings number {n}, open window {n}.", query=f"song {n}"
@@ -87,7 +87,7 @@ async def keep(database: Path) -> Json:
 
 
 async def _kept(database: Path) -> Json:
-    memory = SqliteMemory(database)
+    memory = open_store(database).memory
     try:
         lessons = [one for agent in AGENTS for one in await memory.lessons.list(agent, Selection(limit=None))]
     finally:
@@ -107,7 +107,7 @@ async def intact(database: Path, known: Json, said: str, grown: str = "") -> Non
     assert len(said) < 5_000_000, f"{len(said)} characters on stderr"
     with closing(sqlite3.connect(database)) as db:
         assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-    memory = SqliteMemory(database)
+    memory = open_store(database).memory
     try:
         found = [finding.what for finding in await memory.lessons.verify()]
         assert found == [], f"verify: {found[:5]}"

@@ -18,9 +18,9 @@ from mcp.shared.exceptions import MCPError
 from mulligan.app.service import Served, Service
 from mulligan.core.episode import Acted, Evaluated, Event, Reflected, Stopped
 from mulligan.core.lessons import Entry
+from mulligan.core.protocols import Store
 from mulligan.core.records import Attempt, Episode, Feedback, Lesson, Reflection, Stop, Task
 from mulligan.mcp_server.serving import make_server, one_connection
-from mulligan.store.sqlite import SqliteStore
 
 NEW, OLD = "2026-07-28", "legacy"
 """The protocol's current revision, and the handshake of the older ones."""
@@ -62,7 +62,7 @@ async def text_of(client: Client, uri: str) -> str:
     return content.text
 
 
-async def play(store: SqliteStore, id: str, agent: str, *outputs: str, prompt: str = "Add two numbers.") -> None:
+async def play(store: Store, id: str, agent: str, *outputs: str, prompt: str = "Add two numbers.") -> None:
     """An episode whose attempts fail, with a reflection on each, but for the last, which passes."""
     await store.create(Episode(id, Task(prompt), run=id, agent=agent, started=1_700_000_000.0))
     lease, seq = await store.acquire(id, "me", 60), 0
@@ -78,7 +78,7 @@ async def play(store: SqliteStore, id: str, agent: str, *outputs: str, prompt: s
             seq += 1
 
 
-async def teach(store: SqliteStore, id: str, agent: str, **fields: Any) -> None:
+async def teach(store: Store, id: str, agent: str, **fields: Any) -> None:
     title = fields.pop("title", f"Title of {id}")
     fields = {"description": f"When {id}.", "created": 1_700_000_000.0, **fields}
     lesson = Lesson(id, title, fields.pop("content", f"Content of {id}."), "success", **fields)

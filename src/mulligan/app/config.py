@@ -42,6 +42,11 @@ class Config:
             return home() / "mulligan.db"
         return self.root / ".mulligan" / "mulligan.db"
 
+    @property
+    def store(self) -> str | Path:
+        """The address of the store: `MULLIGAN_DATABASE`, else the file `database`."""
+        return os.environ.get("MULLIGAN_DATABASE") or self.database
+
     def table(self, key: str) -> Mapping[str, Json]:
         """A setting that has to be a table. Raises `InvalidInput` when it is something else."""
         value = self.values.get(key, {})

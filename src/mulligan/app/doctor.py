@@ -9,11 +9,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from mulligan.app.config import Config, load
-from mulligan.app.session import open_store
 from mulligan.core.errors import MulliganError
 from mulligan.core.extras import install_command
 from mulligan.sandbox.doctor import Row
 from mulligan.sandbox.doctor import report as sandbox_rows
+from mulligan.store import file_of, open_store
 
 NEEDED = frozenset({"sandbox", "store", "local models"})
 """Rows that have to be fine for `mulligan solve` without options."""
@@ -32,7 +32,12 @@ def fine(rows: list[Row]) -> bool:
 
 def _store(config: Config) -> Row:
     """Fine when the file can be read as a store and written, or else the first folder above it that there is."""
-    file = config.database
+    try:
+        file = file_of(config.store)
+    except MulliganError as error:
+        return Row("store", False, str(config.store), str(error))
+    if file is None:
+        return Row("store", True, str(config.store))
     try:
         if file.exists():
             asyncio.run(_read(config))
@@ -45,11 +50,8 @@ def _store(config: Config) -> Row:
 
 
 async def _read(config: Config) -> None:
-    store = open_store(config)
-    try:
+    async with open_store(config.store) as store:
         await store.list(limit=1)
-    finally:
-        await store.close()
 
 
 def _extra() -> Row:

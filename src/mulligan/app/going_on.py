@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from mulligan.core.errors import MulliganError
+from mulligan.store import file_of
 
 if TYPE_CHECKING:
     from mulligan.app.service import Service
@@ -23,7 +24,8 @@ async def go_on(service: Service) -> None:
     logged.
     """
     try:
-        if not service.thinks or not service.config.database.is_file():
+        file = file_of(service.config.store)
+        if not service.thinks or (file and not file.is_file()):
             return
         if await service.store.memory.queue.due(THINKS) is not None:
             service.bank(service.served.agent_id).wake()

@@ -12,11 +12,14 @@ from mulligan.app.models_by_name import Models
 from mulligan.app.plugins import build
 from mulligan.app.prompts import FilePrompts
 from mulligan.bank.bank import Bank
-from mulligan.bank.ports import Memory, Ports
+from mulligan.bank.ports import Ports
 from mulligan.bank.recall.vectors import Vectors
 from mulligan.core.errors import InvalidInput
+from mulligan.core.lessons import Memory
 from mulligan.core.protocols import Embedder, Model
 from mulligan.core.specs import Spec
+from mulligan.store import open_store
+from mulligan.store.leases import owner
 
 
 def open_bank(
@@ -48,7 +51,7 @@ def open_bank(
     named = models.name(model) or memory.model or choose_model(None, config)
     return Bank(
         Ports(
-            memory=store or _store(config),
+            memory=store or open_store(config.store).memory,
             agent_id=agent_id,
             vectors=Vectors(_embedder(embedder or memory.embedder, config)),
             retrieval=_strategy("retrieval", memory.retrieval, prompts),
@@ -57,23 +60,11 @@ def open_bank(
             model=models.open(named) if named else None,
             prompts=prompts,
             settings=memory.bank,
-            owner=_owner(),
+            owner=owner(),
             strategy=Path(memory.retrieval.name).stem,
             project=project_name(config) if project is None else project,
         )
     )
-
-
-def _store(config: Config) -> Memory:
-    from mulligan.store.memory import SqliteMemory
-
-    return SqliteMemory(config.database)
-
-
-def _owner() -> str:
-    from mulligan.store.leases import owner
-
-    return owner()
 
 
 def _strategy(role: str, spec: Spec, prompts: FilePrompts) -> Any:

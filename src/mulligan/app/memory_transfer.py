@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,15 +10,13 @@ from typing import TYPE_CHECKING
 from mulligan.app.config import Config, load
 from mulligan.app.memory_config import MemorySettings
 from mulligan.bank.exchange.files import archives_to_json, read_bank_file
-from mulligan.core.archive import Archive
 from mulligan.core.errors import InvalidInput
-from mulligan.core.lessons import Entry, Kept, Version
+from mulligan.core.lessons import Archive, Entry, Kept, Memory, Version
 from mulligan.core.records import Json, Lesson
+from mulligan.store import open_store
 
 if TYPE_CHECKING:
     from mulligan.bank.bank import Bank
-    from mulligan.store.database import Database
-    from mulligan.store.memory import SqliteMemory
 
 LINKED = 64
 """Lessons whose near-duplicates are looked for in one piece of queued work."""
@@ -41,10 +38,8 @@ class Taken:
 
 async def export(agent_id: str | None = "", *, config: Config | None = None) -> Json:
     """All that is known of this agent's lessons of any state, as JSON; None: of all agents."""
-    from mulligan.store.lessons_archive import SqliteArchives
-
-    async with _opened(config or load()) as db:
-        return archives_to_json(await SqliteArchives(db).archive(agent_id))
+    async with open_store((config or load()).store) as store:
+        return archives_to_json(await store.memory.lessons.archive(agent_id))
 
 
 async def import_file(file: Path, agent_id: str | None = None, *, config: Config | None = None) -> Taken:
@@ -54,8 +49,6 @@ async def import_file(file: Path, agent_id: str | None = None, *, config: Config
     nothing was taken in.
     """
     from mulligan.app.teaching import memory_command
-    from mulligan.store.lessons_archive import SqliteArchives
-    from mulligan.store.memory import SqliteMemory
 
     config = config or load()
     settings = MemorySettings.of(config)
@@ -63,11 +56,11 @@ async def import_file(file: Path, agent_id: str | None = None, *, config: Config
     archives = found.archives if agent_id is None else (_given_to(agent_id, found.archives, file),)
     ready = [prepared(archive, quarantine=settings.bank.quarantine) for archive in archives]
     retired: list[str] = []
-    async with _opened(config) as db:
-        kept = await SqliteArchives(db).restore(ready)
+    async with open_store(config.store) as store:
+        kept = await store.memory.lessons.restore(ready)
         for archive, where in zip(archives, kept, strict=True):
             if archive.agent_id is not None:
-                known = await SqliteMemory(db).lessons.get(archive.agent_id, [one.id for one in where if one.folded])
+                known = await store.memory.lessons.get(archive.agent_id, [one.id for one in where if one.folded])
                 retired += [
                     memory_command(archive.agent_id, "restore", one.id) for one in known if one.state == "retired"
                 ]
@@ -76,7 +69,7 @@ async def import_file(file: Path, agent_id: str | None = None, *, config: Config
         for archive, lessons in zip(archives, new, strict=True):
             if archive.agent_id is not None and settings.embedder != "none" and not why_not:
                 link = not settings.bank.paper
-                why_not = await _embedded(config, archive.agent_id, lessons, SqliteMemory(db), link=link)
+                why_not = await _embedded(config, archive.agent_id, lessons, store.memory, link=link)
     everyone = [lesson for lessons in new for lesson in lessons]
     held = sum(lesson.state == "quarantined" for lesson in everyone)
     total_known = sum(len(where) for where in kept) - len(everyone)
@@ -140,9 +133,7 @@ def _given_to(agent_id: str, archives: Sequence[Archive], file: Path) -> Archive
     )
 
 
-async def _embedded(
-    config: Config, agent_id: str, lessons: Sequence[Lesson], memory: SqliteMemory, *, link: bool
-) -> str:
+async def _embedded(config: Config, agent_id: str, lessons: Sequence[Lesson], memory: Memory, *, link: bool) -> str:
     """Vectors for what is new, and its near-duplicates left to be looked for; why not, where there can be none."""
     from mulligan.app.memory import open_bank
 
@@ -164,14 +155,3 @@ async def reembed(bank: Bank) -> str:
     before = {work.id for work in await bank.pending()}
     await bank.reembed()
     return next((work.error for work in await bank.pending() if work.kind == "embed" and work.id not in before), "")
-
-
-@asynccontextmanager
-async def _opened(config: Config) -> AsyncGenerator[Database]:
-    from mulligan.store.database import Database
-
-    db = Database(config.database, busy_seconds=30.0, synchronous="normal")
-    try:
-        yield db
-    finally:
-        await db.close()

@@ -68,7 +68,7 @@ async def run(
     found, warnings = load_agent(folder, config)
     for warning in warnings:
         (notice or log.warning)(str(warning))
-    if config.database != here.database:
+    if config.store != here.store:
         (notice or log.info)(
             f"{found.name} belongs to the project {config.root}: its settings count, and the run is recorded there. "
             f"To see it or go on with it, first: cd {shlex.quote(str(config.root))}"

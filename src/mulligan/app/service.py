@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mulligan.app.config import Config, choose_model, load
 from mulligan.core.errors import InvalidInput
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from mulligan.app.client_led import ClientLed
     from mulligan.app.models_by_name import Models
     from mulligan.bank.bank import Bank
-    from mulligan.store.sqlite import SqliteStore
+    from mulligan.core.lessons import Memory
+    from mulligan.core.protocols import Store
 
 OPEN_BANKS = 64
 """Banks kept open, the least used closed first: each holds an index of its agent's lessons once it has recalled."""
@@ -52,7 +53,7 @@ class Service:
 
     served: Served = Served()
     config: Config = field(default_factory=load)
-    _store: SqliteStore | None = None
+    _store: Store | None = None
     _models: Models | None = None
     _client_led: ClientLed | None = None
     _banks: OrderedDict[str | None, Bank] = field(default_factory=OrderedDict[str | None, "Bank"])
@@ -69,11 +70,11 @@ class Service:
         return self.model is not None or bool(self.config.table("memory").get("model"))
 
     @property
-    def store(self) -> SqliteStore:
+    def store(self) -> Store:
         if self._store is None:
-            from mulligan.store.sqlite import SqliteStore
+            from mulligan.store import open_store
 
-            self._store = SqliteStore(self.config.database)
+            self._store = open_store(self.config.store)
         return self._store
 
     @property
@@ -129,7 +130,7 @@ class Service:
 class Lent:
     """A memory that several banks share: closing one of them leaves it open."""
 
-    def __init__(self, memory: Any) -> None:
+    def __init__(self, memory: Memory) -> None:
         self.lessons, self.queue = memory.lessons, memory.queue
 
     async def close(self) -> None:

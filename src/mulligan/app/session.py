@@ -10,10 +10,10 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from mulligan.app.compose import Parts
-from mulligan.app.config import Config, load, located_model, project_name
+from mulligan.app.config import Config, located_model, project_name
 from mulligan.app.models_by_name import Models
 from mulligan.app.places import Notice, open_workspace
 from mulligan.app.recipe import Recipe
@@ -23,18 +23,15 @@ from mulligan.core.journal import Told
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Bank, Observer, Sandbox, Store
 from mulligan.core.records import Episode
+from mulligan.store import open_store
+
+if TYPE_CHECKING:
+    from mulligan.bank.bank import Bank as LessonBank
 
 T = TypeVar("T")
 
 DEFAULT_MODEL = "local"
 """Implicit for `solve` and `run` only."""
-
-
-def open_store(config: Config | None = None) -> Store:
-    """The store in force here. Raises `StoreError` when it cannot be opened."""
-    from mulligan.store.sqlite import SqliteStore
-
-    return SqliteStore((config or load()).database)
 
 
 @dataclass(frozen=True)
@@ -71,12 +68,12 @@ class Session:
 
         Raises `InvalidInput` for a sandbox, a workspace or a bank that cannot be.
         """
-        bank = self._bank(recipe)
+        own = self._opened_bank(recipe)
         try:
-            yield self._parts(recipe, bank)
+            yield self._parts(recipe, self.bank or own)
         finally:
-            if bank is not None and bank is not self.bank:
-                await cast(Any, bank).close()
+            if own is not None:
+                await own.close()
 
     def sandbox(self, level: str) -> Sandbox:
         from mulligan.sandbox.local import LocalSandbox
@@ -86,13 +83,13 @@ class Session:
             (self.notice or log.info)(sandbox.fallback)
         return sandbox
 
-    def _bank(self, recipe: Recipe) -> Bank | None:
-        """The bank that was given, or that of the agent that the recipe names.
+    def _opened_bank(self, recipe: Recipe) -> LessonBank | None:
+        """The bank of the agent that the recipe names, unless a bank was given.
 
         The embedded model that nobody named thinks for no bank: it would judge behind somebody's back.
         """
         if self.bank is not None or recipe.bank is None:
-            return self.bank
+            return None
         from mulligan.app.memory import open_bank
 
         model = recipe.reflect_model or recipe.model
@@ -143,11 +140,8 @@ async def with_store(store: Store | None, config: Config, work: Callable[[Store]
     """`work` on the store that was given, or on our own, closed afterwards."""
     if store is not None:
         return await work(store)
-    own = open_store(config)
-    try:
+    async with open_store(config.store) as own:
         return await work(own)
-    finally:
-        await own.close()
 
 
 def given_bank(bank: Bank | str | None) -> Bank | None:

@@ -6,15 +6,15 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from mulligan.bank.recall.vectors import Vectors
 from mulligan.bank.settings import Settings
 from mulligan.core.errors import InvalidInput, MulliganError, StoreError
-from mulligan.core.lessons import LessonStore
+from mulligan.core.lessons import Memory
 from mulligan.core.protocols import Model, Prompts
 from mulligan.core.questions import Answer, Question, Sampling
-from mulligan.core.queued import Claim, Queue, Queued
+from mulligan.core.queued import Claim, Queued
 from mulligan.core.ranking import Deduplication, Merging, Retrieval
 from mulligan.core.records import Usage
 
@@ -25,16 +25,6 @@ LEASE = 60.0
 
 _backs: set[asyncio.Task[None]] = set()
 """What is just being given back: nothing else holds on to it."""
-
-
-class Memory(Protocol):
-    """The store of lessons and of queued work, in one place."""
-
-    @property
-    def lessons(self) -> LessonStore: ...
-    @property
-    def queue(self) -> Queue: ...
-    async def close(self) -> None: ...
 
 
 @dataclass(frozen=True)

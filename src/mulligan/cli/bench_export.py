@@ -33,15 +33,12 @@ def command(run: str, folder: Path, start: int) -> None:
     from mulligan.app.bench.env_results import env_results
     from mulligan.app.config import load
     from mulligan.core.env_results import file_name, written
-    from mulligan.store.sqlite import SqliteStore
+    from mulligan.store import open_store
 
     async def work() -> Sequence[Sequence[EnvResult]]:
         config = load()
-        store = SqliteStore(config.database)
-        try:
+        async with open_store(config.store) as store:
             return await env_results(run, store, config)
-        finally:
-            await store.close()
 
     trials = asyncio.run(work())
     folder.mkdir(parents=True, exist_ok=True)

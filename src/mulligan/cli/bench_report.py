@@ -71,13 +71,10 @@ def _targets(recorded: list[Recorded]) -> list[Mapping[str, Json]]:
 async def _read(runs: tuple[str, ...]) -> list[Recorded]:
     from mulligan.app.bench.report import read_run
     from mulligan.app.config import load
-    from mulligan.store.sqlite import SqliteStore
+    from mulligan.store import open_store
 
-    store = SqliteStore(load().database)
-    try:
+    async with open_store(load().store) as store:
         return [await read_run(store, run) for run in runs]
-    finally:
-        await store.close()
 
 
 def _draw(report: Report, plot: str, output: str | None) -> Picture:

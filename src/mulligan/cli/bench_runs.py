@@ -25,14 +25,11 @@ if TYPE_CHECKING:
 def command(limit: int, form: str) -> None:
     """The runs of benchmarks, newest first."""
     from mulligan.app.config import load
-    from mulligan.store.sqlite import SqliteStore
+    from mulligan.store import open_store
 
     async def found() -> list[dict[str, Any]]:
-        store = SqliteStore(load().database)
-        try:
+        async with open_store(load().store) as store:
             return [facts(run, await store.benches.results(run.id)) for run in await store.benches.runs(limit)]
-        finally:
-            await store.close()
 
     runs = asyncio.run(found())
     if form == "json":

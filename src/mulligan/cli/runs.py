@@ -122,8 +122,8 @@ def export(run: str, form: str, output: str | None) -> None:
     """All that is recorded of RUN, with secrets masked."""
 
     async def write(store: Store) -> str:
+        from mulligan.app.story import markdown
         from mulligan.store.export import export as as_json
-        from mulligan.store.story import markdown
 
         ids = await store.resolve(run)
         if form == "md":
@@ -197,14 +197,11 @@ def _asked_a_graph(run: str) -> bool:
 def _with_store(work: Callable[[Store], Awaitable[T]]) -> T:
     import asyncio
 
-    from mulligan.app.session import open_store
+    from mulligan.app.config import load
+    from mulligan.app.session import with_store
 
     async def main() -> T:
-        store = open_store()
-        try:
-            return await work(store)
-        finally:
-            await store.close()
+        return await with_store(None, load(), work)
 
     return asyncio.run(main())
 

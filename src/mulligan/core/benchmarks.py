@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
-from mulligan.core.protocols import Evaluator, Lease
+from mulligan.core.protocols import Evaluator
 from mulligan.core.records import Case, Episode, Json, Usage
 from mulligan.core.specs import Spec
 
@@ -169,31 +169,3 @@ class CaseResult:
     @property
     def solved(self) -> bool:
         return self.status == "solved"
-
-
-class BenchStore(Protocol):
-    """Keeps runs and their results, and who drives a run. Raises `StoreError`, `NotFound`, `LeaseLost`."""
-
-    async def begin(self, run: BenchRun) -> None: ...
-    async def run(self, prefix: str) -> BenchRun:
-        """By id, or the beginning of one. Raises `NotFound` for none, or several."""
-        ...
-
-    async def runs(self, limit: int = 50) -> Sequence[BenchRun]:
-        """Newest first."""
-        ...
-
-    async def settle(self, run: str, result: CaseResult) -> None:
-        """Written once a case has ended; one that is there already is replaced."""
-        ...
-
-    async def results(self, run: str) -> Sequence[CaseResult]:
-        """In the order of the run; those that have ended."""
-        ...
-
-    async def acquire(self, run: str, owner: str, seconds: float) -> Lease:
-        """Raises `LeaseLost` while another owner's lease is fresh, saying who and how long."""
-        ...
-
-    async def renew(self, lease: Lease, seconds: float) -> None: ...
-    async def release(self, lease: Lease) -> None: ...

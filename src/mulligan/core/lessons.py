@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
-from mulligan.core.queued import Claim
+from mulligan.core.queued import Claim, Queue
 from mulligan.core.records import Json, Lesson, LessonState, Nature
 
 Part: TypeAlias = Literal["lesson", "query"]
@@ -164,6 +164,19 @@ class Finding:
     id: str = ""
 
 
+@dataclass(frozen=True)
+class Archive:
+    """The lessons of all states in the order in which they came, without vectors (`embedder` is None); their histories
+    by id, oldest first; the links between them, each once; the recalls. agent_id None: recalls over all agents.
+    """
+
+    agent_id: str | None = ""
+    lessons: tuple[Lesson, ...] = ()
+    history: Mapping[str, tuple[Version, ...]] = field(default_factory=dict[str, tuple[Version, ...]])
+    links: tuple[Link, ...] = ()
+    receipts: tuple[Receipt, ...] = ()
+
+
 @runtime_checkable
 class LessonStore(Protocol):
     """Raises `StoreError`, and `NotFound` for an id that is not there or is another agent's: the two look the same.
@@ -293,3 +306,25 @@ class LessonStore(Protocol):
     async def verify(self, *, mend: bool = False) -> Sequence[Finding]:
         """What is wrong with the store, queued work included; with `mend`, put right where that can be done."""
         ...
+
+    async def archive(self, agent_id: str | None) -> Sequence[Archive]:
+        """That of this agent; None: those of all agents, by agent_id, and that of the recalls over all, if any."""
+        ...
+
+    async def restore(self, several: Sequence[tuple[Archive, Sequence[Entry]]]) -> Sequence[Sequence[Kept]]:
+        """Puts the archives in, all or nothing; entries: one for each lesson, in order; vectors are not taken.
+
+        A lesson whose id is there already, or was folded here before, changes nothing; an exact duplicate of one that
+        was there before, in the same state and not superseded, folds into it; all others come with their histories.
+        """
+        ...
+
+
+class Memory(Protocol):
+    """What a bank keeps: its lessons and its queued work, in one place."""
+
+    @property
+    def lessons(self) -> LessonStore: ...
+    @property
+    def queue(self) -> Queue: ...
+    async def close(self) -> None: ...

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, Self, runtime_checkable
 
 from mulligan.core.episode import Event
 from mulligan.core.prompts import Prompt
@@ -29,6 +29,10 @@ from mulligan.core.records import (
     Reflection,
     Task,
 )
+
+if TYPE_CHECKING:
+    from mulligan.core.benchmarks import BenchRun, CaseResult
+    from mulligan.core.lessons import Memory
 
 # --- roles ------------------------------------------------------------------------------------------------------
 
@@ -353,13 +357,57 @@ class StepRow:
     result: Json = None
 
 
+class BenchStore(Protocol):
+    """Keeps runs and their results, and who drives a run. Raises `StoreError`, `NotFound`, `LeaseLost`."""
+
+    async def begin(self, run: BenchRun) -> None: ...
+    async def run(self, prefix: str) -> BenchRun:
+        """By id, or the beginning of one. Raises `NotFound` for none, or several."""
+        ...
+
+    async def runs(self, limit: int = 50) -> Sequence[BenchRun]:
+        """Newest first."""
+        ...
+
+    async def settle(self, run: str, result: CaseResult) -> None:
+        """Written once a case has ended; one that is there already is replaced."""
+        ...
+
+    async def results(self, run: str) -> Sequence[CaseResult]:
+        """In the order of the run; those that have ended."""
+        ...
+
+    async def acquire(self, run: str, owner: str, seconds: float) -> Lease:
+        """Raises `LeaseLost` while another owner's lease is fresh, saying who and how long."""
+        ...
+
+    async def renew(self, lease: Lease, seconds: float) -> None: ...
+    async def release(self, lease: Lease) -> None: ...
+    async def answered(self, step: str, request_hash: str) -> tuple[Json, ...]:
+        """What a model has answered to this very request (model, messages, sampling, seed) in any episode here; nothing
+        where it was never asked, or `step` is no model call. The oldest answer wins, so that all runs take the same."""
+        ...
+
+
 @runtime_checkable
 class Store(Protocol):
-    """Episodes, events and journal steps, kept. Raises `StoreError`, `NotFound`, `LeaseLost`.
+    """Keeps episodes with their events and journal steps. Raises `StoreError`, `NotFound`, `LeaseLost`.
 
+    memory: the lessons and the queued work. benches: the runs of benchmarks. Both close with the store.
     What a call has returned from survives the death of the process; each store says what of it survives that of the
     machine. A write with a lease that was lost changes nothing.
     """
+
+    @property
+    def memory(self) -> Memory: ...
+    @property
+    def benches(self) -> BenchStore: ...
+
+    async def __aenter__(self) -> Self:
+        """Closes the store at the end of the block."""
+        ...
+
+    async def __aexit__(self, *error: object) -> None: ...
 
     async def create(self, episode: Episode, files: Mapping[str, str] = ...) -> None:
         """A new episode, without trials. `files` are the texts it rests on (tests, prompts), for the export."""

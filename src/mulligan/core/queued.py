@@ -42,7 +42,12 @@ class Claim:
 
 @runtime_checkable
 class Queue(Protocol):
-    """Raises `StoreError`, `NotFound`, `LeaseLost` for a claim that was lost."""
+    """Raises `StoreError`, `NotFound`, `LeaseLost` for a claim that was lost.
+
+    capacity: how many pieces of one agent's work may be pending; `enqueue` refuses more.
+    """
+
+    capacity: int
 
     async def enqueue(
         self,

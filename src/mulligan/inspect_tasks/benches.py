@@ -7,7 +7,6 @@ import secrets
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from mulligan.app.bench.banks import with_memory
@@ -21,7 +20,7 @@ from mulligan.core.benchmarks import Score
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Model, Observer
 from mulligan.core.records import Attempt, Case, Episode, Json, Trial
-from mulligan.store.sqlite import SqliteStore
+from mulligan.store import open_store
 
 KEY = "mulligan"
 """Of a sample's metadata: which benchmark and case it is, never the target."""
@@ -55,7 +54,7 @@ class Bench:
         if reflects is not None:
             choice = replace(choice, reflect_model=models.name(reflects))
         plan = self._with(choice)
-        async with self._alone(choice.memory == "online"), _store(config.database) as store:
+        async with self._alone(choice.memory == "online"), open_store(config.store) as store:
             run = f"i{secrets.token_hex(4)}"
             recipe = plan.recipe(self.cases[case], run)
             async with Session(config, models).parts(recipe) as parts:
@@ -68,7 +67,7 @@ class Bench:
         if episode is None:
             judged = Episode("inspect", found.task, trials=(Trial(1, Attempt(said)),))
         else:
-            async with _store(self.plan.config.database) as store:
+            async with open_store(self.plan.config.store) as store:
                 judged = await store.load(episode)
             handed = self.handed_in(judged)
             if handed is None:
@@ -95,15 +94,6 @@ class Bench:
             yield
         finally:
             self.busy = False
-
-
-@asynccontextmanager
-async def _store(database: str | Path) -> AsyncGenerator[SqliteStore]:
-    store = SqliteStore(database)
-    try:
-        yield store
-    finally:
-        await store.close()
 
 
 _known: dict[str, Bench] = {}

@@ -347,9 +347,10 @@ class ReflexionAgent(ABC):
         if self._given_store is not None and self._given_store is not True:
             return self._given_store
         if self._opened is None:
-            from mulligan.app.session import open_store
+            from mulligan.app.config import load
+            from mulligan.store import open_store
 
-            self._opened = open_store()
+            self._opened = open_store(load().store)
         return self._opened
 
 

@@ -166,9 +166,10 @@ def _prompts(folder: str | os.PathLike[str] | None) -> FilePrompts:
 def _store(given: Store | bool | None) -> Store | None:
     """The store that was given, or the one in force, which is opened when it is first used."""
     if given is None or given is True:
-        from mulligan.app.session import open_store
+        from mulligan.app.config import load
+        from mulligan.store import open_store
 
-        return open_store()
+        return open_store(load().store)
     return given or None
 
 

@@ -126,7 +126,7 @@ class Resources:
 
 
 def _story(episode: Episode) -> str:
-    from mulligan.store.story import beginning
+    from mulligan.app.story import beginning
 
     return f"A record of past work: what stands in fences is material.\n\n{beginning(episode, LONGEST)}"
 

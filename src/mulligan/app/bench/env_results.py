@@ -12,11 +12,11 @@ from mulligan.app.session import Session
 from mulligan.benchmarks.alfworld import Alfworld
 from mulligan.core.env_results import EnvResult
 from mulligan.core.errors import InvalidInput
+from mulligan.core.protocols import Store
 from mulligan.core.records import Episode
-from mulligan.store.sqlite import SqliteStore
 
 
-async def env_results(prefix: str, store: SqliteStore, config: Config) -> Sequence[Sequence[EnvResult]]:
+async def env_results(prefix: str, store: Store, config: Config) -> Sequence[Sequence[EnvResult]]:
     """One list for each trial, all environments of the data in each, in its order.
 
     Of a run that went on from a file of the reference's, what that file says is the beginning: its memories come first,

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from mulligan.app.bench.figures import Recorded
+from mulligan.app.story import story
 from mulligan.core.benchmarks import CaseResult
 from mulligan.core.errors import InvalidInput
 from mulligan.core.pages import Block, Facts, Fence, Heading, Line, Table, html, markdown
 from mulligan.core.records import Episode, Json, Trial
-from mulligan.store.story import story
 
 Form: TypeAlias = Literal["md", "html"]
 FORMS: Mapping[str, Form] = {".md": "md", ".html": "html"}

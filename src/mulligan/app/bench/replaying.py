@@ -22,17 +22,16 @@ from mulligan.app.config import load
 from mulligan.app.models_by_name import Models
 from mulligan.app.plugins import build
 from mulligan.app.recipe import Recipe
-from mulligan.app.session import Session
+from mulligan.app.session import Session, with_store
 from mulligan.core.benchmarks import CaseResult, Judges, Method, Score, Source
 from mulligan.core.code import with_others
 from mulligan.core.errors import InvalidInput, NotFound
 from mulligan.core.plain import escaped
 from mulligan.core.programs import runs_by_itself, typed
-from mulligan.core.protocols import Evaluator
+from mulligan.core.protocols import Evaluator, Store
 from mulligan.core.records import Case, Episode, Json, Task
 from mulligan.core.specs import Spec
 from mulligan.evaluators.internal_tests import made
-from mulligan.store.sqlite import SqliteStore
 
 TRIALS = 5
 """The reference's max_iters in its published runs."""
@@ -112,7 +111,7 @@ async def replay_log(
     trials: int | None = None,
     parallel: int = 1,
     sandbox: str = "auto",
-    store: SqliteStore | None = None,
+    store: Store | None = None,
     hooks: Hooks = Hooks(),
 ) -> Replayed:
     """Replay each published episode of the file and compare: tests, attempts, feedback of failed trials, verdict.
@@ -138,20 +137,19 @@ async def replay_log(
     cases = benchmark.load(())
     files = {Path(file).name: sha256}
     plan = _Plan(choice, choice.benchmark, benchmark, METHOD, cases, files, config)
-    own = store or SqliteStore(config.database)
-    try:
-        finished = await run_plan(plan, models, own, hooks)
-        return Replayed(finished.run.id, await _compared(finished, logs, own))
-    finally:
-        if store is None:
-            await own.close()
+
+    async def go(at: Store) -> Replayed:
+        finished = await run_plan(plan, models, at, hooks)
+        return Replayed(finished.run.id, await _compared(finished, logs, at))
+
+    return await with_store(store, config, go)
 
 
 def _named(file: str | os.PathLike[str]) -> str:
     return f"{LOG}{Path(file).expanduser().resolve()}"
 
 
-async def _compared(finished: Finished, logs: Sequence[Published], store: SqliteStore) -> Sequence[Compared]:
+async def _compared(finished: Finished, logs: Sequence[Published], store: Store) -> Sequence[Compared]:
     found = list[Compared]()
     for log, result in zip(logs, finished.results, strict=True):
         id = f"{finished.run.id}.{result.position}.1"

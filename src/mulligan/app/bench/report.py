@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 from mulligan.app.bench.about import About, about
 from mulligan.app.bench.comparing import Comparison, compare
 from mulligan.app.bench.figures import Figures, Recorded, figures
 from mulligan.core.errors import InvalidInput
+from mulligan.core.protocols import Store
 from mulligan.core.records import Json
-
-if TYPE_CHECKING:
-    from mulligan.store.sqlite import SqliteStore
 
 SCHEMA = 1
 """Of the JSON form; raised when a key is taken away or comes to mean something else."""
@@ -43,7 +40,7 @@ class Report:
     comparisons: Sequence[Comparison]
 
 
-async def read_run(store: SqliteStore, prefix: str) -> Recorded:
+async def read_run(store: Store, prefix: str) -> Recorded:
     """What is recorded of the run whose id begins so. Raises `NotFound`, `StoreError`."""
     run = await store.benches.run(prefix)
     results = await store.benches.results(run.id)

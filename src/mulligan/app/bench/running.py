@@ -18,15 +18,14 @@ from mulligan.app.models_by_name import Models
 from mulligan.app.places import Notice
 from mulligan.app.recipe import Recipe
 from mulligan.app.runner import Runner, log, restart_seed
-from mulligan.app.session import Session
+from mulligan.app.session import Session, with_store
 from mulligan.app.teaching import teach
 from mulligan.core.benchmarks import BenchRun, CaseResult, Marked, Score, Status
 from mulligan.core.episode import RESUMABLE
 from mulligan.core.errors import InvalidInput, JournalDiverged, NotFound, StoreError
 from mulligan.core.journal import Told
-from mulligan.core.protocols import Bank, Model, Observer
+from mulligan.core.protocols import Bank, Model, Observer, Store
 from mulligan.core.records import Case, Episode, Json, Task, Trial, Usage
-from mulligan.store.sqlite import SqliteStore
 
 OnCase: TypeAlias = Callable[[BenchRun, CaseResult | None], None]
 """Is told of each case that has ended: those that had ended before, then None once the run is begun or gone on with,
@@ -58,7 +57,7 @@ async def run_benchmark(
     benchmark: str,
     *,
     model: str | Model | None = None,
-    store: SqliteStore | None = None,
+    store: Store | None = None,
     bank: Bank | None = None,
     hooks: Hooks = Hooks(),
     **options: Any,
@@ -81,7 +80,7 @@ async def resume_benchmark(
     *,
     parallel: int | None = None,
     model: Model | None = None,
-    store: SqliteStore | None = None,
+    store: Store | None = None,
     bank: Bank | None = None,
     hooks: Hooks = Hooks(),
 ) -> Finished:
@@ -96,7 +95,7 @@ async def resume_benchmark(
     return await _Bench(config, models, store, bank, hooks).resume(run, parallel)
 
 
-async def run_plan(plan: BenchPlan, models: Models, store: SqliteStore, hooks: Hooks = Hooks()) -> Finished:
+async def run_plan(plan: BenchPlan, models: Models, store: Store, hooks: Hooks = Hooks()) -> Finished:
     """As `run_benchmark`, of a plan that was made otherwise."""
     return await _Bench(plan.config, models, store, None, hooks).start(plan, Session(plan.config, models))
 
@@ -105,7 +104,7 @@ async def run_plan(plan: BenchPlan, models: Models, store: SqliteStore, hooks: H
 class _Bench:
     config: Config
     models: Models
-    given: SqliteStore | None
+    given: Store | None
     bank: Bank | None
     hooks: Hooks
 
@@ -133,12 +132,7 @@ class _Bench:
         return await self._with(plan, session, go)
 
     async def resume(self, prefix: str, parallel: int | None) -> Finished:
-        store = self.given or SqliteStore(self.config.database)
-        try:
-            run = await store.benches.run(prefix)
-        finally:
-            if self.given is None:
-                await store.close()
+        run = await with_store(self.given, self.config, lambda store: store.benches.run(prefix))
         if run.benchmark.startswith(LOG):
             log = run.benchmark.removeprefix(LOG)
             raise InvalidInput(f"Run {run.id} replays a log; begin that again: mulligan bench replay {log}")
@@ -158,14 +152,11 @@ class _Bench:
         return await self._with(plan, session, go)
 
     async def _with(self, plan: BenchPlan, session: Session, go: Callable[[_Work], Any]) -> Finished:
-        store = self.given or SqliteStore(self.config.database)
-        try:
-            recipe = plan.recipe(plan.cases[0], "")
-            async with session.parts(recipe) as parts:
+        async def work(store: Store) -> Finished:
+            async with session.parts(plan.recipe(plan.cases[0], "")) as parts:
                 return await go(_Work(plan, store, with_memory(parts, plan.choice.memory), self.hooks))
-        finally:
-            if self.given is None:
-                await store.close()
+
+        return await with_store(self.given, self.config, work)
 
 
 @dataclass
@@ -173,7 +164,7 @@ class _Work:
     """The cases of one run, done by at most `parallel` at once."""
 
     plan: BenchPlan
-    store: SqliteStore
+    store: Store
     parts: Parts
     hooks: Hooks
     settled: list[CaseResult] = field(default_factory=list[CaseResult])

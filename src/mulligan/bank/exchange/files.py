@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from mulligan.bank.recall.prompt_text import UNCONFIRMED
-from mulligan.core.archive import Archive
 from mulligan.core.codec import SCHEMA, from_json, to_json
 from mulligan.core.errors import InvalidInput
 from mulligan.core.json_lines import parsed
+from mulligan.core.lessons import Archive
 from mulligan.core.records import Json, Lesson
 from mulligan.core.secrets import mask_json
 

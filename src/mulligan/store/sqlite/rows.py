@@ -1,4 +1,4 @@
-"""Rows of the store as the records that they hold. Lists leave out what cannot be read, and say so."""
+"""Rows as the records that they hold, and back. Lists leave out what cannot be read, with a warning."""
 
 from __future__ import annotations
 
@@ -17,8 +17,11 @@ T = TypeVar("T")
 
 log = logging.getLogger("mulligan")
 
+LAST = chr(0x10FFFF)
+"""Sorts behind whatever may follow a prefix: `id >= prefix AND id < prefix + LAST`."""
+
 NO_CHARACTER = "\ufffd"
-"""What bytes that are not UTF-8 are read as. Records are stored as ASCII, so it is in none that is sound."""
+"""What bytes that are not UTF-8 are read as. Records are stored as ASCII, so no intact one contains it."""
 
 
 def unreadable(what: str, why: object) -> Unreadable:
@@ -64,8 +67,8 @@ def _decoded(what: str, schema: Any, text: Any, decode: Callable[[Json, int], T]
         raise unreadable(what, error) from error
 
 
-def kept(record: object, what: str) -> str:
-    """The text of a record as it is stored. Raises `StoreError` that says what cannot be kept."""
+def encoded(record: object, what: str) -> str:
+    """The text of a record as it is stored. Raises `StoreError`, which names `what` cannot be stored."""
     try:
         return record_text(record)
     except InvalidInput as error:
@@ -73,7 +76,7 @@ def kept(record: object, what: str) -> str:
 
 
 def readable(rows: Iterable[R], read: Callable[[R], T]) -> Iterator[T]:
-    """What `read` makes of each row; those that raise `Unreadable` are left out, with a warning."""
+    """What `read` makes of each row. Rows for which it raises `Unreadable` are left out, with a warning."""
     for row in rows:
         try:
             yield read(row)

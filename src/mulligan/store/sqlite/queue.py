@@ -17,13 +17,10 @@ from mulligan.core.errors import InvalidInput, LeaseLost, NotFound, StoreError, 
 from mulligan.core.queued import Claim, Queued, QueueStatus
 from mulligan.core.records import Json
 from mulligan.core.secrets import mask, mask_json
-from mulligan.store.database import Database
 from mulligan.store.leases import Watch, died, named
-from mulligan.store.lessons_rows import reader, wall, writer
-from mulligan.store.reading import json_of, readable, unreadable
-
-MOST = 10_000
-"""Pieces of one agent's work that may be pending."""
+from mulligan.store.sqlite.database import Database
+from mulligan.store.sqlite.lessons.rows import reader, wall, writer
+from mulligan.store.sqlite.rows import json_of, readable, unreadable
 
 CLAIM_SECONDS = 60.0
 """How long a heartbeat has to stand still, where nobody says for how long work is claimed."""
@@ -37,11 +34,12 @@ _SELECT = (
 
 
 class SqliteQueue:
-    """Over a `Database` that somebody else closes. most: pieces of one agent's work that may be pending."""
+    """Over a database that the store opens and closes."""
 
-    def __init__(self, db: Database, *, most: int = MOST) -> None:
+    capacity = 10_000
+
+    def __init__(self, db: Database) -> None:
         self._db = db
-        self._most = most
 
     async def enqueue(
         self,
@@ -56,7 +54,7 @@ class SqliteQueue:
         text = _text(payload, f"Work of kind {kind}")
 
         def work(db: sqlite3.Connection) -> str:
-            id = _enqueue(db, kind, agent_id, text, key, waiting, self._most)
+            id = _enqueue(db, kind, agent_id, text, key, waiting, self.capacity)
             for receipt in follows:
                 db.execute(_FOLLOWS, {"work": id, "receipt": receipt})
             return id
@@ -189,15 +187,15 @@ def requeue(db: sqlite3.Connection, n: int, error: str) -> None:
 
 
 def _enqueue(
-    db: sqlite3.Connection, kind: str, agent_id: str, payload: str, key: str | None, waiting: bool, most: int
+    db: sqlite3.Connection, kind: str, agent_id: str, payload: str, key: str | None, waiting: bool, capacity: int
 ) -> str:
     agent = writer(db, agent_id)
     if key is not None and (there := _keyed(db, agent, kind, key)):
         return there
     pending = "SELECT count(*) FROM work WHERE agent = ? AND status <> 'done' AND status <> 'failed'"
-    if db.execute(pending, (agent,)).fetchone()[0] >= most:
+    if db.execute(pending, (agent,)).fetchone()[0] >= capacity:
         raise StoreError(
-            f"The queue of agent {agent_id!r} is full: {most} pieces of work are pending. "
+            f"The queue of agent {agent_id!r} is full: {capacity} pieces of work are pending. "
             "Let them be done first (mulligan memory work)."
         )
     id = f"w{secrets.token_hex(6)}"

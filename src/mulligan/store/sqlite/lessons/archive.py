@@ -1,4 +1,4 @@
-"""All of a bank out of the SQLite file, and back into it: the `Archives` of core.archive."""
+"""Takes all of a bank out of the SQLite file, and puts it back. Each function works within the caller's transaction."""
 
 from __future__ import annotations
 
@@ -7,43 +7,27 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from mulligan.core.archive import Archive
 from mulligan.core.codec import SCHEMA, record_text, to_json
 from mulligan.core.errors import StoreError
-from mulligan.core.lessons import Entry, Kept, Link, Receipt, Version
+from mulligan.core.lessons import Archive, Entry, Kept, Link, Receipt, Version
 from mulligan.core.records import Lesson
-from mulligan.store import lessons_reading, lessons_rows
-from mulligan.store.database import Database
-from mulligan.store.reading import object_of, readable
+from mulligan.store.sqlite.lessons import queries, rows
+from mulligan.store.sqlite.rows import object_of, readable
 
 
-class SqliteArchives:
-    """Over a `Database` that somebody else closes."""
-
-    def __init__(self, db: Database) -> None:
-        self._db = db
-
-    async def archive(self, agent_id: str | None) -> Sequence[Archive]:
-        def work(db: sqlite3.Connection) -> Sequence[Archive]:
-            if agent_id is not None:
-                return (_archive(db, agent_id),)
-            ids = [id for (id,) in db.execute("SELECT id FROM agents ORDER BY id")]
-            found = [*(_archive(db, id) for id in ids), Archive(None, receipts=_receipts(db, 0))]
-            return tuple(one for one in found if one.lessons or one.receipts)
-
-        return await self._db.read(work)
-
-    async def restore(self, several: Sequence[tuple[Archive, Sequence[Entry]]]) -> Sequence[Sequence[Kept]]:
-        def work(db: sqlite3.Connection) -> Sequence[Sequence[Kept]]:
-            return tuple(_restore(db, archive, entries) for archive, entries in several)
-
-        return await self._db.write(work)
+def archive(db: sqlite3.Connection, agent_id: str | None) -> Sequence[Archive]:
+    """That of this agent; None: those of all agents, by agent_id, and that of the recalls over all agents, if any."""
+    if agent_id is not None:
+        return (_archive(db, agent_id),)
+    ids = [id for (id,) in db.execute("SELECT id FROM agents ORDER BY id")]
+    found = [*(_archive(db, id) for id in ids), Archive(None, receipts=_receipts(db, 0))]
+    return tuple(one for one in found if one.lessons or one.receipts)
 
 
 def _archive(db: sqlite3.Connection, agent_id: str) -> Archive:
-    agent = lessons_rows.reader(db, agent_id)
+    agent = rows.reader(db, agent_id)
     numbers = [n for (n,) in db.execute("SELECT n FROM lessons WHERE agent = ? ORDER BY n", (agent,))]
-    by_number = dict(readable(numbers, lambda n: (n, replace(lessons_rows.read(db, n), embedder=None))))
+    by_number = dict(readable(numbers, lambda n: (n, replace(rows.read(db, n), embedder=None))))
     lessons = tuple(by_number.values())
     ids = {lesson.id for lesson in lessons}
     links = db.execute(
@@ -54,26 +38,26 @@ def _archive(db: sqlite3.Connection, agent_id: str) -> Archive:
     return Archive(
         agent_id,
         lessons,
-        {lesson.id: tuple(lessons_reading.history(db, n, lesson.id)) for n, lesson in by_number.items()},
+        {lesson.id: tuple(queries.versions(db, n, lesson.id)) for n, lesson in by_number.items()},
         tuple(Link(*row) for row in links if ids.issuperset(row[:2])),
         _receipts(db, agent),
     )
 
 
 def _receipts(db: sqlite3.Connection, agent: int | None) -> tuple[Receipt, ...]:
-    rows = db.execute("SELECT n, id, schema, record FROM receipts WHERE agent = ? ORDER BY n", (agent,)).fetchall()
-    return tuple(readable(rows, lambda row: lessons_reading.receipt_of(db, *row)))
+    found = db.execute("SELECT n, id, schema, record FROM receipts WHERE agent = ? ORDER BY n", (agent,)).fetchall()
+    return tuple(readable(found, lambda row: queries.receipt_of(db, *row)))
 
 
-def _restore(db: sqlite3.Connection, archive: Archive, entries: Sequence[Entry]) -> Sequence[Kept]:
+def restore(db: sqlite3.Connection, archive: Archive, entries: Sequence[Entry]) -> Sequence[Kept]:
     if archive.agent_id is None:
         _put_receipts(db, 0, archive)
         return ()
-    agent = lessons_rows.writer(db, archive.agent_id)
+    agent = rows.writer(db, archive.agent_id)
     before = db.execute("SELECT coalesce(max(n), 0) FROM lessons").fetchone()[0]
     kept: dict[str, Kept] = {}
     for entry in entries:
-        ready, text = lessons_rows.as_added(archive.agent_id, replace(entry, vectors={}))
+        ready, text = rows.as_added(archive.agent_id, replace(entry, vectors={}))
         history = archive.history.get(entry.lesson.id, ())
         kept[entry.lesson.id] = _put(db, agent, ready, text, history, before)
     for link in archive.links:
@@ -100,13 +84,13 @@ def _put(db: sqlite3.Connection, agent: int, entry: Entry, text: str, history: S
 
 def _fold(db: sqlite3.Connection, agent: int, n: int, lesson: Lesson) -> Kept:
     """Counts it with the one that is there, once however often it is imported."""
-    there = lessons_rows.read(db, n)
-    told = db.execute("SELECT detail FROM log WHERE lesson = ? AND change = 'folded'", (n,))
-    details = readable(told, lambda row: object_of(f"The history of lesson {there.id}", row[0] or "{}"))
+    there = rows.read(db, n)
+    lines = db.execute("SELECT detail FROM log WHERE lesson = ? AND change = 'folded'", (n,))
+    details = readable(lines, lambda row: object_of(f"The history of lesson {there.id}", row[0] or "{}"))
     if lesson.id not in {detail.get("id") for detail in details}:
         support = there.support + lesson.support
         detail = {"id": lesson.id, "support": lesson.support, "origin": to_json(lesson.origin)}
-        lessons_rows.update(db, agent, n, replace(there, support=support), "folded", detail)
+        rows.update(db, agent, n, replace(there, support=support), "folded", detail)
     return Kept(there.id, folded=True)
 
 
@@ -116,32 +100,32 @@ def _insert(db: sqlite3.Connection, agent: int, entry: Entry, text: str, history
     A history that does not end with the lesson as it is now gets that as its last line.
     """
     lesson = entry.lesson
-    n = lessons_rows.insert(db, agent, entry, text)
+    n = rows.insert(db, agent, entry, text)
     (seq,) = db.execute("SELECT version FROM lessons WHERE n = ?", (n,)).fetchone()
     records = [version.lesson for version in history if version.lesson is not None]
-    whole = bool(records) and _said(records[-1]) == _said(lesson)
+    whole = bool(records) and _content(records[-1]) == _content(lesson)
     if not history:
         return
     db.execute("DELETE FROM log WHERE seq = ?", (seq,))
     current = None
     for version in history:
         record = None if version.lesson is None else record_text(version.lesson)
-        line = lessons_rows.append(db, agent, n, version.change, record, version.detail, at=version.at)
+        line = rows.append(db, agent, n, version.change, record, version.detail, at=version.at)
         current = line if record is not None else current
     if not whole:
-        current = lessons_rows.append(db, agent, n, "added", text, at=time.time())
+        current = rows.append(db, agent, n, "added", text, at=time.time())
     db.execute("UPDATE lessons SET version = ? WHERE n = ?", (current, n))
 
 
-def _said(lesson: Lesson) -> Lesson:
-    """Without what is kept apart from the record."""
+def _content(lesson: Lesson) -> Lesson:
+    """The lesson without the fields that are stored apart from its record."""
     return replace(lesson, uses=0, last_used=None, embedder=None, score=None)
 
 
 def _put_link(db: sqlite3.Connection, agent: int, link: Link, kept: Mapping[str, Kept]) -> None:
     """Between those that they are here; a pair that has become one lesson is none."""
     ids = [kept[id].id if id in kept else id for id in (link.a, link.b)]
-    a, b = sorted(lessons_rows.number(db, agent, id) for id in ids)
+    a, b = sorted(rows.number(db, agent, id) for id in ids)
     if a != b:
         db.execute(
             "INSERT OR IGNORE INTO links (a, b, embedder, similarity) VALUES (?, ?, ?, ?)",

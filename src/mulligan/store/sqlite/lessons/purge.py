@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from mulligan.core.codec import json_text, record_text
 from mulligan.core.lessons import Receipt
-from mulligan.store import aside
-from mulligan.store.lessons_rows import NOBODY, TABLES, append, number, read, update
-from mulligan.store.reading import object_of, readable, record_of
+from mulligan.store.sqlite import set_aside
+from mulligan.store.sqlite.lessons.rows import NOBODY, TABLES, append, number, read, update
+from mulligan.store.sqlite.rows import object_of, readable, record_of
 
 _OF_AGENT = "IN (SELECT n FROM lessons WHERE agent = :agent)"
 _ALL = (
@@ -48,7 +48,7 @@ def purge(db: sqlite3.Connection, agent: int | None, ids: Sequence[str] | None) 
         _forget_in_histories(db, agent, n, id)
         for statement in _ONE:
             db.execute(statement, {"n": n, "agent": agent})
-        aside.purge(db, agent, id)
+        set_aside.purge(db, agent, id)
         append(db, agent, n, "purged")
     for id in unique:
         retire_orphans(db, agent, id, "the lesson that it was merged into was purged")
@@ -60,7 +60,7 @@ def _purge_all(db: sqlite3.Connection, agent: int) -> int:
     _forget_in_receipts(db, agent, ids, "agent = :agent", {"agent": agent})
     for statement in _ALL:
         db.execute(statement, {"agent": agent})
-    aside.purge(db, agent, None)
+    set_aside.purge(db, agent, None)
     return len(ids)
 
 

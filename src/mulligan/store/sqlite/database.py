@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from mulligan.core.errors import RecordLost, StoreError
-from mulligan.store.full_disk import Snapshots, barred, in_place, trouble
 from mulligan.store.leases import Watch
-from mulligan.store.schema import migrate, missing_table, reading_on
+from mulligan.store.sqlite.full_disk import Snapshots, barred, in_place, trouble
+from mulligan.store.sqlite.schema import migrate, missing_table, reading_on
 
 T = TypeVar("T")
 Work: TypeAlias = Callable[[sqlite3.Connection], T]
@@ -63,8 +63,8 @@ class Database:
         self,
         path: Path,
         *,
-        busy_seconds: float,
-        synchronous: Synchronous,
+        busy_seconds: float = 30.0,
+        synchronous: Synchronous = "normal",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.path = path
@@ -76,9 +76,12 @@ class Database:
         self._open()
 
     def _open(self) -> None:
+        self._open_lanes()
+
+    def _open_lanes(self) -> None:
         self._file = _OpenFile(self.path)
-        self._writer = _Lane(self, "BEGIN IMMEDIATE", 1, _Patience(self.path, self._busy_seconds, self._clock))
-        self._readers = _Lane(self, "BEGIN", READERS, _Patience(self.path, self._busy_seconds, self._clock))
+        self._writer = Lane(self, "BEGIN IMMEDIATE", 1, Patience(self.path, self._busy_seconds, self._clock))
+        self._readers = Lane(self, "BEGIN", READERS, Patience(self.path, self._busy_seconds, self._clock))
 
     async def write(self, work: Work[T], *, under_way: bool = False) -> T:
         """The result of `work`, committed. It is finished, or refused, even when the caller is cancelled meanwhile.
@@ -132,10 +135,10 @@ class Database:
     def snapshot(self) -> sqlite3.Connection:
         """A connection that writes nothing, to the file as it is now. For one piece of work."""
         db = self._snapshots.connect()
-        db.text_factory = _lenient
+        db.text_factory = lenient
         return db
 
-    def connect(self, patience: _Patience) -> sqlite3.Connection:
+    def connect(self, patience: Patience) -> sqlite3.Connection:
         """A connection to the file as it is now, brought up to date."""
         self.check()
         try:
@@ -148,7 +151,7 @@ class Database:
             ) from error
         at_once = min(WAIT_AT_ONCE, self._busy_seconds)
         db = sqlite3.connect(self.path, timeout=at_once, isolation_level=None)
-        db.text_factory = _lenient
+        db.text_factory = lenient
         try:
             db.execute(f"PRAGMA synchronous = {self._synchronous}")
             db.execute("PRAGMA secure_delete = ON")
@@ -227,10 +230,10 @@ class _Job:
             return
 
 
-class _Lane:
+class Lane:
     """Threads that take work from one queue, each with a connection of its own. They start with the first work."""
 
-    def __init__(self, database: Database, begin: str, threads: int, patience: _Patience) -> None:
+    def __init__(self, database: Database, begin: str, threads: int, patience: Patience) -> None:
         self._database = database
         self._path = database.path
         self._begin = begin
@@ -371,7 +374,7 @@ class _OpenFile:
         return _identity(self._log) in (None, known[1]) and _identity(self._index) in (None, known[2])
 
 
-class _Patience:
+class Patience:
     """Waits for other processes' locks, and says so. What comes after a wait that was too long is not waited for
     again, until the lock was had once or nobody asked for as long."""
 
@@ -421,7 +424,7 @@ def _folded(db: sqlite3.Connection) -> bool:
     return not busy and pages == folded
 
 
-def _lenient(text: bytes) -> str:
+def lenient(text: bytes) -> str:
     """Bytes that are not UTF-8 are noticed where a record is read (`store.reading`), and hide nothing else."""
     return text.decode("utf-8", "replace")
 

@@ -13,8 +13,8 @@ from mulligan.core.episode import advance
 from mulligan.core.errors import OutOfOrder, Unreadable
 from mulligan.core.lessons import Finding
 from mulligan.core.records import Episode
-from mulligan.store import aside
-from mulligan.store.reading import event_of, json_of, record_of, unreadable
+from mulligan.store.sqlite import set_aside
+from mulligan.store.sqlite.rows import event_of, json_of, record_of, unreadable
 
 _OF_EPISODE = ("events", "steps", "files", "leases")
 
@@ -36,10 +36,10 @@ def _episode(db: sqlite3.Connection, n: int, id: str, mend: bool) -> Iterator[Fi
     except Unreadable as error:
         if mend:
             steps = "step IN (SELECT n FROM steps WHERE episode = ?)"
-            aside.move(db, "results", steps, (n,), about=str(id))
+            set_aside.move(db, "results", steps, (n,), about=str(id))
             for table in _OF_EPISODE:
-                aside.move(db, table, "episode = ?", (n,), about=str(id))
-            aside.move(db, "episodes", "n = ?", (n,), about=str(id))
+                set_aside.move(db, table, "episode = ?", (n,), about=str(id))
+            set_aside.move(db, "episodes", "n = ?", (n,), about=str(id))
         yield _found(error, mend, "it is set aside with all that is recorded of it")
         return
     said = (episode.id, episode.run, episode.agent.encode("utf-8", "replace").decode())
@@ -59,7 +59,7 @@ def _episode(db: sqlite3.Connection, n: int, id: str, mend: bool) -> Iterator[Fi
                 raise unreadable(what, error) from error
         except Unreadable as error:
             if mend:
-                aside.move(db, "events", "episode = ? AND seq >= ?", (n, seq), about=str(id))
+                set_aside.move(db, "events", "episode = ? AND seq >= ?", (n, seq), about=str(id))
             yield _found(error, mend, "it is set aside with those after it, and the episode can be resumed from there")
             return
 
@@ -77,9 +77,9 @@ def _steps(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
                 json_of(f"The {column} of the step {key} of episode {episode}", text)
             except Unreadable as error:
                 if mend:
-                    aside.move(db, "results", "step = ?", (n,), about=episode)
+                    set_aside.move(db, "results", "step = ?", (n,), about=episode)
                 if mend and table == "steps":
-                    aside.move(db, "steps", "n = ?", (n,), about=episode)
+                    set_aside.move(db, "steps", "n = ?", (n,), about=episode)
                 yield _found(error, mend, "it is set aside, and a resume takes the step again")
 
 
@@ -92,8 +92,8 @@ def _texts(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
     ]
     for row, sha256 in wrong:
         if mend:
-            aside.move(db, "files", "sha256 = ?", (sha256,))
-            aside.move(db, "texts", "rowid = ?", (row,))
+            set_aside.move(db, "files", "sha256 = ?", (sha256,))
+            set_aside.move(db, "texts", "rowid = ?", (row,))
         yield Finding(f"The text {str(sha256)[:12]} of a prompt is not what it was. Mended, it is set aside.", mend)
 
 
@@ -104,8 +104,8 @@ def _benches(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
         except Unreadable as error:
             if mend:
                 for table in ("bench_cases", "bench_leases"):
-                    aside.move(db, table, "run = ?", (n,), about=str(id))
-                aside.move(db, "bench_runs", "n = ?", (n,), about=str(id))
+                    set_aside.move(db, table, "run = ?", (n,), about=str(id))
+                set_aside.move(db, "bench_runs", "n = ?", (n,), about=str(id))
             yield _found(error, mend, "it is set aside with its results; its episodes stay")
     for row, position, schema, record in db.execute(
         "SELECT rowid, position, schema, record FROM bench_cases"
@@ -114,7 +114,7 @@ def _benches(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
             record_of(CaseResult, f"The result of case {position} of a benchmark run", schema, record)
         except Unreadable as error:
             if mend:
-                aside.move(db, "bench_cases", "rowid = ?", (row,))
+                set_aside.move(db, "bench_cases", "rowid = ?", (row,))
             yield _found(error, mend, "it is set aside, and a resume settles the case again")
 
 

@@ -17,7 +17,7 @@ from mulligan.core.codec import SCHEMA, json_text
 from mulligan.core.errors import NotFound, StoreError
 from mulligan.core.lessons import Change, Entry, Part
 from mulligan.core.records import Json, Lesson
-from mulligan.store.reading import kept, record_of, unreadable
+from mulligan.store.sqlite.rows import encoded, record_of, unreadable
 
 NOBODY = -1
 TABLES: Mapping[Part, str] = {"lesson": "vectors", "query": "query_vectors"}
@@ -83,7 +83,7 @@ def lesson_of(id: str, schema: int, record: str) -> Lesson:
 
 
 def text_of(lesson: Lesson) -> str:
-    return kept(lesson, f"Lesson {lesson.id}")
+    return encoded(lesson, f"Lesson {lesson.id}")
 
 
 def columns(lesson: Lesson) -> dict[str, Any]:

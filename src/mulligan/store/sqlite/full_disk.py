@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import TypeVar
 from urllib.parse import quote
 
-from mulligan.store.schema import MIGRATIONS, migrate
+from mulligan.store.sqlite.schema import MIGRATIONS, migrate
 
 T = TypeVar("T")
 

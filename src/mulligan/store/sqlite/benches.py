@@ -1,4 +1,4 @@
-"""Runs of benchmarks and what became of their cases, in the file that the episodes are in."""
+"""Benchmark runs and the results of their cases, in the file of the episodes."""
 
 from __future__ import annotations
 
@@ -11,24 +11,21 @@ from mulligan.core.codec import SCHEMA
 from mulligan.core.errors import NotFound, StoreError
 from mulligan.core.protocols import Lease
 from mulligan.core.records import Json
-from mulligan.store import leases
-from mulligan.store.database import Database
-from mulligan.store.reading import json_of, kept, readable, record_of
-
-_LAST = chr(0x10FFFF)
+from mulligan.store.sqlite import leases
+from mulligan.store.sqlite.database import Database
+from mulligan.store.sqlite.rows import LAST, encoded, json_of, readable, record_of
 
 
 class SqliteBenches:
-    """A `BenchStore`. Opens and closes nothing: the database is the store's."""
+    """The `BenchStore` over a database that the store opens and closes."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
     async def begin(self, run: BenchRun) -> None:
-        text = kept(run, f"Run {run.id}")
+        row = (run.id, SCHEMA, encoded(run, f"Run {run.id}"))
 
         def work(db: sqlite3.Connection) -> None:
-            row = (run.id, SCHEMA, text)
             if not db.execute("INSERT OR IGNORE INTO bench_runs (id, schema, record) VALUES (?, ?, ?)", row).rowcount:
                 raise StoreError(f"There is a run {run.id!r} already: ids are given once.")
 
@@ -38,7 +35,7 @@ class SqliteBenches:
         def work(db: sqlite3.Connection) -> BenchRun:
             columns = "SELECT id, schema, record FROM bench_runs WHERE"
             found = db.execute(f"{columns} id = ?", (prefix,)).fetchall()
-            found = found or db.execute(f"{columns} id >= ? AND id < ? ORDER BY n", (prefix, prefix + _LAST)).fetchall()
+            found = found or db.execute(f"{columns} id >= ? AND id < ? ORDER BY n", (prefix, prefix + LAST)).fetchall()
             if not prefix or not found:
                 raise NotFound(
                     f"No benchmark run begins with {prefix!r}. See those that there are: mulligan bench runs"
@@ -58,10 +55,9 @@ class SqliteBenches:
         return await self._db.read(work)
 
     async def settle(self, run: str, result: CaseResult) -> None:
-        text = kept(result, f"The result of case {result.case} of run {run}")
+        row = (result.position, SCHEMA, encoded(result, f"The result of case {result.case} of run {run}"), run)
 
         def work(db: sqlite3.Connection) -> None:
-            row = (result.position, SCHEMA, text, run)
             added = db.execute(
                 "INSERT OR REPLACE INTO bench_cases (run, position, schema, record)"
                 " SELECT n, ?, ?, ? FROM bench_runs WHERE id = ?",
@@ -75,13 +71,13 @@ class SqliteBenches:
     async def results(self, run: str) -> Sequence[CaseResult]:
         def work(db: sqlite3.Connection) -> Sequence[CaseResult]:
             rows = db.execute(
-                "SELECT r.id, c.position, c.schema, c.record FROM bench_cases c JOIN bench_runs r ON r.n = c.run"
+                "SELECT c.position, c.schema, c.record FROM bench_cases c JOIN bench_runs r ON r.n = c.run"
                 " WHERE r.id = ? ORDER BY c.position",
                 (run,),
             )
             return tuple(
-                record_of(CaseResult, f"The result of case {n} of benchmark run {id}", schema, text)
-                for id, n, schema, text in rows
+                record_of(CaseResult, f"The result of case {n} of benchmark run {run}", schema, text)
+                for n, schema, text in rows
             )
 
         return await self._db.read(work)
@@ -97,8 +93,6 @@ class SqliteBenches:
         await self._db.write(lambda db: leases.release(db, lease, leases.BENCH_RUNS))
 
     async def answered(self, step: str, request_hash: str) -> tuple[Json, ...]:
-        """What a model has answered to this very request (model, messages, sampling, seed) in any episode here; nothing
-        where it was never asked, or `step` is no model call. The oldest answer wins, so that all runs take the same."""
         if not step.startswith("model."):
             return ()
 

@@ -17,13 +17,13 @@ from mulligan.core.codec import SCHEMA
 from mulligan.core.errors import Unreadable
 from mulligan.core.lessons import Finding, Receipt
 from mulligan.core.records import Lesson
-from mulligan.store import aside, episodes_verify
 from mulligan.store.leases import died
-from mulligan.store.lessons_purge import retire_orphans
-from mulligan.store.lessons_rows import TABLES, columns, drop_vectors, lesson_of, reactivate_parents
-from mulligan.store.queue import requeue
-from mulligan.store.reading import NO_CHARACTER, json_of, object_of, record_of, unreadable
-from mulligan.store.schema import expected, lacking, make_again, missing
+from mulligan.store.sqlite import set_aside, verify_episodes
+from mulligan.store.sqlite.lessons.purge import retire_orphans
+from mulligan.store.sqlite.lessons.rows import TABLES, columns, drop_vectors, lesson_of, reactivate_parents
+from mulligan.store.sqlite.queue import requeue
+from mulligan.store.sqlite.rows import NO_CHARACTER, json_of, object_of, record_of, unreadable
+from mulligan.store.sqlite.schema import expected, lacking, make_again, missing
 
 
 class Damaged(Exception):
@@ -49,7 +49,7 @@ def verify(db: sqlite3.Connection, mend: bool) -> Sequence[Finding]:
     bad: set[int] = set()
     lessons = [*_history(db, mend, bad), *_agents(db, mend, bad), *_kinds(db, mend)]
     lessons += [*_lost_rows(db, mend, bad), *_rows(db, mend, bad), *_vectors(db, mend), *_successors(db, mend)]
-    found += [*lessons, *_receipts(db, mend), *_work(db, mend), *episodes_verify.verify(db, mend), *_orphans(db, mend)]
+    found += [*lessons, *_receipts(db, mend), *_work(db, mend), *verify_episodes.verify(db, mend), *_orphans(db, mend)]
     if any(finding.mended for finding in found):
         db.execute("UPDATE bank SET generation = generation + 1")
         db.execute("UPDATE agents SET generation = (SELECT generation FROM bank)")
@@ -128,7 +128,7 @@ def _history(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Find
     for seq, agent, id, why in wrong:
         bad.add(seq)
         if mend:
-            aside.move(db, "log", "seq = ?", (seq,), about=id, agent=agent)
+            set_aside.move(db, "log", "seq = ?", (seq,), about=id, agent=agent)
         yield Finding(f"Line {seq} of the log: {why} Mended, it is set aside.", mend, id)
 
 
@@ -149,7 +149,7 @@ def _agents(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Findi
         if mended and other:
             for table in ("lessons", "log", "receipts", "work"):
                 db.execute(f"UPDATE OR IGNORE {table} SET agent = ? WHERE agent = ?", (*other, n))
-            aside.move(db, "agents", "n = ?", (n,))
+            set_aside.move(db, "agents", "n = ?", (n,))
         elif mended:
             db.execute(
                 "INSERT OR REPLACE INTO agents (n, id, generation) SELECT ?, ?, coalesce(max(generation), 0) FROM bank",
@@ -175,7 +175,7 @@ def _kinds(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
                 rows.append(row)
         for row in rows:
             if mend:
-                aside.move(db, table, "rowid = ?", (row,))
+                set_aside.move(db, table, "rowid = ?", (row,))
             yield Finding(f"Row {row} of {table} holds a value of the wrong kind. Mended, it is set aside.", mend)
 
 
@@ -216,7 +216,7 @@ def _rows(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Finding
         newest, whose = next(((seq, whose) for seq, whose in lines.fetchall() if seq not in bad), (None, agent))
         if newest is None:
             if mend:
-                _set_lesson_aside(db, n, agent, str(row[0]))
+                _move_lesson_aside(db, n, agent, str(row[0]))
             yield Finding(
                 f"Lesson {row[0]} has no history that can be read, so it cannot be either. Mended, its rows are set "
                 "aside.",
@@ -238,11 +238,11 @@ def _rows(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Finding
         yield Finding(f"Lesson {lesson.id}: its row is not what its history says.", mend, lesson.id)
 
 
-def _set_lesson_aside(db: sqlite3.Connection, n: int, agent: int, id: str) -> None:
-    aside.move(db, "links", "a = ? OR b = ?", (n, n), about=id, agent=agent)
+def _move_lesson_aside(db: sqlite3.Connection, n: int, agent: int, id: str) -> None:
+    set_aside.move(db, "links", "a = ? OR b = ?", (n, n), about=id, agent=agent)
     for table in ("uses", *TABLES.values(), "lessons"):
-        aside.move(db, table, "n = ?", (n,), about=id, agent=agent)
-    aside.move(db, "log", "lesson = ?", (n,), about=id, agent=agent)
+        set_aside.move(db, table, "n = ?", (n,), about=id, agent=agent)
+    set_aside.move(db, "log", "lesson = ?", (n,), about=id, agent=agent)
 
 
 def _told(db: sqlite3.Connection, seq: int) -> Lesson:
@@ -307,7 +307,7 @@ def _orphans(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
     while found := {(table, row) for table, row, _, _ in db.execute("PRAGMA foreign_key_check").fetchall()} - seen:
         for table, row in sorted(found):
             if mend:
-                aside.move(db, table, "rowid = ?", (row,))
+                set_aside.move(db, table, "rowid = ?", (row,))
             yield Finding(f"Row {row} of {table} belongs to nothing that is there. Mended, it is set aside.", mend)
         seen |= found
 
@@ -318,8 +318,8 @@ def _receipts(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
             record_of(Receipt, f"The receipt {id}", schema, record)
         except Unreadable as error:
             if mend:
-                aside.move(db, "outcomes", "receipt = ?", (n,), about=id, agent=agent)
-                aside.move(db, "receipts", "n = ?", (n,), about=id, agent=agent)
+                set_aside.move(db, "outcomes", "receipt = ?", (n,), about=id, agent=agent)
+                set_aside.move(db, "receipts", "n = ?", (n,), about=id, agent=agent)
             yield Finding(f"{str(error).partition(' See:')[0]} Mended, it is set aside.", mend)
 
 
@@ -336,9 +336,9 @@ def _work(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
                 json_of(f"The {column} of work {id}", text)
             except Unreadable as wrong:
                 if mend and empty is None:
-                    aside.move(db, table, "n = ?", (n,), about=id, agent=agent)
+                    set_aside.move(db, table, "n = ?", (n,), about=id, agent=agent)
                 elif mend:
-                    aside.copy(db, table, "n = ?", (n,), about=id, agent=agent)
+                    set_aside.copy(db, table, "n = ?", (n,), about=id, agent=agent)
                     db.execute(f"UPDATE {table} SET {column} = ? WHERE n = ?", (empty, n))
                 yield Finding(f"{str(wrong).partition(' See:')[0]} Mended, it is set aside.", mend, id)
     rows = db.execute(

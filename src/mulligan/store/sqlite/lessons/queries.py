@@ -13,12 +13,11 @@ from typing import Any, cast
 from mulligan.core.errors import NotFound
 from mulligan.core.lessons import Delta, Link, Receipt, Row, Selection, TaskOutcome, Version
 from mulligan.core.records import Json, Lesson
-from mulligan.store.lessons_rows import missing, number, read, reader, tip, wall
-from mulligan.store.reading import json_of, object_of, readable, record_of, unreadable
+from mulligan.store.sqlite.lessons.rows import missing, number, numbers, read, reader, tip, wall
+from mulligan.store.sqlite.rows import LAST, json_of, object_of, readable, record_of, unreadable
 
 log = logging.getLogger("mulligan")
 
-_LAST = chr(0x10FFFF)
 _ROW = (
     "SELECT {sound}, l.n, l.id, a.id, l.experience, l.state, l.success, l.confidence, l.created, coalesce(u.uses, 0),"
     " u.last_used, l.terms, v.vector, {query}, l.fact, l.project FROM {source} JOIN agents a ON a.n = l.agent"
@@ -74,7 +73,7 @@ def _generation(db: sqlite3.Connection, agent: int | None) -> int:
 def resolve(db: sqlite3.Connection, agent: int | None, prefix: str) -> str:
     found = db.execute(
         f"SELECT DISTINCT l.id FROM lessons l WHERE l.id >= :id AND l.id < :last AND {wall(agent)} ORDER BY 1 LIMIT 6",
-        {"id": prefix, "last": prefix + _LAST, "agent": agent},
+        {"id": prefix, "last": prefix + LAST, "agent": agent},
     ).fetchall()
     ids = [id for (id,) in found]
     if not ids:
@@ -100,7 +99,7 @@ def listed(db: sqlite3.Connection, agent: int | None, which: Selection) -> Seque
             values[name] = value
     if which.prefix:
         chosen.append("l.id >= :first AND l.id < :last")
-        values |= {"first": which.prefix, "last": which.prefix + _LAST}
+        values |= {"first": which.prefix, "last": which.prefix + LAST}
     if which.before is not None:
         chosen.append("l.n < :before")
         values["before"] = number(db, agent, which.before)
@@ -123,7 +122,7 @@ def agents(db: sqlite3.Connection, prefix: str, limit: int) -> Sequence[str]:
     rows = db.execute(
         "SELECT a.id FROM agents a WHERE a.id <> '' AND a.id >= :first AND a.id < :last"
         " AND EXISTS (SELECT 1 FROM lessons l WHERE l.agent = a.n) ORDER BY a.id LIMIT :limit",
-        {"first": prefix, "last": prefix + _LAST, "limit": limit},
+        {"first": prefix, "last": prefix + LAST, "limit": limit},
     )
     return tuple(id for (id,) in rows)
 
@@ -157,8 +156,21 @@ def unembedded(db: sqlite3.Connection, agent: int | None, embedder: str, limit: 
     return tuple(readable(numbers[:limit], lambda n: read(db, n)))
 
 
-def history(db: sqlite3.Connection, n: int, id: str) -> Sequence[Version]:
-    """Of the lesson number `n`, without lines that cannot be read."""
+def get(db: sqlite3.Connection, agent: int | None, ids: Sequence[str]) -> Sequence[Lesson]:
+    return tuple(read(db, number(db, agent, id)) for id in ids)
+
+
+def there(db: sqlite3.Connection, agent: int | None, ids: Sequence[str]) -> Sequence[Lesson]:
+    found = [n for id in ids for n in numbers(db, agent, id)]
+    return tuple(readable(found, lambda n: read(db, n)))
+
+
+def history(db: sqlite3.Connection, agent: int | None, id: str) -> Sequence[Version]:
+    return versions(db, number(db, agent, id), id)
+
+
+def versions(db: sqlite3.Connection, n: int, id: str) -> Sequence[Version]:
+    """The history of the lesson number `n`, without lines that cannot be read."""
     rows = db.execute("SELECT at, change, detail, schema, record FROM log WHERE lesson = ? ORDER BY seq", (n,))
     return tuple(readable(rows, lambda row: _version(id, *row)))
 

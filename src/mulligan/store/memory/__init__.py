@@ -1,0 +1,60 @@
+"""Everything in memory, for tests: `memory:`, or `memory:NAME` for a store that several parts of a process share.
+
+Tables and rules are those of the SQLite store, without its file (design/047).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+
+from mulligan.store.sqlite.database import Database, Lane, Patience, lenient
+from mulligan.store.sqlite.schema import migrate
+from mulligan.store.sqlite.store import SqliteStore
+
+
+def open_address(name: str) -> SqliteStore:
+    """A store of its own; with a name, a handle on the one of this name."""
+    return SqliteStore(MemoryDatabase(name))
+
+
+@dataclass
+class _Shared:
+    lane: Lane
+    handles: int = 0
+
+
+_named: dict[str, _Shared] = {}
+
+
+class MemoryDatabase(Database):
+    """One connection that readers and writers use in turn. What it holds is gone when the last handle is closed."""
+
+    def __init__(self, name: str = "") -> None:
+        self._name = name
+        super().__init__(Path(f"memory:{name}"))
+
+    def connect(self, patience: Patience) -> sqlite3.Connection:
+        db = sqlite3.connect(":memory:", isolation_level=None)
+        db.text_factory = lenient
+        migrate(db, self.path)
+        return db
+
+    async def close(self) -> None:
+        shared, self._shared = self._shared, None
+        if shared is None:
+            return
+        self._open_lanes()
+        await super().close()  # lanes of its own that were never used: they refuse what comes after this
+        shared.handles -= 1
+        if not shared.handles:
+            _named.pop(self._name, None)
+            await shared.lane.close()
+
+    def _open(self) -> None:
+        self._open_lanes()
+        own = _Shared(self._writer)
+        self._shared: _Shared | None = _named.setdefault(self._name, own) if self._name else own
+        self._shared.handles += 1
+        self._writer = self._readers = self._shared.lane

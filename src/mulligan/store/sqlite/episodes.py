@@ -1,0 +1,263 @@
+"""Episodes, their events, files and journal steps as rows. Each function works within the caller's transaction."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from itertools import groupby, islice
+from typing import Any
+
+from mulligan.core.codec import SCHEMA
+from mulligan.core.episode import Event, Stopped, advance
+from mulligan.core.errors import InvalidInput, NotFound, OutOfOrder, StoreError
+from mulligan.core.protocols import StepRow
+from mulligan.core.records import Brief, Episode, Json
+from mulligan.store.sqlite.rows import LAST, event_of, json_of, readable, record_of, unreadable
+
+BEGINNING = 200
+"""Characters of a task that a brief shows."""
+
+# --- writing ----------------------------------------------------------------------------------------------------
+
+
+def insert(db: sqlite3.Connection, episode: Episode, record: str, files: Mapping[str, str]) -> int:
+    """Adds an episode whose encoded record is `record`; the number of its row."""
+    added = db.execute(
+        "INSERT OR IGNORE INTO episodes (id, run, schema, record, agent) VALUES (?, ?, ?, ?, ?)",
+        (episode.id, episode.run, SCHEMA, record, agent_column(episode)),
+    )
+    if not added.rowcount:
+        raise StoreError(f"There is an episode {episode.id!r} already: ids are given once.")
+    n = row(db, episode.id)
+    for name, text in files.items():
+        content = text.encode("utf-8", "surrogatepass")
+        sha256 = hashlib.sha256(content).hexdigest()
+        db.execute("INSERT OR IGNORE INTO texts (sha256, content) VALUES (?, ?)", (sha256, content))
+        db.execute("INSERT INTO files (episode, name, sha256) VALUES (?, ?, ?)", (n, name, sha256))
+    return n
+
+
+def agent_column(episode: Episode) -> str:
+    """The agent as the row repeats it from the record: without lone surrogates, which SQLite refuses."""
+    return episode.agent.encode("utf-8", "replace").decode()
+
+
+_COPY = (
+    "INSERT INTO events (episode, seq, schema, event)"
+    " SELECT :new, seq, schema, event FROM events WHERE episode = :old ORDER BY seq",
+    "INSERT INTO steps (episode, key, request_hash, request)"
+    " SELECT :new, key, request_hash, request FROM steps WHERE episode = :old ORDER BY n",
+    "INSERT INTO results (step, result) SELECT s.n, r.result FROM steps o JOIN results r ON r.step = o.n"
+    " JOIN steps s ON s.episode = :new AND s.key = o.key WHERE o.episode = :old",
+    "INSERT INTO events (episode, seq, schema, event)"
+    " SELECT :new, coalesce(max(seq) + 1, 0), :schema, :event FROM events WHERE episode = :new",
+)
+
+
+def copy(db: sqlite3.Connection, old: int, new: int, event: str) -> None:
+    """Copies all events and steps of one row to another, and appends this encoded event."""
+    for statement in _COPY:
+        db.execute(statement, {"old": old, "new": new, "schema": SCHEMA, "event": event})
+
+
+def remove(db: sqlite3.Connection, n: int) -> None:
+    """Removes an episode with all that belongs to it alone: a text that another episode rests on stays."""
+    db.execute("DELETE FROM results WHERE step IN (SELECT n FROM steps WHERE episode = ?)", (n,))
+    for table in ("steps", "events", "files", "leases"):
+        db.execute(f"DELETE FROM {table} WHERE episode = ?", (n,))
+    db.execute("DELETE FROM texts WHERE sha256 NOT IN (SELECT sha256 FROM files)")
+    db.execute("DELETE FROM episodes WHERE n = ?", (n,))
+
+
+def begin_step(db: sqlite3.Connection, n: int, key: str, request: str, request_hash: str) -> None:
+    """Adds a step. One of the same key and request is replaced; with another request, all steps begun after it go."""
+    insert = "INSERT OR IGNORE INTO steps (episode, key, request_hash, request) VALUES (?, ?, ?, ?)"
+    if db.execute(insert, (n, key, request_hash, request)).rowcount:
+        return
+    step, before = db.execute("SELECT n, request_hash FROM steps WHERE episode = ? AND key = ?", (n, key)).fetchone()
+    which = f"episode = ? AND n {'=' if before == request_hash else '>='} ?"
+    db.execute(f"DELETE FROM results WHERE step IN (SELECT n FROM steps WHERE {which})", (n, step))
+    db.execute(f"DELETE FROM steps WHERE {which}", (n, step))
+    db.execute(insert, (n, key, request_hash, request))
+
+
+# --- reading ----------------------------------------------------------------------------------------------------
+
+
+def missing(episode: str) -> NotFound:
+    return NotFound(f"There is no episode {episode!r} in this store.")
+
+
+def row(db: sqlite3.Connection, episode: str) -> int:
+    """The number of its row. Raises `NotFound`."""
+    found = db.execute("SELECT n FROM episodes WHERE id = ?", (episode,)).fetchone()
+    if found is None:
+        raise missing(episode)
+    return found[0]
+
+
+def begun(db: sqlite3.Connection, episode: str) -> Episode:
+    """The episode as it was created. Raises `NotFound`, `Unreadable`."""
+    found = db.execute("SELECT schema, record FROM episodes WHERE id = ?", (episode,)).fetchone()
+    if found is None:
+        raise missing(episode)
+    return record_of(Episode, f"Episode {episode}", *found)
+
+
+def load(db: sqlite3.Connection, episode: str, agent: str | None) -> Episode:
+    found = _select(db, "id = :id AND (:agent IS NULL OR agent = :agent)", {"id": episode, "agent": agent}, 1)
+    if not found:
+        raise missing(episode)
+    return _folded(*found[0])
+
+
+def newest(db: sqlite3.Connection, run: str | None, agent: str | None, limit: int, benches: bool) -> Sequence[Episode]:
+    conditions = [
+        *(["run = :run"] if run is not None else []),
+        *(["agent = :agent"] if agent is not None else []),
+        *([] if benches else ["run NOT IN (SELECT id FROM bench_runs)"]),
+    ]
+    found = _select(db, " AND ".join(conditions) or "1", {"run": run, "agent": agent}, limit)
+    return tuple(readable(found, lambda rows: _folded(*rows)))
+
+
+def _select(
+    db: sqlite3.Connection, where: str, values: Mapping[str, str | None], limit: int
+) -> Sequence[tuple[str, int, str, Sequence[tuple[int, int, str]]]]:
+    """Of each episode that the condition holds for, newest first: id, schema, record and rows of events."""
+    chosen = f"SELECT n, id, schema, record FROM episodes WHERE {where} ORDER BY n DESC LIMIT :limit"
+    values = {**values, "limit": limit}  # pyright: ignore[reportAssignmentType]
+    rows = db.execute(chosen, values).fetchall()
+    happened = db.execute(
+        f"SELECT episode, schema, event FROM events WHERE episode IN (SELECT n FROM ({chosen})) ORDER BY episode, seq",
+        values,
+    )
+    by_row = {n: list(events) for n, events in groupby(happened, key=lambda event: event[0])}
+    return [(id, schema, record, by_row.get(n, [])) for n, id, schema, record in rows]
+
+
+def _folded(id: str, schema: int, record: str, events: Iterable[tuple[int, int, str]]) -> Episode:
+    """The episode of these rows. Raises `Unreadable`."""
+    episode = record_of(Episode, f"Episode {id}", schema, record)
+    try:
+        for _, written, text in events:
+            episode = advance(episode, event_of(f"An event of episode {id}", written, text))
+    except (InvalidInput, OutOfOrder) as error:
+        raise unreadable(f"Episode {id}", error) from error
+    return episode
+
+
+def events(db: sqlite3.Connection, episode: str) -> Sequence[Event]:
+    rows = db.execute("SELECT schema, event FROM events WHERE episode = ? ORDER BY seq", (row(db, episode),))
+    return tuple(event_of(f"An event of episode {episode}", schema, text) for schema, text in rows)
+
+
+def files(db: sqlite3.Connection, episode: str) -> Mapping[str, str]:
+    rows = db.execute(
+        "SELECT f.name, t.content FROM files f JOIN texts t USING (sha256) WHERE f.episode = ? ORDER BY f.name",
+        (row(db, episode),),
+    )
+    return {name: _file_text(episode, name, content) for name, content in rows}
+
+
+def _file_text(episode: str, name: str, content: Any) -> str:
+    try:
+        return content.decode("utf-8", "surrogatepass")
+    except (UnicodeError, AttributeError) as error:
+        raise unreadable(f"The file {name} of episode {episode}", error) from error
+
+
+def steps(db: sqlite3.Connection, episode: str) -> Sequence[StepRow]:
+    rows = db.execute(
+        "SELECT key, request_hash, request, result FROM steps LEFT JOIN results ON step = n"
+        " WHERE episode = ? ORDER BY n",
+        (row(db, episode),),
+    )
+    return tuple(_step(f"The step {key} of episode {episode}", key, *rest) for key, *rest in rows)
+
+
+def _step(what: str, key: str, sha256: str, request: str, result: str | None) -> StepRow:
+    answer = None if result is None else json_of(what, result)
+    return StepRow(key, sha256, result is not None, json_of(what, request), answer)
+
+
+def workspaces(db: sqlite3.Connection) -> Sequence[Mapping[str, Json]]:
+    settings = "json_extract(record, '$.head.settings.workspace')"
+    rows = db.execute(f"SELECT DISTINCT {settings} FROM episodes WHERE json_valid(record)").fetchall()
+    return tuple(readable((text for (text,) in rows if text), lambda text: json_of("The settings of an episode", text)))
+
+
+def resolve(db: sqlite3.Connection, prefix: str) -> Sequence[str]:
+    """The episodes of this id or run, or else of the one run that begins so. Raises `NotFound`."""
+    exact = db.execute("SELECT id, run FROM episodes WHERE id = ?", (prefix,)).fetchall()
+    exact = exact or db.execute("SELECT id, run FROM episodes WHERE run = ? ORDER BY n", (prefix,)).fetchall()
+    found: list[tuple[str, str]] = (
+        exact
+        or db.execute(
+            "SELECT id, run FROM episodes WHERE id >= :a AND id < :b OR run >= :a AND run < :b ORDER BY n",
+            {"a": prefix, "b": prefix + LAST},
+        ).fetchall()
+    )
+    if not found:
+        raise NotFound(f"No run or episode begins with {prefix!r}. See those that there are: mulligan runs list")
+    runs = list(dict.fromkeys(run or id for id, run in found))
+    if len(runs) > 1:
+        more = f" and {len(runs) - 5} more" if len(runs) > 5 else ""
+        raise NotFound(f"{prefix!r} begins several runs: {', '.join(runs[:5])}{more}. Give more of the id.")
+    return tuple(id for id, _ in found)
+
+
+# --- lists that read no event, however long the episodes are ------------------------------------------------------
+
+_BRIEF = (
+    "SELECT p.id, p.schema, p.record,"
+    " (SELECT count(*) FROM events v WHERE v.episode = p.n AND substr(v.event, 1, length(:acted)) = :acted),"
+    " (SELECT CASE WHEN substr(v.event, 1, length(:stopped)) = :stopped THEN v.event END"
+    " FROM events v WHERE v.episode = p.n ORDER BY v.seq DESC LIMIT 1)"
+    " FROM episodes p WHERE {where} ORDER BY p.n DESC"
+)
+_KINDS = {"acted": '{"event":"acted",', "stopped": '{"event":"stopped",'}
+"""How the text of an event begins."""
+
+
+def briefs(db: sqlite3.Connection, agent: str | None, before: str | None, limit: int) -> Sequence[Brief]:
+    where = "1" if agent is None else "agent = :agent"
+    values: dict[str, Any] = {"agent": agent, "before": before, **_KINDS}
+    if before is not None:
+        last = db.execute(f"SELECT n FROM episodes WHERE id = :before AND {where}", values).fetchone()
+        if last is None:
+            raise missing(before)
+        where, values["before"] = f"{where} AND p.n < :before", last[0]
+    with closing(db.execute(_BRIEF.format(where=where), values)) as rows:
+        return tuple(islice(readable(rows, lambda found: _brief(*found)), limit))
+
+
+def _brief(id: str, schema: int, record: str, trials: int, stopped: str | None) -> Brief:
+    begun = record_of(Episode, f"Episode {id}", schema, record)
+    last = event_of(f"The end of episode {id}", SCHEMA, stopped) if stopped else None
+    reason = last.stop.reason if isinstance(last, Stopped) else None
+    return Brief(id, begun.run, begun.agent, begun.started, begun.task.prompt[:BEGINNING], trials, reason)
+
+
+def ids(db: sqlite3.Connection, prefix: str, agent: str | None, limit: int) -> Sequence[str]:
+    where = "1" if agent is None else "agent = :agent"
+    where += " AND id >= :first AND id < :last" if prefix else ""
+    values = {"agent": agent, "first": prefix, "last": prefix + LAST, "limit": limit}
+    rows = db.execute(f"SELECT id FROM episodes WHERE {where} ORDER BY n DESC LIMIT :limit", values)
+    return tuple(id for (id,) in rows)
+
+
+def agents(db: sqlite3.Connection, prefix: str, limit: int) -> Sequence[str]:
+    """Goes from one agent to the next in the index: as many steps as there are agents, not episodes."""
+    found: list[str] = []
+    after, operator = prefix, ">=" if prefix else ">"
+    while len(found) < limit:
+        query = f"SELECT min(agent) FROM episodes WHERE agent {operator} ? AND agent < ?"
+        (name,) = db.execute(query, (after, prefix + LAST)).fetchone()
+        if name is None:
+            break
+        found.append(name)
+        after, operator = name, ">"
+    return tuple(found)

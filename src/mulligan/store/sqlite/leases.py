@@ -1,0 +1,91 @@
+"""Leases as rows: who may drive an episode or a benchmark run. Each function works within the caller's transaction."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from dataclasses import dataclass
+
+from mulligan.core.errors import LeaseLost, NotFound
+from mulligan.core.protocols import Lease
+from mulligan.store.leases import Watch, died, is_local, named
+
+
+@dataclass(frozen=True)
+class Driven:
+    """What is leased: its word for messages, its table, the table of its leases, and the column there that names it."""
+
+    word: str
+    rows: str
+    leases: str
+    column: str
+
+
+EPISODES = Driven("Episode", "episodes", "leases", "episode")
+BENCH_RUNS = Driven("Benchmark run", "bench_runs", "bench_leases", "run")
+
+
+def acquire(db: sqlite3.Connection, watch: Watch, id: str, owner: str, seconds: float, of: Driven = EPISODES) -> Lease:
+    """A new lease.
+
+    Raises:
+        LeaseLost: Another holds it, unless that was a process of this machine that has died, or its heartbeat has
+            stood still for `seconds`.
+        NotFound: There is nothing of this id.
+    """
+    row, holder, fence, until = _found(db, id, of)
+    if holder not in ("", owner) and not died(holder):
+        stood = watch.stood_still(of.leases, row, (holder, fence, until))
+        if stood < seconds:
+            local = is_local(holder)
+            raise LeaseLost(
+                f"{of.word} {id} is being driven by {named(holder)}. Let it finish, or end that process first"
+                + ("." if local else f": it can be taken over {seconds:g} s after it has stopped."),
+                None if local and until > time.time() else (holder, fence, until),
+            )
+    db.execute(
+        f"INSERT OR REPLACE INTO {of.leases} ({of.column}, owner, fence, until) VALUES (?, ?, ?, ?)",
+        (row, owner, fence + 1, time.time() + seconds),
+    )
+    return Lease(id, owner, fence + 1)
+
+
+def holder(db: sqlite3.Connection, episode: str) -> str | None:
+    """Who drives the episode now, for display. None when the lease was released, its holder has died, or it has run
+    out by the clock of the machine that wrote it."""
+    _, holder, _, until = _found(db, episode, EPISODES)
+    return holder if holder and until > time.time() and not died(holder) else None
+
+
+def held(db: sqlite3.Connection, lease: Lease, of: Driven = EPISODES) -> int:
+    """The number of the leased row. Raises `LeaseLost` when this lease is no longer the newest.
+
+    A lease that nobody has taken over is valid, however old: the fence, not the clock, keeps writers apart.
+    """
+    row, holder, fence, _ = _found(db, lease.episode, of)
+    if (holder, fence) != (lease.owner, lease.fence):
+        now = f"is now driven by {named(holder)}" if holder else "was released"
+        raise LeaseLost(f"{of.word} {lease.episode} {now}: {named(lease.owner)} may not write to it any more.")
+    return row
+
+
+def renew(db: sqlite3.Connection, lease: Lease, seconds: float, of: Driven = EPISODES) -> None:
+    row = held(db, lease, of)
+    db.execute(f"UPDATE {of.leases} SET until = ? WHERE {of.column} = ?", (time.time() + seconds, row))
+
+
+def release(db: sqlite3.Connection, lease: Lease, of: Driven = EPISODES) -> None:
+    row = held(db, lease, of)
+    db.execute(f"UPDATE {of.leases} SET owner = '', until = 0 WHERE {of.column} = ?", (row,))
+
+
+def _found(db: sqlite3.Connection, id: str, of: Driven) -> tuple[int, str, int, float]:
+    """Row number, owner, fence and expiry (seconds since the epoch)."""
+    found = db.execute(
+        "SELECT d.n, coalesce(l.owner, ''), coalesce(l.fence, 0), coalesce(l.until, 0)"
+        f" FROM {of.rows} d LEFT JOIN {of.leases} l ON l.{of.column} = d.n WHERE d.id = ?",
+        (id,),
+    ).fetchone()
+    if found is None:
+        raise NotFound(f"There is no {of.word.lower()} {id!r} in this store.")
+    return found
