@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 
 import mulligan
+from mulligan.app.config import load
 from mulligan.app.removal import Removable
-from mulligan.app.session import open_store
 from mulligan.core.episode import Stopped
 from mulligan.core.errors import NotFound
 from mulligan.core.lessons import Entry
 from mulligan.core.protocols import Store
 from mulligan.core.records import Episode, Head, Lesson, Origin, Stop, Task
+from mulligan.store import open_store
 from mulligan.store.leases import owner
 from mulligan.store.sqlite import SqliteStore
 from mulligan.workspace.git_workspace import GitWorkspace
@@ -28,7 +29,7 @@ LONG_AGO = 1_000_000_000.0
 
 @pytest.fixture
 async def store() -> AsyncIterator[Store]:
-    opened = open_store()
+    opened = open_store(load().store)
     yield opened
     await opened.close()
 

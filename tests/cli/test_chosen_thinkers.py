@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from mulligan.app.session import open_store
+from mulligan.app.config import load
 from mulligan.core.formatting import EVIDENCE
+from mulligan.store import open_store
 
 Run = Callable[..., Any]
 
@@ -82,7 +83,7 @@ def prompts() -> dict[str, str]:
     """What the agent was given in the newest run, by the journal's keys."""
 
     async def read() -> dict[str, str]:
-        store = open_store()
+        store = open_store(load().store)
         try:
             newest = (await store.list())[0]
             rows = await store.steps(newest.id)

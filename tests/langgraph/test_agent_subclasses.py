@@ -257,7 +257,8 @@ def test_a_prompt_may_be_made_of_the_question() -> None:
 
 @pytest.mark.parametrize(("store", "recorded"), [(None, 1), (True, 1), (False, 0)])
 async def test_a_store_of_its_own_or_none(store: bool | None, recorded: int) -> None:
-    from mulligan.app.session import open_store
+    from mulligan.app.config import load
+    from mulligan.store import open_store
 
     class Recorded(SixMethods):
         def __init__(self, chat: Chat) -> None:
@@ -267,7 +268,7 @@ async def test_a_store_of_its_own_or_none(store: bool | None, recorded: int) -> 
     agent = Recorded(Chat([guess("7"), guess("7", "8", 1)]))
     assert await agent.aexecute("Which number?") == "7"
     await agent.aclose()
-    opened = open_store()
+    opened = open_store(load().store)
     assert len(await opened.list()) == recorded
     await opened.close()
 

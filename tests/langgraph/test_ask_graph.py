@@ -338,9 +338,10 @@ async def test_a_run_that_was_asked_with_objects_says_who_can_go_on(kg: Path) ->
 
     with pytest.raises(mulligan.MulliganError):
         await ask_graph(QUESTION, kg, model=ScriptedChat(said(draft(EMPTY))), prompt_engine=False)
-    from mulligan.app.session import open_store
+    from mulligan.app.config import load
+    from mulligan.store import open_store
 
-    store = open_store()
+    store = open_store(load().store)
     (episode,) = await store.list()
     await store.close()
     for go_on in (resume_graph, mulligan.resume):
@@ -355,9 +356,10 @@ async def test_a_password_in_an_address_is_not_recorded(tmp_path: Path, unused_p
     for graph in (address, {"uri": address}):
         with pytest.raises(GraphError, match="cannot be reached"):
             await ask_graph(QUESTION, graph, model=f"scripted:{script}", prompt_engine=False)
-    from mulligan.app.session import open_store
+    from mulligan.app.config import load
+    from mulligan.store import open_store
 
-    store = open_store()
+    store = open_store(load().store)
     recorded = await store.list()
     await store.close()
     assert [episode.head.settings["ask_graph"]["graph"] for episode in recorded] != []

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from graph_agents import Chat
 
-from mulligan.app.session import open_store
+from mulligan.app.config import load
 from mulligan.core.records import Stop
 from mulligan.langgraph import KGQueryReflexionAgent
+from mulligan.store import open_store
 
 
 class Endless(Chat):
@@ -30,7 +31,7 @@ async def test_ctrl_c_where_a_loop_runs(kg: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         agent.execute("How many?", "-")
     await agent.aclose()
-    store = open_store()
+    store = open_store(load().store)
     (episode,) = await store.list()
     await store.close()
     assert episode.stop == Stop("interrupted", "during draft of trial.1")

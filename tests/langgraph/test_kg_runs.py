@@ -12,13 +12,14 @@ from graph_agents import EMPTY, GOOD, REGULATED, Chat, Conversation, draft, revi
 from langchain_core.messages import AIMessage, BaseMessage
 from sample_graphs import NEEDS_BOLT
 
+from mulligan.app.config import load
 from mulligan.app.graphs import open_graph
 from mulligan.app.memory import open_bank
-from mulligan.app.session import open_store
 from mulligan.core.errors import GraphError, InvalidInput, ModelError
 from mulligan.core.protocols import Learned
 from mulligan.core.records import Episode, Lesson, Recall, Task
 from mulligan.langgraph import KGQueryReflexionAgent
+from mulligan.store import open_store
 from mulligan.store.export import export
 from mulligan.store.sqlite import SqliteStore
 
@@ -57,7 +58,7 @@ def test_nothing_is_recorded_where_nothing_is_to_be(kg: Path, agent_on: Any) -> 
     assert agent.execute(QUESTION, PROMPT).tool_result == REGULATED
 
     async def look() -> Any:
-        store = open_store()
+        store = open_store(load().store)
         found = await store.list()
         await store.close()
         return found
