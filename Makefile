@@ -6,11 +6,11 @@ check:  ## format, lint, strict types, house rules
 	pyright
 	pytest tests/test_house.py
 
-test:  ## the tests that take seconds
-	pytest
+test:  ## the tests that take seconds, on all cores; make test FILE=tests/core/test_loop.py runs one file
+	pytest $(or $(FILE),-n auto)
 
-slow:  ## the tests that take minutes
-	pytest -m slow
+slow:  ## the tests that take minutes; much of that is waiting, so more workers than cores; FILE=… runs one file
+	pytest -m slow $(or $(FILE),-n 4 --dist loadfile)
 
 record:  ## write inline snapshots anew, to be read before they are committed
 	pytest --inline-snapshot=create,fix

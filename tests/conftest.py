@@ -1,18 +1,50 @@
+import gc
 import os
+import sys
+from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
-import hypothesis
 import pytest
 
+if sys.dont_write_bytecode and not sys.pycache_prefix:
+    # Where no __pycache__ may be written, compiled modules go to pytest's cache. Otherwise each of the processes that
+    # tests start compiles all that it imports, which takes longer than the tests: design/043.
+    sys.pycache_prefix = str(Path(__file__).parent.parent / ".pytest_cache" / "d" / "bytecode")
+    sys.dont_write_bytecode = False
+    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+import hypothesis
+
 # A busy machine changes no verdict: no deadline for an example, and none for drawing it.
-hypothesis.settings.register_profile("house", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
-hypothesis.settings.load_profile("house")
+hypothesis.settings.register_profile(
+    "quick", max_examples=50, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.register_profile("thorough", hypothesis.settings.get_profile("quick"), max_examples=200)
 
 ALLOWED = [
     line
     for line in (Path(__file__).parent / "allowed_skips.txt").read_text().splitlines()
     if line and not line.startswith("#")
 ]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Few examples of each property while one works, many in CI and in the slow lane."""
+    thorough = os.environ.get("CI") or config.option.markexpr == "slow"
+    hypothesis.settings.load_profile("thorough" if thorough else "quick")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collecting makes objects by the million that all stay: the garbage collector need not look at them."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture
@@ -32,12 +64,14 @@ def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """In CI a skip that is not on the list fails the run."""
+    """In CI a skip whose reason is not listed fails the run. Workers report theirs to the first process, which checks."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if not os.environ.get("CI") or reporter is None:
         return
     for report in reporter.stats.get("skipped", []):
-        reason = str(report.longrepr)
+        why: Any = report.longrepr  # file, line and reason; from a worker as a list
+        reason = why if isinstance(why, str) else why[2]
         if not any(allowed in reason for allowed in ALLOWED):
-            reporter.write_line(f"skipped, and not on tests/allowed_skips.txt: {report.nodeid}: {reason}", red=True)
+            message = f"{report.nodeid} was skipped for a reason that is not in tests/allowed_skips.txt: {reason}"
+            reporter.write_line(f"FAILED {message}", red=True)
             session.exitstatus = pytest.ExitCode.TESTS_FAILED

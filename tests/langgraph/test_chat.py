@@ -91,7 +91,9 @@ def test_sampling_is_what_the_call_says_then_what_the_model_was_made_with() -> N
     ]
 
 
-@pytest.mark.parametrize("given", [Weather, add, multiply, Weather.model_json_schema()], ids=str)
+@pytest.mark.parametrize(
+    "given", [Weather, add, multiply, Weather.model_json_schema()], ids=["class", "tool", "function", "schema"]
+)
 def test_everything_that_langchain_takes_as_a_tool_can_be_bound(given: Any) -> None:
     chat, model = scripted("No call.")
     chat.bind_tools([given]).invoke("And?")
