@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mulligan.app.bench.running import resume_benchmark, run_benchmark
     from mulligan.app.bench.scoring import score_samples
+    from mulligan.app.memory import Bank
     from mulligan.app.removal import removable_runs, remove_runs
     from mulligan.app.run import run
     from mulligan.app.solve import resume, solve, solve_sync
     from mulligan.app.transcripts import learn
-    from mulligan.bank.bank import Bank
     from mulligan.core.errors import MulliganError
     from mulligan.core.evidence import evidence_of, findings_of
     from mulligan.core.limits import Limits
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Attempt": "core.records",
-    "Bank": "bank.bank",
+    "Bank": "app.memory",
     "Episode": "core.records",
     "Feedback": "core.records",
     "Finding": "core.records",

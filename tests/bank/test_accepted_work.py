@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from banks import a_bank, an_episode, lessons_of, mind
 
-from mulligan import ScriptedModel
-from mulligan.bank.bank import Bank
+from mulligan import Bank, ScriptedModel
 from mulligan.core.errors import InvalidInput, ModelError, NotFound
 from mulligan.core.lessons import TaskOutcome
 from mulligan.core.records import Recall

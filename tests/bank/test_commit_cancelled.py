@@ -7,8 +7,8 @@ from typing import Any, cast
 
 from banks import a_bank, an_episode, lessons_of
 
+from mulligan import Bank
 from mulligan.app.memory import open_bank
-from mulligan.bank.bank import Bank
 from mulligan.core.queued import Queued
 from mulligan.store import open_store
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from banks import a_bank, lessons_of, mind
 
-from mulligan.bank.bank import Bank
+from mulligan import Bank
 from mulligan.core.errors import InvalidInput
 from mulligan.core.evidence import evidence_of
 from mulligan.core.lessons import Selection

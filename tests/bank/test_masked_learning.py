@@ -10,9 +10,8 @@ import pytest
 from banks import a_bank, an_episode, lessons_of
 from secret_kinds import BY_LOOK, BY_WORDS, shows
 
-from mulligan import Attempt, Episode, Feedback, ScriptedModel, Task, Trial
+from mulligan import Attempt, Bank, Episode, Feedback, ScriptedModel, Task, Trial
 from mulligan.app.prompts import FilePrompts
-from mulligan.bank.bank import Bank
 from mulligan.core.questions import Question, Sampling
 from mulligan.core.records import Reflection, Step
 from mulligan.core.secrets import MASK

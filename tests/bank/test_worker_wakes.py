@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from banks import an_episode, lessons_of, mind
 
+from mulligan import Bank
 from mulligan.app.memory import open_bank
-from mulligan.bank.bank import Bank
 from mulligan.bank.upkeep import worker
 from mulligan.core.errors import StoreError
 from mulligan.models.embedder_hash import HashEmbedder

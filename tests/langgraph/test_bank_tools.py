@@ -13,7 +13,7 @@ from langchain_core.messages import AIMessage
 from langgraph.prebuilt import ToolNode
 from reflexion_graphs import QUESTION, a_graph, a_store, an_open_store, asking, chat, on_thread, recorded, run, scored
 
-from mulligan.bank.bank import Bank
+from mulligan import Bank
 from mulligan.core.errors import ModelError
 from mulligan.langgraph import ScriptedChat, bank_tools
 

@@ -194,3 +194,29 @@ async def test_what_is_not_json_is_refused(queue: Queue) -> None:
     _, claim = await got(queue)
     with pytest.raises(StoreError, match=r"The result of work .* cannot be kept"):
         await queue.finish(claim, {1: 2})
+
+
+async def test_work_that_is_begun_is_claimed_as_it_is_accepted(two: tuple[Memory, Memory]) -> None:
+    mine, other = (memory.queue for memory in two)
+    work, claim = await mine.begin("k", "a", {"n": 1}, key="x", owner="me", seconds=60)
+    assert claim is not None
+    assert (work.status, work.attempts, work.payload) == ("running", 1, {"n": 1})
+    again, none = await other.begin("k", "a", {"n": 2}, key="x", owner="other", seconds=60)
+    assert (again.id, again.status, none) == (work.id, "running", None)
+    assert await other.claim("other", 60, ["k"]) is None
+    await mine.fail(claim, "down", retry_in=60.0)
+    again, claim = await other.begin("k", "a", {"n": 2}, key="x", owner="other", seconds=60)
+    assert claim is not None
+    assert (again.id, again.payload) == (work.id, {"n": 1})
+    await other.finish(claim, "r")
+    done, none = await mine.begin("k", "a", {"n": 3}, key="x", owner="me", seconds=60)
+    assert (done.id, done.status, done.result, none) == (work.id, "done", "r", None)
+
+
+async def test_work_that_is_begun_to_wait_waits_when_it_is_given_back(queue: Queue) -> None:
+    work, claim = await queue.begin("k", "a", {}, key="x", owner="me", seconds=60, waiting=True)
+    assert claim is not None
+    await queue.waits(claim, "stopped")
+    assert (await queue.look("a", work.id)).status == "waiting"
+    accepted, none = await queue.begin("k", "a", {}, key="y", owner=None, seconds=60)
+    assert (accepted.status, none) == ("queued", None)

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mulligan import Attempt, Episode, Feedback, ScriptedModel, Task, Trial
+from mulligan import Attempt, Bank, Episode, Feedback, ScriptedModel, Task, Trial
 from mulligan.app.memory import open_bank
-from mulligan.bank.bank import Bank
 from mulligan.core.questions import Question, Sampling
 from mulligan.core.records import Stop
 from mulligan.models.embedder_hash import HashEmbedder

@@ -11,7 +11,7 @@ from mulligan.app.memory_config import MemorySettings
 from mulligan.app.models_by_name import Models
 from mulligan.app.plugins import build
 from mulligan.app.prompts import FilePrompts
-from mulligan.bank.bank import Bank
+from mulligan.bank import bank
 from mulligan.bank.ports import Ports
 from mulligan.bank.recall.vectors import Vectors
 from mulligan.core.errors import InvalidInput
@@ -20,6 +20,19 @@ from mulligan.core.protocols import Embedder, Model
 from mulligan.core.specs import Spec
 from mulligan.store import open_store
 from mulligan.store.leases import owner
+
+
+class Bank(bank.Bank):
+    """The lessons of one agent: recalls, learns, and looks after them. Nothing in it is ever overwritten.
+
+    Close it, or use it as an async context manager. Methods raise `InvalidInput`, `NotFound` (also for another agent's
+    lesson) and `StoreError`; those that ask a model, `ModelError` and `BadAnswer`, too.
+    """
+
+    @classmethod
+    def open(cls, agent_id: str | None = "", **options: Any) -> Bank:
+        """The bank of this agent in the configured store. The options are those of `open_bank`."""
+        return open_bank(agent_id, **options)
 
 
 def open_bank(

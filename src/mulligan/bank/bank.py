@@ -11,17 +11,18 @@ import time
 from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Literal, cast
+from typing import Any, Literal, Self
 
 from mulligan.bank.learn.facts import RULE
-from mulligan.bank.learn.learning import Learning, fresh, key_of
+from mulligan.bank.learn.keeping import Keeper, new_lesson
+from mulligan.bank.learn.learning import Learning, key_of
 from mulligan.bank.learn.sound import sound
 from mulligan.bank.ports import Ports
 from mulligan.bank.recall.candidates import Ranking
 from mulligan.bank.recall.index import Indexes
 from mulligan.bank.recall.prompt_text import formatted_prompt
 from mulligan.bank.settings import checked_threshold, moment, whole_number
-from mulligan.bank.upkeep.upkeep import Tending
+from mulligan.bank.upkeep.upkeep import Upkeep
 from mulligan.bank.upkeep.worker import Worker
 from mulligan.core.errors import InvalidInput, NotFound, StoreError
 from mulligan.core.formatting import task_text
@@ -50,16 +51,19 @@ class Bank:
         self._ports = ports
         self._lessons, self._queue = ports.memory.lessons, ports.memory.queue
         self._indexes = Indexes(self._lessons, ports.vectors.id, queries=ports.retrieval.queries)
-        self._tending = Tending(ports, self._indexes)
-        self._learning = Learning(ports, self._tending)
-        self._worker = Worker(ports, self._learning, self._tending)
-
-    @classmethod
-    def open(cls, agent_id: str | None = "", **given: Any) -> Bank:
-        """The bank of this agent in the store in force: see `mulligan.app.memory.open_bank` for what can be given."""
-        from importlib import import_module
-
-        return cast(Bank, import_module("mulligan.app.memory").open_bank(agent_id, **given))
+        self._keeper = Keeper(ports, self._indexes)
+        self._learning = Learning(ports, self._keeper)
+        self._upkeep = upkeep = Upkeep(ports, self._indexes, self._keeper)
+        self._worker = Worker(
+            ports,
+            {
+                "facts": self._learning.keep_facts,
+                "extract": self._learning.extract,
+                "merge": upkeep.merge,
+                "embed": upkeep.embed,
+                "link": upkeep.link,
+            },
+        )
 
     @property
     def agent_id(self) -> str | None:
@@ -85,7 +89,7 @@ class Bank:
         """Whether it does as the ReasoningBank paper."""
         return self._ports.settings.paper
 
-    async def __aenter__(self) -> Bank:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -212,7 +216,7 @@ class Bank:
         receipt = await self._lessons.receipt(self.agent_id, id)
         if (receipt.agent_id or "") != self._ports.writes:
             raise NotFound(f"There is no recall {id!r} in this bank.")
-        lessons = await self._tending.there(self._ports.writes, list(receipt.lessons), ())
+        lessons = await self._keeper.present(self._ports.writes, list(receipt.lessons), ())
         scored = tuple(replace(lesson, score=receipt.lessons[lesson.id]) for lesson in lessons)
         return Recall(receipt.id, scored, receipt.filtered)
 
@@ -223,7 +227,7 @@ class Bank:
             if taken.kind != "merge":
                 return await self._woken(self._learning.commit(taken, claim, answer))
             lessons = await self._lessons.get(self._ports.writes, taken.payload["lessons"])
-            return await self._tending.merged(lessons, answer, claim, taken.agent_id)
+            return await self._upkeep.merged(lessons, answer, claim, taken.agent_id)
         except (Exception, asyncio.CancelledError) as error:
             await self._ports.given_back(claim, error)
             raise
@@ -280,10 +284,9 @@ class Bank:
             project=project if project is not None else self._ports.project if nature == "fact" else "",
             confirmed=confirmed,
         )
-        lesson = fresh(sound(draft), self._ports.writes)
-        lessons = [replace(lesson, experience=lesson.id)]
-        entries = await self._tending.entries(lessons, by_a_person=by_a_person)
-        learned = await self._learning.add(self._ports.writes, entries, None, {})
+        lesson = new_lesson(sound(draft), self._ports.writes)
+        lesson = replace(lesson, experience=lesson.id)
+        learned = await self._keeper.add(self._ports.writes, [lesson], by_a_person=by_a_person)
         return await self.get((*learned.lessons, *learned.folded)[0])
 
     async def edit(self, id: str, **changes: Any) -> Lesson:
@@ -292,7 +295,7 @@ class Bank:
             if name not in EDITABLE:
                 raise InvalidInput(f"{name!r} of a lesson cannot be edited; {', '.join(EDITABLE)} can.")
         before = await self._own(id)
-        (entry,) = await self._tending.entries([sound(replace(before, **changes))])
+        (entry,) = await self._keeper.entries([sound(replace(before, **changes))])
         await self._lessons.change(self._ports.writes, entry.lesson, "edited", entry=entry)
         return await self.get(before.id)
 
@@ -315,7 +318,7 @@ class Bank:
         if lesson.state != "quarantined":
             raise InvalidInput(f"Lesson {lesson.id} is {lesson.state}, not quarantined.")
         released = await self._changed(replace(lesson, state="active"), "released")
-        await self._tending.after(self._ports.writes, [released.id])
+        await self._keeper.queue_links(self._ports.writes, [released.id])
         return released
 
     async def merge(self, ids: Sequence[str], *, answer: Json = None) -> Learned:
@@ -343,7 +346,7 @@ class Bank:
             return await self.commit(work, answer)
         taken, claim = await self._ports.taken(writes, work)
         try:
-            return await self._ports.held(claim, lambda: self._tending.merge(taken, claim))
+            return await self._ports.held(claim, lambda: self._upkeep.merge(taken, claim))
         except (Exception, asyncio.CancelledError) as error:
             with suppress(StoreError):  # the claim was lost or settled, or the store is what failed
                 await self._queue.fail(claim, str(error) or "it was stopped", retry_in=None)
@@ -411,7 +414,7 @@ class Bank:
         for agent_id, id in await self._indexes.unsearchable(self._ports.vectors.id):
             if mend:
                 (lesson,) = await self._lessons.get(agent_id, [id])
-                (entry,) = await self._tending.entries([lesson])
+                (entry,) = await self._keeper.entries([lesson])
                 await self._lessons.change(agent_id, lesson, "edited", entry=entry, detail={"why": "verify"})
             found.append(Finding(f"Lesson {id} has lost what it is found by.", mend, id))
         return found

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from mulligan.bank.recall.vectors import Vectors
 from mulligan.bank.settings import Settings
@@ -16,15 +16,16 @@ from mulligan.core.protocols import Model, Prompts
 from mulligan.core.questions import Answer, Question, Sampling
 from mulligan.core.queued import Claim, Queued
 from mulligan.core.ranking import Deduplication, Merging, Retrieval
-from mulligan.core.records import Usage
+from mulligan.core.records import Json, Usage
 
 T = TypeVar("T")
+C = TypeVar("C", Claim, "Claim | None")
 
 LEASE = 60.0
 """Seconds for which work is claimed; renewed while it is done."""
 
-_backs: set[asyncio.Task[None]] = set()
-"""What is just being given back: nothing else holds on to it."""
+_returning: set[asyncio.Task[None]] = set()
+"""Tasks that give claims back; nothing else refers to them."""
 
 
 @dataclass(frozen=True)
@@ -50,19 +51,49 @@ class Ports:
         """The agent whose lessons are written."""
         return self.agent_id or ""
 
+    async def begun(
+        self,
+        kind: str,
+        payload: Json,
+        *,
+        key: str,
+        claim: bool,
+        waiting: bool = False,
+        follows: Sequence[str] = (),
+    ) -> tuple[Queued, Claim | None]:
+        """Accepts work, and claims it at once where `claim`. If the caller is cancelled meanwhile, it is given back."""
+        begin = self.memory.queue.begin
+        return await self._unless_cancelled(
+            begin(
+                kind,
+                self.writes,
+                payload,
+                key=key,
+                owner=self.owner if claim else None,
+                seconds=LEASE,
+                waiting=waiting,
+                follows=follows,
+            )
+        )
+
     async def taken(self, agent_id: str, work: str) -> tuple[Queued, Claim]:
-        """Waiting work, to be done or given back. Where the caller is cancelled meanwhile, it waits again."""
-        taking = asyncio.ensure_future(self.memory.queue.take(agent_id, work, self.owner, LEASE))
+        """Claims waiting work, to be done or given back. If the caller is cancelled meanwhile, it waits again."""
+        return await self._unless_cancelled(self.memory.queue.take(agent_id, work, self.owner, LEASE))
+
+    async def _unless_cancelled(self, claiming: Coroutine[Any, Any, tuple[Queued, C]]) -> tuple[Queued, C]:
+        task = asyncio.ensure_future(claiming)
         try:
-            return await asyncio.shield(taking)
+            return await asyncio.shield(task)
         except asyncio.CancelledError as error:
-            _backs.add(back := asyncio.create_task(self._back(taking, error)))
-            back.add_done_callback(_backs.discard)
+            _returning.add(back := asyncio.create_task(self._return(task, error)))
+            back.add_done_callback(_returning.discard)
             raise
 
-    async def _back(self, taking: asyncio.Future[tuple[Queued, Claim]], error: BaseException) -> None:
-        with suppress(MulliganError):  # it was not taken at all
-            await self.given_back((await taking)[1], error)
+    async def _return(self, task: asyncio.Future[tuple[Queued, C]], error: BaseException) -> None:
+        with suppress(MulliganError):  # it was not claimed at all
+            _, claim = await task
+            if claim is not None:
+                await self.given_back(claim, error)
 
     async def given_back(self, claim: Claim, error: BaseException) -> None:
         """The work waits again, for another answer or another try."""
@@ -85,7 +116,7 @@ class Ports:
             await asyncio.gather(heart, return_exceptions=True)
 
 
-class Counting:
+class CountingModel:
     """A model whose usage is counted. Raises `InvalidInput` when there is none."""
 
     def __init__(self, model: Model | None) -> None:

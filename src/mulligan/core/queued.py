@@ -65,6 +65,23 @@ class Queue(Protocol):
         """
         ...
 
+    async def begin(
+        self,
+        kind: str,
+        agent_id: str,
+        payload: Json,
+        *,
+        key: str,
+        owner: str | None,
+        seconds: float,
+        waiting: bool = False,
+        follows: Sequence[str] = (),
+    ) -> tuple[Queued, Claim | None]:
+        """As `enqueue`, with the work as it is now, claimed in the same step for an owner who does it at once. The
+        claim is None without an owner, while another holds the work, and when it is done.
+        """
+        ...
+
     async def find(self, agent_id: str, kind: str, key: str) -> str | None:
         """The id of the work that was queued with this key, and has not failed."""
         ...

@@ -1,42 +1,34 @@
-"""What is done with lessons behind their keeping: vectors, links between near-duplicates, merging those that are alike.
-
-Each is queued work, done by whatever process comes to it. Nothing here drops a lesson.
-"""
+"""Background upkeep: embed, link and merge stored lessons. Each job is queued work; nothing here drops a lesson."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from mulligan.bank.learn.entries import entry_of, fingerprint
-from mulligan.bank.ports import Counting, Ports
+from mulligan.bank.learn.keeping import Keeper, new_lesson
+from mulligan.bank.ports import CountingModel, Ports
 from mulligan.bank.recall.index import Index, Indexes
 from mulligan.core.errors import BadAnswer
-from mulligan.core.lessons import Entry, Link
+from mulligan.core.lessons import Link
 from mulligan.core.protocols import Learned
 from mulligan.core.questions import Message, Question, Sampling
 from mulligan.core.queued import Claim, Queued
-from mulligan.core.records import Json, Lesson, LessonState, Origin
+from mulligan.core.records import Json, Lesson, Origin
 
 BATCH = 64
 MERGING = Sampling(0.7)
-ALIKE = 10
-"""Lessons that are looked at for merging with a new one (spec A.5)."""
+NEAREST = 10
+"""Lessons that are considered for a merge with a new one."""
 
 
-class Tending:
-    def __init__(self, ports: Ports, indexes: Indexes) -> None:
-        self._ports, self._indexes = ports, indexes
+class Upkeep:
+    def __init__(self, ports: Ports, indexes: Indexes, keeper: Keeper) -> None:
+        self._ports, self._indexes, self._keeper = ports, indexes, keeper
         self._lessons, self._queue = ports.memory.lessons, ports.memory.queue
 
-    async def after(self, agent_id: str, ids: Sequence[str]) -> None:
-        """Queues what new lessons need. Without an embedder nothing can be said to be alike."""
-        if ids and self._ports.vectors.embedder is not None and not self._ports.settings.paper:
-            await self._queue.enqueue("link", agent_id, {"lessons": list(ids)})
-
     async def embed(self, work: Queued, claim: Claim) -> None:
-        """Vectors for all lessons of the agent that have none of this embedder."""
+        """Makes the vectors of all lessons of the agent that have none of this embedder."""
         done, vectors = 0, self._ports.vectors
         while vectors.id and (lessons := await self._lessons.unembedded(work.agent_id, vectors.id, BATCH)):
             made = await vectors.parts(lessons)
@@ -49,64 +41,56 @@ class Tending:
         await self._queue.finish(claim, {"embedded": done})
 
     async def link(self, work: Queued, claim: Claim) -> None:
-        """Links the new lessons with those that nearly say the same, and queues a merge where enough are alike."""
+        """Links new lessons with their near-duplicates, and queues a merge where enough lessons are alike."""
         index = await self._indexes.of(work.agent_id)
         links: list[Link] = []
         groups: list[list[str]] = []
-        for lesson in await self.there(work.agent_id, work.payload["lessons"]):
+        for lesson in await self._keeper.present(work.agent_id, work.payload["lessons"]):
             near, group = await self._alike(index, lesson, work.agent_id)
             links += near
             groups += [group] if group else []
         await self._lessons.link(work.agent_id, links, claim=claim, result={"links": len(links)})
         for group in groups:
-            await self._queue.enqueue(
-                "merge", work.agent_id, {"lessons": group}, key="merge:" + ",".join(sorted(group))
-            )
+            key = "merge:" + ",".join(sorted(group))
+            await self._queue.enqueue("merge", work.agent_id, {"lessons": group}, key=key)
 
     async def _alike(self, index: Index, lesson: Lesson, agent_id: str) -> tuple[list[Link], list[str]]:
-        """Its near-duplicates as links, and the ids of those that it could be merged with, itself included."""
-        vectors = self._ports.vectors
-        found = index.nearest(lesson.id, ALIKE)
-        if found is None or vectors.id is None:
+        """The links to its near-duplicates, and the ids of the lessons to merge with it, its own included.
+
+        Facts are never merged: a rule that is made of facts loses the values that they are kept for.
+        """
+        embedder = self._ports.vectors.id
+        found = index.nearest(lesson.id, NEAREST)
+        if found is None or embedder is None:
             return [], []
         candidates, similarities = found
-        near = self._ports.deduplication.near(lesson, candidates, similarities)
-        ids = candidates.ids
-        links = [
-            Link(lesson.id, ids[row], float(similarities[row]), vectors.id) for row in near if ids[row] != lesson.id
-        ]
-        hosted = self._ports.model is not None
-        if not self._ports.settings.auto_merge:
+        scores = {id: float(score) for id, score in zip(candidates.ids, similarities, strict=True) if id != lesson.id}
+        near = [candidates.ids[row] for row in self._ports.deduplication.near(lesson, candidates, similarities)]
+        links = [Link(lesson.id, id, scores[id], embedder) for id in near if id != lesson.id]
+        if not self._ports.settings.auto_merge or lesson.nature == "fact":
             return links, []
-        rows = sorted(range(len(ids)), key=lambda row: -float(similarities[row]))
-        others = [row for row in rows if ids[row] != lesson.id][:ALIKE]
-        if lesson.nature == "fact":  # a rule that is made of facts has lost what they are kept for
-            return links, []
-        there = await self.there(agent_id, [ids[row] for row in others])
-        alike = [one for one in there if one.nature == "strategy"]
-        scores = {ids[row]: float(similarities[row]) for row in others}
+        others = sorted(scores, key=lambda id: -scores[id])[:NEAREST]
+        alike = [one for one in await self._keeper.present(agent_id, others) if one.nature == "strategy"]
         group = self._ports.merging.group(lesson, [(other, scores[other.id]) for other in alike])
-        thinks = bool(group) and self._ports.merging.ask(group) is not None
-        return links, [] if thinks and not hosted else [one.id for one in group]
+        needs_model = bool(group) and self._ports.merging.ask(group) is not None
+        return links, [] if needs_model and self._ports.model is None else [one.id for one in group]
 
     async def merge(self, work: Queued, claim: Claim) -> Learned:
-        """Merges these, unless one of them is no longer active."""
-        lessons = await self.there(work.agent_id, work.payload["lessons"])
+        """Merges the lessons of this work, unless one of them is not active any more."""
+        lessons = await self._keeper.present(work.agent_id, work.payload["lessons"])
         if len(lessons) < len(work.payload["lessons"]):
             why = "one of these lessons is not active any more"
             await self._queue.finish(claim, {"nothing_because": why})
             return Learned(nothing_because=why, work=work.id)
         question = self._ports.merging.ask(lessons)
-        answer: Json = None
-        by, usage = "", {}
-        if question is not None:
-            model = Counting(self._ports.model)
-            answer = await self._thought(lessons, question, model)
-            by, usage = model.model.id, asdict(model.usage)
-        return await self.merged(lessons, answer, claim, work.agent_id, by=by, usage=usage)
+        if question is None:
+            return await self.merged(lessons, None, claim, work.agent_id)
+        model = CountingModel(self._ports.model)
+        answer = await self._answer(lessons, question, model)
+        return await self.merged(lessons, answer, claim, work.agent_id, by=model.model.id, usage=asdict(model.usage))
 
-    async def _thought(self, lessons: Sequence[Lesson], question: Question, model: Counting) -> Json:
-        """The model's answer, asked once more with the error where it cannot be used."""
+    async def _answer(self, lessons: Sequence[Lesson], question: Question, model: CountingModel) -> Json:
+        """The model's answer; an answer that cannot be used is asked for once more, with the error."""
         answer = (await model.ask(question, MERGING)).content
         try:
             self._ports.merging.take(lessons, answer)
@@ -117,72 +101,28 @@ class Tending:
         return answer
 
     async def merged(
-        self, lessons: Sequence[Lesson], answer: Json, claim: Claim, agent_id: str, *, by: str = "", usage: Json = None
+        self,
+        lessons: Sequence[Lesson],
+        answer: Json,
+        claim: Claim,
+        agent_id: str,
+        *,
+        by: str = "",
+        usage: Mapping[str, Json] | None = None,
     ) -> Learned:
-        """Keeps the lesson that was made of these. Raises `BadAnswer` for an answer that makes none."""
-        from mulligan.bank.learn.learning import fresh
-
+        """Keeps the lesson that this answer makes of these. Raises `BadAnswer` for an answer that makes none."""
         draft = self._ports.merging.take(lessons, answer)
         origin = Origin("merged", parents=tuple(lesson.id for lesson in lessons), by=by)
-        lesson = fresh(replace(draft, origin=origin, **_shared(lessons)), agent_id)
-        (entry,) = await self.entries([lesson])
+        lesson = replace(new_lesson(draft, agent_id), origin=origin, **_common(lessons))
+        (entry,) = await self._keeper.entries([lesson])
         held = [lesson.id] if entry.lesson.state == "quarantined" else []
-        result = {"lessons": [lesson.id], "quarantined": held, "usage": usage}
+        result = {"lessons": [lesson.id], "quarantined": held, "usage": dict(usage or {})}
         await self._lessons.merge(agent_id, entry, origin.parents, claim=claim, result=result)
         return Learned((lesson.id,), quarantined=tuple(held), work=claim.id)
 
-    async def entries(self, lessons: Sequence[Lesson], *, named: str = "", by_a_person: bool = False) -> list[Entry]:
-        """The lessons as they are kept, with vectors where they could be had. What a person wrote is flagged and not
-        held back, and so are the commands in `named`, the text of the task and its check."""
-        quarantine = self._ports.settings.quarantine and not by_a_person
-        entries = [entry_of(lesson, quarantine=quarantine, named=named) for lesson in lessons]
-        parts = await self._ports.vectors.parts([entry.lesson for entry in entries])
-        if parts is None:
-            return entries
-        embedder = self._ports.vectors.id
-        return [
-            replace(entry, lesson=replace(entry.lesson, embedder=embedder), vectors=vectors)
-            for entry, vectors in zip(entries, parts, strict=True)
-        ]
 
-    async def unlike(self, agent_id: str, entries: Sequence[Entry]) -> tuple[Sequence[Entry], list[str]]:
-        """With near_duplicates = "skip", those that no active lesson nearly says, and the ids of those that do."""
-        if self._ports.settings.near_duplicates != "skip":
-            return entries, []
-        import numpy as np
-
-        index = await self._indexes.of(agent_id)
-        kept: list[Entry] = []
-        skipped: list[str] = []
-        for entry in entries:
-            if entry.lesson.nature == "fact":  # two facts may differ in the one value that matters
-                kept.append(entry)
-                continue
-            vector = entry.vectors.get("lesson")
-            among = index.candidates("", None if vector is None else np.frombuffer(vector, np.float32))
-            cosines = among.semantic()
-            near = () if cosines is None else self._ports.deduplication.near(entry.lesson, among, cosines)
-            if near and not await self._folds(entry, agent_id, [among.ids[row] for row in near]):
-                skipped.append(among.ids[near[0]])
-            else:
-                kept.append(entry)
-        return kept, skipped
-
-    async def _folds(self, entry: Entry, agent_id: str, near: Sequence[str]) -> bool:
-        """Whether one of these is its equal, letter by letter, and so will count it when it is kept."""
-        folds = self._ports.settings.fold
-        return folds and any(fingerprint(one) == entry.fingerprint for one in await self.there(agent_id, near))
-
-    async def there(
-        self, agent_id: str, ids: Sequence[str], states: Sequence[LessonState] = ("active",)
-    ) -> list[Lesson]:
-        """Those of these that are there and in one of these states; in any, where none is named."""
-        found = await self._lessons.there(agent_id, ids)
-        return [lesson for lesson in found if not states or lesson.state in states]
-
-
-def _shared(lessons: Sequence[Lesson]) -> dict[str, Any]:
-    """What a lesson that is made of these keeps of them: facts of one project are a fact of that project."""
+def _common(lessons: Sequence[Lesson]) -> dict[str, Any]:
+    """The fields that a merged lesson takes from all of these: facts of one project give a fact of that project."""
     projects = {lesson.project for lesson in lessons}
     if len(projects) > 1 or any(lesson.nature != "fact" for lesson in lessons):
         return {}

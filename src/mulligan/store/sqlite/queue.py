@@ -61,6 +61,32 @@ class SqliteQueue:
 
         return await self._db.write(work)
 
+    async def begin(
+        self,
+        kind: str,
+        agent_id: str,
+        payload: Json,
+        *,
+        key: str,
+        owner: str | None,
+        seconds: float,
+        waiting: bool = False,
+        follows: Sequence[str] = (),
+    ) -> tuple[Queued, Claim | None]:
+        text = _text(payload, f"Work of kind {kind}")
+
+        def work(db: sqlite3.Connection) -> tuple[Queued, Claim | None]:
+            id = _enqueue(db, kind, agent_id, text, key, waiting, self.capacity)
+            for receipt in follows:
+                db.execute(_FOLLOWS, {"work": id, "receipt": receipt})
+            n, status, _, holder, until = _found(db, writer(db, agent_id), id)
+            gone = status == "running" and _gone(self._db.watch, n, holder, until, seconds)
+            if owner is not None and (gone or status in ("queued", "waiting")):
+                return _claimed(db, n, owner, seconds)
+            return _read(db, n), None
+
+        return await self._db.write(work)
+
     async def find(self, agent_id: str, kind: str, key: str) -> str | None:
         return await self._db.read(lambda db: _keyed(db, reader(db, agent_id), kind, key))
 
