@@ -96,6 +96,14 @@ def test_over_budget_is_3_and_a_higher_limit_goes_on(mulligan: Run) -> None:
         (("solve", "x", "--mode", "copy"), "--workspace DIR"),
         (("solve", "x", "--strategy", "reflexion", "--set", "strategy.window=no"), "must be a whole number or null"),
         (("solve", "x", "--window", "2"), "No setting of 'evidence' is called 'window'"),
+        (
+            ("solve", "x", "--model", "scripted:s", "--window", "2"),
+            "Strategy with this setting: evidence_and_reflexion, last",
+        ),
+        (
+            ("solve", "x", "--model", "m:m", "--set", "reflector.window=2"),
+            "'evidence' has none. Strategies with a reflector: e",
+        ),
         (("solve", "x", "--tests", "empty.py"), "empty.py holds no test"),
         (("solve", "x", "--tests", "idle.py"), "idle.py holds no test: check asserts, and nothing calls it"),
         (("solve", "x", "--tests", "latin.py"), "latin.py is not UTF-8 (byte 2): save it as UTF-8"),

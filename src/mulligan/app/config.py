@@ -8,19 +8,24 @@ import tomllib
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from io import StringIO
 from pathlib import Path
 from typing import cast
 
 from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.home import home
 from mulligan.core.records import Json
+from mulligan.core.toml_lines import line_of
 
 FILE = "mulligan.toml"
 TAMA = "tama.toml"
 """The project file of tama, read where there is no mulligan.toml beside it: its models, under the names that it has."""
 MODELS = ("model", "reflect_model", "judge_model")
 KEYS = (*MODELS, "sandbox", "prompts", "limits", "calls", "project", "models", "memory", "tools", "mcp")
-"""What may stand at the top of the file; a test holds it against `app.project_schema`."""
+"""What may stand at the top of the file; a test compares it with `app.project_schema`."""
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ENDS = re.compile(r"\r\n|\n|\r")
 
 
 @dataclass(frozen=True)
@@ -56,8 +61,6 @@ class Config:
 
     def where(self, *keys: str) -> str:
         """`path/mulligan.toml:LINE` of a key, or of the nearest table above it."""
-        from mulligan.core.toml_lines import line_of
-
         line = line_of(self.source, keys)
         return f"{self.root}/{self.file}:{line}" if line else f"{self.root}/{self.file}"
 
@@ -133,8 +136,6 @@ def load(start: Path | None = None) -> Config:
         if isinstance(value := values.get(key), str):
             values[key] = located_model(value, root)
     if (root / ".env").is_file():
-        from mulligan.app.dotenv_file import read_dotenv
-
         for name, value in read_dotenv(root / ".env").items():
             is_model = name.startswith("MULLIGAN_MODEL")
             os.environ.setdefault(name, located_model(value, root) if is_model else value)
@@ -180,6 +181,31 @@ def parse(file: Path, text: str) -> dict[str, Json]:
         raise InvalidInput(f"{file}:{line}: {error}.") from error
     except (ValueError, RecursionError) as error:  # a number of thousands of digits, a thousand brackets
         raise InvalidInput(f"{file} cannot be read: {error}.") from error
+
+
+def read_dotenv(file: Path) -> dict[str, str]:
+    """The variables of a `.env` file, which is never written. `$NAME` and `${NAME}` stay as they are; the last line of
+    a name counts.
+
+    Raises `InvalidInput`, with the line but without its text, for a file that is not UTF-8 or a line that is not of the
+    form NAME=VALUE.
+    """
+    from dotenv.parser import parse_stream
+
+    found: dict[str, str] = {}
+    for binding in parse_stream(StringIO(read_text(file))):
+        text = binding.original.string
+        line = binding.original.line + len(_ENDS.findall(text[: len(text) - len(text.lstrip())]))
+        if binding.error or (binding.key is not None and binding.value is None):
+            raise InvalidInput(f"{file}:{line}: a line must be of the form NAME=VALUE, with each quote closed.")
+        if binding.key is None or binding.value is None:
+            continue
+        if not _VARIABLE.fullmatch(binding.key):
+            raise InvalidInput(f"{file}:{line}: before the = must stand a name of letters, digits and _.")
+        if "\0" in binding.value:
+            raise InvalidInput(f"{file}:{line}: the value holds a NUL character.")
+        found[binding.key] = binding.value
+    return found
 
 
 def located_model(name: str, folder: Path) -> str:

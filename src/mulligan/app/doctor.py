@@ -11,6 +11,8 @@ from pathlib import Path
 from mulligan.app.config import Config, load
 from mulligan.core.errors import MulliganError
 from mulligan.core.extras import install_command
+from mulligan.models.weights import installed
+from mulligan.models.weights_known import KNOWN
 from mulligan.sandbox.doctor import Row
 from mulligan.sandbox.doctor import report as sandbox_rows
 from mulligan.store import file_of, open_store
@@ -61,9 +63,6 @@ def _extra() -> Row:
 
 
 def _weights() -> list[Row]:
-    from mulligan.models.weights import installed
-    from mulligan.models.weights_known import KNOWN
-
     here = installed()
     return [
         Row(f"weights {name}", True, str(here[name]))

@@ -18,8 +18,10 @@ from mulligan.agentfile.agent import ModelChoice
 from mulligan.app.config import Config, choose_model, located_model
 from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.records import Json
+from mulligan.models.catalog import open_model
 from mulligan.models.providers import PROVIDERS
 from mulligan.models.settings import CallSettings
+from mulligan.models.weights_known import KNOWN
 
 _LOCAL = "local"
 _TAKEN = frozenset({_LOCAL, "scripted", "replay", *PROVIDERS})
@@ -159,14 +161,10 @@ def role_of(config: Config, name: str) -> Role:
 
 def check_model_name(name: str) -> None:
     """Raises `InvalidInput` for a name that no model can have. Looks for no key and no package, and calls nothing."""
-    from mulligan.models.catalog import open_model
-
     kind, _, rest = name.strip().partition(":")
     if kind == "local" and (not rest or rest.endswith(".gguf")):
         return
     if kind == "local":
-        from mulligan.models.weights_known import KNOWN
-
         if rest not in KNOWN:
             raise UnknownName("local model", rest, KNOWN, "Or a file: local:FILE.gguf.")
     elif kind in ("scripted", "replay"):

@@ -11,6 +11,7 @@ from mulligan.core.errors import InvalidInput
 from mulligan.core.extras import MissingExtra
 from mulligan.core.protocols import Model
 from mulligan.core.records import Json
+from mulligan.models.catalog import found_keys, open_model
 from mulligan.models.settings import CallSettings
 
 
@@ -49,8 +50,6 @@ class Models:
             return self._once(role.model, settings, key)
 
     def _once(self, name: str, settings: CallSettings, key: str | None) -> Model:
-        from mulligan.models.catalog import open_model
-
         which = (name, settings, key)
         if which not in self._opened:
             try:
@@ -67,8 +66,6 @@ class Models:
 
 def _instead() -> str:
     """What does the work without an embedded model, by the keys and the coding agents that are here."""
-    from mulligan.models.catalog import found_keys
-
     keys = [f"--model {name} ({variable} is set)" for variable, name in found_keys()]
     named = ", ".join(keys) or "--model PROVIDER:NAME, with the key that `mulligan models list` names"
     actors = [find("actors", name) for name in names("actors")]

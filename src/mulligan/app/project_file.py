@@ -14,8 +14,7 @@ from mulligan.agentfile.agent import Source
 from mulligan.agentfile.checking import checked
 from mulligan.agentfile.frontmatter import Document
 from mulligan.agentfile.problems import Problem, told
-from mulligan.app.config import FILE, MODELS, TAMA, load, located_model, parse, project_file, read_text
-from mulligan.app.dotenv_file import read_dotenv
+from mulligan.app.config import FILE, MODELS, TAMA, load, located_model, parse, project_file, read_dotenv, read_text
 from mulligan.app.memory_config import check_key, check_together
 from mulligan.app.model_roles import (
     BUILT_IN,
