@@ -1,12 +1,11 @@
 """`mulligan.toml` as a pydantic model: its shape, and what the docs and the JSON Schema say of it.
 
-What the file is read with stays the truth: the keys and defaults of roles, calls and tools are taken from their own
-classes, and a test holds the others against theirs.
+Keys, types, defaults and descriptions of roles, calls, tools and the bank come from the classes that read them; a test
+compares the others with theirs.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, cast, get_type_hints
@@ -17,6 +16,7 @@ from mulligan.agentfile.schema import Count, LimitsTable, Maybe, Name, Table, Te
 from mulligan.app.memory_config import OF_BANK, STRATEGIES, MemorySettings
 from mulligan.app.model_roles import BUILT_IN, RoleSettings
 from mulligan.app.plugins import find, names, settings_of
+from mulligan.app.toolbox import MCP
 from mulligan.bank.settings import Settings
 from mulligan.core.limits import Limits
 from mulligan.core.records import Json
@@ -40,36 +40,16 @@ _EXAMPLES: Mapping[str, Json] = {
 }
 _MODEL: Json = "openai:gpt-6-luna"
 _DEFAULTS = {"temperature": ", ".join(f"{heat} for {role}" for role, heat in BUILT_IN.items())}
-_OF_TOOLS = {
-    "hosts": "The hosts that it may ask, instead of `tools.http_hosts`.",
-    "memory": "Megabytes that it may take.",
-    "most": "Files that are listed at most.",
-    "readable": "Folders beyond the workspace that it may read, such as a virtual environment.",
-    "seconds": "Seconds that one call may take.",
-    "size": "Bytes that are read or written at most.",
-}
-_OF_BANK = {
-    "top_k": "Lessons that one recall gives at most; with the strategy `cosine`, experiences of up to three lessons.",
-    "threshold": "The relevance, 0 to 1, below which a lesson is not given; or `strict`, `standard` or `lenient`. It "
-    "is calibrated for each embedder, so that it means the same for all.",
-    "tokens": "Tokens that the recalled lessons may take in a prompt.",
-    "trajectory_tokens": "Tokens that an episode may take in what a judge or an extractor is asked.",
-    "fold": "Whether lessons that are equal, letter by letter, become one that counts them.",
-    "near_duplicates": "What is done with a new lesson that nearly says what another says: `link` keeps both and links "
-    "them, `skip` does not keep the new one.",
-    "auto_merge": "Whether lessons that are alike are merged in the background.",
-    "quarantine": "Whether a lesson that tries to instruct its reader is held back until it is released.",
-    "attempts": "How often queued work is tried before it has failed.",
-}
 
 
-def words_of(cls: type[Any]) -> dict[str, str]:
-    """What the docstring of a dataclass says of its fields, in lines such as `name: text` or `one, other: text`."""
-    said: dict[str, str] = {}
-    for found in re.finditer(r"^ +(\w+(?:, \w+)*): ((?:.+\n?)+?)(?=^ +\w+(?:, \w+)*: |\s*\Z)", cls.__doc__ or "", re.M):
-        text = " ".join(found[2].split()).rstrip(".")
-        said |= dict.fromkeys(found[1].split(", "), f"{text[:1].upper()}{text[1:]}.")
-    return said
+def _keys(annotated: Any, defaults: Mapping[str, object]) -> dict[str, Any]:
+    """A key for each of these, with the type and the description of its annotation (`Annotated[type, "text"]`)."""
+    kinds, full = get_type_hints(annotated), get_type_hints(annotated, include_extras=True)
+    found: dict[str, Any] = {}
+    for name, default in defaults.items():
+        about = next((said for said in getattr(full[name], "__metadata__", ()) if isinstance(said, str)), "")
+        found[name] = (Maybe[kinds[name]], _key(name, about, default))
+    return found
 
 
 def _key(name: str, about: str, default: object) -> Any:
@@ -78,55 +58,42 @@ def _key(name: str, about: str, default: object) -> Any:
     return Field(default=None, description=about, examples=[_EXAMPLES.get(name, default)], json_schema_extra=extra)
 
 
-def _of_dataclass(cls: type[Any]) -> dict[str, Any]:
-    said, hints = words_of(cls), get_type_hints(cls)
-    return {f.name: (Maybe[hints[f.name]], _key(f.name, said[f.name], f.default)) for f in fields(cls)}
-
-
 def _of_tools() -> dict[str, Any]:
     """A table for each tool that has settings, by the tool's name."""
     made: dict[str, Any] = {}
     for name in names("tools"):
         cls = find("tools", name)
-        hints = get_type_hints(cls.__init__)
         known = {key: p.default for key, p in settings_of(cls).items() if p.default is not p.empty}
-        if name == "mcp" or not known:
+        if name == MCP or not known:
             continue
-        keys: Any = {
-            key: (Maybe[hints[key]], _key(key, _OF_TOOLS.get(key, ""), default)) for key, default in known.items()
-        }
-        table = create_model(f"{name}_tool", __base__=Table, __doc__=f"Settings of the tool {name}.", **keys)
         first, default = next(iter(known.items()))
-        about = Field(
-            default=None,
-            description=f"Settings of the tool `{name}`.",
-            examples=[{first: _EXAMPLES.get(first, default)}],
+        table = create_model(
+            f"{name}_tool", __base__=Table, __doc__=f"Settings of the tool {name}.", **_keys(cls.__init__, known)
         )
-        made[name] = (Maybe[table], about)
+        example = {first: _EXAMPLES.get(first, default)}
+        made[name] = (
+            Maybe[table],
+            Field(default=None, description=f"Settings of the tool `{name}`.", examples=[example]),
+        )
     return made
 
 
 def _of_memory() -> dict[str, Any]:
     """Its own keys, a strategy as text or table, then those of the bank."""
-    said, hints = words_of(MemorySettings), get_type_hints(MemorySettings)
-    made: dict[str, Any] = {}
-    for f in fields(MemorySettings):
-        if f.name in STRATEGIES:
-            name = cast(Spec, f.default).name
-            made[f.name] = (Maybe[Text | dict[str, Any]], _key(f.name, said[f.name], name))
-        elif f.name != "bank":
-            made[f.name] = (Maybe[hints[f.name]], _key(f.name, said[f.name], f.default))
-    hints = get_type_hints(Settings)
-    return made | {key: (Maybe[hints[key]], _key(key, _OF_BANK[key], getattr(Settings, key))) for key in OF_BANK}
+    own = {f.name: f.default.name if isinstance(f.default, Spec) else f.default for f in fields(MemorySettings)}
+    del own["bank"]
+    made = _keys(MemorySettings, own)
+    made |= {name: (Maybe[Text | dict[str, Any]], made[name][1]) for name in STRATEGIES}
+    return made | _keys(Settings, {key: getattr(Settings, key) for key in OF_BANK})
 
 
-_calls = _of_dataclass(CallSettings)
+_calls = _keys(CallSettings, vars(CallSettings()))
 CallsTable = create_model("CallsTable", __base__=Table, __doc__="How providers are called.", **_calls)
 RoleTable = create_model(
     "RoleTable",
     __base__=Table,
     __doc__="A model role: its model, how it samples, and how its provider is called.",
-    **{**_of_dataclass(RoleSettings), **_calls},
+    **{**_keys(RoleSettings, vars(RoleSettings())), **_calls},
 )
 _HOSTS = (
     Maybe[list[Text]],

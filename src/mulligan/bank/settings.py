@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Annotated, Literal
 
 from mulligan.core.errors import InvalidInput
 
@@ -12,29 +12,38 @@ PRESETS = ("strict", "standard", "lenient")
 
 @dataclass(frozen=True)
 class Settings:
-    """Raises `InvalidInput` for what can never work.
+    """How a bank behaves; `paper`: whether thinkers ask as the ReasoningBank paper does.
 
-    top_k: lessons (with the strategy cosine, experiences) that a recall gives at most.
-    threshold: relevance, 0 to 1, below which a lesson is not given; strict, standard or lenient; None leaves it to the
-    strategy.
-    tokens: what the formatted prompt may take. trajectory_tokens: what an episode may take in a question.
-    fold: whether exact duplicates become one. near_duplicates: "link" keeps both and links them in the background,
-    "skip" does not keep the new one.
-    auto_merge: whether lessons that are alike are merged in the background.
-    quarantine: whether a lesson that tries to instruct its reader is held back.
-    paper: whether thinkers ask as the paper does. attempts: how often queued work is tried.
+    Each setting is described in its annotation, which the docs show. Raises `InvalidInput` for what can never work.
     """
 
-    top_k: int = 3
-    threshold: float | Literal["strict", "standard", "lenient"] | None = None
-    tokens: int = 1200
-    trajectory_tokens: int = 8000
-    fold: bool = True
-    near_duplicates: Literal["link", "skip"] = "link"
-    auto_merge: bool = True
-    quarantine: bool = True
+    top_k: Annotated[
+        int,
+        "Lessons that one recall gives at most; with the strategy `cosine`, experiences of up to three lessons.",
+    ] = 3
+    threshold: Annotated[
+        float | Literal["strict", "standard", "lenient"] | None,
+        "The relevance, 0 to 1, below which a lesson is not given; or `strict`, `standard` or `lenient`. "
+        "It is calibrated for each embedder, so that it means the same for all.",
+    ] = None
+    tokens: Annotated[int, "Tokens that the recalled lessons may take in a prompt."] = 1200
+    trajectory_tokens: Annotated[
+        int,
+        "Tokens that an episode may take in what a judge or an extractor is asked.",
+    ] = 8000
+    fold: Annotated[bool, "Whether lessons that are equal, letter by letter, become one that counts them."] = True
+    near_duplicates: Annotated[
+        Literal["link", "skip"],
+        "What is done with a new lesson that nearly says what another says: `link` keeps both and links "
+        "them, `skip` does not keep the new one.",
+    ] = "link"
+    auto_merge: Annotated[bool, "Whether lessons that are alike are merged in the background."] = True
+    quarantine: Annotated[
+        bool,
+        "Whether a lesson that tries to instruct its reader is held back until it is released.",
+    ] = True
     paper: bool = False
-    attempts: int = 3
+    attempts: Annotated[int, "How often queued work is tried before it has failed."] = 3
 
     def __post_init__(self) -> None:
         for name in ("top_k", "tokens", "trajectory_tokens", "attempts"):

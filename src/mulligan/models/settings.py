@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import Annotated
 
 from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.records import Json
@@ -12,28 +13,29 @@ from mulligan.core.records import Json
 
 @dataclass(frozen=True)
 class CallSettings:
-    """Raises `InvalidInput` for what can never work.
+    """How a provider is called.
 
-    base_url: the server to ask instead of the provider's own; with `openai:NAME`, any OpenAI-compatible server.
-    key: the name of the environment variable that holds the key, if it is not the provider's own.
-    timeout, connect: seconds for one whole attempt, and for reaching the server.
-    attempts: how often one question is sent at most, the first time included.
-    first_wait, longest_wait: seconds between attempts; doubled each time, varied by chance, and never above
-    `longest_wait`, whatever a `Retry-After` asks for.
-    parallel: calls in flight to one provider at most, in the whole process.
-    input_price, output_price: US dollars per million tokens, for models that the price tables do not know.
+    Each setting is described in its annotation, which the docs show. Raises `InvalidInput` for what can never work.
     """
 
-    base_url: str | None = None
-    key: str | None = None
-    timeout: float = 300.0
-    connect: float = 10.0
-    attempts: int = 4
-    first_wait: float = 1.0
-    longest_wait: float = 60.0
-    parallel: int = 8
-    input_price: float | None = None
-    output_price: float | None = None
+    base_url: Annotated[
+        str | None, "The server to ask instead of the provider's own; with `openai:NAME`, any OpenAI-compatible server."
+    ] = None
+    key: Annotated[
+        str | None, "The name of the environment variable that holds the key, if it is not the provider's own."
+    ] = None
+    timeout: Annotated[float, "Seconds for one whole attempt."] = 300.0
+    connect: Annotated[float, "Seconds for reaching the server."] = 10.0
+    attempts: Annotated[int, "How often one question is sent at most, the first time included."] = 4
+    first_wait: Annotated[float, "Seconds before the second attempt; doubled each time, and varied by chance."] = 1.0
+    longest_wait: Annotated[float, "Seconds between two attempts at most, whatever a `Retry-After` asks for."] = 60.0
+    parallel: Annotated[int, "Calls in flight to one provider at most, in the whole process."] = 8
+    input_price: Annotated[
+        float | None, "US dollars per million input tokens, for models that the price tables do not know."
+    ] = None
+    output_price: Annotated[
+        float | None, "US dollars per million output tokens, for models that the price tables do not know."
+    ] = None
 
     def __post_init__(self) -> None:
         for field in fields(self):

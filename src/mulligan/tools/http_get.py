@@ -6,7 +6,7 @@ import asyncio
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
 from mulligan.core.errors import InvalidInput, ToolError
@@ -51,13 +51,18 @@ class _Host:
 
 
 class HttpGet:
-    """hosts: what may be reached: "docs.python.org", "*.example.org" (what is below it), "localhost:8000".
+    """Fetches pages of the hosts that are named: "docs.python.org", "*.example.org" (what is below it), "localhost:8000".
 
-    A port that is none of the usual two has to be named. seconds: for one call with all its redirects. size: bytes
-    that are read of an answer. Raises `InvalidInput` where no host is named.
+    A port that is none of the usual two has to be named. Raises `InvalidInput` where no host is named.
     """
 
-    def __init__(self, *, hosts: Sequence[str] = (), seconds: float = 20, size: int = 500_000) -> None:
+    def __init__(
+        self,
+        *,
+        hosts: Annotated[Sequence[str], "The hosts that it may ask, instead of `tools.http_hosts`."] = (),
+        seconds: Annotated[float, "Seconds that one call may take, with all its redirects."] = 20,
+        size: Annotated[int, "Bytes that are read of an answer."] = 500_000,
+    ) -> None:
         if not hosts:
             raise InvalidInput(f"http_get may reach no host yet: name those that it may under {WHERE}.")
         check_proxies()

@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 from mulligan.core.questions import Tool
 from mulligan.core.records import Json
@@ -14,9 +14,9 @@ from mulligan.tools._folder import OWN, located, opened, printable, told
 
 
 class ListFiles:
-    """most: names in one answer. Links are named and not followed; what is git's or Mulligan's is left out."""
+    """Lists files of the workspace. Links are named and not followed; what is git's or Mulligan's is left out."""
 
-    def __init__(self, *, folder: str, most: int = 400) -> None:
+    def __init__(self, *, folder: str, most: Annotated[int, "Files that are listed at most."] = 400) -> None:
         self._folder, self._most = folder, most
 
     async def offer(self) -> Sequence[Tool]:

@@ -6,7 +6,7 @@ import asyncio
 import os
 import stat
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 from mulligan.core.errors import ToolError
 from mulligan.core.questions import Tool
@@ -18,9 +18,11 @@ SHOWN = 11_500
 
 
 class ReadFile:
-    """size: bytes above which a file is refused."""
+    """Reads a file of the workspace."""
 
-    def __init__(self, *, folder: str, size: int = 2_000_000) -> None:
+    def __init__(
+        self, *, folder: str, size: Annotated[int, "Bytes above which a file is refused."] = 2_000_000
+    ) -> None:
         self._folder, self._size = folder, size
 
     async def offer(self) -> Sequence[Tool]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 from mulligan.core.errors import InvalidInput, ToolError
 from mulligan.core.protocols import Job, Ran, Sandbox
@@ -17,12 +17,19 @@ OUT, ERR = 8_000, 3_000
 class RunCommand:
     """The command goes to `sh -c`: in the sandbox a shell can do no more than any other program.
 
-    seconds: wall time; memory in MB. readable: folders beyond the workspace that commands may read, such as a virtual
-    environment. A status other than 0 is no error: it is the answer's first line.
+    A status other than 0 is no error: it is the answer's first line.
     """
 
     def __init__(
-        self, *, folder: str, sandbox: Sandbox, seconds: float = 60, memory: int = 1024, readable: Sequence[str] = ()
+        self,
+        *,
+        folder: str,
+        sandbox: Sandbox,
+        seconds: Annotated[float, "Seconds that one call may take."] = 60,
+        memory: Annotated[int, "Megabytes that it may take."] = 1024,
+        readable: Annotated[
+            Sequence[str], "Folders beyond the workspace that it may read, such as a virtual environment."
+        ] = (),
     ) -> None:
         if seconds <= 0:
             raise InvalidInput(f"A command's seconds must be above 0, not {seconds}.")

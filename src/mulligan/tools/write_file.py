@@ -8,7 +8,7 @@ import secrets
 import stat
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Annotated, Any
 
 from mulligan.core.errors import ToolError
 from mulligan.core.questions import Tool
@@ -17,9 +17,9 @@ from mulligan.tools._folder import located, opened, told
 
 
 class WriteFile:
-    """size: bytes that a file may have."""
+    """Writes a file of the workspace."""
 
-    def __init__(self, *, folder: str, size: int = 2_000_000) -> None:
+    def __init__(self, *, folder: str, size: Annotated[int, "Bytes that a file may have."] = 2_000_000) -> None:
         self._folder, self._size = folder, size
 
     async def offer(self) -> Sequence[Tool]:
