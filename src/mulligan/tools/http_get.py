@@ -51,7 +51,7 @@ class _Host:
 
 
 class HttpGet:
-    """Fetches pages of the hosts that are named: "docs.python.org", "*.example.org" (what is below it), "localhost:8000".
+    """Fetches pages of hosts that are named: "docs.python.org", "*.example.org" (what is below it), "localhost:8000".
 
     A port that is none of the usual two has to be named. Raises `InvalidInput` where no host is named.
     """
