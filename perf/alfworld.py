@@ -15,7 +15,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from mulligan.environments._alfworld.workers import Worker
+from mulligan.bench.alfworld._engine.workers import Worker
 
 DATA = Path(__file__).parent.parent.parent / "shared/data/alfworld"
 SECONDS = 300.0

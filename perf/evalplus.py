@@ -17,8 +17,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from mulligan.app.bench.plan import open_benchmark
-from mulligan.app.bench.scoring import Scored, Setting, score_samples
+from mulligan.bench.harness.plan import open_benchmark
+from mulligan.bench.harness.scoring import Scored, Setting, score_samples
 from mulligan.sandbox.local import LocalSandbox
 
 ALL = ("humanevalplus", "mbppplus", "humanevalplus:origin", "mbppplus:origin")

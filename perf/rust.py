@@ -17,10 +17,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from mulligan.core.programs import whole
 from mulligan.core.records import Attempt, Episode, Feedback, Task, Trial
 from mulligan.evaluators.rust_tests import RustTests
 from mulligan.sandbox.local import LocalSandbox
+from mulligan.text.programs import whole
 
 REFERENCE = 0.27
 

@@ -12,20 +12,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mulligan.app.bench.running import resume_benchmark, run_benchmark
-    from mulligan.app.bench.scoring import score_samples
     from mulligan.app.memory import Bank
     from mulligan.app.removal import removable_runs, remove_runs
     from mulligan.app.run import run
     from mulligan.app.solve import resume, solve, solve_sync
     from mulligan.app.transcripts import learn
+    from mulligan.bench.harness.running import resume_benchmark, run_benchmark
+    from mulligan.bench.harness.scoring import score_samples
     from mulligan.core.errors import MulliganError
-    from mulligan.core.evidence import evidence_of, findings_of
     from mulligan.core.limits import Limits
     from mulligan.core.loops import LoopDetector
     from mulligan.core.records import Attempt, Episode, Feedback, Finding, Reflection, Step, Task, Trial
-    from mulligan.core.task_feedback import TaskFeedback
     from mulligan.models.scripted import ScriptedModel
+    from mulligan.text.evidence import evidence_of, findings_of
+    from mulligan.text.task_feedback import TaskFeedback
 
 _HOMES = {
     "Attempt": "core.records",
@@ -40,18 +40,18 @@ _HOMES = {
     "ScriptedModel": "models.scripted",
     "Step": "core.records",
     "Task": "core.records",
-    "TaskFeedback": "core.task_feedback",
+    "TaskFeedback": "text.task_feedback",
     "Trial": "core.records",
-    "evidence_of": "core.evidence",
-    "findings_of": "core.evidence",
+    "evidence_of": "text.evidence",
+    "findings_of": "text.evidence",
     "learn": "app.transcripts",
     "removable_runs": "app.removal",
     "remove_runs": "app.removal",
     "resume": "app.solve",
-    "resume_benchmark": "app.bench.running",
+    "resume_benchmark": "bench.harness.running",
     "run": "app.run",
-    "run_benchmark": "app.bench.running",
-    "score_samples": "app.bench.scoring",
+    "run_benchmark": "bench.harness.running",
+    "score_samples": "bench.harness.scoring",
     "solve": "app.solve",
     "solve_sync": "app.solve",
 }

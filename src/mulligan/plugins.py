@@ -18,18 +18,6 @@ from mulligan.core.errors import (
     UnknownName,
     WorldError,
 )
-from mulligan.core.evidence import evidence_of, findings_of, gathered
-from mulligan.core.formatting import (
-    attempt_text,
-    evidence_text,
-    feedback_text,
-    fenced,
-    past_text,
-    reflections_text,
-    task_text,
-    trajectory_text,
-)
-from mulligan.core.programs import program
 from mulligan.core.prompts import Prompt
 from mulligan.core.protocols import (
     Actor,
@@ -76,6 +64,18 @@ from mulligan.core.specs import Spec
 from mulligan.core.tools import Tools, Toolset
 from mulligan.core.transcripts import TranscriptFormat, Turn
 from mulligan.core.worlds import Environment, World
+from mulligan.text.evidence import evidence_of, findings_of, gathered
+from mulligan.text.formatting import (
+    attempt_text,
+    evidence_text,
+    feedback_text,
+    fenced,
+    past_text,
+    reflections_text,
+    task_text,
+    trajectory_text,
+)
+from mulligan.text.programs import program
 
 __all__ = [
     "Actor",

@@ -29,15 +29,15 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 from cases import CASES, SEED, STRATEGIES, TRIALS
 
-from mulligan.app.bench.gallery import write_gallery
-from mulligan.app.bench.plot import check_installed, curves, draw
-from mulligan.app.bench.report import as_json, make_report, read_run
-from mulligan.app.bench.report_page import page
-from mulligan.app.bench.running import Hooks, resume_benchmark, run_benchmark
+from mulligan.bench.harness.running import Hooks, resume_benchmark, run_benchmark
+from mulligan.bench.report.gallery import write_gallery
+from mulligan.bench.report.page import page
+from mulligan.bench.report.plot import check_installed, curves, draw
+from mulligan.bench.report.reading import as_json, make_report, read_run
 from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.core.errors import LeaseLost
-from mulligan.core.pages import Picture, markdown, plain
 from mulligan.store.sqlite import SqliteStore
+from mulligan.text.pages import Picture, markdown, plain
 
 LEASE_WAIT = 90.0
 """Seconds that a run's lease may outlive the process that was killed, with room to spare."""

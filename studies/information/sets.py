@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mulligan.app.bench.data import find_data
-from mulligan.benchmarks.humaneval import HumanEval
+from mulligan.bench.harness.data import find_data
+from mulligan.bench.programming.humaneval import HumanEval
 from mulligan.core.errors import InvalidInput
-from mulligan.core.json_lines import objects
+from mulligan.text.json_lines import objects
 
 STUDIES = Path(__file__).parents[1]
 EVERY = 4

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mulligan.app.config import load
 from mulligan.core.errors import InvalidInput
-from mulligan.core.toml_lines import key_lines, line_of
+from mulligan.text.toml_lines import key_lines, line_of
 
 TOML = '''\
 model = "x"  # a [comment] = 1

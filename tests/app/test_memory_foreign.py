@@ -14,7 +14,7 @@ from mulligan.app.memory_transfer import export, import_file
 from mulligan.bank.exchange.files import archives_from_json, markdown, read_bank_file
 from mulligan.core.lessons import Archive
 from mulligan.core.records import Lesson
-from mulligan.core.secrets import MASK
+from mulligan.text.secrets import MASK
 
 WORDS = Config(values={"memory": {"embedder": "none"}})
 MERGED = "mem_merged_0123456789abcdef"

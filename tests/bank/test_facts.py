@@ -9,10 +9,10 @@ from banks import a_bank, lessons_of, mind
 
 from mulligan import Bank
 from mulligan.core.errors import InvalidInput
-from mulligan.core.evidence import evidence_of
 from mulligan.core.lessons import Selection
 from mulligan.core.records import Attempt, Episode, Feedback, Finding, Lesson, Stop, Task, Trial
 from mulligan.store import open_store
+from mulligan.text.evidence import evidence_of
 
 TASK = "Write release_name(year, week, tree), which names a release in the form of this project."
 NEXT = "Write branch_name(year, week, tree), which names a branch in the form of this project."

@@ -14,8 +14,8 @@ from mulligan import Attempt, Bank, Episode, Feedback, ScriptedModel, Task, Tria
 from mulligan.app.prompts import FilePrompts
 from mulligan.core.questions import Question, Sampling
 from mulligan.core.records import Reflection, Step
-from mulligan.core.secrets import MASK
 from mulligan.evaluators.model_judge import ModelJudge
+from mulligan.text.secrets import MASK
 
 DRAWN = [
     *((kind, secret := make(Random(7)), f"got {secret}, then") for kind, make in BY_LOOK.items()),

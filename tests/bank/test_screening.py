@@ -15,7 +15,7 @@ from mulligan.bank.learn.screening import CONTENT, TAGS, screened, visible
 from mulligan.bank.learn.signs import signs
 from mulligan.core.lessons import Selection
 from mulligan.core.records import Lesson, Origin
-from mulligan.core.secrets import MASK
+from mulligan.text.secrets import MASK
 
 HERE = Path(__file__).parent / "screening"
 SECRET = "ghp" + "_" + "a1B2c3D4e5" * 4  # put together, so that no scanner takes this file for a leak

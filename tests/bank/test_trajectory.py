@@ -11,7 +11,7 @@ from mulligan.bank.learn.trajectory import CHARACTERS, STEPS, Place, episode_of,
 from mulligan.core.codec import from_json, to_json
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Attempt, Episode, Feedback, Outcome, Reflection, Step, Stop, Task, Trial
-from mulligan.core.truncate import estimate
+from mulligan.text.truncate import estimate
 
 STEPPED = Attempt(
     "2020-01-15", (Step("", "open orders", "5 of 43 shown\n#9 2023"), Step("sort them", "sort", "#1 2020"))

@@ -12,10 +12,10 @@ import anyio
 import pytest
 from households import HOUSES, House, needs_alfworld
 
-from mulligan.app.bench.running import Finished, resume_benchmark, run_benchmark
-from mulligan.benchmarks.alfworld import Alfworld
-from mulligan.core import env_results
-from mulligan.core.env_results import EnvResult
+from mulligan.bench.alfworld import _env_results as env_results
+from mulligan.bench.alfworld._env_results import EnvResult
+from mulligan.bench.alfworld.alfworld import Alfworld
+from mulligan.bench.harness.running import Finished, resume_benchmark, run_benchmark
 from mulligan.core.errors import InvalidInput, ModelError
 from mulligan.core.questions import Question, Sampling
 from mulligan.models.scripted import ScriptedModel
@@ -161,7 +161,7 @@ def _bare(root: Path, folder: str, **game: object) -> Path:
 
 
 async def test_without_the_extra_nothing_is_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mulligan.environments.alfworld.find_spec", dict[str, str]().get)
+    monkeypatch.setattr("mulligan.bench.alfworld.environments.alfworld.find_spec", dict[str, str]().get)
     _bare(tmp_path / "data", "look_at_obj-A")
     model, store = ScriptedModel([]), SqliteStore(tmp_path / "m.db")
     with pytest.raises(InvalidInput, match=r"pip install .mulligan\[alfworld\]"):

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from file_server import Served, serving_file
 
-from mulligan.app.bench.data import cache, find_data
-from mulligan.app.bench.fetching import fetch, fetch_benchmark
-from mulligan.app.bench.plan import open_benchmark
-from mulligan.benchmarks import mbpp
+from mulligan.bench.harness.data import cache, find_data
+from mulligan.bench.harness.fetching import fetch, fetch_benchmark
+from mulligan.bench.harness.plan import open_benchmark
+from mulligan.bench.programming import mbpp
 from mulligan.cli.main import main
 from mulligan.core.benchmarks import Source
 from mulligan.core.errors import FetchError, InvalidInput

@@ -7,8 +7,8 @@ from bench_reports import case, recorded
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan.app.bench.comparing import compare
-from mulligan.app.bench.figures import Recorded, figures
+from mulligan.bench.report.comparing import compare
+from mulligan.bench.report.figures import Recorded, figures
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Usage
 

@@ -13,15 +13,15 @@ import pytest
 from bench_reports import case, recorded
 from toy_bench import HERE, Obliging, cases
 
-from mulligan.app.bench.gallery import case_page, file_name, write_gallery
-from mulligan.app.bench.plot import COLOURS, curves, draw, ending
-from mulligan.app.bench.report import make_report
-from mulligan.app.bench.running import run_benchmark
 from mulligan.app.config import load
+from mulligan.bench.harness.running import run_benchmark
+from mulligan.bench.report.gallery import case_page, file_name, write_gallery
+from mulligan.bench.report.plot import COLOURS, curves, draw, ending
+from mulligan.bench.report.reading import make_report
 from mulligan.cli.main import main
 from mulligan.core.errors import InvalidInput
-from mulligan.core.pages import markdown
 from mulligan.store.sqlite import SqliteStore
+from mulligan.text.pages import markdown
 
 TARGET = "the-hidden-target"
 
@@ -103,7 +103,7 @@ def test_without_matplotlib_it_says_what_to_install(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_report_without_a_plot_loads_no_matplotlib() -> None:
-    code = "import sys, mulligan.app.bench.report_page, mulligan.app.bench.plot; print('matplotlib' in sys.modules)"
+    code = "import sys, mulligan.bench.report.page, mulligan.bench.report.plot; print('matplotlib' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert ran.stdout == "False\n"
 

@@ -10,8 +10,8 @@ import pytest
 from banks import a_bank, lessons_of, mind
 from toy_bench import HERE, Obliging, cases
 
-from mulligan.app.bench.running import Finished, Hooks, resume_benchmark, run_benchmark
 from mulligan.bank.bank import Bank
+from mulligan.bench.harness.running import Finished, Hooks, resume_benchmark, run_benchmark
 from mulligan.core.protocols import Learned
 from mulligan.store.sqlite import SqliteStore
 

@@ -10,16 +10,16 @@ import pytest
 from bench_reports import SHA, case, recorded
 from toy_bench import HERE, Obliging, cases
 
-from mulligan.app.bench.report import as_json, make_report, read_run
-from mulligan.app.bench.report_page import page
-from mulligan.app.bench.running import run_benchmark
 from mulligan.app.config import load
+from mulligan.bench.harness.running import run_benchmark
+from mulligan.bench.report.page import page
+from mulligan.bench.report.reading import as_json, make_report, read_run
 from mulligan.cli import bench_run
 from mulligan.cli.main import main
 from mulligan.core.errors import InvalidInput
-from mulligan.core.pages import Heading, plain
 from mulligan.models.scripted import ScriptedModel
 from mulligan.store.sqlite import SqliteStore
+from mulligan.text.pages import Heading, plain
 
 
 def told(*runs: Any, **options: Any) -> str:

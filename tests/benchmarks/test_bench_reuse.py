@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mulligan.app.bench.running import run_benchmark
+from mulligan.bench.harness.running import run_benchmark
 from mulligan.core.questions import Answer, Question, Sampling
 from mulligan.core.records import Usage
 from mulligan.store.sqlite import SqliteStore

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mulligan.app.bench.scoring import Scored, Setting, score_samples
+from mulligan.bench.harness.scoring import Scored, Setting, score_samples
 from mulligan.core.errors import InvalidInput
 
 PROMPT = 'from typing import List\n\n\ndef total(xs: List[int]) -> int:\n    """ The sum of the numbers.\n    """\n'

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from mulligan import ScriptedModel
-from mulligan.app.bench.running import Finished, resume_benchmark, run_benchmark
+from mulligan.bench.harness.running import Finished, resume_benchmark, run_benchmark
 from mulligan.core.questions import Question, Sampling
 from mulligan.core.records import Episode
 from mulligan.store.sqlite import SqliteStore

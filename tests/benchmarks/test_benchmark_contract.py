@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from mulligan.app.bench.data import find_data
-from mulligan.app.bench.listing import cuts_of, listed
-from mulligan.app.bench.plan import open_benchmark
 from mulligan.app.plugins import check_setting, find, names
+from mulligan.bench.harness.data import find_data
+from mulligan.bench.harness.listing import cuts_of, listed
+from mulligan.bench.harness.plan import open_benchmark
 from mulligan.core.benchmarks import Benchmark, Source
 from mulligan.core.errors import InvalidInput
 from mulligan.sandbox.local import LocalSandbox

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan.core import env_results
-from mulligan.core.env_results import EnvResult
+from mulligan.bench.alfworld import _env_results as env_results
+from mulligan.bench.alfworld._env_results import EnvResult
 from mulligan.core.errors import InvalidInput
 
 RESULTS = st.lists(

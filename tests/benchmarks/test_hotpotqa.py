@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mulligan.app.plugins import build
-from mulligan.benchmarks.hotpotqa import HotPotQA
+from mulligan.bench.hotpotqa.hotpotqa import HotPotQA
 from mulligan.core.benchmarks import Benchmark
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Evaluator

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from mulligan.app.bench.running import resume_benchmark, run_benchmark
+from mulligan.bench.harness.running import resume_benchmark, run_benchmark
 from mulligan.cli.bench import bench
 from mulligan.core.errors import InvalidInput, JournalDiverged
 from mulligan.core.records import Json

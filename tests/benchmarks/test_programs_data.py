@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from mulligan.app.bench.data import find_data
-from mulligan.app.bench.plan import open_benchmark
-from mulligan.benchmarks.humaneval import HumanEval
-from mulligan.benchmarks.programs import Programs
+from mulligan.bench.harness.data import find_data
+from mulligan.bench.harness.plan import open_benchmark
+from mulligan.bench.programming.humaneval import HumanEval
+from mulligan.bench.programming.programs import Programs
 from mulligan.core.benchmarks import Benchmark
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Evaluator

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from mulligan import ScriptedModel
-from mulligan.app.bench.running import Finished, run_benchmark
-from mulligan.benchmarks.leetcode import Leetcode
+from mulligan.bench.harness.running import Finished, run_benchmark
+from mulligan.bench.programming.leetcode import Leetcode
 from mulligan.core.questions import Question, Sampling
 from mulligan.core.records import Episode
 from mulligan.store.sqlite import SqliteStore

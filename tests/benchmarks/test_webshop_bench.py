@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from mulligan.app.bench.data import find_data
-from mulligan.app.bench.running import resume_benchmark, run_benchmark
-from mulligan.benchmarks.webshop import WebShop
+from mulligan.bench.harness.data import find_data
+from mulligan.bench.harness.running import resume_benchmark, run_benchmark
+from mulligan.bench.webshop.webshop import WebShop
 from mulligan.cli.bench import bench
 from mulligan.core.benchmarks import Ships
 from mulligan.core.errors import InvalidInput, JournalDiverged

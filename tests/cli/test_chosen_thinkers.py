@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from mulligan.app.config import load
-from mulligan.core.formatting import EVIDENCE
 from mulligan.store import open_store
+from mulligan.text.formatting import EVIDENCE
 
 Run = Callable[..., Any]
 

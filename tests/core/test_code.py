@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan.core.code import extract_code
+from mulligan.text.python_code import extract_code
 
 ADD = "def add(a, b):\n    return a + b"
 DOCSTRING = '''\

@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from mulligan.core.evidence import evidence_of, expected_by, finding_text, findings_of, gathered
-from mulligan.core.formatting import evidence_text, past_text
 from mulligan.core.records import Attempt, Episode, Feedback, Finding, Reflection, Task, Trial
-from mulligan.core.truncate import estimate
 from mulligan.strategies.evidence import Evidence
 from mulligan.strategies.evidence_and_reflexion import EvidenceAndReflexion
+from mulligan.text.evidence import evidence_of, expected_by, finding_text, findings_of, gathered
+from mulligan.text.formatting import evidence_text, past_text
+from mulligan.text.truncate import estimate
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),

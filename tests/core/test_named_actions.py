@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan.core.actions import Action, Turn, first_line, parse_action, parse_turn
+from mulligan.text.actions import Action, Turn, first_line, parse_action, parse_turn
 
 NAMES = st.from_regex(r"[A-Za-z_]{1,12}", fullmatch=True)
 ARGUMENTS = st.text(st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp", "Zs"))).filter(

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan.core.code import asked_for
-from mulligan.core.code_rust import extract_rust
-from mulligan.core.programs import program, runs_by_itself, typed, whole
+from mulligan.text.programs import program, runs_by_itself, typed, whole
+from mulligan.text.python_code import asked_for
+from mulligan.text.rust_code import extract_rust
 
 TASK = '''import math
 from typing import List

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from secret_kinds import ANYWHERE, AROUND, BY_LOOK, BY_WORDS, ORDINARY, shows
 
-from mulligan.core.secrets import MASK, Masks, find_secrets, mask, mask_attempt, mask_json
+from mulligan.text.secrets import MASK, Masks, find_secrets, mask, mask_attempt, mask_json
 
 # put together here, so that no scanner takes this file for a leak
 LINE = "MIIEowIBAAKCAQEA" * 4
@@ -184,7 +184,7 @@ HOSTILE = [
 
 STEPS = """
 import json, sys
-from mulligan.core.secrets import mask
+from mulligan.text.secrets import mask
 for piece in json.load(sys.stdin):
     text = (piece * (SIZE // len(piece) + 1))[:SIZE]
     mask(text)

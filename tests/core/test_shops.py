@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mulligan
+from mulligan.bench.webshop._shop_files import read_shop
+from mulligan.bench.webshop._shops import Goal, Product, alike, worth
+from mulligan.bench.webshop.environments.webshop import CATALOGUE
 from mulligan.core.errors import InvalidInput
-from mulligan.core.shop_files import read_shop
-from mulligan.core.shops import Goal, Product, alike, worth
-from mulligan.environments.webshop import CATALOGUE
 
 SHOP = read_shop({"shop.json": CATALOGUE.read_text(encoding="utf-8")})
 GOALS = st.sampled_from(SHOP.goals)
@@ -170,4 +170,4 @@ def test_what_is_no_shop_is_refused_with_the_place(files: dict[str, str], says: 
 
 def test_the_catalogue_lies_in_the_package() -> None:
     assert CATALOGUE.is_file()
-    assert CATALOGUE.parent == Path(mulligan.__file__).parent / "environments"  # also where that is installed
+    assert CATALOGUE.parent == Path(mulligan.__file__).parent / "bench" / "webshop"  # also where that is installed

@@ -4,9 +4,9 @@ import dataclasses
 
 import pytest
 
-from mulligan.core.evidence import findings_of
 from mulligan.core.records import Finding
-from mulligan.core.task_feedback import TaskFeedback
+from mulligan.text.evidence import findings_of
+from mulligan.text.task_feedback import TaskFeedback
 
 
 def test_a_failure_says_all_that_is_known() -> None:

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan.core.toml_lines import array_lines, key_lines
+from mulligan.text.toml_lines import array_lines, key_lines
 
 TEXT = """\
 name = "x"

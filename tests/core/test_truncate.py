@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mulligan.core.records import Outcome, Step
-from mulligan.core.truncate import Count, estimate, truncate, truncate_text
+from mulligan.text.truncate import Count, estimate, truncate, truncate_text
 
 NOTE = re.compile(r"\[… [\d,]+ of [\d,]+ tokens cut …\]")
 texts = st.text(max_size=40) | st.tuples(st.text(max_size=20), st.integers(0, 60)).map(lambda pair: pair[0] * pair[1])

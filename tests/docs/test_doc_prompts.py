@@ -1,5 +1,6 @@
 """docs/prompts.md names every prompt that ships, with all of its placeholders, and every file of worked examples."""
 
+import inspect
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -8,7 +9,7 @@ import pytest
 
 import mulligan
 from mulligan.app.config import Config
-from mulligan.app.plugins import PORTS, ROLES, build, find, folder_of, names, settings_of
+from mulligan.app.plugins import PORTS, ROLES, build, find, names, settings_of
 from mulligan.app.prompts import FilePrompts
 from mulligan.app.service import Service
 from mulligan.bank.learn.extraction import Extractor
@@ -71,7 +72,7 @@ def built_with(folder: Path, prompt: str, text: str) -> None:
         BioCypherPromptEngine(graph=schema, prompts=FilePrompts([folder]))
         return
     for role in ROLES:
-        if name in names(role) and (folder_of(role) / f"{prompt}.md").exists():
+        if name in names(role) and Path(inspect.getfile(find(role, name))).with_name(f"{prompt}.md").exists():
             wanted = settings_of(find(role, name))
             settings = {key: value for key, value in given.items() if key in wanted}
             own = {"prompts": FilePrompts([folder]), "environment": SimpleNamespace(name=part)}

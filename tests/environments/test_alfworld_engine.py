@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from households import HOUSES, House, needs_alfworld
 
+from mulligan.bench.alfworld._engine import faster
+from mulligan.bench.alfworld._engine.workers import Worker, Workers
 from mulligan.core.errors import InvalidInput, WorldError
-from mulligan.environments._alfworld import faster
-from mulligan.environments._alfworld.workers import Worker, Workers
 
 DATA = Path(__file__).parents[3] / "shared/data/alfworld"
 SECONDS = 120.0
@@ -153,7 +153,7 @@ def test_a_worker_is_used_again_and_a_dead_one_is_not(tmp_path: Path) -> None:
 def test_a_worker_ends_with_whoever_started_it() -> None:
     """With `kill -9`, too, and no matter that nobody is left to end it."""
     code = (
-        "import sys\nfrom mulligan.environments._alfworld.workers import Worker\n"
+        "import sys\nfrom mulligan.bench.alfworld._engine.workers import Worker\n"
         "print(Worker().pid, flush=True)\nsys.stdin.read()"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as starter:

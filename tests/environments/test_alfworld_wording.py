@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mulligan.bench.alfworld._engine import wording
+from mulligan.bench.alfworld._engine.engine import harmless
+from mulligan.bench.alfworld.environments.alfworld import AlfWorld
 from mulligan.core.errors import InvalidInput
-from mulligan.environments._alfworld import wording
-from mulligan.environments._alfworld.engine import harmless
-from mulligan.environments.alfworld import AlfWorld
 
 NEWER = ["go to shelf 1", "move mug 1 to shelf 1"]
 OLDER = ["go to shelf 1", "put mug 1 in/on shelf 1"]

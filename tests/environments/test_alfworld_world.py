@@ -12,9 +12,9 @@ import pytest
 from households import HOUSES, answers, examples, needs_alfworld, played
 
 from mulligan.app.prompts import FilePrompts
+from mulligan.bench.alfworld.environments.alfworld import AlfWorld
 from mulligan.core.errors import WorldError
 from mulligan.core.records import Outcome
-from mulligan.environments.alfworld import AlfWorld
 
 DATA = Path(__file__).parents[3] / "shared/data/alfworld"
 EXAMPLES = Path(__file__).parents[2] / "src/mulligan/actors/interact.alfworld.games.md"

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mulligan.bench.hotpotqa.environments.wiki import NO_PAGE, VALID, Wiki
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Outcome, Step
 from mulligan.core.worlds import Environment
-from mulligan.environments.wiki import NO_PAGE, VALID, Wiki
 
 PAGES = [
     {

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mulligan.core.code import parsed
-from mulligan.core.reference_texts import reference_tests
-from mulligan.core.rust_texts import rust_tests
-from mulligan.core.test_texts import modules, python_tests
+from mulligan.text.python_code import parsed
+from mulligan.text.python_tests import modules, python_tests
+from mulligan.text.reference_answers import reference_tests
+from mulligan.text.rust_tests import rust_tests
 
 ANSWER = '''Sure! Here's what I'd test:
 

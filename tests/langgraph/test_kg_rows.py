@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from mulligan.core.errors import BadAnswer
-from mulligan.core.truncate import estimate
 from mulligan.langgraph import ResponderWithRetries
 from mulligan.langgraph.responder import one_call, proposed
 from mulligan.langgraph.rows import SHOWN, record_in, result_in, shown, tool_message
+from mulligan.text.truncate import estimate
 
 CALL = {"id": "call-1", "name": "GenerateQuery"}
 

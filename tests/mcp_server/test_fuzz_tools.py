@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from mulligan.app.service import Served, Service
-from mulligan.core.plain import sound
 from mulligan.mcp_server.serving import answered, tools_of
 from mulligan.mcp_server.tool import Call, Link, Reply, Tool
+from mulligan.text.plain import sound
 
 Json = Any
 

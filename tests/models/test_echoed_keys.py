@@ -17,9 +17,9 @@ from wire_client import KEY, Naps, Wire
 
 from mulligan.core.errors import BadAnswer, ModelError
 from mulligan.core.questions import Message, Question, Tool
-from mulligan.core.secrets import MASK, KnownSecrets
 from mulligan.models.catalog import open_model
 from mulligan.models.settings import CallSettings
+from mulligan.text.secrets import MASK, KnownSecrets
 
 FORMS: dict[str, Callable[[str], str]] = {
     "plain": str,

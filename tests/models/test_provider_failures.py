@@ -13,10 +13,10 @@ from wire_client import KEY, Naps, Wire
 from mulligan.core.errors import ModelError
 from mulligan.core.protocols import Model
 from mulligan.core.questions import Message, Question
-from mulligan.core.secrets import MASK
 from mulligan.models.catalog import open_model
 from mulligan.models.failures import masked
 from mulligan.models.settings import CallSettings
+from mulligan.text.secrets import MASK
 
 ASKED = Question((Message("user", "Say hello."),))
 FORMATS = ["openai:gpt-4o", "openai-responses:gpt-4o", "anthropic:claude-haiku-4-5", "alibaba:qwen-plus"]

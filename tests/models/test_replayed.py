@@ -12,10 +12,10 @@ from mulligan.core.loop import Meter
 from mulligan.core.protocols import Model
 from mulligan.core.questions import Message, Question, Sampling
 from mulligan.core.records import Json
-from mulligan.core.secrets import mask_json
 from mulligan.models.catalog import open_model
 from mulligan.models.gate import Gate
 from mulligan.models.scripted import ScriptedModel
+from mulligan.text.secrets import mask_json
 
 ASKED = Question((Message("system", "be brief"), Message("user", "Task: add two numbers\nwith care")))
 JUDGED = Question((Message("user", "Is it right?"),), {"type": "object"})

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mulligan.bank.recall.passages import LONGEST, embed, pieces
-from mulligan.core.truncate import estimate
 from mulligan.models.embedder_hash import HashEmbedder
+from mulligan.text.truncate import estimate
 
 
 class Counting(HashEmbedder):

@@ -6,7 +6,7 @@ from inline_snapshot import snapshot
 
 from mulligan.bank.recall.prompt_text import PREAMBLE, formatted_prompt
 from mulligan.core.records import Lesson
-from mulligan.core.truncate import estimate
+from mulligan.text.truncate import estimate
 
 GOOD = Lesson(
     "1", "Read the currency", "Compare it with the one asked for.\nThen change the price.", "success", "Prices."

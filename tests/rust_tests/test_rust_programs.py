@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from mulligan.core.errors import InvalidInput, SandboxError
-from mulligan.core.rust_texts import balanced, masked, statements
-from mulligan.evaluators._rust import toolchain
-from mulligan.evaluators._rust.program import ours, read
 from mulligan.evaluators.rust_tests import RustTests
+from mulligan.oracle.rust import toolchain
+from mulligan.oracle.rust.program import ours, read
 from mulligan.sandbox.local import LocalSandbox
+from mulligan.text.rust_tests import balanced, masked, statements
 
 PIECES = (
     'assert_eq!(f("a;b}"), 1);', "assert!(f('}') == '\\'');", "let x: &'static str = r#\"}\"; //\"#;", "f(1);",

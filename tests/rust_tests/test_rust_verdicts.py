@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from mulligan.core.evidence import findings_of
-from mulligan.core.programs import program
 from mulligan.core.records import Feedback
+from mulligan.text.evidence import findings_of
+from mulligan.text.programs import program
 
 pytestmark = pytest.mark.slow
 

@@ -31,9 +31,9 @@ from mulligan.core.records import (
     Usage,
 )
 from mulligan.core.scope import scope
-from mulligan.core.secrets import MASK
 from mulligan.store.export import export
 from mulligan.store.sqlite import SqliteStore
+from mulligan.text.secrets import MASK
 
 SECRET = "ghp" + "_" + "a1B2c3D4e5" * 4
 LESSON = Lesson("l1", "Read *first*", "Look before you leap.", "failure")

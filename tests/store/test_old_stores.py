@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 import mulligan
-from mulligan.app.bench.running import differences
 from mulligan.app.client_led import ClientLed, ClientStep
 from mulligan.app.compose import changed
 from mulligan.app.memory import open_bank
 from mulligan.app.memory_transfer import import_file
+from mulligan.bench.harness.running import differences
 from mulligan.core.errors import JournalDiverged
 from mulligan.core.records import Head
 from mulligan.models.scripted import ScriptedModel

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mulligan.app.bench.figures import Recorded
+from mulligan.bench.report.figures import Recorded
 from mulligan.core.benchmarks import BenchRun, CaseResult, Marked, Status
 from mulligan.core.records import Attempt, Episode, Feedback, Head, Reflection, Stop, Task, Trial, Usage
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from toy_bench import HERE
 
-from mulligan.app.bench.running import Hooks, resume_benchmark, run_benchmark
+from mulligan.bench.harness.running import Hooks, resume_benchmark, run_benchmark
 from mulligan.core.errors import MulliganError
 from mulligan.store.sqlite import SqliteStore
 

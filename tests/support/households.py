@@ -342,7 +342,7 @@ HOUSES = (
 
 async def answers(house: House, root: Path) -> list[str]:
     """What our environment says to the actions; the last one has to win."""
-    from mulligan.environments.alfworld import AlfWorld
+    from mulligan.bench.alfworld.environments.alfworld import AlfWorld
 
     world = AlfWorld(str(house.write(root)), repeats=0)
     try:

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from mulligan.core.records import Attempt, Episode, Feedback, Task, Trial
-from mulligan.evaluators._oracle.plan import read
 from mulligan.evaluators.given_tests import GivenTests
+from mulligan.oracle.python.plan import read
 from mulligan.sandbox.local import LocalSandbox
 
 Judge = Callable[..., Awaitable[Feedback]]

@@ -10,8 +10,8 @@ import pytest
 from mulligan.core.errors import InvalidInput, SandboxError
 from mulligan.core.protocols import Channel, Job, Ran
 from mulligan.core.records import Attempt, Episode, Feedback, Task, Trial
-from mulligan.evaluators._oracle.plan import read
 from mulligan.evaluators.unit_tests import UnitTests
+from mulligan.oracle.python.plan import read
 
 Judge = Callable[..., Awaitable[Feedback]]
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mulligan.evaluators._oracle.wire import LIMIT, NotPlain, decode, encode
+from mulligan.oracle.python.wire import LIMIT, NotPlain, decode, encode
 
 scalars = (
     st.none()

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from mulligan.core.actions import Turn, first_line, parse_turn
 from mulligan.core.errors import InvalidInput, UnknownName
-from mulligan.core.formatting import past_text, task_text, trajectory_text
 from mulligan.core.protocols import Model, Prompts
 from mulligan.core.questions import Message, Question, Sampling
 from mulligan.core.records import Episode, Past, Step
+from mulligan.text.actions import Turn, first_line, parse_turn
+from mulligan.text.formatting import past_text, task_text, trajectory_text
 
 SLOTS = ("task", "recall", "past", "trajectory")
 OBSERVATION = "\nObservation"

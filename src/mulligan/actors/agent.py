@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Literal
 
-from mulligan.core.formatting import retry_text
 from mulligan.core.perform import StepFile, perform
-from mulligan.core.programs import program
 from mulligan.core.protocols import Journal, Model
 from mulligan.core.records import Attempt, Episode, Json, Outcome, Past
 from mulligan.core.tools import Tools
+from mulligan.text.formatting import retry_text
+from mulligan.text.programs import program
 
 
 class Agent:

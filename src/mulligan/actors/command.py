@@ -15,10 +15,10 @@ from typing import Literal
 
 from mulligan.core.episode import newest_state
 from mulligan.core.errors import InvalidInput, MulliganError
-from mulligan.core.formatting import TOKENS, past_text, task_text
 from mulligan.core.protocols import Job, Journal, Place, Prompts, Ran, Reply, Sandbox, Workspace
 from mulligan.core.records import Artifact, Attempt, Episode, Json, Outcome, Past, Step, kept_text
-from mulligan.core.truncate import truncate_text
+from mulligan.text.formatting import TOKENS, past_text, task_text
+from mulligan.text.truncate import truncate_text
 
 SLOTS = ("task", "recall", "past", "state")
 ARGUMENT = 120_000

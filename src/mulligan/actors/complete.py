@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Literal
 
 from mulligan.actors._turns import checked_temperatures, temperature_of
-from mulligan.core.formatting import TOKENS, past_text, task_text
-from mulligan.core.programs import NAMES, Language, program
 from mulligan.core.protocols import Model, Prompts
 from mulligan.core.questions import Message, Question, Sampling
 from mulligan.core.records import Attempt, Episode, Past
-from mulligan.core.reference_texts import reference_code
+from mulligan.text.formatting import TOKENS, past_text, task_text
+from mulligan.text.programs import NAMES, Language, program
+from mulligan.text.reference_answers import reference_code
 
 SLOTS = ("task", "recall", "past")
 

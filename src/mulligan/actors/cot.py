@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Literal
 
 from mulligan.actors._turns import Turns
-from mulligan.core.actions import parse_action
-from mulligan.core.formatting import TOKENS
 from mulligan.core.protocols import Model, Prompts
 from mulligan.core.records import Attempt, Episode, Outcome, Past, Step
+from mulligan.text.actions import parse_action
+from mulligan.text.formatting import TOKENS
 
 
 class Cot:

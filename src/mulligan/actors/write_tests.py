@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mulligan.core.code import asked_for
 from mulligan.core.errors import BadAnswer, InvalidInput
-from mulligan.core.formatting import task_text
 from mulligan.core.protocols import Model, Prompts
 from mulligan.core.questions import Question, Sampling, think
 from mulligan.core.records import Attempt, Episode, Json, Past
-from mulligan.core.test_texts import python_tests
+from mulligan.text.formatting import task_text
+from mulligan.text.python_code import asked_for
+from mulligan.text.python_tests import python_tests
 
 SLOTS = ("task", "function", "most")
 

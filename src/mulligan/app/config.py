@@ -15,7 +15,7 @@ from typing import cast
 from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.home import home
 from mulligan.core.records import Json
-from mulligan.core.toml_lines import line_of
+from mulligan.text.toml_lines import line_of
 
 FILE = "mulligan.toml"
 TAMA = "tama.toml"

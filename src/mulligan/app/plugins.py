@@ -61,14 +61,18 @@ KINDS = {
 }
 
 FOLDERS = {
+    "benchmarks": "bench/*",
+    "environments": "bench/*/environments",
     "retrieval": "bank/recall/retrieval",
     "deduplication": "bank/upkeep/deduplication",
     "merging": "bank/upkeep/merging",
     "transcripts": "bank/learn/transcripts",
 }
-"""Where in the package the plug-ins of a role are, if not in a folder of its name."""
+"""Where in the package the plug-ins of a role are, if not in a folder of its name: a pattern."""
 
 _PACKAGE = Path(__file__).parent.parent
+_NO_FAMILIES = ("harness", "report")
+"""The folders of `bench/` that hold no benchmark."""
 _USERS = "mulligan_user_"
 """What the name of a module begins with that was loaded from a user's file."""
 
@@ -93,13 +97,7 @@ def parse_spec(role: str, text: str) -> Spec:
 
 def names(role: str) -> list[str]:
     """The plug-ins of a role that ship here or that installed packages bring."""
-    files = (f.stem for f in folder_of(role).glob("*.py") if not f.stem.startswith("_"))
-    return sorted({*files, *(point.name for point in entry_points(group=f"mulligan.{role}"))})
-
-
-def folder_of(role: str) -> Path:
-    """The folder of the plug-ins of a role that ship here."""
-    return _PACKAGE / FOLDERS.get(role, role)
+    return sorted({*_shipped(role), *(point.name for point in entry_points(group=f"mulligan.{role}"))})
 
 
 def find(role: str, name: str) -> type[Any]:
@@ -115,12 +113,19 @@ def find(role: str, name: str) -> type[Any]:
             return _class_in(importlib.import_module(path), role, wanted)
         except ModuleNotFoundError as error:
             raise InvalidInput(f"{name!r} cannot be imported: {error}. Is it installed here?") from error
-    if (folder_of(role) / f"{path}.py").is_file() and not path.startswith("_"):
-        module = ".".join(("mulligan", *folder_of(role).relative_to(_PACKAGE).parts, path))
+    if module := _shipped(role).get(path):
         return _class_in(importlib.import_module(module), role, wanted)
     for point in entry_points(group=f"mulligan.{role}", name=path):
         return point.load()
     raise UnknownName(KINDS[role], path, names(role), "A file of your own: ./mine.py.")
+
+
+@cache
+def _shipped(role: str) -> Mapping[str, str]:
+    """The modules of the plug-ins that ship here, by the name of the plug-in."""
+    files = sorted(_PACKAGE.glob(f"{FOLDERS.get(role, role)}/*.py"))
+    public = [f for f in files if not f.stem.startswith("_") and f.parent.name not in _NO_FAMILIES]
+    return {f.stem: ".".join(("mulligan", *f.relative_to(_PACKAGE).with_suffix("").parts)) for f in public}
 
 
 def settings_of(cls: type[Any]) -> dict[str, inspect.Parameter]:

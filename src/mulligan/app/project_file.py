@@ -30,9 +30,9 @@ from mulligan.app.toolbox import check_tools
 from mulligan.core.errors import InvalidInput
 from mulligan.core.limits import Limits
 from mulligan.core.records import Json
-from mulligan.core.toml_lines import key_lines
 from mulligan.models.settings import CallSettings
 from mulligan.sandbox.levels import level_named
+from mulligan.text.toml_lines import key_lines
 
 EXAMPLE = Path(__file__).parent.parent / "agentfile" / "scaffolds" / "project" / "mulligan.toml"
 """What `mulligan init` writes."""

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from mulligan.core.pages import Block, Facts, Fence, Heading, Line, as_markdown, inline
-from mulligan.core.pages import markdown as page
 from mulligan.core.protocols import Store
 from mulligan.core.records import Attempt, Episode, Feedback, Outcome, Trial, Usage
 from mulligan.store.export import each_readable
+from mulligan.text.pages import Block, Facts, Fence, Heading, Line, as_markdown, inline
+from mulligan.text.pages import markdown as page
 
 LEADERS = {"client": "a client", "langgraph": "a LangGraph graph"}
 """Who drives an episode, where it is not we."""

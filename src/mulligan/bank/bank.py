@@ -25,14 +25,14 @@ from mulligan.bank.settings import checked_threshold, moment, whole_number
 from mulligan.bank.upkeep.upkeep import Upkeep
 from mulligan.bank.upkeep.worker import Worker
 from mulligan.core.errors import InvalidInput, NotFound, StoreError
-from mulligan.core.formatting import task_text
 from mulligan.core.lessons import Delta, Finding, Link, Receipt, Selection, Version
 from mulligan.core.protocols import Learned
 from mulligan.core.questions import Question
 from mulligan.core.queued import Queued
 from mulligan.core.ranking import Ranked
 from mulligan.core.records import Episode, HeldBack, Json, Lesson, Nature, Recall, Task
-from mulligan.core.secrets import mask
+from mulligan.text.formatting import task_text
+from mulligan.text.secrets import mask
 
 OF_FACTS = ("nature", "project", "confirmed")
 EDITABLE = (

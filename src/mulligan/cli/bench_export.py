@@ -12,7 +12,7 @@ import click
 from mulligan.cli.terminal import emit
 
 if TYPE_CHECKING:
-    from mulligan.core.env_results import EnvResult
+    from mulligan.bench.alfworld._env_results import EnvResult
 
 
 @click.command("export")
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 )
 def command(run: str, folder: Path, start: int) -> None:
     """Write the results of an ALFWorld RUN as the reference's files: one for each trial."""
-    from mulligan.app.bench.env_results import env_results
     from mulligan.app.config import load
-    from mulligan.core.env_results import file_name, written
+    from mulligan.bench.alfworld._env_results import file_name, written
+    from mulligan.bench.report.env_results import env_results
     from mulligan.store import open_store
 
     async def work() -> Sequence[Sequence[EnvResult]]:

@@ -13,7 +13,7 @@ from mulligan.cli.terminal import emit, say
 @click.option("--quiet", "-q", is_flag=True, help="No progress on stderr, only errors.")
 def command(name: str, quiet: bool) -> None:
     """Fetch the data of the benchmark NAME. An interrupted fetch goes on where it stopped."""
-    from mulligan.app.bench.fetching import fetch_benchmark
+    from mulligan.bench.harness.fetching import fetch_benchmark
     from mulligan.models.weights import silent
 
     try:

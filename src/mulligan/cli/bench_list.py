@@ -20,7 +20,7 @@ from mulligan.cli.terminal import emit
 )
 def command(form: str) -> None:
     """The benchmarks, their cuts and strategies, and whether their data is here."""
-    from mulligan.app.bench.listing import Listed, listed
+    from mulligan.bench.harness.listing import Listed, listed
 
     def said(one: Listed) -> str:
         lines = [one.name, f"  {one.title}", f"  data: {one.folder or one.missing}"]

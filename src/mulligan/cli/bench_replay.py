@@ -11,9 +11,9 @@ import click
 from mulligan.cli.terminal import emit, one_line, say
 
 if TYPE_CHECKING:
-    from mulligan.app.bench.replaying import Compared, Replayed
+    from mulligan.bench.harness.replaying import Compared, Replayed
     from mulligan.core.benchmarks import BenchRun, CaseResult
-    from mulligan.core.pages import Block
+    from mulligan.text.pages import Block
 
 
 @click.command("replay")
@@ -42,11 +42,11 @@ def command(
     """
     import os
 
-    from mulligan.app.bench.replaying import replay_log
-    from mulligan.app.bench.running import Hooks
+    from mulligan.bench.harness.replaying import replay_log
+    from mulligan.bench.harness.running import Hooks
     from mulligan.cli.conduct import run
     from mulligan.cli.errors import NOT_SOLVED, SOLVED, UNFINISHED
-    from mulligan.core.pages import markdown, plain
+    from mulligan.text.pages import markdown, plain
 
     hooks = Hooks() if quiet else Hooks(on_case=_Progress().case)
     many = os.cpu_count() or 1 if parallel is None else parallel
@@ -78,7 +78,7 @@ class _Progress:
 
 
 def _page(found: Replayed, file: str) -> list[Block]:
-    from mulligan.core.pages import Heading, Line
+    from mulligan.text.pages import Heading, Line
 
     blocks: list[Block] = [Heading(1, f"Replay of {file}")]
     for one in found.compared:
@@ -90,8 +90,8 @@ def _page(found: Replayed, file: str) -> list[Block]:
 
 def _parted(one: Compared) -> list[Block]:
     """Where one episode parts: the first lines that differ."""
-    from mulligan.app.bench.replaying import first_difference
-    from mulligan.core.pages import Fence, Heading, Line
+    from mulligan.bench.harness.replaying import first_difference
+    from mulligan.text.pages import Fence, Heading, Line
 
     blocks: list[Block] = [Heading(2, f"{one.case} parts ({one.episode})")]
     for parting in one.partings:

@@ -12,10 +12,10 @@ import click
 from mulligan.cli.terminal import put, say
 
 if TYPE_CHECKING:
-    from mulligan.app.bench.figures import Recorded
-    from mulligan.app.bench.report import Report
-    from mulligan.core.pages import Picture
+    from mulligan.bench.report.figures import Recorded
+    from mulligan.bench.report.reading import Report
     from mulligan.core.records import Json
+    from mulligan.text.pages import Picture
 
 
 @click.command("report")
@@ -43,8 +43,8 @@ def command(
     show_targets: bool,
 ) -> None:
     """Figures of one RUN or several; each further one is compared with the first, over the cases that both have."""
-    from mulligan.app.bench import plot as drawing
-    from mulligan.app.bench.report import make_report
+    from mulligan.bench.report import plot as drawing
+    from mulligan.bench.report.reading import make_report
 
     if (every or show_targets) and gallery is None:
         raise click.UsageError("--all and --show-targets say what is in the gallery: give --gallery PATH, too.")
@@ -57,20 +57,20 @@ def command(
     picture = _draw(report, plot, output) if plot else None
     put(_written(report, form, picture), output)
     if gallery is not None:
-        from mulligan.app.bench.gallery import write_gallery
+        from mulligan.bench.report.gallery import write_gallery
 
         say(write_gallery(gallery, recorded, "html" if form == "html" else "md", every, targets))
 
 
 def _targets(recorded: list[Recorded]) -> list[Mapping[str, Json]]:
-    from mulligan.app.bench.targets import targets_of
+    from mulligan.bench.report.targets import targets_of
 
     return [targets_of(one.run) for one in recorded]
 
 
 async def _read(runs: tuple[str, ...]) -> list[Recorded]:
-    from mulligan.app.bench.report import read_run
     from mulligan.app.config import load
+    from mulligan.bench.report.reading import read_run
     from mulligan.store import open_store
 
     async with open_store(load().store) as store:
@@ -82,9 +82,9 @@ def _draw(report: Report, plot: str, output: str | None) -> Picture:
     import os
     from pathlib import Path
 
-    from mulligan.app.bench.plot import MEDIA, curves, draw, ending
+    from mulligan.bench.report.plot import MEDIA, curves, draw, ending
     from mulligan.core.errors import InvalidInput
-    from mulligan.core.pages import Picture
+    from mulligan.text.pages import Picture
 
     form = ending(plot)
     data = draw(curves(report), form)
@@ -98,9 +98,9 @@ def _draw(report: Report, plot: str, output: str | None) -> Picture:
 
 
 def _written(report: Report, form: str, picture: Picture | None) -> str:
-    from mulligan.app.bench.report import as_json
-    from mulligan.app.bench.report_page import page
-    from mulligan.core.pages import html, markdown, plain
+    from mulligan.bench.report.page import page
+    from mulligan.bench.report.reading import as_json
+    from mulligan.text.pages import html, markdown, plain
 
     if form == "json":
         return json.dumps(as_json(report), ensure_ascii=False, indent=2, allow_nan=False)

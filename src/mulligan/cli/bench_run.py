@@ -11,7 +11,7 @@ from click.core import ParameterSource
 from mulligan.cli.options import bench_settings, budget_options, limits_of
 
 if TYPE_CHECKING:
-    from mulligan.app.bench.running import Finished
+    from mulligan.bench.harness.running import Finished
 
 OPTIONS = (
     "strategy",
@@ -70,7 +70,7 @@ OPTIONS = (
 @click.pass_context
 def command(ctx: click.Context, name: str | None, resume: str | None, form: str, quiet: bool, **given: Any) -> None:
     """Run the cases of the benchmark NAME, or of a file of tasks (mine.toml)."""
-    from mulligan.app.bench.running import Hooks, resume_benchmark, run_benchmark
+    from mulligan.bench.harness.running import Hooks, resume_benchmark, run_benchmark
     from mulligan.cli.benching import Progress
     from mulligan.cli.conduct import run
 

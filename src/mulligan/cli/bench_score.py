@@ -13,7 +13,7 @@ from mulligan.cli.options import bench_settings
 from mulligan.cli.terminal import emit, say
 
 if TYPE_CHECKING:
-    from mulligan.app.bench.scoring import Scored
+    from mulligan.bench.harness.scoring import Scored
 
 
 @click.command("score")
@@ -50,7 +50,7 @@ def command(
     **given: Any,
 ) -> None:
     """Judge solutions made elsewhere by the hidden tests of the benchmark NAME."""
-    from mulligan.app.bench.scoring import Setting, score_samples
+    from mulligan.bench.harness.scoring import Setting, score_samples
     from mulligan.cli.conduct import run
     from mulligan.cli.errors import UNFINISHED
 
@@ -79,7 +79,7 @@ class _Progress:
 
 
 def _table(scored: Scored) -> str:
-    from mulligan.app.bench.statistics import rate
+    from mulligan.bench.report.statistics import rate
 
     ids = scored.ids()
     n, solved = sum(map(len, ids.values())), len(ids["solved"])

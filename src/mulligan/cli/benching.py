@@ -9,7 +9,7 @@ import json
 import time
 from collections import Counter
 
-from mulligan.app.bench.running import Finished
+from mulligan.bench.harness.running import Finished
 from mulligan.cli.errors import NOT_SOLVED, SOLVED, UNFINISHED
 from mulligan.cli.terminal import emit, one_line, overwrite, say
 from mulligan.cli.words import DOING, count

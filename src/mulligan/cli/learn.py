@@ -46,7 +46,7 @@ def learn(
     from mulligan.bank.exchange.files import file_text
     from mulligan.cli.errors import SOLVED, UNFINISHED
     from mulligan.cli.words import count
-    from mulligan.core.secrets import mask
+    from mulligan.text.secrets import mask
 
     agent = writing()
     name = "standard input" if file == "-" else file
@@ -76,7 +76,7 @@ def learn(
 def _turn_rows(turns: Sequence[Turn]) -> str:
     """A line for each turn, without secrets."""
     from mulligan.cli.memory_words import columns
-    from mulligan.core.secrets import mask
+    from mulligan.text.secrets import mask
 
     rows = [
         (str(n), f"{turn.role} ({one_line(turn.tool, 40)})" if turn.tool else turn.role, one_line(mask(turn.text), 100))

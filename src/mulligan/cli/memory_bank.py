@@ -82,7 +82,7 @@ def with_bank(agent_id: str | None, work: Callable[[Bank], Awaitable[T]], **give
 def json_of(file: str, what: str) -> Json:
     """The JSON in a file, or of standard input for "-". Raises `InvalidInput` with the line of what is wrong."""
     from mulligan.app.config import read_text
-    from mulligan.core.json_lines import parsed
+    from mulligan.text.json_lines import parsed
 
     path = Path("standard input" if file == "-" else file)
     return parsed(path, standard_input(what) if file == "-" else read_text(path))

@@ -14,7 +14,7 @@ from mulligan.core.codec import to_json
 from mulligan.core.episode import Event
 from mulligan.core.limits import Limits
 from mulligan.core.records import Episode, Json
-from mulligan.core.secrets import mask_json
+from mulligan.text.secrets import mask_json
 
 
 class Progress(Protocol):

@@ -10,7 +10,7 @@ from mulligan.cli.table import state
 from mulligan.cli.terminal import clean, one_line
 from mulligan.cli.words import grown, role, used, verdict
 from mulligan.core.records import Attempt, Episode, Trial
-from mulligan.core.truncate import truncate_text
+from mulligan.text.truncate import truncate_text
 
 TOKENS = 400
 """What is shown of one text, head and tail, unless all is asked for."""

@@ -9,8 +9,8 @@ import sys
 from contextlib import suppress
 from typing import TextIO
 
-from mulligan.core.plain import clean as clean
-from mulligan.core.plain import one_line as one_line
+from mulligan.text.plain import clean as clean
+from mulligan.text.plain import one_line as one_line
 
 
 def prepare() -> None:

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Literal
 
 from mulligan.core.errors import InvalidInput, SandboxError
-from mulligan.core.evidence import evidence_of
 from mulligan.core.protocols import Job, Ran, Sandbox
 from mulligan.core.records import Attempt, Episode, Feedback, Finding, Step
-from mulligan.core.truncate import truncate
+from mulligan.text.evidence import evidence_of
+from mulligan.text.truncate import truncate
 
 CACHES = (
     *("~/.cache", "~/.local/share", "~/.npm", "~/.yarn", "~/.bun", "~/.cargo", "~/go", "~/.gradle", "~/.m2"),

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Literal
 
 from mulligan.core.errors import InvalidInput
-from mulligan.core.evidence import evidence_of
 from mulligan.core.records import Episode, Feedback, Finding
+from mulligan.text.evidence import evidence_of
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _SENTENCE = 8

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from mulligan.core.code import parsed
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Sandbox
 from mulligan.core.records import Episode, Feedback
-from mulligan.evaluators._oracle import asserts
+from mulligan.evaluators import _asserts as asserts
+from mulligan.text.python_code import parsed
 
 
 class GivenTests:

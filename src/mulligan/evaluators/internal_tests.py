@@ -11,17 +11,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal, cast
 
-from mulligan.core.code import asked_for
 from mulligan.core.errors import BadAnswer, InvalidInput
-from mulligan.core.formatting import task_text
 from mulligan.core.protocols import Model, Prompts, Sandbox
 from mulligan.core.questions import Question, Sampling, think
 from mulligan.core.records import Episode, Feedback, Json
-from mulligan.core.reference_texts import reference_tests
-from mulligan.core.rust_texts import rust_tests
-from mulligan.core.test_texts import python_tests
-from mulligan.evaluators._oracle import asserts
-from mulligan.evaluators._oracle.reference_layout import reference_text
+from mulligan.evaluators import _asserts as asserts
+from mulligan.oracle.python.reference_layout import reference_text
+from mulligan.text.formatting import task_text
+from mulligan.text.python_code import asked_for
+from mulligan.text.python_tests import python_tests
+from mulligan.text.reference_answers import reference_tests
+from mulligan.text.rust_tests import rust_tests
 
 SOURCE = "internal_tests"
 _DEFINES = re.compile(r"\b(?:def|class)\s+(\w+)")

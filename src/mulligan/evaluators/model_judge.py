@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Literal, cast
 
 from mulligan.core.errors import BadAnswer, InvalidInput, ModelError
-from mulligan.core.formatting import TOKENS, attempt_text, task_text
 from mulligan.core.protocols import Model, Prompts
 from mulligan.core.questions import Question, Sampling, think
 from mulligan.core.records import Episode, Feedback, Json
-from mulligan.core.secrets import mask_attempt
+from mulligan.text.formatting import TOKENS, attempt_text, task_text
+from mulligan.text.secrets import mask_attempt
 
 BEST = 10
 SCHEMA: Json = {

@@ -11,19 +11,19 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from mulligan.core.code_rust import open_braces
 from mulligan.core.errors import InvalidInput, SandboxError
-from mulligan.core.evidence import evidence_of
 from mulligan.core.protocols import Ran, Sandbox
 from mulligan.core.records import Episode, Feedback, Finding, Json
-from mulligan.core.rust_texts import masked
-from mulligan.evaluators._oracle.feedback import FORGEABLE
-from mulligan.evaluators._rust import saying
-from mulligan.evaluators._rust.building import COMPILING, NONE_MADE, Crate, crate, job
-from mulligan.evaluators._rust.errors import Refused, refused
-from mulligan.evaluators._rust.program import read
-from mulligan.evaluators._rust.saying import Verdict
-from mulligan.evaluators._rust.toolchain import toolchain
+from mulligan.oracle.python.feedback import FORGEABLE
+from mulligan.oracle.rust import saying
+from mulligan.oracle.rust.building import COMPILING, NONE_MADE, Crate, crate, job
+from mulligan.oracle.rust.errors import Refused, refused
+from mulligan.oracle.rust.program import read
+from mulligan.oracle.rust.saying import Verdict
+from mulligan.oracle.rust.toolchain import toolchain
+from mulligan.text.evidence import evidence_of
+from mulligan.text.rust_code import open_braces
+from mulligan.text.rust_tests import masked
 
 SOURCE = "rust_tests"
 _ROUNDS = 6

@@ -3,7 +3,7 @@
 Two sandboxed processes: the candidate holds the model's code, the examiner runs the tests with stand-ins for the
 candidate's functions, and this file carries lines between them. Only plain values cross. Tests that need candidate
 and tests in one process get that, and the verdict is marked: it can be forged. How tests are read and rewritten, and
-what crosses, is in `_oracle/`.
+what crosses, is in `mulligan/oracle/python/`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Any, Literal
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Channel, Job, Sandbox
 from mulligan.core.records import Episode, Feedback
-from mulligan.evaluators._oracle import programs, wire
-from mulligan.evaluators._oracle.feedback import FORGEABLE, failed, feedback, verdicts
-from mulligan.evaluators._oracle.names import foreign
-from mulligan.evaluators._oracle.plan import read
-from mulligan.evaluators._oracle.remote import CALL
+from mulligan.oracle.python import programs, wire
+from mulligan.oracle.python.feedback import FORGEABLE, failed, feedback, verdicts
+from mulligan.oracle.python.names import foreign
+from mulligan.oracle.python.plan import read
+from mulligan.oracle.python.remote import CALL
 
 _GRACE = 2.0
 """Seconds that the examiner gets to finish by itself when the time for the tests is over."""

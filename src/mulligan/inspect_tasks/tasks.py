@@ -19,7 +19,7 @@ def benchmark(name: str, *, solver: Any = None, **options: Any) -> Any:
     """A benchmark of ours as a Task: a sample for each case, judged by its hidden tests or answer, which no sample
     holds.
 
-    name: as `mulligan bench run` takes it, a file of tasks too. options: those of `mulligan.app.bench.plan.Choice`,
+    name: as `mulligan bench run` takes it, a file of tasks too. options: those of `mulligan.bench.harness.plan.Choice`,
     such as data, limit, cases, strategy, trials, memory, seed. solver: `reflexion()` unless another is given.
     Raises `InvalidInput` before any model is called.
     """

@@ -11,7 +11,6 @@ from langchain_core.runnables import RunnableBinding
 from pydantic import BaseModel, ValidationError
 
 from mulligan.core.errors import BadAnswer
-from mulligan.core.formatting import labelled
 from mulligan.core.prompts import Prompt
 from mulligan.langgraph.bridge import blocking
 from mulligan.langgraph.journalled import journalled
@@ -20,6 +19,7 @@ from mulligan.langgraph.schemas import ANSWERS, score_of
 from mulligan.langgraph.state import Reading, text_of
 from mulligan.langgraph.working import here
 from mulligan.models.json_answers import parse
+from mulligan.text.formatting import labelled
 
 TIMES = 3
 """How often a model is asked for an answer that fits; what is wrong with one is told with the next question."""

@@ -18,7 +18,6 @@ from mulligan.core.errors import InvalidInput, QueryError
 from mulligan.core.graphs import SECONDS, Graph, Rows
 from mulligan.core.protocols import Bank, Store
 from mulligan.core.records import Json
-from mulligan.core.truncate import truncate_text
 from mulligan.langgraph.agent import ReflexionAgent, ReflexionAgentResult
 from mulligan.langgraph.bridge import run, settled
 from mulligan.langgraph.graph import STEPS, Reading
@@ -31,6 +30,7 @@ from mulligan.langgraph.rows import has_values, record_in, result_in, tool_messa
 from mulligan.langgraph.schema_forms import schema_json, schema_of_json
 from mulligan.langgraph.schema_text import schema_text
 from mulligan.langgraph.working import here
+from mulligan.text.truncate import truncate_text
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
-from mulligan.core.plain import one_line
+from mulligan.text.plain import one_line
 
 log = logging.getLogger("mulligan.langgraph")
 

@@ -10,7 +10,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from mulligan.core.errors import BadAnswer
-from mulligan.core.plain import sound
+from mulligan.text.plain import sound
 
 _FENCED = re.compile(r"```\w*\n(.*?)\n?```", re.DOTALL)
 NO_CALL = "There was no tool call in it. Answer with a call of the tool, and nothing else."

@@ -9,7 +9,7 @@ from typing import Any, cast
 from langchain_core.messages import ToolMessage
 
 from mulligan.core.records import Json
-from mulligan.core.truncate import estimate
+from mulligan.text.truncate import estimate
 
 SHOWN = 4000
 """Tokens, about, of a result that a model is shown."""

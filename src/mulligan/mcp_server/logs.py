@@ -12,8 +12,8 @@ import traceback
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any, cast
 
-from mulligan.core.plain import clean
-from mulligan.core.secrets import MASK
+from mulligan.text.plain import clean
+from mulligan.text.secrets import MASK
 
 LEVELS = ("debug", "info", "warning", "error")
 

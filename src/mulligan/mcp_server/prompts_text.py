@@ -8,8 +8,8 @@ from pathlib import Path
 
 from mulligan.app.config import Config, prompts_folder
 from mulligan.app.prompts import FilePrompts
-from mulligan.core.formatting import fenced
 from mulligan.core.prompts import Prompt
+from mulligan.text.formatting import fenced
 
 TRIALS = 3
 """Trials of a task where the prompt's user names no number: as many as its reflections are shown by default."""

@@ -14,10 +14,10 @@ from mcp.server.context import ServerRequestContext
 
 from mulligan.app.service import Service
 from mulligan.core.errors import InvalidInput, NotFound
-from mulligan.core.plain import one_line, sound
 from mulligan.core.records import Brief, Episode, Lesson
-from mulligan.core.secrets import mask, mask_json
 from mulligan.mcp_server.protocol_errors import no_resource, told
+from mulligan.text.plain import one_line, sound
+from mulligan.text.secrets import mask, mask_json
 
 EPISODES, LESSONS, RECORD = "mulligan://episodes/", "mulligan://lessons/", ".json"
 MARKDOWN, JSON = "text/markdown", "application/json"

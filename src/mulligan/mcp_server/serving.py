@@ -16,7 +16,6 @@ from mcp.server.lowlevel import Server
 
 from mulligan.app.service import Service
 from mulligan.core.errors import InvalidInput, MulliganError
-from mulligan.core.plain import sound
 from mulligan.core.records import Json
 from mulligan.mcp_server.arguments import fitted
 from mulligan.mcp_server.choice import SETS, chosen
@@ -25,6 +24,7 @@ from mulligan.mcp_server.instructions import instructions
 from mulligan.mcp_server.prompts import Prompts
 from mulligan.mcp_server.resources import Resources
 from mulligan.mcp_server.tool import Call, Link, Reply, Tool
+from mulligan.text.plain import sound
 
 log = logging.getLogger("mulligan.serve")
 

@@ -12,10 +12,10 @@ import anyio
 from mulligan.app.hosted import Wanted, solve_hosted
 from mulligan.core.episode import Acted, Evaluated, Event, Recalled, Reflected
 from mulligan.core.errors import InvalidInput, MulliganError, UnknownName
-from mulligan.core.plain import one_line
 from mulligan.core.records import Episode, Feedback, Json, Trial
-from mulligan.core.truncate import truncate_text
 from mulligan.mcp_server.tool import Call, Reply
+from mulligan.text.plain import one_line
+from mulligan.text.truncate import truncate_text
 
 log = logging.getLogger("mulligan.serve")
 

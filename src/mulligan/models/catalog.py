@@ -16,10 +16,10 @@ from typing import TypeVar
 
 from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.protocols import Embedder, Model
-from mulligan.core.proxies import check_proxies
 from mulligan.models.embedder_provider import NO_PROVIDER, ProviderEmbedder
 from mulligan.models.provider import ProviderModel
 from mulligan.models.providers import PROVIDERS, Access, access
+from mulligan.models.proxies import check_proxies
 from mulligan.models.retries import Sleep
 from mulligan.models.settings import CallSettings
 

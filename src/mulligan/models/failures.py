@@ -14,7 +14,7 @@ from typing import cast
 
 from mulligan.core.errors import BadAnswer, ModelError
 from mulligan.core.records import Usage
-from mulligan.core.secrets import KnownSecrets, mask
+from mulligan.text.secrets import KnownSecrets, mask
 
 SAID = 300
 _SERVERS = {

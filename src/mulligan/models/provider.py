@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from mulligan.core.errors import ModelError
 from mulligan.core.questions import Answer, Question, Sampling, ToolCall
 from mulligan.core.records import Json, Usage
-from mulligan.core.secrets import KnownSecrets
 from mulligan.models import json_answers, prices
 from mulligan.models.failures import Failure, NotJson, Unusable, failure_of
 from mulligan.models.prices import Price
@@ -24,6 +23,7 @@ from mulligan.models.providers import Access, bare
 from mulligan.models.retries import Sleep, persist, slot
 from mulligan.models.settings import CallSettings
 from mulligan.models.tool_answers import call_of, in_json
+from mulligan.text.secrets import KnownSecrets
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelResponse

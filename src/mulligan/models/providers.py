@@ -11,9 +11,9 @@ from importlib.util import find_spec
 from urllib.parse import urlsplit
 
 from mulligan.core.errors import InvalidInput
-from mulligan.core.proxies import check_proxies
-from mulligan.core.secrets import MASK, secrets_of
+from mulligan.models.proxies import check_proxies
 from mulligan.models.settings import CallSettings
+from mulligan.text.secrets import MASK, secrets_of
 
 
 class MissingKey(InvalidInput):

@@ -10,7 +10,7 @@ from typing import Any, cast
 from mulligan.core.journal import digest
 from mulligan.core.questions import Answer, Message, Question, Sampling, Tool, ToolCall
 from mulligan.core.records import Json, Usage
-from mulligan.core.secrets import each_text, mask_json, one_mask
+from mulligan.text.secrets import each_text, mask_json, one_mask
 
 
 def request_of(model: str, question: Question, sampling: Sampling) -> Json:

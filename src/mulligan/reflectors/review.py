@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mulligan.core.formatting import review_text
 from mulligan.core.perform import StepFile, perform
 from mulligan.core.protocols import Journal, Model
 from mulligan.core.records import Episode, Json, Reflection
 from mulligan.core.tools import Tools
+from mulligan.text.formatting import review_text
 
 
 class Review:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from mulligan.core.episodic import newest
 from mulligan.core.errors import InvalidInput
-from mulligan.core.formatting import TOKENS, attempt_text, feedback_text, reflections_text, task_text
 from mulligan.core.protocols import Agent, Prompts
 from mulligan.core.records import Episode, Reflection
-from mulligan.core.truncate import truncate_text
+from mulligan.text.formatting import TOKENS, attempt_text, feedback_text, reflections_text, task_text
+from mulligan.text.truncate import truncate_text
 
 SLOTS = ("task", "attempt", "feedback", "reflections")
 NAMED = 20

@@ -13,7 +13,7 @@ from mulligan.core.codec import SCHEMA, to_json
 from mulligan.core.errors import Unreadable
 from mulligan.core.protocols import StepRow, Store
 from mulligan.core.records import Json
-from mulligan.core.secrets import mask_json
+from mulligan.text.secrets import mask_json
 
 T = TypeVar("T")
 

@@ -1,7 +1,7 @@
 """What the judge found wrong so far, in its own words: no attempt, no lesson, and no model is called for reflecting."""
 
-from mulligan.core.evidence import gathered
 from mulligan.core.records import Episode, Past
+from mulligan.text.evidence import gathered
 
 
 class Evidence:

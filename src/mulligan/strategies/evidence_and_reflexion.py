@@ -6,8 +6,8 @@ Source: the paper shows lessons alone, which a weak model draws badly; the evide
 from collections.abc import Sequence
 
 from mulligan.core.episodic import newest
-from mulligan.core.evidence import gathered
 from mulligan.core.records import Episode, Past, Reflection
+from mulligan.text.evidence import gathered
 
 
 class EvidenceAndReflexion:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
 from mulligan.core.errors import InvalidInput, ToolError
-from mulligan.core.proxies import check_proxies
 from mulligan.core.questions import Tool
 from mulligan.core.records import Json
+from mulligan.models.proxies import check_proxies
 
 if TYPE_CHECKING:
     import httpx2

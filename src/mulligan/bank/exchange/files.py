@@ -16,10 +16,10 @@ from typing import Any, cast
 from mulligan.bank.recall.prompt_text import UNCONFIRMED
 from mulligan.core.codec import SCHEMA, from_json, to_json
 from mulligan.core.errors import InvalidInput
-from mulligan.core.json_lines import parsed
 from mulligan.core.lessons import Archive
 from mulligan.core.records import Json, Lesson
-from mulligan.core.secrets import mask_json
+from mulligan.text.json_lines import parsed
+from mulligan.text.secrets import mask_json
 
 OURS, UPSTREAM, MEMORY_SERVER = "mulligan", "ReasoningBank-MCP", "server-memory"
 LARGEST = 500_000_000

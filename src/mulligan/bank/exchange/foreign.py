@@ -15,9 +15,9 @@ from typing import Any, cast
 
 from mulligan.bank.exchange.files import MEMORY_SERVER, UPSTREAM, file_text
 from mulligan.core.errors import InvalidInput
-from mulligan.core.json_lines import parsed
 from mulligan.core.records import Json, Lesson, Origin
-from mulligan.core.secrets import mask_json
+from mulligan.text.json_lines import parsed
+from mulligan.text.secrets import mask_json
 
 _TAKEN = frozenset(
     (

@@ -14,7 +14,7 @@ from mulligan.bank.exchange.files import facts, inline, quoted
 from mulligan.core.errors import NotFound, Unreadable
 from mulligan.core.lessons import LessonStore, Link
 from mulligan.core.records import Lesson
-from mulligan.core.secrets import mask
+from mulligan.text.secrets import mask
 
 _OURS = ("id", "agent", "state", "flags", "from a", "episode", "created")
 """Facts that are no words of whoever the lesson is from."""

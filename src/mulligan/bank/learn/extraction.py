@@ -11,11 +11,11 @@ from typing import Any, Literal, cast
 from mulligan.bank.learn.drafts import CONTENT, LABELS, NATURE, TEXTS, Draft, draft_of, object_of, text_of
 from mulligan.bank.learn.trajectory import TOKENS, Place, pair_of, places, told
 from mulligan.core.errors import BadAnswer
-from mulligan.core.formatting import labelled
 from mulligan.core.prompts import Prompt
 from mulligan.core.protocols import Prompts
 from mulligan.core.questions import Question
 from mulligan.core.records import Episode, Json, Lesson, Origin
+from mulligan.text.formatting import labelled
 
 MOST, MOST_BY_CONTRAST, LISTED = 3, 5, 100
 _VALUE = re.compile(r"`.+?`|\".+?\"|(?<!\w)'.+?'(?!\w)|\d|\w_\w|\w[./:]\w|[a-z][A-Z]")

@@ -9,8 +9,8 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from mulligan.core.evidence import expected_by, findings_of
 from mulligan.core.records import Episode, Finding, Json, Lesson, Origin
+from mulligan.text.evidence import expected_by, findings_of
 
 MOST, CHECKS = 3, 4
 """Facts of one episode, and checks in one fact: the most informative."""

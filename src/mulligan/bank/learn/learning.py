@@ -27,13 +27,13 @@ from mulligan.bank.learn.keeping import Keeper, new_lesson
 from mulligan.bank.ports import CountingModel, Ports
 from mulligan.core.codec import from_json, to_json
 from mulligan.core.errors import BadAnswer, InvalidInput, LeaseLost
-from mulligan.core.formatting import task_text
 from mulligan.core.journal import digest
 from mulligan.core.protocols import Learned
 from mulligan.core.questions import Question, Sampling, think
 from mulligan.core.queued import Claim, Queued
 from mulligan.core.records import Episode, Json, Lesson, Usage
-from mulligan.core.secrets import Masks, each_text
+from mulligan.text.formatting import task_text
+from mulligan.text.secrets import Masks, each_text
 
 REMEMBERED = 100
 """Pieces of work for whose judge the secrets of the task are held in memory."""

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from mulligan.bank.learn.signs import signs
 from mulligan.core.records import Json, Lesson
-from mulligan.core.secrets import mask
+from mulligan.text.secrets import mask
 
 TITLE, DESCRIPTION, CONTENT, QUERY, TAG, TAGS = 300, 2000, 20_000, 20_000, 100, 50
 """Characters, and tags, that are kept: far more than thinkers may write, for what is written and imported."""

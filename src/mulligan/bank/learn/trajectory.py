@@ -13,9 +13,9 @@ from typing import TypeAlias, cast
 
 from mulligan.core.codec import json_text
 from mulligan.core.errors import InvalidInput
-from mulligan.core.formatting import fenced, labelled, result_text, task_text
 from mulligan.core.records import Attempt, Episode, Feedback, Json, Step, Stop, Task, Trial
-from mulligan.core.truncate import estimate, truncate, truncate_text
+from mulligan.text.formatting import fenced, labelled, result_text, task_text
+from mulligan.text.truncate import estimate, truncate, truncate_text
 
 TOKENS = 8000
 """What all of it may take in a question. A fifth of it at most is the task's."""

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from mulligan.core.protocols import Embedder
 from mulligan.core.ranking import Array
-from mulligan.core.truncate import estimate
+from mulligan.text.truncate import estimate
 
 LONGEST = 200
 """Tokens of a piece, as `core.truncate` estimates them: within 256 word pieces with room for a bad estimate."""

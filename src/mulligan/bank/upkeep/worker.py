@@ -11,7 +11,7 @@ from contextlib import suppress
 from mulligan.bank.ports import LEASE, Ports
 from mulligan.core.errors import LeaseLost, MulliganError, StoreError
 from mulligan.core.queued import Claim, Queued
-from mulligan.core.secrets import mask
+from mulligan.text.secrets import mask
 
 RETRY = 30.0
 """Seconds until the second attempt; doubled for each further one."""

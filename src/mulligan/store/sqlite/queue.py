@@ -16,11 +16,11 @@ from mulligan.core.codec import json_text
 from mulligan.core.errors import InvalidInput, LeaseLost, NotFound, StoreError, Unreadable
 from mulligan.core.queued import Claim, Queued, QueueStatus
 from mulligan.core.records import Json
-from mulligan.core.secrets import mask, mask_json
 from mulligan.store.leases import Watch, died, named
 from mulligan.store.sqlite.database import Database
 from mulligan.store.sqlite.lessons.rows import reader, wall, writer
 from mulligan.store.sqlite.rows import json_of, readable, unreadable
+from mulligan.text.secrets import mask, mask_json
 
 CLAIM_SECONDS = 60.0
 """How long a heartbeat has to stand still, where nobody says for how long work is claimed."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from mulligan.core.errors import InvalidInput
-from mulligan.core.json_lines import parsed
 from mulligan.core.records import Json
 from mulligan.core.transcripts import Role, Turn
+from mulligan.text.json_lines import parsed
 
 _ANTHROPIC = ("tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use")
 """Kinds of content blocks that only Anthropic's messages have."""

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from mulligan.bank.learn.drafts import DESCRIPTION, TEXTS, draft_of, object_of, text_of
 from mulligan.bank.upkeep.merging._groups import checked, group, one_lesson, origin_of, tags_of
 from mulligan.core.errors import BadAnswer, InvalidInput
-from mulligan.core.formatting import labelled
 from mulligan.core.protocols import Prompts
 from mulligan.core.questions import Question
 from mulligan.core.records import Json, Lesson
-from mulligan.core.truncate import truncate_text
+from mulligan.text.formatting import labelled
+from mulligan.text.truncate import truncate_text
 
 LEVELS = (0, 1, 2)
 SCHEMA: Json = {

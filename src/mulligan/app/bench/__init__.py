@@ -1,1 +1,0 @@
-"""Benchmarks: data found, cases run, results kept."""

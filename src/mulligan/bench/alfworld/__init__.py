@@ -1,0 +1,1 @@
+"""ALFWorld: the benchmark, its environment and its engine."""

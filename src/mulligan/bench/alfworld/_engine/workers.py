@@ -1,0 +1,149 @@
+"""Processes with an engine in them, started when needed and used again: starting one takes half a second of CPU.
+
+TextWorld cannot be shared by threads (it swaps sys.stdout and sys.argv, and keeps its options in modules), and Fast
+Downward is under the GPL: it stays in a process of its own.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import select
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from mulligan.core.errors import InvalidInput, WorldError
+from mulligan.core.home import home
+
+IDLE = 4
+"""Processes that are kept for later; one takes about 150 MB."""
+
+
+class Worker:
+    """A process; `ask` blocks. `game`: the one that it holds. Not for two threads at once."""
+
+    def __init__(self, kind: str = "faster", folder: Path | None = None) -> None:
+        kept = (folder or home() / "cache" / "alfworld").absolute()
+        self.game = ""
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (as long as the process)
+        self._busy = threading.RLock()
+        self._rest = b""
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "mulligan.bench.alfworld._engine.worker", str(kept), kind],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            env={**os.environ, "PYTHONHASHSEED": "0", "PYTHONUTF8": "1"},
+        )
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def open(self, game: str, seconds: float) -> str:
+        """The notice of the engine, if it has one."""
+        answer = self.ask({"do": "open", "game": game}, seconds)
+        self.game = game
+        return answer["notice"]
+
+    def ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
+        """Raises `InvalidInput` for a game that cannot be played; `WorldError` where the engine failed, died, or did
+        not answer within `seconds`. The process is then killed."""
+        with self._busy:
+            return self._answer(request, seconds)
+
+    def _answer(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
+        try:
+            assert self._process.stdin is not None
+            self._process.stdin.write(json.dumps(request).encode() + b"\n")
+            self._process.stdin.flush()
+            answer = json.loads(self._line(time.monotonic() + seconds))
+        except TimeoutError:
+            self.kill()
+            raise WorldError(f"The engine of ALFWorld did not answer within {seconds:g} s and was ended.") from None
+        except (OSError, ValueError, EOFError) as error:
+            said = self._said()
+            self.kill()
+            raise WorldError(f"The engine of ALFWorld died: {said or error}") from None
+        if "error" in answer:
+            self.kill()
+            raise (InvalidInput if answer.get("invalid") else WorldError)(answer["error"])
+        return answer
+
+    def _line(self, until: float) -> bytes:
+        assert self._process.stdout is not None
+        handle = self._process.stdout.fileno()
+        while b"\n" not in self._rest:
+            ready, _, _ = select.select([handle], [], [], max(0.0, until - time.monotonic()))
+            if not ready:
+                raise TimeoutError
+            if not (more := os.read(handle, 1 << 16)):
+                raise EOFError("its output ended")
+            self._rest += more
+        line, _, self._rest = self._rest.partition(b"\n")
+        return line
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def _said(self) -> str:
+        """The end of what it wrote to stderr."""
+        self._errors.seek(0)
+        return self._errors.read()[-500:].decode("utf-8", "replace").strip()
+
+    def kill(self) -> None:
+        """From any thread: one that waits in `ask` finds the process dead, and only then is what it reads closed."""
+        self._process.kill()
+        with self._busy:
+            self._process.wait()
+            for stream in (self._process.stdin, self._process.stdout, self._errors):
+                assert stream is not None
+                with contextlib.suppress(OSError):  # a line that nobody read
+                    stream.close()
+
+
+class Workers:
+    """Those that nobody uses. Fit for several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._idle: list[Worker] = []
+        atexit.register(self.close)
+
+    def take(self, game: str) -> Worker:
+        """One that holds the game already, else any, else a new one."""
+        with self._lock:
+            self._idle = [worker for worker in self._idle if worker.alive]
+            found = next((worker for worker in self._idle if worker.game == game), None)
+            found = found or (self._idle[0] if self._idle else None)
+            if found is not None:
+                self._idle.remove(found)
+                return found
+        return Worker()
+
+    def give(self, worker: Worker) -> None:
+        with self._lock:
+            if worker.alive and len(self._idle) < IDLE:
+                self._idle.append(worker)
+                return
+        worker.kill()
+
+    def close(self) -> None:
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for worker in idle:
+            worker.kill()
+
+
+@cache
+def workers() -> Workers:
+    return Workers()

@@ -1,0 +1,146 @@
+"""ALFWorld (Shridhar et al. 2021): things to be done in a household of words, six kinds of them, trial after trial.
+
+The world itself says whether a trial was a success, to the agent and to us: there is no hidden target. The reference
+(1.3) plays all games in trial 1, then the unsolved ones in trial 2, and so on; here a game is played to its end before
+the next one begins, which comes to the same, because what is remembered of a game is shown in that game only.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from mulligan.bench.alfworld import _env_results as env_results
+from mulligan.bench.alfworld._env_results import EnvResult
+from mulligan.core.benchmarks import Method, Score, Source
+from mulligan.core.errors import InvalidInput
+from mulligan.core.records import Case, Episode, Task
+from mulligan.core.specs import Spec
+
+KINDS: Mapping[str, str] = {
+    "pick_and_place": "put",
+    "pick_clean_then_place": "clean",
+    "pick_heat_then_place": "heat",
+    "pick_cool_then_place": "cool",
+    "look_at_obj": "examine",
+    "pick_two_obj": "puttwo",
+}
+"""What the folder of a task begins with, and the worked examples for it."""
+
+TASK = "Your task is to: "
+LEFT_OUT = ("movable", "Sliced")
+"""Tasks that ALFWorld's text games do not support: upstream leaves them out too."""
+
+_EXAMPLES = "interact.alfworld.games"
+_ACTOR = Spec("interact", {"steps": 49, "max_tokens": 256, "examples": _EXAMPLES})
+_REFLECTOR = Spec("verbal", {"output": "environment", "temperature": 0.0, "max_tokens": 256})
+_REMEMBER = ("reflexion", "last_attempt_and_reflexion")
+_SHOWN = {
+    "reflexion": "plans from earlier trials are shown to the next, the newest three (Shinn et al. 2023)",
+    "base": "trial after trial, nothing of the past",
+    "simple": "one trial",
+    "last_attempt": "the previous trial is shown",
+    "last_attempt_and_reflexion": "the previous trial and the plans are shown",
+}
+
+
+class Alfworld:
+    """results: a file of the reference's form to go on from: games that it says are solved or skipped are not played,
+    and what was remembered of the others is shown from the first trial on. `env_3` is the fourth game of the data.
+    """
+
+    title = "ALFWorld: household tasks in a text world, six kinds (needs the extra alfworld)"
+    data = "*.tw-pddl"
+    sources: Sequence[Source] = ()
+    where = (
+        "ALFWorld's own downloader gets its games: pip install 'mulligan[alfworld]', then alfworld-download; give "
+        "--data the folder of a split, such as ~/.cache/alfworld/json_2.1.1/valid_unseen"
+    )
+
+    def __init__(self, *, results: str = "") -> None:
+        self._results = results
+        self.earlier: Sequence[EnvResult] = ()
+        """What the file of results says, once the data is loaded."""
+        self._games: dict[str, Path] = {}
+
+    def load(self, files: Sequence[Path]) -> Sequence[Case]:
+        games = [(file, task) for file in files if (task := _task(file)) is not None]
+        self._games = {f"{file.parent.parent.name}/{file.parent.name}": file for file, _ in games}
+        if len(self._games) < len(games):
+            raise InvalidInput("Two games lie in folders of the same name: give --data one split alone.")
+        by_name = self._read_results(len(games))
+        cases = list[Case]()
+        for number, (id, (_, task)) in enumerate(zip(self._games, games, strict=True)):
+            known = by_name.get(f"env_{number}", EnvResult(f"env_{number}"))
+            if not known.is_success and not known.skip:
+                cases.append(Case(id, Task(task), {"env": known.name, "memory": list(known.memory)}))
+        return cases
+
+    def _read_results(self, games: int) -> Mapping[str, EnvResult]:
+        if not self._results:
+            return {}
+        path = Path(self._results).expanduser()
+        try:
+            self.earlier = env_results.read(path.read_text(encoding="utf-8-sig"), str(path))
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidInput(f"The results {path} cannot be read: {error}.") from error
+        names = {f"env_{number}" for number in range(games)}
+        if strange := [each.name for each in self.earlier if each.name not in names]:
+            raise InvalidInput(f"{path} is of other data: it has {strange[0]!r}, and there are {games} games here.")
+        return {each.name: each for each in self.earlier}
+
+    def methods(self) -> Mapping[str, Method]:
+        return {
+            name: Method(
+                _ACTOR,
+                Spec("outcome"),
+                _REFLECTOR,
+                Spec("none" if name in ("base", "simple") else name),
+                summary,
+                trials=1 if name == "simple" else 5,
+            )
+            for name, summary in _SHOWN.items()
+        }
+
+    def play(self, case: Case, method: Method) -> Method:
+        game = self._games[case.id]
+        kind = next(kind for start, kind in KINDS.items() if case.id.startswith(start))
+        method = replace(method, environment=Spec("alfworld", {"game": str(game.absolute())}))
+        if method.actor.name == "interact":
+            method = replace(method, actor=method.actor.with_settings(kind=kind))
+        earlier: list[str] = case.target["memory"]
+        if earlier and method.strategy.name in _REMEMBER:
+            strategy, reflector = method.strategy, method.reflector
+            method = replace(method, strategy=strategy.with_settings(earlier=earlier))
+            method = replace(method, reflector=reflector.with_settings(earlier=earlier))
+        return method
+
+    async def score(self, case: Case, episode: Episode) -> Score:
+        """1 where the world said so, else 0."""
+        outcome = episode.trials[-1].attempt.outcome
+        if outcome is None:
+            return Score(None, "The attempt has no outcome: nobody acted in the game.")
+        if outcome.done and outcome.reward == 1.0:
+            return Score(1.0, "The task was done.")
+        return Score(0.0, f"The task was not done: {outcome.halted or 'the trial was cut short'}.")
+
+
+def _task(file: Path) -> str | None:
+    """The task's sentence; None for a game that upstream leaves out. Raises `InvalidInput` for what is no game."""
+    folder = file.parent.parent.name
+    if any(word in folder for word in LEFT_OUT):
+        return None
+    if not folder.startswith(tuple(KINDS)):
+        wanted = "TASK/TRIAL/game.tw-pddl, where TASK begins with a kind of task such as pick_and_place_simple"
+        raise InvalidInput(f"{file} does not lie where ALFWorld keeps its games: {wanted}.")
+    try:
+        game: Any = json.loads(file.read_text(encoding="utf-8"))
+        grammar, solvable = str(game["grammar"]), game["solvable"]
+        start = grammar.index(TASK)
+        task = grammar[start : grammar.index('"', start)]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InvalidInput(f"{file} is no ALFWorld game: {type(error).__name__}: {error}.") from error
+    return task if solvable else None

@@ -1,0 +1,111 @@
+"""Gets the files of a benchmark into the cache. A file counts only when its size and sha256 are the pinned ones.
+
+It comes beside its place under another name, is checked, and takes its place at once; what an interrupted fetch has
+left is gone on with. A file that is not the pinned one is removed.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from mulligan.app.config import load
+from mulligan.app.models_by_name import Models
+from mulligan.app.session import Session
+from mulligan.bench.harness.data import cache
+from mulligan.bench.harness.plan import open_benchmark
+from mulligan.core.benchmarks import Source
+from mulligan.core.errors import FetchError, InvalidInput
+from mulligan.models.weights import SPARE_BYTES, Progress, megabytes, only_one, sha256_of, silent
+from mulligan.models.weights_fetch import HUB_SECONDS, download
+
+TRIES = 5
+"""How often a file is asked for while each time some of it comes."""
+
+
+def fetch_benchmark(text: str, progress: Progress = silent) -> Sequence[Path]:
+    """The files of this benchmark (`name`, `name:argument`) in the cache, fetched where they are not there.
+
+    Raises `UnknownName`; `InvalidInput` for one whose data cannot be pinned, saying where it is; `FetchError`.
+    """
+    config = load()
+    name, benchmark, _ = open_benchmark(text, {}, Session(config, Models(config)).sandbox("auto"))
+    if not benchmark.sources:
+        raise InvalidInput(f"{text} has nothing that could be fetched. {benchmark.where.rstrip('.')}.")
+    return [fetch(source, cache() / name, progress) for source in benchmark.sources]
+
+
+def fetch(source: Source, folder: Path, progress: Progress = silent, seconds: float = HUB_SECONDS) -> Path:
+    """The file in this folder. Two fetches of one file do not collide: the second waits. seconds: see `download`."""
+    target = folder / source.file
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        waiting = f"Another process is fetching {source.file}; waiting for it."
+        with only_one(_beside(target, "lock"), lambda: progress(waiting, 0, source.size)):
+            if is_right(target, source):
+                progress(f"{source.file} is here already: {target}", source.size, source.size)
+            else:
+                _fetch(source, target, progress, seconds)
+    except OSError as error:
+        raise FetchError(f"{source.file} could not be written to {folder}: {error}.") from error
+    return target
+
+
+def is_right(path: Path, source: Source) -> bool:
+    return path.is_file() and path.stat().st_size == source.size and sha256_of(path) == source.sha256
+
+
+def _fetch(source: Source, target: Path, progress: Progress, seconds: float) -> None:
+    partial = _beside(target, "partial")
+    free, line = shutil.disk_usage(target.parent).free, _line(source, target)
+    if free < source.size + SPARE_BYTES:
+        raise FetchError(
+            f"{source.file} needs {megabytes(source.size)}, and {target.parent} has {megabytes(free)} free."
+        )
+
+    def tell(done: int) -> None:
+        progress(line, min(done, source.size), source.size)
+
+    for again in (False, True):
+        began = partial.stat().st_size if partial.exists() else 0
+        tell(began)
+        _complete(source, partial, tell, seconds)
+        if is_right(partial, source):
+            partial.replace(target)
+            return
+        got = sha256_of(partial)
+        partial.unlink()
+        if not began or again:  # one that was gone on with may have been spoilt before: once more, from its beginning
+            raise FetchError(
+                f"The file that came from {source.url} is not the pinned one and was removed: its sha256 begins "
+                f"{got[:12]}, the pinned one {source.sha256[:12]}. Nothing was put into {target.parent}."
+            )
+
+
+def _complete(source: Source, partial: Path, tell: Callable[[int], None], seconds: float) -> None:
+    """Fetches what is missing, as long as each try brings some. Raises `FetchError`."""
+    problem, here = "", -1
+    for _ in range(TRIES):
+        before, problem = here, download(source.url, partial, source.size, tell, seconds)
+        here = partial.stat().st_size
+        if not problem:
+            return
+        if here <= before or here > source.size:
+            break
+    if not 0 < here < source.size:
+        partial.unlink()
+    kept = f" The {here} bytes that came are kept: fetch again to go on." if 0 < here < source.size else ""
+    raise FetchError(
+        f"{source.file} could not be fetched from {source.url}: {problem}.{kept} Where you have the file otherwise, no "
+        f"fetch is needed: name it with --data, or set MULLIGAN_DATA to a folder with {source.file} in it."
+    )
+
+
+def _line(source: Source, target: Path) -> str:
+    size = f"{source.size:,} bytes" if source.size < 10_000_000 else megabytes(source.size)
+    return f"Fetching {source.file} ({size}, licence: {source.licence}) from {source.url} into {target.parent}"
+
+
+def _beside(target: Path, ending: str) -> Path:
+    return target.parent / f".{target.name}.{ending}"

@@ -1,0 +1,73 @@
+"""The benchmarks that can be run, for a list: their cuts, their strategies, where their data is."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from mulligan.app.config import load
+from mulligan.app.models_by_name import Models
+from mulligan.app.plugins import find, names, settings_of
+from mulligan.app.session import Session
+from mulligan.bench.harness.data import find_data
+from mulligan.bench.harness.plan import open_benchmark
+from mulligan.core.benchmarks import Benchmark
+from mulligan.core.errors import InvalidInput, MulliganError
+from mulligan.core.protocols import Sandbox
+from mulligan.core.records import Json
+
+
+@dataclass(frozen=True)
+class Listed:
+    """`name` as the command line takes it. folder: where its data is, or None, and `missing` then says how to come by
+    it. strategies: by name, each in a line. sources: what `fetch` gets. cuts: the other values of its first setting."""
+
+    name: str
+    title: str
+    folder: str | None
+    missing: str
+    strategies: Mapping[str, str]
+    sources: Sequence[Mapping[str, Json]] = ()
+    cuts: Sequence[Listed] = ()
+
+    def to_json(self) -> Json:
+        return asdict(self)
+
+
+def listed() -> Sequence[Listed]:
+    """All that ship or that installed packages bring; one that cannot be opened says why in its title."""
+    config = load()
+    sandbox = Session(config, Models(config)).sandbox("auto")
+    return [_listed(name, sandbox) for name in names("benchmarks")]
+
+
+def _listed(name: str, sandbox: Sandbox, cut: str = "") -> Listed:
+    text = f"{name}:{cut}" if cut else name
+    try:
+        _, made, _ = open_benchmark(text, {}, sandbox)
+        cuts = () if cut else tuple(_listed(name, sandbox, other) for other in cuts_of(name)[1:])
+    except MulliganError as error:
+        return Listed(text, f"cannot be opened: {error}", None, "", {})
+    folder, missing = _place(text, made)
+    strategies = {name: method.summary for name, method in made.methods().items()}
+    return Listed(text, made.title, folder, missing, strategies, [asdict(one) for one in made.sources], cuts)
+
+
+def cuts_of(name: str) -> Sequence[str]:
+    """The values that the benchmark's first setting may have, the default first; none where it is no such choice."""
+    cls: type[Any] = find("benchmarks", name)
+    first = next(iter(settings_of(cls).values()), None)
+    kind = get_type_hints(cls.__init__).get(first.name) if first else None
+    if first is None or get_origin(kind) is not Literal:
+        return ()
+    values = [str(value) for value in get_args(kind)]
+    return sorted(values, key=lambda value: value != first.default)
+
+
+def _place(text: str, benchmark: Benchmark) -> tuple[str | None, str]:
+    try:
+        return os.path.commonpath([path.parent for path in find_data(benchmark, None)]), ""
+    except InvalidInput:
+        return None, f"mulligan bench fetch {text}" if benchmark.sources else benchmark.where

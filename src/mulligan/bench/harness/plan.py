@@ -1,0 +1,292 @@
+"""A benchmark run before anything is run: its benchmark, its cases in order, the recipe of each, what it rests on."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, cast
+
+from mulligan.app.compose import Drive, Parts, compose, environment
+from mulligan.app.config import Config, choose_model, located_model, prompts_folder
+from mulligan.app.plugins import build, parse_spec
+from mulligan.app.recipe import Recipe
+from mulligan.app.session import absolute, located, with_limits
+from mulligan.bench.harness.data import find_data, hashed
+from mulligan.core.benchmarks import Benchmark, Method, Rests
+from mulligan.core.errors import InvalidInput, UnknownName
+from mulligan.core.journal import digest
+from mulligan.core.limits import Limits
+from mulligan.core.protocols import Evaluator, Sandbox
+from mulligan.core.records import Case, Json
+from mulligan.core.specs import Spec
+
+ROLES = ("actor", "evaluator", "reflector", "strategy", "environment")
+LOG = "log:"
+SETTING = "setting "
+"""What the benchmark of a replayed log is called by, with the file behind it."""
+FILES = {".toml": "tasks", ".jsonl": "programs", ".gz": "programs"}
+"""Benchmarks that read a file of the user's, by its ending."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the user chose, as plain JSON: all that a resume needs, but for what has to be given as objects.
+
+    benchmark: a name, `name:argument`, a file of tasks. strategy: one of the benchmark's; None: its first. restarts:
+    episodes of a case at most, until the benchmark says that one is solved (a declared oracle); samples: episodes of a
+    case, all of them. reuse: an answer that a model gave to the very same request (seed included) in an earlier episode
+    of this store is taken from there and not asked for again; its tokens count as if it were. memory: "online" recalls
+    and learns, "frozen" only recalls, of the bank of `agent_id`.
+    settings: by role, and of the benchmark itself under "benchmark".
+    """
+
+    benchmark: str
+    strategy: str | None = None
+    model: str | None = None
+    reflect_model: str | None = None
+    judge_model: str | None = None
+    agent: str | None = None
+    data: str | None = None
+    trials: int | None = None
+    limits: Mapping[str, float | None] = field(default_factory=dict[str, float | None])
+    restarts: int = 1
+    samples: int | None = None
+    limit: int | None = None
+    cases: Sequence[str] = ()
+    shuffle: bool = False
+    parallel: int = 1
+    seed: int = 0
+    reuse: bool = False
+    memory: str | None = None
+    agent_id: str = ""
+    sandbox: str = "auto"
+    settings: Mapping[str, Mapping[str, Json]] = field(default_factory=dict[str, Mapping[str, Json]])
+
+    def __post_init__(self) -> None:
+        for name in ("parallel", "restarts", "samples", "limit", "trials"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise InvalidInput(f"{name} must be at least 1, not {value}.")
+        if self.restarts > 1 and self.samples is not None:
+            raise InvalidInput("restarts stop at the first solved episode and samples do not: give one of them.")
+        if self.memory not in (None, "online", "frozen"):
+            raise InvalidInput(f"memory is online or frozen, not {self.memory!r}.")
+        if self.agent_id and self.memory is None:
+            raise InvalidInput("agent_id says whose bank; memory asks for one: online or frozen.")
+        if self.memory == "online" and self.parallel > 1:
+            raise InvalidInput(
+                "With an online bank what a case learns helps the next, so cases run in order and one at a time: "
+                "leave parallel at 1, or take a frozen bank."
+            )
+
+    @property
+    def episodes(self) -> int:
+        """How many a case has at most."""
+        return self.samples or self.restarts
+
+
+@dataclass(frozen=True)
+class BenchPlan:
+    """`name`: of the benchmark with its argument. `cases`: in the order in which they are begun."""
+
+    choice: Choice
+    name: str
+    benchmark: Benchmark
+    method: Method
+    cases: Sequence[Case]
+    files: Mapping[str, str]
+    config: Config
+
+    def summary(self) -> str:
+        """In a sentence: how the cases are tried."""
+        trials = self.choice.trials or self.method.trials
+        others = list(self.benchmark.methods())
+        default = f" (the default; others: {', '.join(others[1:])})" if self.choice.strategy == others[0] else ""
+        most = "one attempt" if trials == 1 else f"at most {trials} attempts"
+        told = f" ({self.method.summary})" if self.method.summary else ""
+        return f"Strategy {self.choice.strategy}{default}: {most} of each case{told}."
+
+    def recipe(self, case: Case, run: str) -> Recipe:
+        """Of the episodes of this case. Raises `InvalidInput` for what cannot work."""
+        choice, played = self.choice, self.benchmark.play(case, self.method)
+        limits = replace(with_limits(Limits(identical=None), choice.limits), trials=choice.trials or played.trials)
+        recipe = Recipe(
+            actor=played.actor,
+            evaluator=played.evaluator,
+            reflector=played.reflector,
+            strategy=played.strategy,
+            limits=limits,
+            model=choose_model(choice.model, self.config),
+            reflect_model=choice.reflect_model or self.config.text("reflect_model"),
+            judge_model=choice.judge_model or self.config.text("judge_model"),
+            prompts=prompts_folder(self.config),
+        )
+        if choice.agent is not None:
+            recipe = self._of_agent(located(recipe))
+        for role in ROLES[:-1]:
+            spec: Spec = getattr(recipe, role)
+            recipe = replace(recipe, **{role: spec.with_settings(**choice.settings.get(role, {}))})  # pyright: ignore[reportArgumentType]
+        world = played.environment
+        return located(
+            replace(
+                recipe,
+                sandbox=choice.sandbox,
+                environment=world and world.with_settings(**choice.settings.get("environment", {})),
+                expansion=played.expansion,
+                recalls=choice.memory is not None,
+                learns=choice.memory == "online",
+                bank=None if choice.memory is None else choice.agent_id,
+                bench=run,
+                seed=choice.seed,
+            )
+        )
+
+    def _of_agent(self, recipe: Recipe) -> Recipe:
+        """The agent acts, reflects if it has a step for that, and chooses the strategy if it names one. The rest stays
+        as it is, above all who judges."""
+        from mulligan.app.agents import Wish, config_of, find_agent, load_agent, recipe_of
+
+        assert self.choice.agent is not None
+        folder = find_agent(self.choice.agent, self.config)
+        found, _ = load_agent(folder, config_of(folder, self.config))
+        judged = replace(found, evaluate={"evaluator": "unjudged"})  # so that its own review only reflects
+        own = recipe_of(judged, self.config, Wish(recipe.model), recipe.limits)
+        reviews, chooses = found.reflect is not None, found.strategy is not None
+        return replace(
+            own,
+            evaluator=recipe.evaluator,
+            reflector=own.reflector if reviews else recipe.reflector,
+            strategy=own.strategy if chooses else recipe.strategy,
+            judge_model=recipe.judge_model,
+            reflect_model=self.choice.reflect_model or (own if reviews else recipe).reflect_model,
+            limits=recipe.limits,
+            prompts=recipe.prompts,
+        )
+
+    def rests_on(self, parts: Parts) -> dict[str, Json]:
+        """What must be the same on a resume, by name. Refuses what cannot work before any model is called."""
+        recipes = [self.recipe(case, "") for case in self.cases]
+        heads = [compose(recipe, parts, Drive(seed=recipe.seed)).head for recipe in _unlike(recipes)]
+        if (world := recipes[0].environment) is not None:
+            environment(world, parts)
+        of_cases = [
+            [case.id, case.task.prompt, digest(dict(case.task.inputs)), digest(case.target)] for case in self.cases
+        ]
+        found: dict[str, Json] = {
+            **{f"data {name}": sha for name, sha in self.files.items()},
+            **{f"prompt {name}": sha for head in heads for name, sha in head.prompts.items()},
+            **{f"model of the {role}": id for head in heads for role, id in head.models.items()},
+            **{f"file {name}": sha for head in heads for name, sha in head.files.items()},
+            "the cases": digest(of_cases),
+        }
+        return {**found, **{f"{SETTING}{name}": value for name, value in _settings(recipes[0]).items()}}
+
+
+def _unlike(recipes: Sequence[Recipe]) -> Sequence[Recipe]:
+    """One of each kind: they differ in more than in their environment, which is not made yet."""
+    return list({digest(replace(recipe, environment=None).to_json()): recipe for recipe in reversed(recipes)}.values())
+
+
+def _settings(recipe: Recipe) -> dict[str, Json]:
+    """Those that every case has; what a case alone needs is checked as its episode is gone on with."""
+    return {
+        name: value for name, value in recipe.to_json().items() if name not in ("evaluator", "environment", "bench")
+    }
+
+
+def open_benchmark(text: str, settings: Mapping[str, Json], sandbox: Sandbox) -> tuple[str, Benchmark, str | None]:
+    """The benchmark of this name with its settings; its name, and the data where the text itself names them.
+
+    Raises `UnknownName`, `InvalidInput`.
+    """
+    path = Path(text).expanduser()
+    if path.suffix in FILES:
+        if not path.is_file():
+            raise InvalidInput(f"The file of tasks {text} does not exist.")
+        spec, data = Spec(FILES[path.suffix]), str(path.resolve())
+    else:
+        spec, data = parse_spec("benchmarks", plain_name(text)), None
+
+    def judges(spec: Spec) -> Evaluator:
+        return build("evaluators", spec, {"sandbox": sandbox})
+
+    ports = {"sandbox": sandbox, "judges": judges}
+    made = cast(Benchmark, build("benchmarks", spec.with_settings(**settings), ports))
+    return spec.name, made, data
+
+
+def plain_name(text: str) -> str:
+    """`humaneval+`, as EvalPlus's users write it, is the benchmark `humanevalplus`."""
+    return re.sub(r"^(\w+)\+(?=:|$)", r"\1plus", text)
+
+
+def make_plan(choice: Choice, config: Config, sandbox: Sandbox) -> BenchPlan:
+    """Reads the data and puts the cases in order. Raises `InvalidInput`, `UnknownName`."""
+    for role in choice.settings:
+        if role not in (*ROLES, "benchmark"):
+            raise UnknownName("role of a setting", role, (*ROLES, "benchmark"))
+    name, benchmark, data = open_benchmark(choice.benchmark, choice.settings.get("benchmark", {}), sandbox)
+    strategy, method = chosen_method(name, benchmark, choice)
+    files = find_data(benchmark, data or choice.data)
+    cases = chosen(benchmark.load(files), choice)
+    files = [*files, *(benchmark.beside() if isinstance(benchmark, Rests) else ())]
+    choice = replace(choice, strategy=strategy)  # so that whoever reads of the run knows which one it was
+    return BenchPlan(choice, name, benchmark, method, cases, hashed(files), config)
+
+
+def chosen_method(name: str, benchmark: Benchmark, choice: Choice) -> tuple[str, Method]:
+    """The strategy's name and its method. Raises `UnknownName`, and `InvalidInput` where a strategy of one attempt
+    should make several."""
+    methods = benchmark.methods()
+    strategy = choice.strategy or next(iter(methods))
+    if strategy not in methods:
+        raise UnknownName(f"strategy of {name}", strategy, list(methods))
+    if methods[strategy].trials == 1 and choice.trials not in (None, 1):
+        others = [other for other, method in methods.items() if method.trials > 1]
+        several = f"For several, choose another strategy: {', '.join(others)}. " if others else ""
+        default = "" if choice.strategy else ", the default,"
+        raise InvalidInput(
+            f"The strategy {strategy!r}{default} makes one attempt, not {choice.trials}. {several}"
+            "For independent attempts of each case, give samples instead of trials."
+        )
+    return strategy, methods[strategy]
+
+
+def chosen(cases: Sequence[Case], choice: Choice) -> Sequence[Case]:
+    """Those that were asked for, in the order of the run. Raises `UnknownName`, and `InvalidInput` for none."""
+    by_id = {case.id: case for case in cases}
+    if choice.cases:
+        for id in choice.cases:
+            if id not in by_id:
+                raise UnknownName("case", id, by_id)
+        cases = [by_id[id] for id in dict.fromkeys(choice.cases)]
+    ordered = list(cases)
+    if choice.shuffle:
+        random.Random(choice.seed).shuffle(ordered)
+    if not ordered:
+        raise InvalidInput("There is no case to run.")
+    return ordered[: choice.limit]
+
+
+def choice_json(choice: Choice) -> dict[str, Any]:
+    """Files by their whole path, so that a resume finds them from any folder."""
+    is_file = Path(choice.benchmark).suffix in FILES
+    models = {name: getattr(choice, name) for name in ("model", "reflect_model", "judge_model")}
+    return {
+        **asdict(choice),
+        **{name: model and located_model(model, Path.cwd()) for name, model in models.items()},
+        "benchmark": absolute(choice.benchmark) if is_file else choice.benchmark,
+        "agent": absolute(choice.agent) if choice.agent and os.sep in choice.agent else choice.agent,
+        "data": absolute(choice.data),
+        "cases": list(choice.cases),
+    }
+
+
+def choice_of(options: Mapping[str, Any]) -> Choice:
+    """Reads what `choice_json` wrote; what a newer version added is left out."""
+    known = Choice.__dataclass_fields__
+    return Choice(**{name: value for name, value in options.items() if name in known})

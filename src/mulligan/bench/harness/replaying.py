@@ -1,0 +1,282 @@
+"""Replays a published log through the whole engine, with the log as the model, and says where the two part.
+
+Each episode is a case of a benchmark run like any other: the same loop, roles, journal, store and scoring. What the
+reference did is chosen by settings: its reading of answers, its feedback, a window of one, five attempts.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from itertools import zip_longest
+from pathlib import Path
+
+from mulligan.app.config import load
+from mulligan.app.models_by_name import Models
+from mulligan.app.plugins import build
+from mulligan.app.recipe import Recipe
+from mulligan.app.session import Session, with_store
+from mulligan.bench.harness.plan import LOG, BenchPlan, Choice
+from mulligan.bench.harness.published import LogModel, Published, read_log
+from mulligan.bench.harness.running import Finished, Hooks, run_plan
+from mulligan.core.benchmarks import CaseResult, Judges, Method, Score, Source
+from mulligan.core.errors import InvalidInput, NotFound
+from mulligan.core.protocols import Evaluator, Store
+from mulligan.core.records import Case, Episode, Json, Task
+from mulligan.core.specs import Spec
+from mulligan.evaluators.internal_tests import made
+from mulligan.text.plain import escaped
+from mulligan.text.programs import runs_by_itself, typed
+from mulligan.text.python_code import with_others
+
+TRIALS = 5
+"""The reference's max_iters in its published runs."""
+HIDDEN_SECONDS = 10.0
+_UNDEFINED = re.compile(r"name '\w+' is not defined")
+_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+")
+_WORDED = [
+    re.compile(pattern)
+    for pattern in (
+        r"local variable '\w+' referenced before assignment|cannot access local variable '\w+' where .*",
+        r"free variable '\w+' referenced before assignment .*|cannot access free variable '\w+' where .*",
+        r"maximum recursion depth exceeded.*",
+        r"integer (?:division or )?modulo by zero",
+        r"(?:[\w.]+\.)?(?:<locals>\.)?[\w<>]+\(\) (?:missing|takes|got) .*",
+        r".*\(<string>, line \d+\)",
+    )
+]
+"""Messages that versions of Python word in several ways."""
+
+METHOD = Method(
+    Spec("complete", {"output": "code", "reading": "reference", "temperatures": [0.0]}),
+    Spec("internal_tests", {"layout": "reference", "reading": "reference"}),
+    reflector=Spec("verbal", {"check": False}),
+    strategy=Spec("last_attempt_and_reflexion", {"window": 1}),
+    summary="the reference's programming loop (1.1)",
+    trials=TRIALS,
+)
+
+
+@dataclass(frozen=True)
+class Parting:
+    """Where replay and log differ: `where` is "tests", "trials", "verdict", or "feedback of trial 2", for example.
+
+    hint: what may have caused it, where that can be told from the texts.
+    """
+
+    where: str
+    expected: str
+    got: str
+    hint: str = ""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """An episode of the log beside that of the replay. `trials`: of the replay."""
+
+    case: str
+    episode: str
+    trials: int
+    partings: tuple[Parting, ...]
+
+    @property
+    def agrees(self) -> bool:
+        return not self.partings
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """`run`: the benchmark run that it is recorded as."""
+
+    run: str
+    compared: Sequence[Compared]
+
+    @property
+    def agreeing(self) -> int:
+        return sum(one.agrees for one in self.compared)
+
+    def to_json(self) -> Json:
+        rows = [{**asdict(one), "partings": [asdict(each) for each in one.partings]} for one in self.compared]
+        parted = [row for row in rows if row["partings"]]
+        return {"run": self.run, "episodes": len(rows), "agree": self.agreeing, "parted": parted}
+
+
+async def replay_log(
+    file: str | os.PathLike[str],
+    *,
+    trials: int | None = None,
+    parallel: int = 1,
+    sandbox: str = "auto",
+    store: Store | None = None,
+    hooks: Hooks = Hooks(),
+) -> Replayed:
+    """Replay each published episode of the file and compare: tests, attempts, feedback of failed trials, verdict.
+
+    trials: the max_iters that the log was made with; None: 5, and for episodes that have more as many as the longest.
+    store: instead of our own. Raises `InvalidInput` for a file that is no log, before anything is run.
+    """
+    logs, sha256 = read_log(file)
+    if trials is not None and trials < 1:
+        raise InvalidInput(f"trials must be at least 1, not {trials}.")
+    config = load()
+    models = Models(config)
+    by_case = {log.id: LogModel(f"log:{log.id}", log, sha256) for log in logs}
+    for model in by_case.values():
+        models.name(model)
+    sandboxed = Session(config, models).sandbox(sandbox)
+
+    def judges(spec: Spec) -> Evaluator:
+        return build("evaluators", spec, {"sandbox": sandboxed})
+
+    choice = Choice(_named(file), trials=trials, parallel=parallel, sandbox=sandbox)
+    benchmark = _Log(judges, {log.id: log for log in logs})
+    cases = benchmark.load(())
+    files = {Path(file).name: sha256}
+    plan = _Plan(choice, choice.benchmark, benchmark, METHOD, cases, files, config)
+
+    async def go(at: Store) -> Replayed:
+        finished = await run_plan(plan, models, at, hooks)
+        return Replayed(finished.run.id, await _compared(finished, logs, at))
+
+    return await with_store(store, config, go)
+
+
+def _named(file: str | os.PathLike[str]) -> str:
+    return f"{LOG}{Path(file).expanduser().resolve()}"
+
+
+async def _compared(finished: Finished, logs: Sequence[Published], store: Store) -> Sequence[Compared]:
+    found = list[Compared]()
+    for log, result in zip(logs, finished.results, strict=True):
+        id = f"{finished.run.id}.{result.position}.1"
+        try:
+            episode = await store.load(id)
+        except NotFound:  # it could not even be begun, and the result says why
+            episode = Episode(id, Task(log.prompt))
+        found.append(Compared(log.id, id, len(episode.trials), tuple(partings(log, episode, result))))
+    return found
+
+
+class _Plan(BenchPlan):
+    """Each case has its own episode of the log as the model of all roles."""
+
+    def recipe(self, case: Case, run: str) -> Recipe:
+        name = f"log:{case.id}"
+        return replace(super().recipe(case, run), model=name, reflect_model=name, judge_model=name, prompts=None)
+
+
+@dataclass
+class _Log:
+    """The log as a benchmark. The target of a case is its hidden test."""
+
+    judges: Judges
+    logs: Mapping[str, Published]
+    title: str = "a published log"
+    data: str = ""
+    sources: Sequence[Source] = ()
+    where: str = ""
+
+    def load(self, files: Sequence[Path]) -> Sequence[Case]:
+        return [
+            Case(log.id, Task(log.prompt), runs_by_itself(log.hidden_test, log.entry_point))
+            for log in self.logs.values()
+        ]
+
+    def methods(self) -> Mapping[str, Method]:
+        return {"reflexion": METHOD}
+
+    def play(self, case: Case, method: Method) -> Method:
+        """With room for all its tests, and for as many trials as such an episode was given."""
+        log = self.logs[case.id]
+        many = len(log.implementations)
+        longest = max(len(one.implementations) for one in self.logs.values())
+        return replace(
+            method,
+            evaluator=method.evaluator.with_settings(tests=max(len(log.internal_tests), 1)),
+            trials=TRIALS if many <= TRIALS else longest,
+        )
+
+    async def score(self, case: Case, episode: Episode) -> Score:
+        """The newest attempt by the hidden test, with what the reference's namespace has: the names of `typing`, and
+        those that an earlier attempt has defined. All of the time may go into one call, as there."""
+        *before, last = episode.trials
+        code = with_others(last.attempt.output, [trial.attempt.output for trial in before])
+        attempt = replace(last.attempt, output=typed(code))
+        settings = {"tests": case.target, "seconds": HIDDEN_SECONDS, "longest": HIDDEN_SECONDS}
+        try:
+            judge = self.judges(Spec("unit_tests", settings))
+        except InvalidInput as error:
+            return Score(None, str(error))
+        verdict = await judge.evaluate(replace(episode, trials=(*before, replace(last, attempt=attempt))))
+        return Score(None if verdict.passed is None else float(verdict.passed), verdict.text)
+
+
+def partings(log: Published, episode: Episode, result: CaseResult) -> list[Parting]:
+    """Where the replay of an episode differs from the log; nothing where they agree."""
+    found = list[Parting]()
+    tests = made(episode) if episode.trials else None
+    if tests is not None and log.internal_tests != tests:
+        found.append(Parting("tests", "\n".join(log.internal_tests), "\n".join(tests)))
+    for number, (code, trial) in enumerate(zip(log.implementations, episode.trials, strict=False), 1):
+        if code != trial.attempt.output:
+            found.append(Parting(f"attempt of trial {number}", code, trial.attempt.output))
+    for number, (said, trial) in enumerate(zip(log.feedback, episode.trials, strict=False), 1):
+        got = trial.feedback.text if trial.feedback else ""
+        if said.rstrip() != got.rstrip():  # an exception without words ends on a space, which logs may lose
+            found.append(Parting(f"feedback of trial {number}", said, got, hint_of(said, got)))
+    if result.status == "error":
+        found.append(Parting("course", f"{len(log.implementations)} trials", result.text, _ended(log, episode)))
+    elif len(log.implementations) != len(episode.trials):
+        found.append(Parting("trials", str(len(log.implementations)), str(len(episode.trials))))
+    expected, got = "solved" if log.solved else "failed", result.status
+    if result.status != "error" and expected != got:
+        found.append(Parting("verdict", expected, got, escaped(result.text) if got != "solved" else ""))
+    return found
+
+
+def _ended(log: Published, episode: Episode) -> str:
+    many = len(log.implementations)
+    if len(episode.trials) < many:
+        return ""
+    said = episode.trials[-1].feedback
+    failed = said.text.partition("Tests failed:")[2].strip().partition("\n")[0] if said else ""
+    return (
+        f"the log ends here: its last attempt had passed its tests, or its max_iters was {many} (--trials {many}); "
+        f"of the tests that fail here the first is: {failed[:300] or 'none'}"
+    )
+
+
+def first_difference(expected: str, got: str, room: int = 500) -> tuple[str, str]:
+    """The first lines that differ; of what is longer than `room` characters the part around the difference."""
+    pairs = zip_longest(expected.split("\n"), got.split("\n"), fillvalue="(nothing)")
+    ours, theirs = next(((a, b) for a, b in pairs if a != b), ("", ""))
+    same = next((n for n, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), 0)
+    begin = 0 if max(len(ours), len(theirs)) <= room else max(same - room // 4, 0)
+    ours, theirs = (f"{'…' * (begin > 0)}{one[begin : begin + room]}" for one in (ours, theirs))
+    return ours, theirs
+
+
+def hint_of(expected: str, got: str) -> str:
+    """Why two texts of feedback may differ, from their first lines that do; "" where that cannot be told."""
+    theirs, ours = first_difference(expected, got, max(len(expected), len(got)))
+    mine, other = (line.partition(" # output: ")[2] for line in (ours, theirs))
+    if _UNDEFINED.fullmatch(mine):
+        return "in the reference all episodes share one namespace, where an earlier one had defined the name"
+    if "PropagatingThread" in other:
+        return "the reference's time-out, whose message is an accident of its threads"
+    if not mine or not other:
+        return ""
+    if _ADDRESS.sub("", mine) == _ADDRESS.sub("", other):
+        return "an address in memory is printed, which differs from run to run"
+    if any(pattern.fullmatch(mine) and pattern.fullmatch(other) for pattern in _WORDED):
+        return "an exception that other versions of Python put in other words"
+    with suppress(ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        if ast.literal_eval(mine) == ast.literal_eval(other):
+            return "the same value in another order, as sets have none"
+    if "TIMEOUT" in (mine, other):
+        return "a time-out, which hangs on the machine's speed"
+    return ""

@@ -1,0 +1,315 @@
+"""Runs the cases of a benchmark over the one loop, several at once, and goes on with a run that was cut short."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+from mulligan.app.compose import Drive, Parts, compose
+from mulligan.app.config import Config, load
+from mulligan.app.leases import leased
+from mulligan.app.models_by_name import Models
+from mulligan.app.places import Notice
+from mulligan.app.recipe import Recipe
+from mulligan.app.runner import Runner, log, restart_seed
+from mulligan.app.session import Session, with_store
+from mulligan.app.teaching import teach
+from mulligan.bench.harness.banks import with_memory
+from mulligan.bench.harness.plan import LOG, SETTING, BenchPlan, Choice, choice_json, choice_of, make_plan
+from mulligan.core.benchmarks import BenchRun, CaseResult, Marked, Score, Status
+from mulligan.core.episode import RESUMABLE
+from mulligan.core.errors import InvalidInput, JournalDiverged, NotFound, StoreError
+from mulligan.core.journal import Told
+from mulligan.core.protocols import Bank, Model, Observer, Store
+from mulligan.core.records import Case, Episode, Json, Task, Trial, Usage
+
+OnCase: TypeAlias = Callable[[BenchRun, CaseResult | None], None]
+"""Is told of each case that has ended: those that had ended before, then None once the run is begun or gone on with,
+then each of the others as it ends."""
+
+
+_NOTHING = Task("")
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A run and what became of its cases, in its order; of one that was cut short, those that have ended."""
+
+    run: BenchRun
+    results: Sequence[CaseResult]
+
+
+@dataclass(frozen=True)
+class Hooks:
+    """Who is told how it goes; they can change nothing."""
+
+    on_case: OnCase | None = None
+    observers: Sequence[Observer] = ()
+    on_step: Told | None = None
+    notice: Notice | None = None
+
+
+async def run_benchmark(
+    benchmark: str,
+    *,
+    model: str | Model | None = None,
+    store: Store | None = None,
+    bank: Bank | None = None,
+    hooks: Hooks = Hooks(),
+    **options: Any,
+) -> Finished:
+    """Run the cases of a benchmark and judge each by its hidden target once its episode is over.
+
+    benchmark: a name (`mulligan bench list`), `name:argument`, or a file of tasks. options: those of `Choice`.
+    bank: instead of the one that `agent_id` names. One failing case never ends the run; a cancelled or killed run is
+    gone on with by `resume_benchmark`. Raises `InvalidInput` before any model is called, `StoreError`.
+    """
+    config = load()
+    models = Models(config)
+    choice = Choice(benchmark, model=models.name(model), **options)
+    bench = _Bench(config, models, store, bank, hooks)
+    return await bench.begin(choice)
+
+
+async def resume_benchmark(
+    run: str,
+    *,
+    parallel: int | None = None,
+    model: Model | None = None,
+    store: Store | None = None,
+    bank: Bank | None = None,
+    hooks: Hooks = Hooks(),
+) -> Finished:
+    """Go on with a run: cases that have ended stay, but for those that ended by an error.
+
+    model, bank: again, where they were given as objects. Raises `NotFound`, `JournalDiverged` when data, prompts, model
+    or settings have changed, `LeaseLost` while another process drives it.
+    """
+    config = load()
+    models = Models(config)
+    models.name(model)
+    return await _Bench(config, models, store, bank, hooks).resume(run, parallel)
+
+
+async def run_plan(plan: BenchPlan, models: Models, store: Store, hooks: Hooks = Hooks()) -> Finished:
+    """As `run_benchmark`, of a plan that was made otherwise."""
+    return await _Bench(plan.config, models, store, None, hooks).start(plan, Session(plan.config, models))
+
+
+@dataclass
+class _Bench:
+    config: Config
+    models: Models
+    given: Store | None
+    bank: Bank | None
+    hooks: Hooks
+
+    async def begin(self, choice: Choice) -> Finished:
+        session = Session(self.config, self.models, bank=self.bank)
+        plan = make_plan(choice, self.config, session.sandbox(choice.sandbox))
+        (self.hooks.notice or log.info)(plan.summary())
+        return await self.start(plan, session)
+
+    async def start(self, plan: BenchPlan, session: Session) -> Finished:
+        async def go(work: _Work) -> Finished:
+            rests_on = plan.rests_on(work.parts)
+            run = BenchRun(
+                f"b{secrets.token_hex(4)}",
+                plan.choice.benchmark,
+                round(time.time(), 3),
+                choice_json(plan.choice),
+                tuple(case.id for case in plan.cases),
+                rests_on,
+            )
+            await work.store.benches.begin(run)
+            async with leased(work.store.benches, run.id):
+                return await work.through(run, {})
+
+        return await self._with(plan, session, go)
+
+    async def resume(self, prefix: str, parallel: int | None) -> Finished:
+        run = await with_store(self.given, self.config, lambda store: store.benches.run(prefix))
+        if run.benchmark.startswith(LOG):
+            log = run.benchmark.removeprefix(LOG)
+            raise InvalidInput(f"Run {run.id} replays a log; begin that again: mulligan bench replay {log}")
+        choice = choice_of(run.options)
+        choice = choice if parallel is None else replace(choice, parallel=parallel)
+        session = Session(self.config, self.models, bank=self.bank)
+        plan = make_plan(choice, self.config, session.sandbox(choice.sandbox))
+
+        async def go(work: _Work) -> Finished:
+            async with leased(work.store.benches, run.id):
+                if differs := differences(run.rests_on, plan.rests_on(work.parts)):
+                    otherwise = "begin a new run, without --resume"
+                    raise JournalDiverged(differs, of=f"the benchmark run {run.id}", otherwise=otherwise)
+                done = {result.position: result for result in await work.store.benches.results(run.id)}
+                return await work.through(run, {n: r for n, r in done.items() if r.status != "error"})
+
+        return await self._with(plan, session, go)
+
+    async def _with(self, plan: BenchPlan, session: Session, go: Callable[[_Work], Any]) -> Finished:
+        async def work(store: Store) -> Finished:
+            async with session.parts(plan.recipe(plan.cases[0], "")) as parts:
+                return await go(_Work(plan, store, with_memory(parts, plan.choice.memory), self.hooks))
+
+        return await with_store(self.given, self.config, work)
+
+
+@dataclass
+class _Work:
+    """The cases of one run, done by at most `parallel` at once."""
+
+    plan: BenchPlan
+    store: Store
+    parts: Parts
+    hooks: Hooks
+    settled: list[CaseResult] = field(default_factory=list[CaseResult])
+
+    async def through(self, run: BenchRun, done: dict[int, CaseResult]) -> Finished:
+        self.settled = list(done.values())
+        for result in self.settled:
+            self._tell(run, result)
+        self._tell(run, None)
+        waiting = asyncio.Semaphore(self.plan.choice.parallel)
+
+        async def one(position: int, case: Case) -> None:
+            async with waiting:
+                result = await self._case(run, position, case)
+                await self.store.benches.settle(run.id, result)
+                self.settled.append(result)
+                self._tell(run, result)
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for position, case in enumerate(self.plan.cases, 1):
+                    if position not in done:
+                        group.create_task(one(position, case))
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+        return Finished(run, tuple(sorted(self.settled, key=lambda result: result.position)))
+
+    async def _case(self, run: BenchRun, position: int, case: Case) -> CaseResult:
+        episodes, marked = list[Episode](), list[Marked]()
+        text, failed = "", ""
+        try:
+            for number in range(1, self.plan.choice.episodes + 1):
+                episodes.append(await self._episode(run, position, number, case))
+                mark, text = await self._scored(case, episodes[-1])
+                marked.append(mark)
+                if self.plan.choice.samples is None and marked[-1].score == 1:
+                    break
+        except StoreError:  # also a lease that was lost: what cannot be kept is not done
+            raise
+        except asyncio.CancelledError:
+            if _asked_to_stop():
+                raise
+            failed = "it was cancelled from within, by its own model, tool or environment"
+        except JournalDiverged as error:
+            failed = f"what is recorded of it and what is asked now differ: {'; '.join(error.changed)}"
+        except Exception as error:  # one failing case never ends the run
+            log.debug("case %s failed", case.id, exc_info=True)
+            failed = f"{type(error).__name__}: {error}"
+        broken = [e.stop.detail for e in episodes if e.stop and e.stop.reason == "error"]
+        failed = failed or (broken[0] if broken else "")
+        return CaseResult(
+            position,
+            case.id,
+            "error" if failed else _status(marked),
+            tuple(marked),
+            failed or text,
+            round(sum(episode.seconds for episode in episodes), 3),
+            sum((episode.usage for episode in episodes), Usage()),
+        )
+
+    async def _episode(self, run: BenchRun, position: int, number: int, case: Case) -> Episode:
+        id = f"{run.id}.{position}.{number}"
+        recipe = self.plan.recipe(case, run.id)
+        runner = Runner(
+            self.store,
+            recipe,
+            self.parts,
+            self.hooks.observers,
+            on_step=self.hooks.on_step,
+            notice=self.hooks.notice or log.info,
+            known=self.store.benches.answered if self.plan.choice.reuse else None,
+        )
+        try:
+            episode = await self.store.load(id)
+        except NotFound:
+            self._unmixed(run, recipe)
+            return await runner.begin(id, run.id, case.task, restart_seed(recipe.seed, number))
+        if episode.stop and episode.stop.reason not in RESUMABLE:
+            if recipe.learns and self.parts.bank is not None:  # it may have been killed before it taught the bank
+                await teach(self.parts.bank, episode, runner.notice)
+            return episode
+        return await runner.go_on(episode)
+
+    def _unmixed(self, run: BenchRun, recipe: Recipe) -> None:
+        """Prompts are read anew for each episode. Raises `JournalDiverged` where one was edited while the run is on."""
+        now = compose(recipe, self.parts, Drive(seed=recipe.seed)).head.prompts
+        mixed = [f"prompt {name}" for name, sha in now.items() if run.rests_on.get(f"prompt {name}", sha) != sha]
+        if mixed:
+            raise JournalDiverged(mixed)
+
+    async def _scored(self, case: Case, episode: Episode) -> tuple[Marked, str]:
+        """What is handed in after each trial, scored; each trial is scored once."""
+        known: dict[int, Score] = {}
+        handed = [handed_in(episode.trials[:n], self.plan.method.hand_in) for n in range(1, len(episode.trials) + 1)]
+        for trial in handed:
+            if trial.number not in known:
+                upto = replace(episode, trials=episode.trials[: trial.number])
+                known[trial.number] = await self.plan.benchmark.score(case, upto)
+        scores = [known[trial.number] for trial in handed]
+        names = dict.fromkeys(name for score in scores for name in score.parts)
+        parts = {name: tuple(score.parts.get(name) for score in scores) for name in names}
+        mark = Marked(episode.id, tuple(score.value for score in scores), parts)
+        return mark, scores[-1].text if scores else "no attempt was made"
+
+    def _tell(self, run: BenchRun, result: CaseResult | None) -> None:
+        try:
+            if self.hooks.on_case:
+                self.hooks.on_case(run, result)
+        except Exception:
+            log.exception("an observer failed; the run goes on")
+
+
+def _asked_to_stop() -> bool:
+    """Whether this very task is being cancelled from outside, as all are when the run is interrupted."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
+
+
+def handed_in(trials: Sequence[Trial], which: str) -> Trial:
+    """The attempt that counts after these trials: the last, or the best by the loop's own feedback."""
+    best = Episode("", _NOTHING, trials=tuple(trials)).best if which == "best" else trials[-1]
+    assert best is not None
+    return best
+
+
+def differences(before: Mapping[str, Json], now: Mapping[str, Json]) -> list[str]:
+    """What a run rests on that is no longer the same, by name; with the values, where these are short and no hashes."""
+    before, now = _completed(before), _completed(now)
+
+    def told(name: str) -> str:
+        values = [repr(one[name]) if name in one else "absent" for one in (before, now)]
+        plain = name.startswith(("model ", SETTING)) and all(len(value) <= 60 for value in values)
+        return f"{name} (was {values[0]}, is {values[1]})" if plain else name
+
+    return [told(name) for name in sorted({*before, *now}) if before.get(name) != now.get(name)]
+
+
+def _completed(rests_on: Mapping[str, Json]) -> dict[str, Json]:
+    """With the settings that did not exist when it was recorded at their defaults: see `Recipe.completed`."""
+    settings = {name.removeprefix(SETTING): value for name, value in rests_on.items() if name.startswith(SETTING)}
+    return {**rests_on, **{f"{SETTING}{name}": value for name, value in Recipe.completed(settings).items()}}
+
+
+def _status(marked: Sequence[Marked]) -> Status:
+    scores = [one.score for one in marked]
+    if any(score == 1 for score in scores):
+        return "solved"
+    return "unjudged" if not scores or all(score is None for score in scores) else "failed"

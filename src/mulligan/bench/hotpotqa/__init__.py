@@ -1,0 +1,1 @@
+"""HotPotQA: the benchmark and the pages that are searched."""

@@ -1,0 +1,227 @@
+"""Pages that an actor searches: `Search[title]`, `Lookup[keyword]`, `Finish[answer]`.
+
+Source: the docstore of ReAct and of the reference's HotPotQA experiments (1.2), which asked the live Wikipedia.
+"""
+
+from __future__ import annotations
+
+import difflib
+import html
+import json
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, cast
+
+from mulligan.core.errors import InvalidInput
+from mulligan.core.records import Outcome, Step
+from mulligan.text.actions import Action, parse_action
+from mulligan.text.json_lines import objects
+
+VALID = "Valid actions are Search[title], Lookup[keyword] and Finish[answer]."
+NO_PAGE = "No page is open: Search[title] opens one, and Lookup[keyword] then finds sentences of it."
+SUFFIXES = (".txt", ".md")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'“(]?[A-Z0-9])")
+_HEADING = re.compile(r"\A\s*#[ \t]+(.+?)[ \t#]*\n")
+
+
+@dataclass(frozen=True)
+class Page:
+    """`paragraphs` are lists of sentences; the first is what a search shows."""
+
+    title: str
+    paragraphs: tuple[tuple[str, ...], ...]
+
+    @property
+    def sentences(self) -> list[str]:
+        return [sentence for paragraph in self.paragraphs for sentence in paragraph]
+
+
+class Docstore:
+    """Pages by title, up to case, white space and HTML entities; an exactly written title comes first.
+
+    Pages of one title are one page, their paragraphs in order.
+    """
+
+    def __init__(self, pages: Iterable[Page]) -> None:
+        self._pages: dict[str, Page] = {}
+        for page in pages:
+            known = self._pages.get(page.title)
+            before = known.paragraphs if known else ()
+            self._pages[page.title] = Page(page.title, (*before, *page.paragraphs))
+        self._folded: dict[str, str] = {}
+        self._words: dict[str, list[str]] = {}
+        for title in self._pages:
+            self._folded.setdefault(folded(title), title)
+            for word in _words(title):
+                self._words.setdefault(word, []).append(title)
+
+    def __len__(self) -> int:
+        return len(self._pages)
+
+    def find(self, title: str) -> Page | None:
+        return self._pages.get(title) or self._pages.get(self._folded.get(folded(title), ""))
+
+    def similar(self, wanted: str, n: int = 5) -> list[str]:
+        """The nearest titles, nearest first: by shared words, then by letters."""
+        words = _words(wanted)
+        shared: dict[str, int] = {}
+        for word in words:
+            for title in self._words.get(word, ()):
+                shared[title] = shared.get(title, 0) + 1
+        most = sorted(shared, key=lambda title: -shared[title])[:200] or list(self._pages)[:5000]
+
+        def near(title: str) -> float:
+            union = len(words | _words(title)) or 1
+            letters = difflib.SequenceMatcher(None, folded(wanted), folded(title)).ratio()
+            return shared.get(title, 0) / union + letters
+
+        return sorted(most, key=lambda title: (-near(title), title))[:n]
+
+
+class Wiki:
+    """pages: the pages themselves, each with "title" and "sentences" (a list) or "text". documents: instead, a file of
+    such objects (a JSON list, or one a line in .jsonl), or a folder of .txt and .md files, a page each.
+
+    version: of the documents; it stands in the record alone, so that a change of them is noticed.
+    Raises `InvalidInput` that names the page, or file and line, that cannot be used.
+    """
+
+    def __init__(
+        self,
+        *,
+        pages: Sequence[Mapping[str, Any]] | None = None,
+        documents: str | None = None,
+        version: str = "",
+    ) -> None:
+        if (pages is None) == (documents is None):
+            raise InvalidInput("wiki takes pages, or documents: a .json or .jsonl file, or a folder of .txt and .md.")
+        if documents is not None:
+            self._store = read_documents(documents)
+        else:
+            self._store = Docstore(page_of(page, f"page {n}") for n, page in enumerate(pages or (), 1))
+        self._page: Page | None = None
+        self._looked: str | None = None
+        self._found: list[str] = []
+        self._shown = 0
+        self._over = False
+
+    async def reset(self) -> str:
+        self._page, self._looked, self._over = None, None, False
+        return f"There {'is 1 page' if len(self._store) == 1 else f'are {len(self._store)} pages'} to search."
+
+    async def step(self, action: str) -> Step:
+        if self._over:
+            return Step(action=action, observation="It is over: an answer was given.", outcome=Outcome(done=True))
+        match parse_action(action):
+            case Action("search", title):
+                return Step(action=action, observation=self._search(title))
+            case Action("lookup", keyword):
+                return Step(action=action, observation=self._lookup(keyword))
+            case Action("finish", _):
+                self._over = True
+                return Step(action=action, outcome=Outcome(done=True))
+            case Action(name, _):
+                return Step(action=action, observation=f"There is no action {name!r}. {VALID}")
+            case _:
+                return Step(action=action, observation=f"That is no action. {VALID}")
+
+    async def close(self) -> None: ...
+
+    def _search(self, title: str) -> str:
+        self._page, self._looked = self._store.find(title), None
+        if self._page is not None:
+            return joined(self._page.paragraphs[0])
+        near = ", ".join(self._store.similar(title))
+        return f"Could not find [{title}]. Similar: [{near}]." if near else f"Could not find [{title}]."
+
+    def _lookup(self, keyword: str) -> str:
+        if self._page is None:
+            return NO_PAGE
+        wanted = folded(keyword)
+        if wanted != self._looked:
+            self._looked, self._shown = wanted, 0
+            self._found = [one for one in self._page.sentences if wanted in folded(one)]
+        if not self._found:
+            return f"No results: {self._page.title} does not mention [{keyword}]."
+        if self._shown == len(self._found):
+            return f"No more results for [{keyword}] on this page."
+        self._shown += 1
+        return f"(Result {self._shown}/{len(self._found)}) {joined(self._found[self._shown - 1 : self._shown])}"
+
+
+def folded(text: str) -> str:
+    """What two writings of one title have in common."""
+    return " ".join(unicodedata.normalize("NFKC", html.unescape(text)).casefold().split())
+
+
+def joined(sentences: Iterable[str]) -> str:
+    """In one line, so that no page can write a step of its own; sentences of HotPotQA bring their spaces along."""
+    return " ".join(" ".join(sentences).split())
+
+
+def _words(title: str) -> set[str]:
+    return set(re.findall(r"\w+", folded(title)))
+
+
+def page_of(given: Mapping[str, Any], where: str) -> Page:
+    """Raises `InvalidInput` that names `where`."""
+    title, text, sentences = (given.get(name) for name in ("title", "text", "sentences"))
+    if not isinstance(title, str) or not title.strip():
+        raise InvalidInput(f'{where} has no "title" with text in it.')
+    if isinstance(sentences, list) and all(isinstance(one, str) for one in cast(list[Any], sentences)):
+        paragraphs = [tuple(cast(list[str], sentences))]
+    elif isinstance(text, str):
+        paragraphs = [tuple(_SENTENCE_END.split(part.strip())) for part in re.split(r"\n\s*\n", text) if part.strip()]
+    else:
+        raise InvalidInput(f'{where} ({title}) needs "text", or "sentences" as a list of texts.')
+    if not joined(sentence for paragraph in paragraphs for sentence in paragraph):
+        raise InvalidInput(f"{where} ({title}) is empty.")
+    return Page(joined([title]), tuple(paragraphs))
+
+
+def read_documents(path: str) -> Docstore:
+    """Raises `InvalidInput`. What was read is kept as long as nothing of it has changed."""
+    place = Path(path).expanduser().resolve()
+    files = sorted(p for p in place.rglob("*") if p.suffix in SUFFIXES) if place.is_dir() else [place]
+    if not files or not files[0].is_file():
+        what = "holds no .txt or .md file" if place.is_dir() else "does not exist"
+        raise InvalidInput(f"The documents {place}: this {what}.")
+    stats = [(str(file), file.stat().st_mtime_ns, file.stat().st_size) for file in files]
+    if not len(store := _read(tuple(stats))):
+        raise InvalidInput(f"The documents {place} hold no page.")
+    return store
+
+
+@lru_cache(maxsize=2)
+def _read(files: tuple[tuple[str, int, int], ...]) -> Docstore:
+    return Docstore(page for name, _, _ in files for page in _pages_in(Path(name)))
+
+
+def _pages_in(file: Path) -> Iterator[Page]:
+    try:
+        if file.suffix == ".jsonl":
+            rows = objects(file.read_bytes(), str(file))
+            yield from (page_of(row, f"{file}, line {number}") for number, row in rows)
+            return
+        text = file.read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{file} cannot be read: {error}.") from error
+    if file.suffix in SUFFIXES:
+        heading = _HEADING.match(text) if file.suffix == ".md" else None
+        title, body = (heading[1], text[heading.end() :]) if heading else (file.stem.replace("_", " "), text)
+        yield page_of({"title": title, "text": body}, str(file))
+        return
+    try:
+        given = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"{file}: no JSON: {error}.") from error
+    if not isinstance(given, list):
+        raise InvalidInput(f"{file}: a list of pages is wanted, not {type(given).__name__}.")
+    for number, row in enumerate(cast(list[Any], given), 1):
+        if not isinstance(row, dict):
+            raise InvalidInput(f"{file}, page {number}: an object is wanted, not {type(row).__name__}.")
+        yield page_of(cast(dict[str, Any], row), f"{file}, page {number}")

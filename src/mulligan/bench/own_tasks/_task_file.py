@@ -1,0 +1,239 @@
+"""Files of tasks, as a user writes them: what is to be done, who judges in the loop, and who only afterwards.
+
+What judges in the loop is feedback that the agent learns from. An answer is hidden: it is compared when the episode is
+over, and until then the model judges itself, unless the file declares an oracle.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from mulligan.bench.own_tasks._task_tables import Table, read_tables, read_text
+from mulligan.core.errors import InvalidInput
+from mulligan.core.records import Json
+from mulligan.core.specs import Spec
+
+WAYS = ("tests", "check", "contains", "regex", "evaluator")
+ANSWERS = ("answer", "answers")
+HIDDEN = (*ANSWERS, *WAYS, "settings")
+JUDGE = (*HIDDEN, "hidden", "hidden_tests", "oracle", "output")
+TASK = ("id", "prompt", "prompt_file", *JUDGE)
+TOP = ("name", "judge", "task")
+
+_PROGRAM = re.compile(r"(?:.*/)?(?:python[\d.]*|bash|sh)")
+"""What runs the file behind it."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A task of a file. loop: who judges in the loop. hidden: who judges afterwards, as evaluator and settings with the
+    texts of their files; None: what was said in the loop counts. output: what the attempts are, where the file says so.
+    oracle: the answer judges in the loop. where: `file:LINE`. files: all that it names.
+    """
+
+    id: str
+    prompt: str
+    loop: Spec
+    hidden: Json
+    output: str | None
+    oracle: bool
+    where: str
+    files: tuple[Path, ...]
+
+
+def read_tasks(file: Path) -> list[Entry]:
+    """Raises `InvalidInput` for the first mistake, with file and line."""
+    top, tables = read_tables(file)
+    top.only(TOP)
+    if "name" in top.values:
+        top.text("name")
+    if not tables:
+        raise InvalidInput(f'{file} holds no task: begin one with [[task]], then prompt = "…".')
+    default = top.table("judge") if "judge" in top.values else Table(file, "judge", {}, {})
+    default.only(JUDGE)
+    found = dict[str, Entry]()
+    for number, table in enumerate(tables, 1):
+        entry = _Reader(table, default).entry(number)
+        if entry.id in found:
+            raise table.wrong("id", f"The task {entry.id!r} is there already: {found[entry.id].where}.")
+        found[entry.id] = entry
+    return list(found.values())
+
+
+class _Reader:
+    """One task. What it does not say of its judging, the table [judge] says."""
+
+    def __init__(self, table: Table, default: Table) -> None:
+        self._table, self._default = table, default
+        self._files = list[Path]()
+
+    def entry(self, number: int) -> Entry:
+        table = self._table
+        table.only(TASK)
+        id = table.text("id") if "id" in table.values else f"task-{number}"
+        prompt = self._prompt()
+        hidden, loop = self._hidden(), self._way()
+        oracle = self._said("oracle", Table.flag) or False
+        judged = self._telling("oracle")
+        if oracle and loop is not None:
+            raise judged.wrong("oracle", f"With oracle = true the answer judges in the loop, and {loop.name} does too.")
+        if oracle and (hidden is None or hidden["evaluator"] != "exact_match"):
+            raise judged.wrong("oracle", "With oracle = true the answer judges in the loop, and there is no answer.")
+        if oracle:
+            loop = Spec("exact_match", {**hidden["settings"], "oracle": True})
+        if loop is None and hidden is None:
+            raise InvalidInput(
+                f"{table.where()}: the task {id!r} does not say who judges: give it an answer, {', '.join(WAYS)}. "
+                'evaluator = "model_judge" lets the model judge itself.'
+            )
+        output = self._output(loop, hidden)
+        return Entry(id, prompt, loop or Spec("model_judge"), hidden, output, oracle, table.where(), tuple(self._files))
+
+    def _prompt(self) -> str:
+        key = self._table.one_of("prompt", "prompt_file", why="keep one of them")
+        if key is None:
+            raise InvalidInput(f"{self._table.where()}: The task has no prompt: say what is to be done.")
+        if key == "prompt":
+            return self._table.text(key).strip()
+        text = self._read(self._table, key, "prompt file").strip()
+        if not text:
+            raise self._table.wrong(key, f"The prompt file {self._table.text(key)} is empty.")
+        return text
+
+    def _said(self, key: str, kind: Any) -> Any:
+        table = self._telling(key)
+        return kind(table, key) if key in table.values else None
+
+    def _telling(self, *keys: str) -> Table:
+        """The table that says one of these: the task, or else the defaults."""
+        return self._table if self._table.has(*keys) else self._default
+
+    def _way(self) -> Spec | None:
+        """Who judges in the loop, of those that are named for it."""
+        table = self._telling(*WAYS)
+        key = table.one_of(*WAYS, why="one of them judges in the loop. What judges only afterwards stands in hidden")
+        if key is None:
+            for given in (self._table, self._default):
+                if "settings" in given.values:
+                    raise given.wrong("settings", "settings are those of an evaluator, and none is named beside them.")
+            return None
+        spec = self._spec(table, key, kept=True)
+        return spec if table is self._table else spec.with_settings(**self._settings(self._table, True))
+
+    def _hidden(self) -> Json:
+        why = "one of them judges afterwards. An answer is hidden by itself"
+        keys = (*ANSWERS, "hidden", "hidden_tests")
+        table = self._telling(*keys)
+        key = table.one_of(*keys, why=why)
+        if key == "hidden_tests":
+            table, key = Table(table.file, table.called, {"tests": table.values[key]}, table.lines), "tests"
+        elif key == "hidden":
+            table = table.table("hidden")
+            table.only(HIDDEN)
+            key = table.one_of(*ANSWERS, *WAYS, why=why)
+            if key is None:
+                raise InvalidInput(
+                    f"{table.where()}: hidden says nothing of who judges: {', '.join((*ANSWERS, *WAYS))}."
+                )
+        elif key is not None:
+            table = Table(table.file, table.called, {key: table.values[key]}, table.lines)
+        if key is None:
+            return None
+        spec = self._spec(table, key, kept=False)
+        return {"evaluator": spec.name, "settings": dict(spec.settings)}
+
+    def _spec(self, table: Table, key: str, *, kept: bool) -> Spec:
+        """The evaluator that this key means. kept: its files are named, and read when it is made; else read now."""
+        settings = self._settings(table, kept)
+        if key == "tests":
+            path = self._file(table, key, "tests file")
+            text: Json = {"file": str(path)} if kept else read_text(path, "tests file", table.where(key))
+            return Spec("unit_tests", {"tests": text, "name": path.name, **settings})
+        if key == "check":
+            expects = self._said("output", Table.text) or "text"
+            return Spec("command", {"check": self._check(table), "expects": expects, **settings})
+        if key == "evaluator":
+            return Spec(self._evaluator(table), settings)
+        name, setting = {
+            "contains": ("contains", "text"),
+            "regex": ("regex", "pattern"),
+            "answer": ("exact_match", "answer"),
+            "answers": ("exact_match", "answers"),
+        }[key]
+        value = table.text(key) if key in ("regex", "answer") else table.texts(key)
+        return Spec(name, {setting: value, **settings})
+
+    def _check(self, table: Table) -> str:
+        """The command with the files that it names, from the folder of this one, by their whole path."""
+        try:
+            parts = shlex.split(table.text("check"))
+        except ValueError as error:
+            raise table.wrong("check", f"The check cannot be read: {error}.") from error
+        for number, part in enumerate(parts):
+            path = table.file.parent / part
+            if number == 0 and os.sep not in part:
+                continue
+            if not path.is_file():
+                if number == 0 or (number == 1 and _PROGRAM.fullmatch(parts[0]) and part.endswith((".py", ".sh"))):
+                    raise table.wrong("check", f"The check runs {path}, which does not exist.")
+                continue
+            parts[number] = str(path.resolve())
+            self._files.append(path.resolve())
+        return shlex.join(parts)
+
+    def _evaluator(self, table: Table) -> str:
+        """Its name; a file's from the folder of this one."""
+        name, colon, inner = table.text("evaluator").partition(":")
+        if name.endswith(".py"):
+            path = Table(table.file, table.called, {"evaluator": name}, table.lines).file_at(
+                "evaluator", "plug-in file"
+            )
+            self._files.append(path)
+            return f"{path}{colon}{inner}"
+        if colon and "." not in name:
+            raise table.wrong("evaluator", f"What {name} needs is written as settings = {{ … }}, not behind a colon.")
+        return f"{name}{colon}{inner}"
+
+    def _settings(self, table: Table, kept: bool) -> dict[str, Json]:
+        given = table.json("settings") if "settings" in table.values else {}
+        return {name: self._setting(table, value, kept) for name, value in given.items()}
+
+    def _setting(self, table: Table, value: Json, kept: bool) -> Json:
+        """{file = "name"} means the text of a file in the folder of this one."""
+        values = cast(dict[str, Json], value if isinstance(value, dict) else {})
+        if set(values) != {"file"}:
+            return cast(Json, value)
+        given = Table(table.file, table.called, values, {(): table.lines.get(("settings",), 0)})
+        path = self._file(given, "file", "file")
+        return {"file": str(path)} if kept else read_text(path, "file", given.where())
+
+    def _file(self, table: Table, key: str, what: str) -> Path:
+        path = table.file_at(key, what)
+        self._files.append(path)
+        return path
+
+    def _read(self, table: Table, key: str, what: str) -> str:
+        return read_text(self._file(table, key, what), what, table.where(key))
+
+    def _output(self, loop: Spec | None, hidden: Json) -> str | None:
+        """What the attempts are; code where only hidden tests judge. None: as the judge in the loop expects."""
+        said = self._said("output", Table.text)
+        tests = "unit_tests" in (loop and loop.name, hidden and hidden["evaluator"])
+        if said is None:
+            return "code" if tests else None
+        if said not in ("text", "code"):
+            raise self._telling("output").wrong("output", f"output must be text or code, not {said!r}.")
+        if said == "text" and tests:
+            raise self._telling("output").wrong("output", "Tests judge code: leave output out.")
+        return said
+
+
+def files_of(entries: Sequence[Entry]) -> list[Path]:
+    """Each once, in order."""
+    return list(dict.fromkeys(file for entry in entries for file in entry.files))

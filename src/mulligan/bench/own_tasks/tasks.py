@@ -1,0 +1,103 @@
+"""The user's own tasks: a TOML file that says what is to be done and how it is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+from mulligan.bench.own_tasks._task_file import Entry, files_of, read_tasks
+from mulligan.bench.own_tasks._task_tables import read_text
+from mulligan.core.benchmarks import Judges, Method, Score, Source
+from mulligan.core.errors import InvalidInput, UnknownName
+from mulligan.core.records import Case, Episode, Json, Task
+from mulligan.core.specs import Spec
+
+ALONE = ("unit_tests", "command", "contains", "regex", "exact_match")
+"""Evaluators that need no model, so that they can be made before anything is tried."""
+
+
+class Tasks:
+    title = "Your own tasks: mulligan bench run mine.toml"
+    data = "tasks.toml"
+    sources: Sequence[Source] = ()
+    where = "Write one: docs/benchmark-own-tasks.md says how"
+
+    def __init__(self, *, judges: Judges) -> None:
+        self._judges = judges
+        self._entries: dict[str, Entry] = {}
+
+    def load(self, files: Sequence[Path]) -> Sequence[Case]:
+        (file,) = files
+        entries = read_tasks(file)
+        for entry in entries:
+            self._try(entry)
+        self._entries = {entry.id: entry for entry in entries}
+        return [Case(entry.id, Task(entry.prompt), entry.hidden) for entry in entries]
+
+    def beside(self) -> Sequence[Path]:
+        return files_of(list(self._entries.values()))
+
+    def methods(self) -> Mapping[str, Method]:
+        def method(strategy: str, summary: str) -> Method:
+            return Method(Spec("complete"), Spec("model_judge"), strategy=Spec(strategy), summary=summary)
+
+        once = "one attempt, which nothing but the hidden judge sees"
+        return {
+            "evidence": method("evidence", "the checks that failed are shown to the next attempt, in their own words"),
+            "evidence_and_reflexion": method("evidence_and_reflexion", "that, and the newest lesson"),
+            "reflexion": method("reflexion", "the lessons of failed attempts are shown to the next"),
+            "none": method("none", "one attempt after another, nothing of the past"),
+            "last_attempt": method("last_attempt", "the last attempt and its feedback are shown"),
+            "last_attempt_and_reflexion": method("last_attempt_and_reflexion", "that, and the lessons"),
+            "simple": Method(Spec("complete"), Spec("unjudged"), summary=once, trials=1),
+        }
+
+    def play(self, case: Case, method: Method) -> Method:
+        """With the task's own judge; the method `simple` needs none where a hidden one follows."""
+        entry = self._entries[case.id]
+        output = {} if entry.output is None else {"output": entry.output}
+        alone = method.evaluator.name == "unjudged" and entry.hidden is not None
+        return replace(
+            method,
+            actor=method.actor.with_settings(**output),
+            reflector=method.reflector.with_settings(**output),
+            evaluator=method.evaluator if alone else entry.loop,
+            oracle=entry.oracle and not alone,
+        )
+
+    async def score(self, case: Case, episode: Episode) -> Score:
+        """By the hidden judge; where there is none, what was said in the loop."""
+        verdict = episode.trials[-1].feedback
+        if case.target is not None:
+            verdict = await self._judges(_hidden(case.target)).evaluate(episode)
+        if verdict is None or verdict.passed is None:
+            return Score(None, verdict.text if verdict else "The attempt was not judged.")
+        return Score(float(verdict.passed), verdict.text)
+
+    def _try(self, entry: Entry) -> None:
+        """Makes the judges of a task once, so that what cannot work is refused before any model is called, by its
+        place. Of one in the loop that needs a model, only names can be wrong here."""
+        loop = Spec(entry.loop.name, {name: _text(value) for name, value in entry.loop.settings.items()})
+        hidden = None if entry.hidden is None else _hidden(entry.hidden)
+        for spec in (loop, hidden):
+            try:
+                if spec is not None:
+                    self._judges(spec)
+            except InvalidInput as error:
+                if spec is loop and loop.name not in ALONE and not isinstance(error, UnknownName):
+                    continue
+                hides = spec is hidden and spec is not None and spec.name not in ALONE
+                more = " (A hidden judge is one that needs no model.)" if hides else ""
+                raise InvalidInput(f"{entry.where}: the task {entry.id!r}: {error}{more}") from error
+
+
+def _hidden(target: Json) -> Spec:
+    return Spec(target["evaluator"], target["settings"])
+
+
+def _text(value: Json) -> Json:
+    """The text of the file that a setting names."""
+    named = cast(dict[str, Json], value if isinstance(value, dict) else {})
+    return read_text(Path(str(named["file"])), "file") if set(named) == {"file"} else cast(Json, value)

@@ -1,0 +1,1 @@
+"""Programming benchmarks: functions written from a description, judged by hidden tests."""

@@ -1,0 +1,194 @@
+"""EvalPlus's data (Liu et al. 2023): HumanEval and MBPP with many more inputs; reading, and judging base and plus."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, cast
+
+from mulligan.bench.programming._programs import Judged, located, unique, with_code, writes_tests
+from mulligan.core.benchmarks import Judges, Score, Source
+from mulligan.core.errors import InvalidInput
+from mulligan.core.protocols import Evaluator
+from mulligan.core.records import Case, Episode, Json, Task
+from mulligan.core.specs import Spec
+from mulligan.text.json_lines import text_in
+from mulligan.text.programs import program, whole
+
+Form: TypeAlias = Literal["full", "origin"]
+BASE, PLUS = "base", "plus"
+_CALLS = "mulligan.oracle.calls.judge:Calls"
+_TESTS = 10.0
+"""Seconds for tests that a model has written."""
+_RULES = {
+    "find_zero": "root",
+    "are_equivalent": "any",
+    "sum_div": "zero",
+    "surface_Area": "surface",
+    "digit_distance_nums": "digits",
+    **dict.fromkeys(("check_str", "text_match_three", "text_starta_endb"), "some"),
+    **dict.fromkeys(("similar_elements", "find_char_long", "common_in_nested_lists", "extract_singly"), "set"),
+    **dict.fromkeys(("larg_nnum", "intersection_array", "find_dissimilar", "Diff"), "set"),
+}
+"""What else than equality is right, by function, as EvalPlus has it."""
+
+
+@dataclass(frozen=True)
+class Release:
+    """name: of its files. url: of the folder that both forms are in. full, origin: sha256 and size."""
+
+    title: str
+    name: str
+    url: str
+    full: tuple[str, int]
+    origin: tuple[str, int]
+
+    def source(self, form: Form) -> Source:
+        file = f"{self.name}{'' if form == 'full' else '-OriginFmt'}.jsonl.gz"
+        sha256, size = self.full if form == "full" else self.origin
+        return Source(file, f"{self.url}/{file}", sha256, size, "Apache-2.0 (EvalPlus, Liu et al.)")
+
+
+class Plus(Judged):
+    """Scores: 1 where the base and the plus tests pass, and for "base" 1 where the base tests do. In the form "origin",
+    that of HumanEval and MBPP, the data does not say which tests are the base ones."""
+
+    def __init__(self, release: Release, form: Form, judges: Judges, seconds: float) -> None:
+        super().__init__(judges, "py", False, _TESTS)
+        self._each = seconds
+        source = release.source(form)
+        self.title = release.title if form == "full" else f"{release.title}, in the original's form: no base score"
+        self.data, self.sources = source.file, (source,)
+        self.where = release.url
+        self._made: dict[str, Evaluator] = {}
+
+    def load(self, files: Sequence[Path]) -> Sequence[Case]:
+        found = [_case(file, line, row) for file, line, row in located(files)]
+        unique(files, [case.id for case in found])
+        self._made.clear()
+        return found
+
+    async def score(self, case: Case, episode: Episode) -> Score:
+        target, output = cast(Mapping[str, Any], case.target), episode.trials[-1].attempt.output
+        if writes_tests(episode):
+            return await self._tests_right(case.id, target["solution"], output)
+        made_here = "actor" in episode.head.settings  # then the loop has judged the very same code
+        code = (whole if made_here else program)(output, case.task.prompt, "py")
+        if case.id not in self._made:
+            settings = {"seconds": self._each, **_settings(case)}
+            self._made[case.id] = self._judges(Spec(_CALLS, settings))
+        verdict = await self._made[case.id].evaluate(with_code(episode, code))
+        if verdict.passed is None:
+            return Score(None, verdict.text)
+        passed = cast(dict[str, bool], cast(dict[str, Json], verdict.evidence)["parts"])
+        value = float(verdict.passed)
+        base = {BASE: float(passed[BASE])} if BASE in passed else {}
+        return Score(value, verdict.text, {**base, PLUS: value})
+
+
+def _case(file: Path, line: int, row: Mapping[str, Any]) -> Case:
+    """A target holds `solution`, the canonical program, and the row's own `base_input`, `plus_input` and `atol`, or its
+    `test`. Raises `InvalidInput`."""
+    where = str(file)
+    if "base_input" in row:
+        prompt, entry = text_in(where, line, row, "prompt"), text_in(where, line, row, "entry_point")
+        target = {key: row.get(key) for key in ("base_input", "plus_input", "atol")}
+        lists = isinstance(target["base_input"], list) and isinstance(target["plus_input"], (list, dict))
+        if not lists or not isinstance(target["atol"], (int, float)):
+            raise InvalidInput(
+                f"{file}, line {line}: 'base_input' and 'plus_input' should be lists and 'atol' a number."
+            )
+        solution = prompt + text_in(where, line, row, "canonical_solution")
+        id = text_in(where, line, row, "task_id")
+    elif "test_list" in row:  # MBPP's form
+        asserts = cast(Sequence[str], row["test_list"])
+        prompt = f'"""\n{text_in(where, line, row, "prompt")}\n{asserts[0] if asserts else ""}\n"""\n'
+        target, entry = {"test": text_in(where, line, row, "test")}, ""
+        solution, id = text_in(where, line, row, "code"), f"Mbpp/{row.get('task_id')}"
+    else:
+        prompt, entry = text_in(where, line, row, "prompt"), text_in(where, line, row, "entry_point")
+        target = {"test": text_in(where, line, row, "test")}
+        solution, id = prompt + text_in(where, line, row, "canonical_solution"), text_in(where, line, row, "task_id")
+    if "test" in target:
+        form = _LOOP.search(str(target["test"]))
+        if form is None or not _INPUTS.search(str(target["test"])):
+            raise InvalidInput(f"{file}, line {line}: 'test' has not EvalPlus's form: inputs, and a loop over them.")
+        entry = entry or form[1]
+    return Case(id, Task(prompt), {"entry_point": entry, "solution": solution, **target})
+
+
+def _settings(case: Case) -> dict[str, Any]:
+    """Of the evaluator that judges this case."""
+    target = cast(Mapping[str, Any], case.target)
+    entry = str(target["entry_point"])
+    found: dict[str, Any] = {"entry_point": entry, "canonical": target["solution"], "rule": _RULES.get(entry, "")}
+    if "test" not in target:
+        shape = _SHAPES.get(case.id, list)
+        given: dict[str, list[Any]] = {BASE: target["base_input"], PLUS: list(target["plus_input"])}
+        parts = {name: [shape(call) for call in calls] for name, calls in given.items()}
+        return {**found, "parts": parts, "tolerance": target["atol"]}
+    test = str(target["test"])
+    inputs, results, loop = _INPUTS.search(test), _RESULTS.search(test), _LOOP.search(test)
+    assert inputs is not None
+    assert loop is not None
+    expected = {"expected": {PLUS: _literal(results[1])}} if results else {}  # else the canonical program is asked
+    return {**found, "parts": {PLUS: _literal(inputs[1])}, "tolerance": float(loop[2]), **expected}
+
+
+_INPUTS = re.compile(r"^[ ]*inputs = (.+)$", re.MULTILINE)
+_RESULTS = re.compile(r"^[ ]*results = (.+)$", re.MULTILINE)
+_LOOP = re.compile(r"(?:assertion\(|_poly\(\*)(\w+)\(\*inp\), .*?([\d.e-]+)\)?\s*\Z")
+
+
+def _literal(text: str) -> Any:
+    return ast.literal_eval(_Infinite().visit(ast.parse(text, mode="eval")))
+
+
+class _Infinite(ast.NodeTransformer):
+    """Writes the numbers that Python has no literal for."""
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return ast.Constant(float(node.id)) if node.id in ("inf", "nan") else node
+
+
+Shape: TypeAlias = Callable[[Sequence[Any]], list[Any]]
+
+
+def _each(made: Callable[[Any], Any]) -> Shape:
+    return lambda call: [made(argument) for argument in call]
+
+
+def _first(made: Callable[[Any], Any]) -> Shape:
+    return lambda call: [made(call[0]), *call[1:]]
+
+
+def _tuples(value: Any) -> list[Any]:
+    return [tuple(part) for part in value]
+
+
+def _deep(value: Any) -> Any:
+    return tuple(map(_deep, cast(Sequence[Any], value))) if isinstance(value, list) else value
+
+
+def _tasks(numbers: str, shape: Shape) -> dict[str, Shape]:
+    return dict.fromkeys((f"Mbpp/{number}" for number in numbers.split()), shape)
+
+
+_SHAPES: dict[str, Shape] = {
+    **_tasks("2 116 132 143 222 261 273 394 399 421 424 429 470 560 579 596 616 630 726 740 744 809", _each(tuple)),
+    **_tasks("63 64 70 94 120 237 272 299 400 409 417 438 473 614 780", _each(_tuples)),
+    **_tasks("259 401 445", _each(lambda value: tuple(_tuples(value)))),
+    **_tasks("580 615 791", _each(_deep)),
+    **_tasks("75 413 444 753", _first(_tuples)),
+    **_tasks("250 307 405 446 617 720 763 808", _first(tuple)),
+    **_tasks("278", _first(_deep)),
+    **_tasks("722", _first(lambda value: {key: tuple(part) for key, part in value.items()})),
+    **_tasks("115", _first(lambda value: [set(part) if part else {} for part in value])),
+    **_tasks("106 750", lambda call: [call[0], tuple(call[1])]),
+    **_tasks("124", lambda call: [float(call[0]), complex(call[1])]),
+    **_tasks("252", _each(complex)),
+}
+"""JSON has no tuple, set or complex number: what EvalPlus makes of the arguments, by task of MBPP+."""

@@ -1,0 +1,139 @@
+"""LeetcodeHard (Shinn et al. 2023): a question's examples are its visible tests; only its site knows the others."""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+from mulligan.bench.programming import _programs
+from mulligan.bench.programming._strategies import methods
+from mulligan.core.benchmarks import Method, Score, Source
+from mulligan.core.errors import InvalidInput
+from mulligan.core.records import Case, Episode, Task
+from mulligan.core.specs import Spec
+from mulligan.text.json_lines import text_in
+from mulligan.text.python_code import asked_for, parsed
+
+_VISIBLE = Spec("given_tests", {"tests": ["assert True"]})
+"""What `play` puts a case's own tests into."""
+_EXAMPLE = re.compile(
+    r"""^Input\b[ :]*(?P<given>.+?)^Output\b[ :]*(?P<wanted>.+?)
+        (?=^[ \t]*$|^(?:Explanation|Example|Input|Constraints|Note|def)\b)""",
+    re.DOTALL | re.MULTILINE | re.VERBOSE,
+)
+_SEVERAL = re.compile(r"\bany (?:order|of them|valid|such|solution|one)\b|\bmultiple (?:answers|solutions|valid)", re.I)
+"""What says that another answer than the example's may be right."""
+_PLAIN = frozenset({"int", "float", "str", "bool", "List", "list", "Optional", "Tuple", "tuple", "Dict", "dict"})
+_WORDS = {"true": True, "false": False, "null": None}
+
+
+class Leetcode:
+    """Rows with `prompt` and either `task_id` and `visible_tests` (asserts), or, as in the reference's file of all 296
+    questions, `entry_point` as the question's name and the examples in the prompt. seconds: for each test.
+
+    Where a prompt's examples cannot be read as tests, the model writes its own.
+    """
+
+    title = "LeetcodeHard: visible tests drive the loop; the verdict is the site's, so cases end unjudged"
+    data = "leetcode-hard-py*.jsonl"
+    sources: Sequence[Source] = ()
+    where = (
+        "https://github.com/GammaTauAI/leetcode-hard-gym has leetcode-hard-py.jsonl (296 questions) in "
+        "leetcode_dataset/data at commit 8586829, and makes newer ones with an account of your own"
+    )
+
+    def __init__(self, *, seconds: float = 5.0) -> None:
+        self._seconds = seconds
+        self._visible: dict[str, Sequence[str]] = {}
+
+    def load(self, files: Sequence[Path]) -> Sequence[Case]:
+        cases = list[Case]()
+        for file, line, row in _programs.located(files):
+            prompt, listed = text_in(str(file), line, row, "prompt"), "visible_tests" in row
+            if asked_for(prompt) is None:
+                raise InvalidInput(f"{file}, line {line}: 'prompt' names no function or class to write.")
+            id = text_in(str(file), line, row, "task_id" if listed else "entry_point")
+            self._visible[id] = _tests(file, line, row["visible_tests"]) if listed else list(_examples(prompt))
+            cases.append(Case(id, Task(prompt), None))
+        _programs.unique(files, [case.id for case in cases])
+        return cases
+
+    def methods(self) -> Mapping[str, Method]:
+        return methods("py", _VISIBLE)
+
+    def play(self, case: Case, method: Method) -> Method:
+        if method.evaluator != _VISIBLE:
+            return method
+        settings = {"tests": list(self._visible[case.id]), "seconds": self._seconds}
+        evaluator = Spec("given_tests", settings) if settings["tests"] else Spec("internal_tests")
+        return replace(method, evaluator=evaluator)
+
+    async def score(self, case: Case, episode: Episode) -> Score:
+        return Score(None, "Only leetcode.com has the hidden tests, and nothing is sent there: unjudged.")
+
+
+def _tests(file: Path, line: int, given: Any) -> list[str]:
+    where = f"{file}, line {line}: 'visible_tests'"
+    tests = cast(list[Any], given) if isinstance(given, list) else []
+    if not tests or not all(isinstance(test, str) for test in tests):
+        raise InvalidInput(f"{where} should be a list of asserts.")
+    tests = [textwrap.dedent(test).strip() for test in tests]  # the reference's are indented
+    for test in tests:
+        if parsed(test) is None or "assert" not in test:
+            raise InvalidInput(f"{where}: no assert that parses: {test[:80]!r}.")
+    return tests
+
+
+def _examples(prompt: str) -> Iterator[str]:
+    """The examples in the comments of a prompt that ends in the head of its function, as asserts. None where another
+    answer may be right as well, or where values are made of classes that only the site has."""
+    tree = parsed(f"{prompt.rstrip()}\n    pass")
+    node = tree.body[-1] if tree and tree.body else None
+    if not isinstance(node, ast.FunctionDef) or _SEVERAL.search(prompt) or not _is_plain(node):
+        return
+    names = [argument.arg for argument in node.args.args]
+    own = names[:1] == ["self"]
+    comments = re.sub(r"^# ?", "", prompt, flags=re.MULTILINE)
+    for example in _EXAMPLE.finditer(comments):
+        given, wanted = _values(f"f({example['given'].strip()})"), _values(f"f({example['wanted'].strip()})")
+        if given is None or wanted is None or len(wanted) != 1 or len(given) != len(names) - own:
+            continue
+        if "" not in given and list(given) != names[own:]:
+            continue
+        (expected,) = wanted.values()
+        call = f"{node.name}({', '.join([*(['None'] if own else []), *map(repr, given.values())])})"
+        near = isinstance(expected, float)
+        yield f"assert abs({call} - {expected!r}) <= 1e-05" if near else f"assert {call} == {expected!r}"
+
+
+def _is_plain(node: ast.FunctionDef) -> bool:
+    """Whether it takes and returns values that can be written down."""
+    given = [*(a.annotation for a in node.args.args if a.arg != "self"), node.returns]
+    if node.returns is None or (isinstance(node.returns, ast.Constant) and node.returns.value is None):
+        return False
+    named = {n.id for one in given if one for n in ast.walk(one) if isinstance(n, ast.Name)}
+    quoted = any(isinstance(n, ast.Constant) for one in given if one for n in ast.walk(one))
+    return named <= _PLAIN and not quoted
+
+
+def _values(call: str) -> dict[str, Any] | None:
+    """The arguments of a call by name, "" for a lone one without, where they are literals or JSON's words."""
+    tree = parsed(call)
+    node = tree.body[0] if tree and len(tree.body) == 1 else None
+    if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Call) or len(node.value.args) > 1:
+        return None
+    given = [*(("", one) for one in node.value.args), *((one.arg or "", one.value) for one in node.value.keywords)]
+    try:
+        return {name: ast.literal_eval(_Words().visit(value)) for name, value in given}
+    except (ValueError, TypeError):
+        return None
+
+
+class _Words(ast.NodeTransformer):
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return ast.Constant(_WORDS[node.id]) if node.id in _WORDS else node

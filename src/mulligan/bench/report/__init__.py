@@ -1,0 +1,1 @@
+"""What a benchmark run was worth: figures, statistics, plots and pages."""

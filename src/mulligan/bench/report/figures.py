@@ -1,0 +1,264 @@
+"""The figures of one run, from its results and episodes. Pure: it reads no store, and prints nothing.
+
+Unknown is not zero: cases that ended by an error, or that nobody could score, are in no rate; they are counted beside
+it. The rates are of each case's first episode, but for those by number of episodes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any, cast
+
+from mulligan.bench.report.statistics import Mean, Rate, mean, pass_at_k, rate
+from mulligan.core.benchmarks import BenchRun, CaseResult, Marked, Status
+from mulligan.core.records import Episode, Usage
+
+ORACLE = "oracle"
+"""The source that an evaluator writes which knows the target."""
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What the store has of a run. results: of the cases that have ended, in order. episodes: theirs, by id."""
+
+    run: BenchRun
+    results: Sequence[CaseResult]
+    episodes: Mapping[str, Episode]
+
+    def firsts(self) -> list[tuple[CaseResult, Episode]]:
+        """Each case's first episode, where there is one."""
+        found = ((r, self.episodes.get(r.episodes[0].episode)) for r in self.results if r.episodes)
+        return [(result, episode) for result, episode in found if episode is not None]
+
+
+@dataclass(frozen=True)
+class AtTrial:
+    """If the run had been limited to so many trials. unscored: cases that were judged by nobody up to there. mean: of
+    the scores, where these are graded."""
+
+    trial: int
+    solved: Rate
+    unscored: int
+    mean: Mean | None
+
+
+@dataclass(frozen=True)
+class AtEpisode:
+    """Of `k` episodes of a case. estimate: pass@k, unbiased, averaged over the cases with `k` scored samples; None
+    where episodes are restarts, which stop at the first that is solved. within: cases that one of the first `k`
+    episodes solved; whoever hands that one in has to know the target."""
+
+    k: int
+    estimate: Mean | None
+    within: Rate
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """The loop's own verdict against the hidden one, a case each. no_verdict: the loop, or the benchmark, had none."""
+
+    right_accepts: int
+    false_accepts: int
+    right_rejects: int
+    false_rejects: int
+    no_verdict: int
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What all episodes took, also those that ended by an error. per_solved: None where nothing was solved, or (cost)
+    where it is not known. by_role: the same usage by who called; "lost": in steps that were cut off or erred."""
+
+    usage: Usage
+    seconds: float
+    tokens_per_solved: float | None
+    cost_per_solved: float | None
+    seconds_per_solved: float | None
+    by_role: Mapping[str, Usage]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What the strategy costs in tokens, means over the first episodes. first, later: input of one call of the actor in
+    the first trial and in those after it (`later_trials` of them); past: how much more that is than in the first trial
+    of the same episode. attempt: output of an attempt. reflection: output of one. trial: all of a trial, in and out."""
+
+    strategy: str
+    later_trials: int
+    first: float | None
+    later: float | None
+    past: float | None
+    attempt: float | None
+    reflection: float | None
+    trial: float | None
+
+
+@dataclass(frozen=True)
+class Figures:
+    """cases: of the run as it was begun; ended: those that have. oracle: the loop was told by one who knows the
+    target. graded: some score is neither 0 nor 1. limit: trials of an episode at most. parts: as `trials`, for
+    each part of the score, by name."""
+
+    cases: int
+    ended: int
+    statuses: Mapping[Status, int]
+    oracle: bool
+    graded: bool
+    limit: int
+    trials: Sequence[AtTrial]
+    parts: Mapping[str, Sequence[AtTrial]]
+    episodes: Sequence[AtEpisode]
+    at_first: Verdicts
+    at_end: Verdicts
+    spent: Spent
+    shown: Shown
+
+
+def figures(recorded: Recorded) -> Figures:
+    run, results = recorded.run, recorded.results
+    counts = Counter(result.status for result in results)
+    scores = [score for result in results for one in result.episodes for score in one.scores]
+    limit, graded = limit_of(run, results), any(score not in (None, 0, 1) for score in scores)
+    parts = dict.fromkeys(part for result in results for one in result.episodes for part in one.parts)
+    return Figures(
+        cases=len(run.cases),
+        ended=len(results),
+        statuses={status: counts[status] for status in ("solved", "failed", "unjudged", "error")},
+        oracle=any(told_by_oracle(episode) for episode in recorded.episodes.values()),
+        graded=graded,
+        limit=limit,
+        trials=[_at_trial(results, trial, graded) for trial in range(1, limit + 1)],
+        parts={part: [_at_trial(results, trial, False, part) for trial in range(1, limit + 1)] for part in parts},
+        episodes=_by_episode(run, results),
+        at_first=_verdicts(recorded, first=True),
+        at_end=_verdicts(recorded, first=False),
+        spent=_spent(recorded, counts["solved"]),
+        shown=_shown(recorded),
+    )
+
+
+def score_at(result: CaseResult, trial: int, part: str | None = None) -> float | None:
+    """Of the case's first episode, had it been limited to so many trials. None: not known. part: only of this one."""
+    first = result.episodes[0] if result.episodes else Marked("")
+    scores = first.scores if part is None else first.parts.get(part, ())
+    return scores[min(trial, len(scores)) - 1] if scores and result.status != "error" else None
+
+
+def limit_of(run: BenchRun, results: Sequence[CaseResult]) -> int:
+    """Trials of an episode at most, as the run was set up; where that is not recorded, as many as there were."""
+    limits = run.rests_on.get("setting limits")
+    told = cast(dict[str, Any], limits).get("trials") if isinstance(limits, dict) else None
+    most = max((len(one.scores) for result in results for one in result.episodes), default=0)
+    return max(most, told if isinstance(told, int) else 0)
+
+
+def told_by_oracle(episode: Episode) -> bool:
+    return any(trial.feedback is not None and trial.feedback.source == ORACLE for trial in episode.trials)
+
+
+def _at_trial(results: Sequence[CaseResult], trial: int, graded: bool, part: str | None = None) -> AtTrial:
+    judged = [result for result in results if result.status != "error"]
+    scores = [score for result in judged if (score := score_at(result, trial, part)) is not None]
+    solved = rate(sum(score == 1 for score in scores), len(scores))
+    return AtTrial(trial, solved, len(judged) - len(scores), mean(scores) if graded else None)
+
+
+def _by_episode(run: BenchRun, results: Sequence[CaseResult]) -> Sequence[AtEpisode]:
+    samples = run.options.get("samples")
+    most = int(samples or run.options.get("restarts") or 1)
+    if most == 1:
+        return ()
+    cases = [scores for result in results if result.status != "error" and (scores := final_scores(result))]
+    return [AtEpisode(k, _pass_at(cases, k) if samples else None, _within(cases, k)) for k in range(1, most + 1)]
+
+
+def final_scores(result: CaseResult) -> list[float]:
+    """Of each of its episodes that was scored, in their order."""
+    return [one.score for one in result.episodes if one.score is not None]
+
+
+def _pass_at(cases: Sequence[Sequence[float]], k: int) -> Mean | None:
+    enough = [scores for scores in cases if len(scores) >= k]
+    return mean([pass_at_k(len(scores), sum(score == 1 for score in scores), k) for scores in enough])
+
+
+def _within(cases: Sequence[Sequence[float]], k: int) -> Rate:
+    return rate(sum(1 in scores[:k] for scores in cases), len(cases))
+
+
+def _verdicts(recorded: Recorded, *, first: bool) -> Verdicts:
+    counts: Counter[tuple[bool, bool] | None] = Counter()
+    for result, episode in recorded.firsts():
+        if result.status == "error":
+            continue
+        loop = _loop_says(episode, first=first)
+        hidden = score_at(result, 1) if first else result.episodes[0].score
+        counts[None if loop is None or hidden is None else (loop, hidden == 1)] += 1
+    yes, no = True, False
+    return Verdicts(counts[yes, yes], counts[yes, no], counts[no, no], counts[no, yes], counts[None])
+
+
+def _loop_says(episode: Episode, *, first: bool) -> bool | None:
+    """Of the first attempt, or of what was handed in at the end."""
+    if first:
+        feedback = episode.trials[0].feedback if episode.trials else None
+        return feedback.passed if feedback else None
+    return True if episode.solved else False if episode.judged else None
+
+
+def _spent(recorded: Recorded, solved: int) -> Spent:
+    usage = sum((result.usage for result in recorded.results), Usage())
+    seconds = round(sum(result.seconds for result in recorded.results), 3)
+    roles: dict[str, Usage] = {role: Usage() for role in ("actor", "evaluator", "reflector", "lost")}
+    for episode in recorded.episodes.values():
+        roles["lost"] += episode.lost
+        for trial in episode.trials:
+            roles["actor"] += trial.attempt.usage
+            roles["evaluator"] += trial.feedback.usage if trial.feedback else Usage()
+            roles["reflector"] += trial.reflection.usage if trial.reflection else Usage()
+
+    def each(total: float | None) -> float | None:
+        return None if total is None or not solved else total / solved
+
+    return Spent(usage, seconds, each(usage.tokens), each(usage.cost), each(seconds), roles)
+
+
+def _shown(recorded: Recorded) -> Shown:
+    firsts, laters, pasts = list[float](), list[float](), list[float]()
+    episodes = [episode for result, episode in recorded.firsts() if result.status != "error"]
+    for episode in episodes:
+        inputs = [_per_call(trial.attempt.usage) for trial in episode.trials]
+        told = [tokens for tokens in inputs[1:] if tokens is not None]
+        laters += told
+        if inputs and (begin := inputs[0]) is not None:
+            firsts.append(begin)
+            pasts += [tokens - begin for tokens in told]
+    trials = [trial for episode in episodes for trial in episode.trials]
+    called = [trial for trial in trials if trial.usage.calls]
+    return Shown(
+        next((strategy_of(episode) for episode in episodes), ""),
+        len(laters),
+        _mean(firsts),
+        _mean(laters),
+        _mean(pasts),
+        _mean([trial.attempt.usage.output_tokens for trial in trials if trial.attempt.usage.calls]),
+        _mean([t.reflection.usage.output_tokens for t in trials if t.reflection and t.reflection.usage.calls]),
+        _mean([trial.usage.tokens for trial in called]),
+    )
+
+
+def strategy_of(episode: Episode) -> str:
+    """What of the past the next trial is shown, by the name of the plug-in."""
+    spec = episode.head.settings.get("strategy")
+    return str(cast(dict[str, Any], spec).get("name", "")) if isinstance(spec, dict) else ""
+
+
+def _per_call(usage: Usage) -> float | None:
+    return usage.input_tokens / usage.calls if usage.calls else None
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return fmean(values) if values else None

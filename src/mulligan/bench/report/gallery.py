@@ -1,0 +1,116 @@
+"""What went wrong, case by case: the story of each trial beside the hidden verdict that the loop never saw."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from mulligan.app.story import story
+from mulligan.bench.report.figures import Recorded
+from mulligan.core.benchmarks import CaseResult
+from mulligan.core.errors import InvalidInput
+from mulligan.core.records import Episode, Json, Trial
+from mulligan.text.pages import Block, Facts, Fence, Heading, Line, Table, html, markdown
+
+Form: TypeAlias = Literal["md", "html"]
+FORMS: Mapping[str, Form] = {".md": "md", ".html": "html"}
+"""By the ending of a gallery that is one file; any other path is a folder, with a file for each case."""
+
+
+def written(blocks: Sequence[Block], title: str, form: Form) -> str:
+    return html(title, blocks) if form == "html" else markdown(blocks)
+
+
+def chosen(recorded: Recorded, every: bool) -> list[CaseResult]:
+    """The cases that were not solved, or all that have ended."""
+    return [result for result in recorded.results if every or not result.solved]
+
+
+def case_page(recorded: Recorded, result: CaseResult, target: Json = None) -> list[Block]:
+    """target: shown where it is given, and with it what the benchmark said, which may tell of it."""
+    known = target is not None
+    trials = [len(one.scores) for one in result.episodes]
+    said = result.text if known or result.status == "error" else ""
+    blocks: list[Block] = [
+        Heading(1, f"Case {result.case}: {result.status}"),
+        Facts(
+            {
+                "Run": recorded.run.id,
+                "Position": f"{result.position} of {len(recorded.run.cases)}",
+                "Trials": ", ".join(map(str, trials)) or "none",
+                "Error" if result.status == "error" else "The benchmark said": " ".join(said.split()),
+            }
+        ),
+    ]
+    if known:
+        text = target if isinstance(target, str) else json.dumps(target, ensure_ascii=False, indent=2)
+        blocks += [Heading(2, "Hidden target"), Fence(text)]
+    for number, episode in enumerate(_of_case(recorded, result)):
+        blocks += _told(result, episode, first=number == 0)
+    return blocks
+
+
+def _of_case(recorded: Recorded, result: CaseResult) -> list[Episode]:
+    """All its episodes that are recorded, those that ended by an error as well, in their order."""
+    own = f"{recorded.run.id}.{result.position}"
+    found = [episode for id, episode in recorded.episodes.items() if id.rpartition(".")[0] == own]
+    return sorted(found, key=lambda episode: int(episode.id.rpartition(".")[2]))
+
+
+def _told(result: CaseResult, episode: Episode, *, first: bool) -> list[Block]:
+    scores = next((one.scores for one in result.episodes if one.episode == episode.id), ())
+
+    def after(trial: Trial) -> list[Block]:
+        score = scores[trial.number - 1] if trial.number <= len(scores) else None
+        return [Line(_verdict(score), strong="Hidden verdict, had it ended here:")]
+
+    return list(story(episode, 2, after, told=first))
+
+
+def _verdict(score: float | None) -> str:
+    if score is None:
+        return "not scored"
+    return "solved" if score == 1 else "failed" if score == 0 else f"score {score:g}"
+
+
+def write_gallery(
+    path: str, runs: Sequence[Recorded], form: Form, every: bool, targets: Sequence[Mapping[str, Json]]
+) -> str:
+    """Writes the gallery; what was written, in a sentence. form: of a folder's files; a file's own ending goes before.
+
+    targets: of each run, by case, where they are to be shown; else empty. Raises `InvalidInput` when it cannot be
+    written.
+    """
+    place = Path(path)
+    shown = [
+        (recorded, result, case_page(recorded, result, targets[n].get(result.case) if targets else None))
+        for n, recorded in enumerate(runs)
+        for result in chosen(recorded, every)
+    ]
+    count = f"{len(shown)} case{'' if len(shown) == 1 else 's'}"
+    index: list[Block] = [Heading(1, f"Gallery: {count}{'' if every else ' not solved'}")]
+    try:
+        if place.suffix in FORMS:
+            form = FORMS[place.suffix]
+            pages = [block for _, _, blocks in shown for block in blocks]
+            place.write_text(written([*index, *pages], "Gallery", form), encoding="utf-8")
+            return f"{path} written: {count}"
+        place.mkdir(parents=True, exist_ok=True)
+        rows = [[r.run.id, one.case, one.status, file_name(r, one, form)] for r, one, _ in shown]
+        index.append(Table(["run", "case", "status", "file"], rows, left=4, links=True))
+        (place / f"index.{form}").write_text(written(index, "Gallery", form), encoding="utf-8")
+        for recorded, result, blocks in shown:
+            text = written(blocks, f"Case {result.case}", form)
+            (place / file_name(recorded, result, form)).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput(f"The gallery cannot be written to {path}: {error.strerror or error}.") from error
+    return f"{path} written: {count}, a file for each"
+
+
+def file_name(recorded: Recorded, result: CaseResult, form: Form) -> str:
+    """Of the case, in a folder that all file systems take: the id without what they do not."""
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", result.case)[:60].strip(".-")
+    return f"{recorded.run.id}-{result.position:04d}-{plain or 'case'}.{form}"

@@ -1,0 +1,288 @@
+"""A report as blocks of a page. Pure.
+
+Runs that no model answered, and runs that an oracle told when to stop, stand in tables of their own.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
+
+from mulligan.bench.report.comparing import Comparison
+from mulligan.bench.report.figures import Verdicts
+from mulligan.bench.report.reading import OneRun, Report
+from mulligan.bench.report.statistics import Mean, Rate
+from mulligan.core.records import Usage
+from mulligan.text.pages import Block, Facts, Heading, Line, Picture, Table
+
+NONE, UNKNOWN = "-", "unknown"
+_GROUPS = {
+    "results": ("Results", ""),
+    "oracle": (
+        "With an oracle",
+        "The loop was told by one who knows the hidden target when to stop. These are no results of a loop that has to "
+        "find out for itself.",
+    ),
+    "scripted": (
+        "Scripted or replayed: no results",
+        "No model was asked here. These numbers show that the machinery works, and belong in no table of results.",
+    ),
+}
+Named: TypeAlias = tuple[str, OneRun]
+
+
+def page(report: Report, picture: Picture | None = None) -> list[Block]:
+    named = list(zip(report.labels, report.runs, strict=True))
+    blocks: list[Block] = [Heading(1, "Benchmark report")]
+    for label, run in named:
+        if run.about.scripted:
+            blocks.append(Line(f"({label}, {run.about.run})", strong=run.about.scripted.upper()))
+    for label, run in named:
+        blocks += [Heading(2, f"Run {run.about.run}: {label}"), _head(run)]
+    if picture:
+        blocks += [Heading(2, "Learning curve"), picture]
+    for kind, (title, note) in _GROUPS.items():
+        if group := [one for one in named if kind_of(one[1]) == kind]:
+            blocks.append(Heading(2, title))
+            blocks += [Line(note)] if note else []
+            blocks += _tables(group)
+    if report.comparisons:
+        blocks += _compared(report)
+    return blocks
+
+
+def kind_of(run: OneRun) -> str:
+    return "scripted" if run.about.scripted else "oracle" if run.figures.oracle else "results"
+
+
+def _head(run: OneRun) -> Facts:
+    told, found = run.about, run.figures
+    ended = f"{found.cases}" if found.ended == found.cases else f"unfinished: {found.ended} of {found.cases}"
+    counts = ", ".join(f"{n} {status}" for status, n in found.statuses.items() if n)
+    models = dict[str, list[str]]()
+    for role, id in told.models.items():
+        models.setdefault(id, []).append(role)
+    return Facts(
+        {
+            "Benchmark": told.benchmark,
+            "Data": "; ".join(f"{name}, sha256 {sha}" for name, sha in told.data.items()) or "none",
+            "Strategy": told.strategy,
+            "Model": "; ".join(f"{id} ({', '.join(roles)})" for id, roles in models.items()) or "none",
+            "Cases": f"{ended} ({counts})" if counts else ended,
+            "Trials": "one attempt" if found.limit == 1 else f"at most {found.limit}",
+            "Settings": ", ".join(f"{n}={json.dumps(v, ensure_ascii=False)}" for n, v in told.differs.items())
+            or "all as by default",
+            "Seed": str(told.seed),
+            "Versions": ", ".join(f"{name} {version}" for name, version in told.versions.items()),
+            "Begun": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(told.created)),
+            "Command": told.command,
+        }
+    )
+
+
+# --- tables of figures ----------------------------------------------------------------------------------------------
+
+
+def _tables(group: Sequence[Named]) -> Iterator[Block]:
+    sections: tuple[tuple[str, str, Callable[[Sequence[Named]], Table]], ...] = (
+        ("Solved by trial", _BY_TRIAL, _by_trial),
+        ("Solved by part of the tests", _BY_PART, _by_part),
+        ("Several episodes of a case", _BY_EPISODE, _by_episode),
+        ("What it took", _TOOK, _took),
+        ("Who used it", _BY_ROLE, _by_role),
+        ("The loop's own verdict against the hidden one", _VERDICTS, _verdicts),
+        ("Tokens by strategy", _SHOWN, _shown),
+    )
+    for title, note, table in sections:
+        made = table(group)
+        if made.rows:
+            yield Heading(3, title)
+            yield made
+            if note:
+                yield Line(note)
+
+
+_BY_TRIAL = (
+    "pass@1: the share that would have been solved, had the run been limited to so many trials; the first episode of "
+    "each case. Intervals: 95 %, Wilson; of means, bootstrap. Cases with an error, or that nobody could score, are in "
+    "no rate."
+)
+
+
+def _by_trial(group: Sequence[Named]) -> Table:
+    graded = any(run.figures.graded for _, run in group)
+    columns = ["run", "trials", "solved", "n", "pass@1", "95 % interval", "unscored", "errors"]
+    rows = [
+        [
+            *(label, str(at.trial), str(at.solved.count), str(at.solved.n), *_rate(at.solved)),
+            *(str(at.unscored), str(run.figures.statuses["error"]), *(_mean(at.mean, "{:.3f}") if graded else [])),
+        ]
+        for label, run in group
+        for at in run.figures.trials
+    ]
+    return Table([*columns, *(["mean score", "95 % interval"] if graded else [])], rows)
+
+
+_BY_PART = (
+    "The same, for parts of the benchmark's tests. As EvalPlus reports them: base are the original tests, plus is "
+    "where these and the added ones pass."
+)
+
+
+def _by_part(group: Sequence[Named]) -> Table:
+    columns = ["run", "part", "trials", "solved", "n", "pass@1", "95 % interval"]
+    rows = [
+        [label, part, str(at.trial), str(at.solved.count), str(at.solved.n), *_rate(at.solved)]
+        for label, run in group
+        for part, trials in run.figures.parts.items()
+        for at in trials
+    ]
+    return Table(columns, rows)
+
+
+_BY_EPISODE = (
+    "pass@k is the unbiased estimator over independent samples, 1 - C(n-c, k) / C(n, k), averaged over cases. Solved "
+    "within k takes whichever of the first k episodes is right, which only one who knows the hidden target can do: an "
+    "oracle. Restarts stop there, so no pass@k can be estimated from them."
+)
+
+
+def _by_episode(group: Sequence[Named]) -> Table:
+    columns = ["run", "k", "pass@k", "95 % interval", "within k (oracle)", "solved", "n", "95 % interval"]
+    rows = list[list[str]]()
+    for label, run in group:
+        for at in run.figures.episodes:
+            share, interval = _rate(at.within)
+            counts = (str(at.within.count), str(at.within.n))
+            rows.append([label, str(at.k), *_mean(at.estimate, "{:.1%}"), share, *counts, interval])
+    return Table(columns, rows)
+
+
+_TOOK = (
+    "All episodes, those that failed or ended by an error as well; solved is a case that any of its episodes solved. A "
+    "cost that is not known is not zero. Answers that were reused from other runs (--reuse) count with their tokens, "
+    "and took no time."
+)
+
+
+def _took(group: Sequence[Named]) -> Table:
+    columns = ["run", *_USED, "seconds", "tokens per solved", "cost per solved", "seconds per solved"]
+    rows = list[list[str]]()
+    for label, run in group:
+        spent = run.figures.spent
+        unknown = UNKNOWN if spent.usage.cost is None else NONE
+        each = [_number(spent.tokens_per_solved), _money(spent.cost_per_solved, unknown)]
+        rows.append([label, *_used(spent.usage), f"{spent.seconds:,.1f}", *each, _number(spent.seconds_per_solved, 1)])
+    return Table(columns, rows)
+
+
+_BY_ROLE = "Lost: in steps that were cut off, or that ended by an error."
+
+
+def _by_role(group: Sequence[Named]) -> Table:
+    rows = [
+        [label, role, *_used(usage)]
+        for label, run in group
+        for role, usage in run.figures.spent.by_role.items()
+        if usage.calls
+    ]
+    return Table(["run", "role", *_USED], rows, left=2)
+
+
+_VERDICTS = (
+    "A false accept is an attempt that the loop took for solved and the hidden verdict says is wrong; a false reject "
+    "is a right one that it did not take. Whole cases, their first episode."
+)
+
+
+def _verdicts(group: Sequence[Named]) -> Table:
+    accepts, rejects = ["right accepts", "false accepts"], ["right rejects", "false rejects"]
+    rows = [
+        [label, when, *_counts(verdicts)]
+        for label, run in group
+        for when, verdicts in (("first attempt", run.figures.at_first), ("end", run.figures.at_end))
+        if sum((verdicts.right_accepts, verdicts.false_accepts, verdicts.right_rejects, verdicts.false_rejects))
+    ]
+    return Table(["run", "of", *accepts, *rejects, "no verdict"], rows, left=2)
+
+
+def _counts(of: Verdicts) -> list[str]:
+    counts = (of.right_accepts, of.false_accepts, of.right_rejects, of.false_rejects, of.no_verdict)
+    return [str(count) for count in counts]
+
+
+_SHOWN = (
+    "Means. Input is of one call of the actor; the past is how much more a later trial is shown than the first of the "
+    "same episode: what this strategy costs. Reflection and attempt are what was written."
+)
+
+
+def _shown(group: Sequence[Named]) -> Table:
+    columns = ["run", "shows", "later trials", "input, first", "input, later", "the past", "attempt", "reflection"]
+    rows = list[list[str]]()
+    for label, run in group:
+        shown = run.figures.shown
+        if shown.trial is not None:
+            means = (shown.first, shown.later, shown.past, shown.attempt, shown.reflection, shown.trial)
+            rows.append([label, shown.strategy or NONE, str(shown.later_trials), *(_number(mean) for mean in means)])
+    return Table([*columns, "whole trial"], rows, left=2)
+
+
+# --- comparisons ----------------------------------------------------------------------------------------------------
+
+
+def _compared(report: Report) -> list[Block]:
+    by_id = {run.about.run: (label, run) for label, run in zip(report.labels, report.runs, strict=True)}
+    columns = ["A", "B", "n", "both", "only A", "only B", "neither", "B - A", "95 % interval", "p", "left out"]
+    rows = [_row(one, by_id[one.a], by_id[one.b]) for one in report.comparisons]
+    note = (
+        "pass@1 over the cases that have a verdict in both runs. p: exact McNemar test, two-sided. Interval: "
+        "Newcombe's for paired proportions. Left out: cases of both runs without a verdict in one, and cases of one "
+        "run only. Several comparisons are not corrected for their number."
+    )
+    return [Heading(2, "The same cases in two runs"), Table(columns, rows, left=2), Line(note)]
+
+
+def _row(one: Comparison, a: Named, b: Named) -> list[str]:
+    found = one.counts
+    cells = (found.n, found.both, found.only_a, found.only_b, found.neither)
+    interval = f"{found.low:+.1%} to {found.high:+.1%}"
+    out = str(one.left_out + one.alone_a + one.alone_b)
+    names = [f"{label}{_MARKS[kind_of(run)]}" for label, run in (a, b)]
+    return [*names, *map(str, cells), f"{found.difference:+.1%}", interval, f"{found.p:.3g}", out]
+
+
+_MARKS = {"results": "", "oracle": " (oracle)", "scripted": " (no result)"}
+
+
+# --- cells ----------------------------------------------------------------------------------------------------------
+
+_USED = ("tokens in", "tokens out", "calls", "cost")
+
+
+def _used(usage: Usage) -> list[str]:
+    counts = (usage.input_tokens, usage.output_tokens, usage.calls)
+    return [*(f"{count:,}" for count in counts), _money(usage.cost)]
+
+
+def _rate(rate: Rate) -> list[str]:
+    if rate.value is None:
+        return [UNKNOWN, NONE]
+    return [f"{rate.value:.1%}", f"{rate.low:.1%} to {rate.high:.1%}"]
+
+
+def _mean(mean: Mean | None, form: str) -> list[str]:
+    if mean is None:
+        return [NONE, NONE]
+    interval = NONE if mean.low is None else f"{form.format(mean.low)} to {form.format(mean.high)}"
+    return [form.format(mean.value), interval]
+
+
+def _number(value: float | None, digits: int = 0) -> str:
+    return NONE if value is None else f"{value:,.{digits}f}"
+
+
+def _money(cost: float | None, unknown: str = UNKNOWN) -> str:
+    return unknown if cost is None else f"${cost:,.4f}"

@@ -1,0 +1,130 @@
+"""The learning curve as SVG or PNG, by matplotlib (the extra `plot`): the figures of the report, and no others."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from mulligan.bench.report.page import kind_of
+from mulligan.bench.report.reading import Report
+from mulligan.core.errors import InvalidInput
+from mulligan.core.extras import MissingExtra
+
+MEDIA = {".svg": "image/svg+xml", ".png": "image/png"}
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
+"""Okabe and Ito's, which the colour-blind can tell apart."""
+LINES = {"results": "-", "oracle": "--", "scripted": ":"}
+_NOTES = {"oracle": ", oracle", "scripted": ", no result"}
+_NEAR = 0.055
+"""Share of the height that a label needs for itself."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """solved: a share by trial, from 1, with its interval; None where nothing was scored."""
+
+    label: str
+    kind: str
+    solved: Sequence[float | None]
+    low: Sequence[float | None]
+    high: Sequence[float | None]
+    n: int
+
+
+def ending(path: str) -> str:
+    """Of the file that was asked for. Raises `InvalidInput` for one that is neither SVG nor PNG."""
+    found = Path(path).suffix.lower()
+    if found not in MEDIA:
+        raise InvalidInput(f"The plot {path} has to end in {' or '.join(MEDIA)}.")
+    return found
+
+
+def check_installed() -> None:
+    """Raises `InvalidInput` that says what to install."""
+    from importlib.util import find_spec
+
+    if find_spec("matplotlib") is None:
+        raise MissingExtra("A plot needs matplotlib", "plot")
+
+
+def curves(report: Report) -> list[Curve]:
+    found = list[Curve]()
+    for label, run in zip(report.labels, report.runs, strict=True):
+        rates, kind = [at.solved for at in run.figures.trials], kind_of(run)
+        n = max((rate.n for rate in rates), default=0)
+        columns = ([rate.value for rate in rates], [rate.low for rate in rates], [rate.high for rate in rates])
+        found.append(Curve(f"{label}{_NOTES.get(kind, '')} (n={n})", kind, *columns, n))
+    return found
+
+
+def draw(curves: Sequence[Curve], form: str) -> bytes:
+    """`form`: ".svg" or ".png". The same curves give the same bytes. Raises `InvalidInput` without matplotlib."""
+    check_installed()
+    import matplotlib
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    fixed: dict[str, Any] = {"svg.hashsalt": "mulligan", "svg.fonttype": "none", "font.family": "sans-serif"}
+    with cast(Any, matplotlib).rc_context(fixed):
+        figure: Any = Figure(figsize=(8, 5), dpi=150, layout="constrained")
+        FigureCanvasAgg(figure)
+        axes: Any = figure.subplots()
+        last = max([2, *(len(curve.solved) for curve in curves)])
+        for number, curve in enumerate(curves):
+            _line(axes, curve, last, COLOURS[number % len(COLOURS)], f"curve-{number + 1}")
+        _frame(axes, last)
+        _labels(axes, curves)
+        written = io.BytesIO()
+        unsaid: Any = {"Date": None, "Creator": None} if form == ".svg" else {"Software": None}
+        figure.savefig(written, format=form[1:], metadata=unsaid)
+    return written.getvalue()
+
+
+def _line(axes: Any, curve: Curve, last: int, colour: str, id: str) -> None:
+    known = list[tuple[int, float, float, float]]()
+    for trial, (solved, low, high) in enumerate(zip(curve.solved, curve.low, curve.high, strict=True), 1):
+        if solved is not None and low is not None and high is not None:
+            known.append((trial, solved, low, high))
+    if not known:
+        return
+    trials, solved, low, high = (list(column) for column in zip(*known, strict=True))
+    axes.plot(trials, solved, LINES[curve.kind], color=colour, marker="o", markersize=5, linewidth=2, gid=id)
+    if len(known) == 1:
+        axes.errorbar(trials, solved, yerr=[[solved[0] - low[0]], [high[0] - solved[0]]], color=colour, capsize=4)
+    else:
+        axes.fill_between(trials, low, high, color=colour, alpha=0.13, linewidth=0)
+    if trials[-1] < last:  # to its label: this run had no further trials
+        axes.plot([trials[-1], last], [solved[-1]] * 2, color=colour, linewidth=0.7, alpha=0.6)
+
+
+def _frame(axes: Any, last: int) -> None:
+    axes.set_xlim(0.8, last + 0.1)
+    axes.set_ylim(0, 1)
+    axes.set_xticks(range(1, last + 1))
+    axes.set_yticks([n / 5 for n in range(6)], [f"{20 * n} %" for n in range(6)])
+    axes.set_xlabel("trials allowed")
+    axes.set_ylabel("solved by the hidden verdict (pass@1)")
+    axes.set_title("Solved by trial, with 95 % intervals", loc="left")
+    axes.grid(axis="y", color="0.9")
+    axes.set_axisbelow(True)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+
+
+def _labels(axes: Any, curves: Sequence[Curve]) -> None:
+    """Beside the end of each line, moved apart where they would cover one another; a curve of nothing is said, too."""
+    ends = [next((value for value in reversed(curve.solved) if value is not None), None) for curve in curves]
+    order = sorted(range(len(curves)), key=lambda n: (ends[n] is not None, ends[n] or 0.0, n))
+    heights, floor = dict[int, float](), 0.0
+    for n in order:
+        heights[n] = floor = max(ends[n] or 0.0, floor)
+        floor += _NEAR
+    over = max(0.0, floor - _NEAR - 1)
+    right = axes.get_xlim()[1]
+    for n in order:
+        said = curves[n].label if ends[n] is not None else f"{curves[n].label}: nothing scored"
+        at = (right + 0.02, heights[n] - over)
+        axes.text(*at, said, color=COLOURS[n % len(COLOURS)], va="center", fontsize=9)

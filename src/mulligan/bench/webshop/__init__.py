@@ -1,0 +1,1 @@
+"""WebShop: the benchmark, its shop and its environment."""

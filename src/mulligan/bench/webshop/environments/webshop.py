@@ -1,0 +1,141 @@
+"""WebShop as text: search, look, choose options, buy. The reward comes with the purchase.
+
+Source: Yao et al. 2022; the actions are those of its text mode, `think[…]` that of ReAct's. What differs from its own
+code is in docs/benchmark-webshop.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from mulligan.bench.webshop import _pages as pages
+from mulligan.bench.webshop._search import OpenShop, open_shop
+from mulligan.bench.webshop._shops import Goal, Product, worth
+from mulligan.core.errors import InvalidInput
+from mulligan.core.records import Outcome, Step
+
+CATALOGUE = Path(__file__).parents[1] / "catalogue.json"
+"""A small shop of our own making: invented products, for examples and tests."""
+
+_ACTION = re.compile(r"(?:action\s*:)?\s*(search|click|think)\s*\[(.*)\]", re.IGNORECASE | re.DOTALL)
+
+
+def read_action(text: str) -> tuple[str, str] | None:
+    """What is done ("search", "click", "think"), and with what; None for what is no action."""
+    found = _ACTION.fullmatch(text.strip())
+    return (found[1].lower(), " ".join(found[2].split())) if found else None
+
+
+class WebShop:
+    """goal: its id. files: of the shop; none for our own catalogue. results: of a search at most; page: on one page.
+
+    A search is made from the first page only, as in WebShop; a click takes what stands in brackets, capitals or not.
+    """
+
+    def __init__(self, *, goal: str, files: Sequence[str] = (), results: int = 50, page: int = 10) -> None:
+        if results < 1 or page < 1:
+            raise InvalidInput(f"results and page must be at least 1, not {results} and {page}.")
+        self._id, self._files = goal, [Path(file) for file in files] or [CATALOGUE]
+        self._most, self._size = results, page
+        self._opened: OpenShop | None = None
+        self._reward: float | None = None
+        self._to_front()
+
+    async def reset(self) -> str:
+        """Raises `InvalidInput` for a goal that the shop does not have, or files that cannot be used."""
+        self._opened = await asyncio.to_thread(open_shop, self._files)
+        if self._id not in self._opened.goals:
+            raise InvalidInput(f"The shop has no goal {self._id!r}.")
+        self._reward = None
+        self._to_front()
+        return pages.front(self._goal.instruction)
+
+    async def step(self, action: str) -> Step:
+        observation = self._answer(read_action(action))
+        return Step(action=action, observation=observation, outcome=Outcome(self._reward or 0.0, self._over))
+
+    async def close(self) -> None:
+        self._opened = None
+
+    @property
+    def _over(self) -> bool:
+        """Something was bought: what it was worth is known."""
+        return self._reward is not None
+
+    @property
+    def _shop(self) -> OpenShop:
+        if self._opened is None:
+            raise RuntimeError("reset comes before the first step")
+        return self._opened
+
+    @property
+    def _goal(self) -> Goal:
+        return self._shop.goals[self._id]
+
+    def _to_front(self) -> None:
+        self._found: list[Product] | None = None
+        self._page = 1
+        self._item: Product | None = None
+        self._about = ""
+        self._chosen: dict[str, str] = {}
+
+    def _answer(self, action: tuple[str, str] | None) -> str:
+        """What is observed."""
+        kind, what = action or ("", "")
+        if self._over:
+            return "The shopping is over: something was bought."
+        if kind == "think":
+            return "OK."
+        if kind == "search" and self._found is None and what:
+            self._found = self._shop.find(what, self._most)
+            return self._here()[0]
+        named = {name.lower(): name for name in reversed(self._here()[1])}.get(what.lower())
+        if kind != "click" or named is None:
+            return pages.invalid(self._here()[1], searching=self._found is None)
+        return self._clicked(named)
+
+    def _here(self) -> tuple[str, tuple[str, ...]]:
+        """The page that is open, and what can be clicked on it."""
+        if self._found is None:
+            return pages.front(self._goal.instruction), ()
+        if self._item is None:
+            return pages.results(self._found, self._page, self._size)
+        if self._about:
+            return pages.about(self._item, self._about)
+        return pages.item(self._item, self._chosen)
+
+    def _clicked(self, name: str) -> str:
+        """Follows a click on something that can be clicked here."""
+        if name == pages.BUY:
+            return self._bought()
+        if name == pages.BACK:
+            self._to_front()
+        elif self._item is None:
+            self._turned(name)
+        elif self._about:
+            self._about = ""
+        elif name == pages.PREVIOUS:
+            self._item, self._chosen = None, {}
+        elif name in pages.ABOUT:
+            self._about = name
+        else:
+            option = next(option for option, values in self._item.options.items() if name in values)
+            self._chosen[option] = name
+            return f"{option}: {name} is chosen."
+        return self._here()[0]
+
+    def _turned(self, name: str) -> None:
+        """To another page of the results, or to one of their products."""
+        if name in (pages.NEXT, pages.PREVIOUS):
+            self._page += 1 if name == pages.NEXT else -1
+        else:
+            self._item = self._shop.shop.by_id[name]
+
+    def _bought(self) -> str:
+        assert self._item is not None
+        wanted = self._shop.shop.by_id[self._goal.product]
+        self._reward = worth(self._goal, wanted, self._item, self._chosen).value
+        return f"You have bought it. Your score (0.0 to 1.0): {self._reward:.2f}"

@@ -1,0 +1,90 @@
+"""WebShop (Yao et al. 2022): buy what an instruction describes, in a shop of text pages.
+
+The agent acts in the environment `webshop`, whose reward at the purchase is the score. Unlike in the reference
+(1.4), what was learned from a trial does reach the actor of the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+
+from mulligan.bench.webshop._shop_files import read_shop
+from mulligan.bench.webshop._shops import NEEDS, Goal
+from mulligan.bench.webshop.environments.webshop import CATALOGUE
+from mulligan.core.benchmarks import Method, Score, Source
+from mulligan.core.errors import InvalidInput
+from mulligan.core.records import Case, Episode, Json, Task
+from mulligan.core.specs import Spec
+
+STEPS = 14
+"""The reference's 15 count the reset among them."""
+TRAJECTORY = 6400
+"""Characters of the trajectory that a prompt holds, as in the reference."""
+_ACTOR = Spec("interact", {"steps": STEPS, "characters": TRAJECTORY})
+_REFLECTOR = Spec("verbal", {"output": "environment"})
+_SHOWN = {
+    "reflexion": "the lessons of earlier trials are shown to the next (Shinn et al. 2023)",
+    "base": "trial after trial, nothing of the past",
+    "last_attempt": "the previous trial is shown",
+    "last_attempt_and_reflexion": "the previous trial and the lessons are shown",
+}
+
+
+class WebShop:
+    """`own`: a small shop of our making. A case is a goal; one of WebShop's own files is its product and a number."""
+
+    title = "WebShop: buy what an instruction describes (a shop of 60 invented products ships)"
+    data = "items_*.json"
+    sources: Sequence[Source] = ()
+    where = (
+        "The set-up of https://github.com/princeton-nlp/WebShop downloads its products: put items_shuffle_1000.json, "
+        "items_ins_v2_1000.json and items_human_ins.json into one folder"
+    )
+    own: Sequence[Path] = (CATALOGUE,)
+
+    def __init__(self) -> None:
+        self._files: Sequence[Path] = self.own
+
+    def load(self, files: Sequence[Path]) -> Sequence[Case]:
+        if find_spec("bm25s") is None:
+            raise InvalidInput(NEEDS)
+        texts = dict[str, str]()
+        for file in files:
+            try:
+                texts[str(file)] = file.read_text(encoding="utf-8-sig")
+            except (OSError, UnicodeDecodeError) as error:
+                raise InvalidInput(f"{file} cannot be read: {error}.") from error
+        self._files = files
+        return [Case(goal.id, Task(goal.instruction), _target(goal)) for goal in read_shop(texts).goals]
+
+    def methods(self) -> Mapping[str, Method]:
+        def method(strategy: str, summary: str) -> Method:
+            return Method(_ACTOR, Spec("outcome"), _REFLECTOR, Spec(strategy), summary)
+
+        return {name: method("none" if name == "base" else name, summary) for name, summary in _SHOWN.items()}
+
+    def play(self, case: Case, method: Method) -> Method:
+        """Names the goal; what it wants, the environment reads from the files."""
+        given = {} if list(self._files) == list(self.own) else {"files": [str(file) for file in self._files]}
+        return replace(method, environment=Spec("webshop", {"goal": case.id, **given}))
+
+    async def score(self, case: Case, episode: Episode) -> Score:
+        """The reward of the purchase, 0 where nothing was bought; 1 is solved."""
+        outcome = episode.trials[-1].attempt.outcome
+        if outcome is None:
+            return Score(None, "The attempt has no outcome: nobody acted in the shop.")
+        if not outcome.done:
+            return Score(0.0, f"Nothing was bought: {outcome.halted or 'the trial was cut short'}.")
+        return Score(outcome.reward, f"The reward was {outcome.reward:g}." if outcome.reward is not None else "")
+
+
+def _target(goal: Goal) -> Json:
+    return {
+        "product": goal.product,
+        "attributes": list(goal.attributes),
+        "options": list(goal.options),
+        "price": goal.price,
+    }

@@ -1,1 +1,0 @@
-"""Cases with hidden targets, who plays, and who judges afterwards: one file, one benchmark."""

@@ -1,1 +1,0 @@
-"""Worlds to act in: one file, one environment."""

@@ -1,0 +1,1 @@
+"""Judges of programs from outside: Python and Rust."""

@@ -1,0 +1,223 @@
+"""Judges a function by what it returns for many arguments, next to what a canonical program returns for them.
+
+The code runs in the sandbox and is sent arguments alone; what it returns is compared here, as plain values.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from mulligan.core.errors import InvalidInput
+from mulligan.core.protocols import Channel, Job, Sandbox
+from mulligan.core.records import Episode, Feedback
+from mulligan.oracle.calls.equality import is_right
+from mulligan.oracle.python import programs, wire
+from mulligan.oracle.python.feedback import shorter
+from mulligan.oracle.python.names import foreign
+
+SOURCE = "calls"
+_BATCH = 32_000
+"""Characters of arguments that are sent at once: less than a pipe holds, so that neither side waits for the other."""
+_CANONICAL = 600.0
+"""Seconds that the canonical program may take: it is waited for, as nothing can be judged without it."""
+_FACTOR = 4.0
+"""How much longer than the canonical program a call may take, as in EvalPlus."""
+_WALL = 3.0
+"""How much longer than its CPU time a call may take by the clock: it may sleep, or the machine be busy."""
+
+
+@dataclass(frozen=True)
+class _Reply:
+    """kind: `=` a value, `#` the hash of a long one, `!` an exception, `?` no plain value, `@` none in time, `.` the
+    process ended. seconds: of CPU in the function. wall: by the clock, until the reply was here."""
+
+    kind: str
+    text: str
+    seconds: float = 0.0
+    wall: float = 0.0
+
+
+class Calls:
+    """`parts`: named lists of calls, each a list of arguments, in the order in which they are judged. The attempt
+    passes when all are right; those behind the first wrong one are not made. Score: the share of parts that passed.
+
+    entry_point: the function. canonical: a program that has it. expected: what it returns for the calls of each part,
+    where that is known. tolerance, rule: see `equality.is_right`.
+    seconds: of CPU for a call, or four times what the canonical program took, if that is more: a busy machine changes
+    no verdict. most: of CPU for all calls of a part, or twice what the canonical program took.
+    `evidence` holds "parts": for each, whether it passed.
+    """
+
+    expects: Literal["text", "code", "workspace"] = "code"
+
+    def __init__(
+        self,
+        entry_point: str,
+        parts: Mapping[str, Any],
+        *,
+        sandbox: Sandbox,
+        canonical: str = "",
+        expected: Mapping[str, Any] | None = None,
+        tolerance: float = 0,
+        rule: str = "",
+        seconds: float = 1.0,
+        most: float = 60.0,
+        memory: int = 4096,
+    ) -> None:
+        if seconds <= 0 or most <= 0:
+            raise InvalidInput(f"seconds must be above 0, not {min(seconds, most)}.")
+        self._function, self._canonical, self._sandbox = entry_point, canonical, sandbox
+        self._parts: Mapping[str, Sequence[Any]] = parts
+        self._tolerance, self._rule = tolerance, rule
+        self._seconds, self._most, self._memory = seconds, most, memory
+        self._expected = {part: [wire.encode(value) for value in values] for part, values in (expected or {}).items()}
+        self._wanted: dict[str, Sequence[_Reply]] = {}
+        self._lock = asyncio.Lock()
+
+    async def evaluate(self, episode: Episode) -> Feedback:
+        """Judges the newest attempt's output as code. `passed` is None where the canonical program gives no results.
+        Raises `SandboxError` when nothing could be run."""
+        code = episode.trials[-1].attempt.output
+        passed, why = dict[str, bool](), ""
+        for part in self._parts:
+            wanted = await self._results(part)
+            if bad := [n for n, reply in enumerate(wanted) if reply.kind not in "=#"]:
+                said = self._told(part, bad[0], wanted[bad[0]])
+                return Feedback(None, f"The canonical program gives no result. {said}", source=SOURCE)
+            why = why or await self._wrong(code, part, wanted)
+            passed[part] = not why
+        text = why or f"All {sum(map(len, self._parts.values()))} calls returned what they should."
+        score = sum(passed.values()) / len(passed)
+        return Feedback(all(passed.values()), text, score, SOURCE, evidence={"parts": passed})
+
+    async def _results(self, part: str) -> Sequence[_Reply]:
+        """What the canonical program returns, asked for once; of results that are known, only its times count."""
+        async with self._lock:
+            if part not in self._wanted:
+                limits = [(_CANONICAL, _CANONICAL)] * len(self._parts[part])
+                replies = self._replies(self._canonical, self._parts[part], limits, _CANONICAL)
+                found = [reply async for reply in replies]
+                for number, text in enumerate(self._expected.get(part, ())):
+                    times = found[number] if number < len(found) else _Reply("=", "")
+                    found[number : number + 1] = [replace(times, kind="=", text=text)]
+                self._wanted[part] = found
+        return self._wanted[part]
+
+    async def _wrong(self, code: str, part: str, wanted: Sequence[_Reply]) -> str:
+        """The first call whose result is not right, in words; "" for none."""
+        cpu = [max(self._seconds, _FACTOR * reply.seconds) for reply in wanted]
+        wall = [max(1 + _WALL * most, _FACTOR * reply.wall) for most, reply in zip(cpu, wanted, strict=True)]
+        limits = list(zip(cpu, wall, strict=True))
+        most, number = max(self._most, 2 * sum(reply.seconds for reply in wanted)), -1
+        async with aclosing(self._replies(code, self._parts[part], limits, most)) as replies:
+            async for reply in replies:
+                number += 1
+                if not self._right(self._parts[part][number], reply, wanted[number]):
+                    return self._told(part, number, reply, wanted[number])
+        return "" if number + 1 == len(wanted) else f"The calls of {part!r} ended early."
+
+    def _right(self, given: Sequence[Any], reply: _Reply, wanted: _Reply) -> bool:
+        if reply.kind not in "=#" or (reply.kind, wanted.kind) == ("=", "#"):
+            return False
+        if reply.text == wanted.text and " o" not in f" {reply.text}" and "dnan" not in reply.text:
+            return True
+        try:
+            out, expected = (wire.decode(one.text, _Held) for one in (reply, wanted))
+            return is_right(self._rule, given, out, expected, self._tolerance)
+        except Exception:  # odd values compare oddly, and then are not right
+            return False
+
+    def _told(self, part: str, number: int, reply: _Reply, wanted: _Reply | None = None) -> str:
+        call = f"{self._function}({', '.join(map(repr, self._parts[part][number]))})"
+        match reply.kind:
+            case "=" | "#":
+                what = f"returned {_shown(reply)}" + (f", not {_shown(wanted)}" if wanted else "")
+            case "!":
+                what = f"raised {reply.text}"
+            case "@":
+                what = f"did not return within {reply.seconds:.3g} s"
+            case ".":
+                what = "ended the process (an exit, a crash, or out of memory)"
+            case _:
+                what = reply.text
+        return f"{part}, call {number + 1} of {len(self._parts[part])}: {shorter(call, 300)}: {shorter(what, 600)}"
+
+    async def _replies(
+        self, code: str, calls: Sequence[Any], limits: Sequence[tuple[float, float]], most: float
+    ) -> AsyncGenerator[_Reply]:
+        """One for each call, up to the first that got none. limits: of CPU and by the clock, for each; most: of CPU,
+        for all."""
+        try:
+            load = wire.encode([code, self._function])
+        except (wire.NotPlain, UnicodeError) as error:
+            yield _Reply("!", f"The code cannot be run: it {error}")
+            return
+        lean = () if foreign(code) else ("-S",)
+        job = Job(
+            (sys.executable, "-I", *lean, "-c", programs.START),
+            files={"program": programs.program("caller")},
+            seconds=_WALL * most + 60,
+            memory=self._memory,
+            env={} if lean else {"OPENBLAS_NUM_THREADS": "1"},  # numpy takes memory for each thread
+            output=2 * wire.LIMIT,
+        )
+        lines, clock = [wire.encode(list(call)) for call in calls], asyncio.get_running_loop().time
+        async with self._sandbox.open(job) as channel:
+            await channel.send(load)
+            loaded = await _heard(channel, 10 + self._seconds)  # the process starts, and may import much
+            if loaded.kind != "=":
+                yield loaded
+                return
+            at, ends, spent = 0, clock() + _WALL * (1 + most), 0.0
+            while at < len(lines):
+                batch = [lines[at]]
+                while at + len(batch) < len(lines) and sum(map(len, batch)) + len(lines[at + len(batch)]) < _BATCH:
+                    batch.append(lines[at + len(batch)])
+                await channel.send("\n".join(batch))
+                for limit, wall in limits[at : at + len(batch)]:
+                    began = clock()
+                    reply = await _heard(channel, min(wall, max(ends - began, 0)))
+                    reply, spent = replace(reply, wall=clock() - began), spent + reply.seconds
+                    if reply.kind in "=#" and (reply.seconds > limit or spent > most):
+                        reply = _Reply("@", "", limit)
+                    yield reply
+                    if reply.kind in "@.":
+                        return
+                at += len(batch)
+
+
+class _Held:
+    """What stayed in the other process: equal to nothing."""
+
+    def __init__(self, tag: str, rest: str) -> None: ...
+
+
+async def _heard(channel: Channel, limit: float) -> _Reply:
+    try:
+        async with asyncio.timeout(limit):
+            line = await channel.receive()
+    except TimeoutError:
+        return _Reply("@", "", limit)
+    if not line:
+        return _Reply(".", "")
+    if line[0] not in "=#":
+        return _Reply(line[0] if line[0] in "!?" else "?", line[1:])
+    seconds, _, text = line[1:].partition(" ")
+    try:
+        return _Reply(line[0], text, float(seconds))
+    except ValueError:
+        return _Reply("?", "Something wrote into the report.")
+
+
+def _shown(reply: _Reply | None) -> str:
+    if reply is None or reply.kind == "#":
+        return "a long value"
+    try:
+        return repr(wire.decode(reply.text, _Held))
+    except wire.NotPlain as error:
+        return f"what {error}"

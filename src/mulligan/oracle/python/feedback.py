@@ -1,0 +1,161 @@
+"""Words for what the examiner reports: which tests passed, and for each that failed, the expression and its value.
+
+Written for a weak model: two headings, one line for a test. It knows nothing of how the report came about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mulligan.core.records import Feedback, Finding
+from mulligan.oracle.python.plan import Plan
+from mulligan.text.evidence import evidence_of, expected_by, finding_text
+
+SOURCE = "unit_tests"
+FORGEABLE = "in-process: can be forged"
+"""The note of a verdict that was computed where the judged code ran."""
+TEXT = 4_000
+"""Characters of the whole text; a value has at most 500, and its middle goes first."""
+_PASSED = 1_000
+_LINE = 900
+_KEPT = 50
+"""Findings of each kind that are kept as data."""
+
+
+def feedback(plan: Plan, report: Mapping[str, Any], seconds: float, notes: tuple[str, ...]) -> Feedback:
+    """The verdict that a report amounts to."""
+    if report["broken"]:
+        text = f"The tests could not judge the code, they are broken themselves: {report['broken']}"
+        return Feedback(None, shorter(text, _LINE), source=SOURCE, notes=notes)
+    if report["loading"]:
+        return failed(f"{_loading(report['loading'], seconds)} No test was run.", notes)
+    passed: list[Finding] = []
+    broken: list[Finding] = []
+    reached: set[int] = set()
+    for number, label, good, bad, detail in report["results"]:
+        test = int(number)
+        reached.add(test)
+        said = plan.tests[test].text + (f"[{label}]" if label else "")
+        if detail is not None:
+            broken.append(_failure(plan, said, good, bad, detail, seconds))
+        elif not plan.tests[test].quiet:
+            passed.append(Finding(shorter(said, _LINE), passed=True))
+    rest = [test for n, test in enumerate(plan.tests) if n not in reached and not test.quiet] if broken else []
+    broken += [Finding(shorter(test.text, 400), got="not reached") for test in rest]
+    if not passed and not broken:
+        return Feedback(None, "No test of the tests file was run, so nothing was judged.", source=SOURCE, notes=notes)
+    missing = _missing(report["missing"], report["defined"], plan)
+    text = missing + _lists([one.asked for one in passed], [finding_text(one) for one in broken])
+    kept = [*([Finding(got=missing.strip())] if missing else []), *broken[:_KEPT], *passed[:_KEPT]]
+    score = len(passed) / (len(passed) + len(broken))
+    return Feedback(not broken, text, score, source=SOURCE, notes=notes, evidence=evidence_of(kept))
+
+
+def verdicts(plan: Plan, report: Mapping[str, Any]) -> tuple[bool, ...]:
+    """Whether each test passed, in the order of the file; one that was not reached has not."""
+    bad: dict[int, bool] = {}
+    try:
+        for number, _, _, _, detail in report.get("results", ()):
+            bad[int(number)] = bad.get(int(number), False) or detail is not None
+    except (TypeError, ValueError):  # in-process, the code may have written it
+        bad = {}
+    return tuple(bad.get(number) is False for number, test in enumerate(plan.tests) if not test.quiet)
+
+
+def failed(text: str, notes: tuple[str, ...]) -> Feedback:
+    """No test passed, for one reason."""
+    return Feedback(False, shorter(text, TEXT), 0.0, source=SOURCE, notes=notes)
+
+
+def _failure(plan: Plan, said: str, good: int, bad: int, detail: Mapping[str, Any], seconds: float) -> Finding:
+    """One failed test, with the value that it gave. Of a test function, the assert in it that failed."""
+    point = plan.points[int(detail["point"])]
+    inside = point.text if point.test == -1 else ""
+    told: list[str] = []
+    if error := detail["error"]:
+        told.append(_error(error, seconds))
+    else:
+        told += _values(plan, detail)
+    if detail["message"]:
+        told.append(detail["message"])
+    if good + bad > 1:
+        told.append(f"failed in {bad} of {good + bad} rounds")
+    asked = inside or said
+    return Finding(
+        shorter(asked, 400),
+        shorter(expected_by(asked), 400),
+        "; ".join(filter(None, told)) or "is false",
+        shorter(said, 200) if inside else "",
+    )
+
+
+def _values(plan: Plan, detail: Mapping[str, Any]) -> list[str]:
+    """What the calls returned, the candidate's before any other, and the variables that are not part of a call."""
+    seen = [(plan.calls[int(number)], str(value), dict(names)) for number, value, names in detail["seen"]]
+    chosen = [row for row in seen if row[0][1]] or seen
+    named: dict[str, Any] = dict(detail["names"])
+    for _, _, names in chosen:
+        named.update(names)
+    told = list(dict.fromkeys(f"{shorter(call, 300)} returned {value}" for (call, _), value, _ in chosen))
+    if named:
+        told.append("with " + ", ".join(f"{name} = {value}" for name, value in named.items()))
+    return told
+
+
+def _error(error: Sequence[Any], seconds: float) -> str:
+    kind, name, message, line, text = error
+    message = str(message)
+    if kind == "timeout" and message == "None":
+        return f"not run: the {seconds:g} s for all tests were used up"
+    if kind == "raised":
+        where = f" (line {line}: `{text}`)" if line else ""
+        return f"raised {name}{': ' if message else ''}{shorter(message, 500)}{where}"
+    return {
+        "timeout": f"timed out after {message} s",
+        "gone": f"the process ended by itself during this test: {message}",
+        "unbound": f"not reached: {message} has no value, see above",
+    }.get(kind, message)
+
+
+def _loading(error: Sequence[Any], seconds: float) -> str:
+    kind, name, message, line, text = error
+    if kind == "timeout":
+        return f"The code cannot be loaded: timed out after {seconds:g} s."
+    if kind in ("gone", "refused"):
+        return f"The code cannot be loaded: {_error(error, seconds).replace(' during this test', '')}."
+    where = f" in line {line}: `{text}`" if line else ""
+    return f"The code cannot be loaded: {name}: {message}{where}."
+
+
+def _missing(missing: Sequence[str], defined: Sequence[str], plan: Plan) -> str:
+    lacking = [name for name in missing if name in plan.names.firm]
+    if not lacking:
+        return ""
+    there = f"it defines {', '.join(defined)} instead" if defined else "it defines nothing"
+    return (
+        shorter(f"Missing: the tests use {', '.join(lacking)}, which the code does not define; {there}.", 500) + "\n\n"
+    )
+
+
+def _lists(passed: Sequence[str], broken: Sequence[str]) -> str:
+    return f"Tests passed:\n{fitting(passed, _PASSED)}\n\nTests failed:\n{fitting(broken, TEXT - _PASSED - 600)}"
+
+
+def fitting(lines: Sequence[str], room: int) -> str:
+    """As many lines as fit, and how many more there are."""
+    kept: list[str] = []
+    for line in lines:
+        line = shorter(" ".join(line.splitlines()), _LINE)
+        if kept and sum(map(len, kept)) + len(line) > room:
+            return "\n".join([*kept, f"... and {len(lines) - len(kept)} more"])
+        kept.append(line)
+    return "\n".join(kept) or "(none)"
+
+
+def shorter(text: str, room: int) -> str:
+    """The text without its middle, where it is longer than `room` characters."""
+    if len(text) <= room:
+        return text
+    half = (room - 40) // 2
+    return f"{text[:half]} ... ({len(text) - 2 * half:,} characters left out) ... {text[-half:]}"

@@ -1,0 +1,156 @@
+"""A tests file, read before any model is called: its tests, and the same file instrumented for the examiner.
+
+Every assert outside a function is a test of its own, and so is every assert of a function that the file calls once,
+such as HumanEval's `check(candidate)`; a `def test_*` is one test. It knows nothing of sandboxes.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import marshal
+import warnings
+import zlib
+from dataclasses import dataclass, field
+from typing import Any
+
+from mulligan.core.errors import InvalidInput
+from mulligan.oracle.python import wire
+from mulligan.oracle.python.instrument import MOST_POINTS, Instrument, Point, Test, helpers
+from mulligan.oracle.python.literals import folded, unfolded
+from mulligan.oracle.python.names import SOLUTION, Names, foreign, names_in, needs_process
+
+_ROOM = 100_000
+"""Characters that are kept free for an attempt's code."""
+_LONGEST = 2 * wire.LIMIT
+"""Characters of a tests file. Comments aside, what is longer does not fit on the wire when compiled."""
+_SMALLER = "Write the asserts as a loop over rows, make large values by code, or give a smaller part of the file."
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`tests` and `points` by index, `calls` the texts of the calls that are noted; `code`: compiled and compressed;
+    `why`: what needs one process."""
+
+    tests: tuple[Test, ...]
+    points: tuple[Point, ...]
+    calls: tuple[tuple[str, bool], ...]
+    functions: tuple[tuple[int, str], ...]
+    starts: dict[int, int]
+    code: bytes
+    names: Names
+    why: str | None
+    modules: frozenset[str] = field(default_factory=frozenset[str])
+
+    @property
+    def size(self) -> int:
+        return sum(not test.quiet for test in self.tests)
+
+    def job(self, code: str, in_process: bool, seconds: float, limit: float) -> dict[str, Any]:
+        """What the examiner is told, as plain values. `seconds` for all, `limit` for one test."""
+        return {
+            "code": code,
+            "tests": self.code,
+            "points": [{"test": p.test, "line": p.line, "names": p.names, "binds": p.binds} for p in self.points],
+            "functions": [list(pair) for pair in self.functions],
+            "starts": {str(test): point for test, point in self.starts.items()},
+            "wanted": self.names.wanted,
+            "firm": self.names.firm,
+            "in_process": in_process,
+            "seconds": seconds,
+            "limit": limit,
+        }
+
+    def share(self, seconds: float) -> float:
+        """What one test may take of the whole file's time, where nothing else is said."""
+        return seconds / min(max(self.size, 1), 4)
+
+
+def read(text: str, name: str = "tests.py") -> Plan:
+    """The plan of a tests file. Raises `InvalidInput` with file and line for one that cannot be used."""
+    if len(text) > _LONGEST:  # to parse it takes seconds, and no signal interrupts that
+        raise InvalidInput(
+            f"{name} is too large: {len(text):,} characters, and at most {_LONGEST:,} are read. {_SMALLER}"
+        )
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = folded(ast.parse(text, name))
+            names = names_in(tree, text)
+    except SyntaxError as error:
+        if error.lineno is None:  # a NUL in it, say
+            raise InvalidInput(f"{name} cannot be read as Python: {error.msg}") from error
+        line = (error.text or "").strip()
+        raise InvalidInput(f"{name}, line {error.lineno}: {error.msg}: {line}") from error
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise InvalidInput(f"{name} cannot be read as Python: {error}") from error
+    if sum(isinstance(node, ast.Assert) for node in tree.body) > MOST_POINTS:
+        raise _too_many(name)
+    _check_imports(tree, name)
+    why = needs_process(tree, names)
+    work, tree = _instrumented(tree, text, names, name)
+    code = zlib.compress(marshal.dumps(compile(tree, name, "exec", dont_inherit=True)))
+    plan = Plan(
+        tuple(work.tests),
+        tuple(work.points),
+        tuple(work.calls),
+        tuple(work.functions),
+        work.starts,
+        code,
+        names,
+        why,
+        foreign(text),
+    )
+    _check_size(plan, name)
+    return plan
+
+
+def _too_many(name: str) -> InvalidInput:
+    return InvalidInput(f"{name} is too large: more than {MOST_POINTS:,} asserts cannot be judged. {_SMALLER}")
+
+
+def _instrumented(tree: ast.Module, text: str, names: Names, name: str) -> tuple[Instrument, ast.Module]:
+    """Raises `InvalidInput` for a file without a test."""
+    judges = helpers(tree) & {getattr(node, "name", "") for node in tree.body}
+    for broad in (False, True):  # `if f(1) != 2: raise ...` is a test in a file that has no other
+        work = Instrument(text, names, name, broad=broad)
+        try:
+            made = ast.fix_missing_locations(work.module(folded(ast.parse(text)) if broad else tree))
+        except wire.TooMuch:
+            raise _too_many(name) from None
+        if any(not test.quiet for test in work.tests):
+            return work, unfolded(made)
+    said = "write asserts such as `assert add(1, 2) == 3`, or functions `def test_...():`"
+    if judges:
+        said = f"{min(judges)} asserts, and nothing calls it: add a line such as `{min(judges)}(add)`"
+    raise InvalidInput(f"{name} holds no test: {said}.")
+
+
+def _check_size(plan: Plan, name: str) -> None:
+    """What the examiner is told goes over the wire as one value, together with the code of an attempt."""
+    try:
+        wire.encode(plan.job("x" * _ROOM, False, 1.0, 1.0))
+    except wire.TooMuch as error:
+        raise InvalidInput(
+            f"{name} is too large: {len(plan.points):,} asserts and other statements that can fail, and with the "
+            f"values in them more than {wire.LIMIT - _ROOM:,} characters when compiled and compressed. {_SMALLER}"
+        ) from error
+
+
+def _check_imports(tree: ast.Module, name: str) -> None:
+    for node in ast.walk(tree):
+        modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom):
+            if node.level:
+                raise InvalidInput(
+                    f"{name}, line {node.lineno}: a relative import; the attempt's code is `{SOLUTION}`."
+                )
+            modules = [node.module or ""]
+        for module in modules:
+            top = module.partition(".")[0]
+            if top not in (SOLUTION, "pytest") and importlib.util.find_spec(top) is None:
+                line = getattr(node, "lineno", 0)
+                raise InvalidInput(
+                    f"{name}, line {line}: no module {top!r} is installed here. The attempt's code is imported as "
+                    f"`{SOLUTION}`, or used without an import."
+                )

@@ -1,0 +1,119 @@
+"""Reads Rust tests into parts that can each be run alone: a test program's asserts, or asserts that came singly.
+
+It knows no more of the language than strings, comments and brackets (`core.rust_texts`); nothing is compiled here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mulligan.core.errors import InvalidInput
+from mulligan.text.rust_code import items
+from mulligan.text.rust_tests import balanced, masked, statements
+
+MOST = 1000
+"""Tests of one program."""
+_ASSERT = re.compile(r"\b(?:debug_)?assert(?:_eq|_ne)?!")
+_MAIN = re.compile(r"\s*(?:pub\s+)?fn\s+main\s*\(\s*\)\s*\{")
+_FUNCTION = re.compile(r"\bfn\s+main\s*\(")
+_MACRO = re.compile(r"(?<![\w:$!])(debug_)?(assert|assert_eq|assert_ne)(?=!\s*[(\[{])")
+_OTHERS = re.compile(
+    r"(?<![\w:$!])(?=(?:vec|format|matches|panic|print|println|unreachable|write|writeln|concat)!\s*[(\[{])"
+)
+
+
+@dataclass(frozen=True)
+class Test:
+    """text: what it is called in feedback. code: the statements that it is run as. broken: why it cannot be run; ""."""
+
+    text: str
+    code: str
+    broken: str = ""
+
+
+@dataclass(frozen=True)
+class Program:
+    """items: what the tests need beside themselves, such as helper functions. open: the text began with the brace that
+    ends the function, as that of data sets does whose prompts leave it open."""
+
+    tests: tuple[Test, ...]
+    items: str = ""
+    open: bool = False
+
+
+def read(tests: str | Sequence[str]) -> Program:
+    """A program with `fn main`, statements alone, or a list of tests. Raises `InvalidInput` for what cannot be used;
+    of a list, what cannot is broken, and the others count."""
+    if isinstance(tests, str):
+        program = _program(tests.replace("\r\n", "\n"))
+    else:
+        texts = [str(text).strip() for text in tests]
+        program = Program(tuple(Test(text, text, _wrong(text)) for text in texts))
+    if not program.tests or not all(test.code.strip() for test in program.tests):
+        raise InvalidInput("rust_tests needs at least one test, such as `assert_eq!(f(1), 2);`, and no empty one.")
+    if len(program.tests) > MOST:
+        raise InvalidInput(f"rust_tests takes {MOST} tests at most, not {len(program.tests)}.")
+    return program
+
+
+def ours(code: str, crate: str) -> str:
+    """The code with its asserts made those of `crate`, and the standard library's macros taken from there, so that
+    nothing the judged code defines can take their place."""
+    mask, pieces, at = masked(code), list[str](), 0
+    found = [(m.start(), m.end(), f"::{crate}::{m[2]}") for m in _MACRO.finditer(mask)]
+    found += [(m.start(), m.start(), "::std::") for m in _OTHERS.finditer(mask)]
+    for start, end, new in sorted(found):
+        pieces += [code[at:start], new]
+        at = end
+    return "".join([*pieces, code[at:]])
+
+
+def _wrong(text: str) -> str:
+    """Why these tests cannot be used; "" where they can."""
+    if not balanced(text):
+        return "its brackets do not match"
+    return "tests that define macros are not supported" if "$" in masked(text) else ""
+
+
+def _program(text: str) -> Program:
+    stripped = text.lstrip()
+    open_ = stripped.startswith("}")
+    text = stripped[1:] if open_ else text
+    if wrong := _wrong(text):
+        raise InvalidInput(f"The Rust test program cannot be used: {wrong}.")
+    parts = items(text) if _FUNCTION.search(masked(text)) else []
+    main = next((part for part in parts if part.name == "main"), None)
+    if main is None:
+        if parts or re.search(r"^\s*(?:#\[|(?:pub\s+)?fn\s)", masked(text), re.MULTILINE):
+            raise InvalidInput("A Rust test program needs a plain `fn main() { … }` with its asserts.")
+        return Program(_split(statements(text), frozenset()), open=open_)
+    mask = masked(main.text)
+    head = _FUNCTION.search(mask)
+    begin = _MAIN.match(mask, head.start()) if head else None
+    if begin is None:
+        raise InvalidInput("A Rust test program needs a plain `fn main() { … }`, without a result.")
+    others = [part for part in parts if part is not main]
+    before = main.text[: begin.start()]
+    helpers = frozenset(part.name for part in others if part.name and _ASSERT.search(masked(part.text)))
+    body = main.text[begin.end() : mask.rindex("}")]
+    rest = "\n".join([before, *(part.text for part in others)])
+    return Program(_split(statements(body), helpers), rest, open_)
+
+
+def _split(body: Sequence[str], helpers: frozenset[str]) -> tuple[Test, ...]:
+    """Each statement that asserts is a test, after all before it that do not; what comes after the last is one, too."""
+    tests, before, late = list[Test](), list[str](), list[str]()
+    calls = re.compile(rf"\b(?:{'|'.join(map(re.escape, sorted(helpers)))})\s*\(") if helpers else None
+    for statement in body:
+        mask = masked(statement)
+        if _ASSERT.search(mask) or (calls and calls.search(mask)):
+            tests.append(Test(statement, "\n".join([*before, statement])))
+            late = []
+        else:
+            before.append(statement)
+            late.append(statement)
+    if late:
+        tests.append(Test("\n".join(late), "\n".join(before)))
+    return tuple(tests)

@@ -1,0 +1,178 @@
+"""Words for what became of Rust tests: in our layout, and in the reference's.
+
+Ours follows that of `unit_tests`: two headings, a line for each test. It knows nothing of how a verdict came about.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from mulligan.core.records import Finding
+from mulligan.oracle.python.feedback import TEXT, fitting, shorter
+from mulligan.oracle.python.reference_layout import Line, reference_text
+from mulligan.text.rust_tests import masked
+
+_SCRATCH = re.compile(r"(?:/[\w.+-]+)*/mulligan-[0-9a-f]{16}/?")
+"""The folder of a job, another each time."""
+_CALL = re.compile(r"(?:assert_eq|assert_ne)!\s*\(\s*(\w+\s*\(.*?\))\s*,", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """kind: "passed", or how it failed. left, right: the values of a comparison. line: of the code, for a panic."""
+
+    kind: str
+    left: str = ""
+    right: str = ""
+    message: str = ""
+    line: int = 0
+
+    @property
+    def passed(self) -> bool:
+        return self.kind in ("passed", "own")
+
+
+def read(report: str, secret: str) -> dict[int, Verdict]:
+    """The verdicts by the number of the test in the crate. Lines that do not begin with the secret are nobody's."""
+    found = dict[int, Verdict]()
+    for line in report.splitlines():
+        said, _, rest = line.partition(" ")
+        words = rest.split()
+        if said != secret or len(words) < 2 or not words[0].isdecimal():
+            continue
+        found[int(words[0])] = _verdict(words[1], words[2:])
+    return found
+
+
+def _verdict(kind: str, words: Sequence[str]) -> Verdict:
+    try:
+        shown = (bytes.fromhex(word[1:]).decode("utf-8", "replace") for word in words if word.startswith("="))
+        texts = [_SCRATCH.sub("", text) for text in shown]
+        if kind == "panicked":
+            return Verdict(kind, message=texts[0], line=int(words[0]))
+        if kind in ("unequal", "equal", "mixed", "false"):
+            left, right, message = texts
+            return Verdict(kind, left, right, message)
+        return Verdict(kind, message=" ".join(words))
+    except (ValueError, IndexError):
+        return Verdict("garbled")
+
+
+def ours(tests: Sequence[tuple[str, Verdict]]) -> str:
+    """Two headings, a line for each test."""
+    passed = [" ".join(text.split()) for text, verdict in tests if verdict.passed]
+    failed = [
+        f"{shorter(' '.join(text.split()), 400)}  // {_why(text, verdict)}"
+        for text, verdict in tests
+        if not verdict.passed
+    ]
+    return f"Tests passed:\n{fitting(passed, 1_000)}\n\nTests failed:\n{fitting(failed, TEXT - 1_600)}"
+
+
+def findings(tests: Sequence[tuple[str, Verdict]]) -> list[Finding]:
+    """The same as data."""
+    return [
+        Finding(
+            shorter(" ".join(text.split()), 400),
+            shorter(verdict.right, 400) if verdict.kind == "unequal" else "",
+            "" if verdict.passed else _why(text, verdict),
+            passed=verdict.passed,
+        )
+        for text, verdict in tests
+    ]
+
+
+def as_reference(tests: Sequence[tuple[str, Verdict]]) -> str:
+    """What the reference prints (spec/reflexion-reference.md, 1.1), with the messages that it means to print."""
+    lines = [Line(text, verdict.passed, "" if verdict.passed else _output(verdict)) for text, verdict in tests]
+    return reference_text(lines, mark="//")
+
+
+def _why(test: str, verdict: Verdict) -> str:
+    told = _told(test, verdict)
+    extra = f"; {verdict.message}" if verdict.message and verdict.kind in ("unequal", "equal", "false") else ""
+    return shorter(" ".join((told + extra).split()), 500)
+
+
+def _told(test: str, verdict: Verdict) -> str:
+    left, right = verdict.left, verdict.right
+    match verdict.kind:
+        case "unequal" | "equal":
+            call = _CALL.search(masked(test))
+            if call and "=" not in test.partition("assert")[0]:
+                return f"{' '.join(test[call.start(1) : call.end(1)].split())} returned {left}"
+            return f"left is {left}, right is {right}" if verdict.kind == "unequal" else f"both sides are {left}"
+        case "false":
+            return "is false"
+        case "mixed":
+            return f"compares a value of a type that the code defines ({left}) with {right}, which is no test"
+        case "panicked":
+            return f"panicked{f' in line {verdict.line}' if verdict.line else ''}: {verdict.message or '(no message)'}"
+        case _:
+            return _ended(verdict)
+
+
+def _ended(verdict: Verdict) -> str:
+    """How a test ended that could not say so itself."""
+    match verdict.kind:
+        case "exited":
+            return f"the code ended the process with status {verdict.message} before the test was over"
+        case "killed":
+            return f"the code was ended by {_signal(verdict.message)}"
+        case "timeout":
+            return f"timed out after {int(verdict.message or 0) / 1000:g} s"
+        case "late":
+            return "not run: the time for all tests was used up"
+        case "uncompiled":
+            return f"does not compile with the code: {verdict.message}"
+        case "unread":
+            return f"cannot be run: {verdict.message}"
+        case _:
+            return f"no result: {verdict.message or 'the process ended, or something wrote into its report'}"
+
+
+def _signal(number: str) -> str:
+    try:
+        name = signal.Signals(int(number)).name
+    except ValueError:
+        name = f"signal {number}"
+    aborted = " (an abort, too deep a recursion, or out of memory)" if name in ("SIGABRT", "SIGSEGV") else ""
+    return name + aborted
+
+
+def _output(verdict: Verdict) -> str:
+    match verdict.kind:
+        case "unequal":
+            return f"assertion failed: {verdict.left} == {verdict.right}"
+        case "equal":
+            return f"assertion failed: {verdict.left} != {verdict.right}"
+        case "false":
+            return f"assertion failed: {verdict.left}"
+        case "panicked":
+            return verdict.message
+        case "timeout" | "late":
+            return "TIMEOUT"
+        case _:
+            return _told("", verdict)
+
+
+def refusal(errors: Sequence[str], layout: Literal["ours", "reference"]) -> str:
+    """Errors of the compiler, as many as fit."""
+    if layout == "reference":
+        return "\n\n".join(errors)
+    kept = list[str]()
+    for error in errors:
+        if kept and sum(map(len, kept)) + len(error) > TEXT - 200:
+            break
+        kept.append(shorter(error, TEXT - 200))
+    more = len(errors) - len(kept)
+    rest = [f"... and {more} more error{'s' if more > 1 else ''}"] if more else []
+    return "\n\n".join(["The code does not compile, so no test was run:", *kept, *rest])
+
+
+def uncompiled(tests: Mapping[int, Sequence[str]]) -> dict[int, Verdict]:
+    return {number: Verdict("uncompiled", message="; ".join(why)) for number, why in tests.items()}

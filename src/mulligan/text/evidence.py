@@ -1,0 +1,85 @@
+"""Evidence: what a judge found, kept as data beside the text of its feedback, and gathered over an episode.
+
+Works alone, inside somebody else's agent: `findings_of(feedback)`, `gathered(episode)`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import Any, cast
+
+from mulligan.core.records import Episode, Feedback, Finding, Json
+from mulligan.text.python_code import parsed
+
+CHECKS = "checks"
+_TEXTS = ("asked", "expected", "got", "where")
+
+
+def evidence_of(findings: Iterable[Finding], **own: Json) -> Json:
+    """Findings as `Feedback.evidence` keeps them, with what else the evaluator keeps there."""
+    return {**own, CHECKS: [asdict(finding) for finding in findings]}
+
+
+def findings_of(feedback: Feedback | None) -> tuple[Finding, ...]:
+    """What the judge found, in its order. Where it kept no findings, its text is the one finding.
+
+    Nothing for a trial that could not be judged: what is wrong there is not the attempt.
+    """
+    if feedback is None or feedback.passed is None:
+        return ()
+    kept: Any = feedback.evidence
+    rows: Any = cast(Mapping[str, Any], kept).get(CHECKS) if isinstance(kept, Mapping) else None
+    if isinstance(rows, list):
+        return tuple(
+            _finding(cast(Mapping[str, Json], row)) for row in cast(list[Any], rows) if isinstance(row, Mapping)
+        )
+    text = feedback.text.strip()
+    return (Finding(got=text, passed=feedback.passed),) if text else ()
+
+
+def gathered(episode: Episode) -> tuple[Finding, ...]:
+    """Everything that failed in the episode so far: the newest judged trial's findings, then those of earlier trials.
+
+    Each check, by where it stands and what it asks, is there once, with what came back the last time that it failed. A
+    check that a later trial passed stays: what it expects still holds.
+    """
+    kept: dict[tuple[str, str], Finding] = {}
+    for trial in reversed(episode.trials):
+        for finding in findings_of(trial.feedback):
+            if not finding.passed:
+                kept.setdefault((finding.where, finding.asked or finding.got), finding)
+    return tuple(kept.values())
+
+
+def finding_text(finding: Finding) -> str:
+    """A failed check and what came back, on one line where they fit: `assert f(2) == 4  # f(2) returned 3`."""
+    asked = ": ".join(part for part in (finding.where, finding.asked) if part)
+    hidden = finding.expected if finding.expected not in finding.asked else ""
+    got = f"expected {hidden}, got {finding.got}" if hidden else finding.got
+    between = "\n" if "\n" in got else "  # "
+    return between.join(part for part in (asked, got) if part)
+
+
+def expected_by(check: str) -> str:
+    """The value that an assert compares a call's result with, as it is written there; "" where there is none.
+
+    >>> expected_by("assert area(2, 3) == 6")
+    '6'
+    """
+    tree = parsed(check.strip())
+    node = tree.body[0] if tree is not None and len(tree.body) == 1 else None
+    if not isinstance(node, ast.Assert) or not isinstance(node.test, ast.Compare) or len(node.test.ops) != 1:
+        return ""
+    if not isinstance(node.test.ops[0], ast.Eq | ast.Is):
+        return ""
+    sides = (node.test.left, node.test.comparators[0])
+    plain = [side for side in sides if not any(isinstance(part, ast.Call) for part in ast.walk(side))]
+    return (ast.get_source_segment(check.strip(), plain[0]) or "") if len(plain) == 1 else ""
+
+
+def _finding(row: Mapping[str, Json]) -> Finding:
+    """A row of a record, whoever wrote it: what is missing, or is not of its kind, is left out."""
+    texts = {name: row[name] for name in _TEXTS if isinstance(row.get(name), str)}
+    return Finding(**texts, passed=row.get("passed") is True)

@@ -1,0 +1,270 @@
+"""Takes the tests out of a model's answer, whatever stands around them. It parses what it finds and never runs it.
+
+A test is one assert that really uses the asked function. A comment or a string that holds `assert` is none. The
+reference keeps any line with the word in it (1.1), which lets comments pass and loses what spans several lines.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+import sys
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mulligan.text.python_code import parsed
+
+_ROOM = 24_000
+"""Characters of an answer that are read, and of it `_TRIES` times at most: a hostile one must not cost minutes."""
+_TRIES = 250
+_AFTER_PROSE = re.compile(r"^(?P<margin>\s*)(?P<prose>[^#`\"'()=]{0,80}?)(?P<test>assert\b.*)$")
+_INLINE = re.compile(r"`+\s*(assert\b[^`]*?)\s*`+")
+_OF_LINE = re.compile(r"on line (\d+)$")
+_ATOMS = (ast.Name, ast.Constant, ast.List, ast.Dict, ast.Set, ast.Call, ast.Attribute, ast.Subscript, ast.ListComp)
+_LOOKS = frozenset({"callable", "isinstance", "issubclass", "hasattr", "id", "type", "repr", "str", "bool", "print"})
+"""Built-ins that only look at a function that they are given."""
+
+
+def python_tests(text: str, name: str | None = None) -> tuple[str, ...]:
+    """The asserts that test the function `name` (None: any), in order, each once. Never raises.
+
+    They may stand in fences, lists, prose, `def test_...` or `def check(candidate)`; variables that were assigned
+    plainly are put in their place, and what then still hangs on a variable of its surroundings is left out.
+    """
+    source, tree = _repaired(text.replace("\r\n", "\n").replace("\r", "\n")[:_ROOM].expandtabs(4))
+    found = dict[str, str]()
+    for test in _Reader(source, name).read(tree):
+        if (key := _key(test, name)) is not None:
+            found.setdefault(key, test)
+    return tuple(found.values())
+
+
+def modules(tests: Sequence[str]) -> tuple[str, ...]:
+    """The modules of the standard library that these tests use by name, sorted."""
+    trees = [tree for tree in map(parsed, tests) if tree]
+    named = {node.id for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    return tuple(sorted(named & sys.stdlib_module_names - set(dir(builtins))))
+
+
+# --- a text that parses -----------------------------------------------------------------------------------------
+
+
+def _parse(text: str) -> ast.Module | SyntaxError | None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(text)
+    except SyntaxError as error:
+        return error
+    except (ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _repaired(text: str) -> tuple[str, ast.Module]:
+    """The text with the lines taken out that are no Python, line for line, and its tree."""
+    lines, mended = text.split("\n"), dict[int, int]()
+    for _ in range(_TRIES):
+        tree = _parse("\n".join(lines))
+        if isinstance(tree, ast.Module):
+            return "\n".join(lines), tree
+        if tree is None:
+            break
+        _mend(lines, mended, tree)
+    alone = [line.strip() for line in lines]
+    source = "\n".join(line if line.startswith("assert") and parsed(line) else "" for line in alone)
+    return source, parsed(source) or ast.Module([], [])
+
+
+def _mend(lines: list[str], mended: dict[int, int], error: SyntaxError) -> None:
+    """Changes the line at fault: first to what it may have meant, then to `pass`, then to nothing, then the line
+    before it."""
+    block = _OF_LINE.search(error.msg) if isinstance(error, IndentationError) else None
+    at = min(max(int(block[1]) if block else error.lineno or 1, 1), len(lines)) - 1
+    while at and mended.get(at, 0) > 2:
+        at -= 1
+    line, stage = lines[at], mended.get(at, 0)
+    margin = len(line) - len(line.lstrip())
+    if error.msg == "unexpected indent" and margin and stage == 0:
+        end = next((n for n in range(at, len(lines)) if lines[n].strip() and _indent(lines[n]) < margin), len(lines))
+        lines[at:end] = [one[margin:] for one in lines[at:end]]
+        return
+    meant = _meant(line) if stage == 0 else None
+    if meant is not None:
+        lines[at], mended[at] = meant, 1
+    elif stage < 2 and line.strip() != "pass":
+        lines[at], mended[at] = f"{line[:margin]}pass", 2
+    else:
+        lines[at], mended[at] = "", 3
+
+
+def _meant(line: str) -> str | None:
+    """The assert in a line of a list or of prose."""
+    if inline := _INLINE.search(line):
+        return inline[1]
+    after = _AFTER_PROSE.match(line)
+    return after["margin"] + after["test"] if after and after["prose"] else None
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+# --- its asserts ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Reads asserts with what their surroundings bind: by name the text that stands for it, or None for unknown."""
+
+    source: str
+    name: str | None
+
+    def read(self, tree: ast.Module) -> Iterator[str]:
+        try:
+            yield from self._body(tree.body, {})
+        except RecursionError:
+            return
+
+    def _body(self, body: Sequence[ast.stmt], bound: dict[str, str | None]) -> Iterator[str]:
+        for statement in body:
+            match statement:
+                case ast.Assert():
+                    if test := self._assert(statement, bound):
+                        yield test
+                case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                    if name != self.name:
+                        yield from self._body(statement.body, {**bound, **self._arguments(statement)})
+                        bound[name] = None
+                case ast.ClassDef(name=name):
+                    if name != self.name:
+                        yield from self._body(statement.body, dict(bound))
+                        bound[name] = None
+                case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                    bound[name] = self._value(value, bound)
+                case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                    bound[name] = self._value(value, bound)
+                case ast.Import() | ast.ImportFrom():
+                    bound.update(dict.fromkeys(self._imported(statement)))
+                case _:
+                    yield from self._compound(statement, bound)
+
+    def _compound(self, statement: ast.stmt, bound: dict[str, str | None]) -> Iterator[str]:
+        """Whatever else: what it binds is unknown, inside and after."""
+        inner: list[list[Any]] = [part for _, part in ast.iter_fields(statement) if isinstance(part, list)]
+        stored = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        bound.update(dict.fromkeys(stored - {self.name or ""}))
+        for part in inner:
+            blocks = [one.body for one in part if isinstance(one, ast.ExceptHandler)]
+            for block in (*blocks, [one for one in part if isinstance(one, ast.stmt)]):
+                yield from self._body(block, dict(bound))
+
+    def _arguments(self, function: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, str | None]:
+        """Unknown, but for the only one of a `check(candidate)`, which stands for the function."""
+        given = function.args
+        names = [one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+        names += [one.arg for one in (given.vararg, given.kwarg) if one]
+        found: dict[str, str | None] = dict.fromkeys(names)
+        called = {n.func.id for n in ast.walk(function) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
+        if len(names) == 1 and names[0] in called and self.name:
+            found[names[0]] = self.name
+        return found
+
+    def _imported(self, statement: ast.Import | ast.ImportFrom) -> list[str]:
+        """What an import binds that a test cannot have by itself."""
+        if isinstance(statement, ast.ImportFrom):
+            own = [] if statement.module == "typing" else [one.asname or one.name for one in statement.names]
+        else:
+            own = [one.asname or one.name.partition(".")[0] for one in statement.names]
+            own = [name for name in own if name not in sys.stdlib_module_names]
+        return [name for name in own if name != self.name]
+
+    def _value(self, value: ast.expr, bound: Mapping[str, str | None]) -> str | None:
+        text = self._put_in(value, bound)
+        if text is None or len(text) > _ROOM // 4:
+            return None
+        plain = isinstance(value, _ATOMS) and "\n" not in text
+        return text if plain else f"({text})"
+
+    def _assert(self, statement: ast.Assert, bound: Mapping[str, str | None]) -> str | None:
+        if statement.msg and any(isinstance(n, ast.Name) and n.id in bound for n in ast.walk(statement.msg)):
+            text = self._put_in(statement.test, bound)
+            return text and f"assert ({text})"
+        return self._put_in(statement, bound)
+
+    def _put_in(self, node: ast.expr | ast.stmt, bound: Mapping[str, str | None]) -> str | None:
+        """The node's source with its variables replaced; None where one has no known text."""
+        own = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        own |= {n.arg for n in ast.walk(node) if isinstance(n, ast.arg)}
+        used = [n for n in ast.walk(node) if isinstance(n, ast.Name) and n.id in bound]
+        if any(bound[n.id] is None or n.id in own for n in used):
+            return None
+        if used and any(isinstance(n, ast.JoinedStr) for n in ast.walk(node)):
+            return None  # places inside of f-strings are not told by every Python
+        lines = self.source.encode("utf-8").split(b"\n")
+        starts = [0]
+        for line in lines:
+            starts.append(starts[-1] + len(line) + 1)
+        raw = b"\n".join(lines)
+        begin = starts[node.lineno - 1] + node.col_offset
+        end = starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
+        pieces, at = list[bytes](), begin
+        for name in sorted(used, key=lambda n: (n.lineno, n.col_offset)):
+            place = starts[name.lineno - 1] + name.col_offset
+            pieces += [raw[at:place], (bound[name.id] or "").encode()]
+            at = place + len(name.id.encode())
+        return b"".join([*pieces, raw[at:end]]).decode("utf-8", "replace")
+
+
+# --- which of them are tests ------------------------------------------------------------------------------------
+
+
+def _key(test: str, name: str | None) -> str | None:
+    """What makes the test the same as another; None where it tests nothing."""
+    tree = parsed(test)
+    if tree is None or len(tree.body) != 1 or not isinstance(statement := tree.body[0], ast.Assert):
+        return None
+    try:
+        return ast.dump(statement.test) if _uses(statement.test, name) and not _always(statement.test) else None
+    except (RecursionError, MemoryError):
+        return None
+
+
+def _uses(test: ast.expr, name: str | None) -> bool:
+    """Whether it calls the function, or hands it to something that can, with values instead of dots."""
+    calls = [node for node in ast.walk(test) if isinstance(node, ast.Call)]
+    if any(isinstance(node, ast.Constant) and node.value is ... for node in ast.walk(test)):
+        return False
+    if name is None:
+        return any(_called(call) not in dir(builtins) for call in calls)
+    handed = (call for call in calls if _called(call) not in _LOOKS)
+    return any(_called(call) == name for call in calls) or any(
+        isinstance(part, ast.Name) and part.id == name for call in handed for part in call.args
+    )
+
+
+def _called(call: ast.Call) -> str:
+    match call.func:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+        case _:
+            return ""
+
+
+def _always(test: ast.expr) -> bool:
+    """Whether it holds whatever the function does: the tuple of `assert (a == b, "why")`, `f(1) == f(1)`."""
+    match test:
+        case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Set(elts=parts):
+            return bool(parts)
+        case ast.Lambda() | ast.GeneratorExp():
+            return True
+        case ast.Constant(value=value):
+            return bool(value)
+        case ast.BoolOp(op=ast.Or(), values=parts):
+            return any(map(_always, parts))
+        case ast.Compare(left=left, ops=[ast.Eq() | ast.Is() | ast.LtE() | ast.GtE()], comparators=[right]):
+            return ast.dump(left) == ast.dump(right)
+        case _:
+            return False
