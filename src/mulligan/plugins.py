@@ -59,11 +59,11 @@ from mulligan.core.records import (
     Trial,
     Usage,
 )
-from mulligan.core.reflection_check import fault
 from mulligan.core.specs import Spec
 from mulligan.core.tools import Tools, Toolset
 from mulligan.core.transcripts import TranscriptFormat, Turn
 from mulligan.core.worlds import Environment, World
+from mulligan.reflectors._check import fault
 from mulligan.text.evidence import evidence_of, findings_of, gathered
 from mulligan.text.formatting import (
     attempt_text,

@@ -8,7 +8,7 @@ from agent_folders import ACT, AGENT, ALONE, HEAD, REFLECT, SOUND, agent_with, s
 
 from mulligan.agentfile.agent import Memory, ModelChoice
 from mulligan.agentfile.reading import read_agent
-from mulligan.core.perform import Skill
+from mulligan.models.steps import Skill
 
 SEED = {"AGENT.md": seed_agents.AGENT, "act.md": seed_agents.ACT, "reflect.md": seed_agents.REACT_REFLECTOR}
 

@@ -15,12 +15,12 @@ import pytest
 
 from mulligan.core.errors import BadAnswer, InvalidInput, ModelError
 from mulligan.core.journal import NoJournal
-from mulligan.core.perform import FINISH, Skill, StepFile, perform
 from mulligan.core.questions import Message, Question, Sampling, Tool
 from mulligan.core.records import Artifact, Json
 from mulligan.core.tools import ToolResult
 from mulligan.models import weights
 from mulligan.models.embedded import EmbeddedModel
+from mulligan.models.steps import FINISH, Skill, StepFile, perform
 
 pytest.importorskip("xllamacpp", reason='needs the extra: pip install "mulligan[local]"')
 pytestmark = pytest.mark.slow
@@ -129,7 +129,7 @@ def test_a_process_ends_quietly_in_the_middle_of_an_answer(model: EmbeddedModel,
 import asyncio, logging
 logging.disable()  # the machine may be busy, and that is said
 from mulligan.core.journal import NoJournal
-from mulligan.core.perform import FINISH, Skill, StepFile, perform
+from mulligan.models.steps import FINISH, Skill, StepFile, perform
 from mulligan.core.questions import Message, Question, Sampling, Tool
 from mulligan.core.records import Artifact, Json
 from mulligan.core.tools import ToolResult

@@ -6,11 +6,11 @@ import pytest
 from wire_client import Wire
 
 from mulligan.core.codec import json_text
-from mulligan.core.perform import FINISH
 from mulligan.core.questions import Message, Question, Tool, ToolCall
 from mulligan.models.catalog import open_model
 from mulligan.models.json_answers import parse
 from mulligan.models.requests import result_of
+from mulligan.models.steps import FINISH
 
 READ = Tool("read_file", "Read a file.", {"type": "object", "properties": {"path": {"type": "string"}}})
 ASKED = (Message("user", "What do they say?"),)

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from mulligan.core.perform import FINISH
 from mulligan.core.questions import Message, Question, Tool, ToolCall
 from mulligan.core.records import Image, Json
+from mulligan.models.steps import FINISH
 from mulligan.models.tool_answers import call_of, in_json, schema_of
 
 NODE = {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}, "n": {"type": "integer", "maximum": 9}}}

@@ -8,13 +8,13 @@ from inline_snapshot import snapshot
 from wire_client import KEY, Naps, Wire
 
 from mulligan.core.errors import BadAnswer, InvalidInput
-from mulligan.core.perform import FINISH
 from mulligan.core.questions import Message, Question, Sampling, Tool, ToolCall
 from mulligan.core.records import Usage
 from mulligan.models.catalog import open_model
 from mulligan.models.provider import ProviderModel
 from mulligan.models.providers import Access
 from mulligan.models.settings import CallSettings
+from mulligan.models.steps import FINISH
 
 READ = Tool(
     "read_file",

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from mulligan.agentfile.problems import Problem
-from mulligan.core.perform import Skill
 from mulligan.core.records import Json
+from mulligan.models.steps import Skill
 
 Pattern: TypeAlias = Literal["reflexion", "react", "oneshot"]
 

@@ -14,7 +14,7 @@ from mulligan.agentfile.checking import checked, meant
 from mulligan.agentfile.frontmatter import read_document
 from mulligan.agentfile.problems import Problem
 from mulligan.agentfile.schema import MISSING_TOOLS, TOOL_ALIASES, SkillFile
-from mulligan.core.perform import Skill
+from mulligan.models.steps import Skill
 
 
 @dataclass(frozen=True)

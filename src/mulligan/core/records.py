@@ -204,7 +204,7 @@ class Reflection:
     """A verbal lesson from one trial for the next trial of the same task (Reflexion, section 3).
 
     An empty text is no lesson: the next trial is shown none. `notes` qualify it for the record, as those of a feedback.
-    withheld: why no later trial is shown it (`core.reflection_check`); "": it is shown.
+    withheld: why no later trial is shown it (see `reflectors._check`); "": it is shown.
     """
 
     text: str

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from mulligan.core.perform import FINISH
 from mulligan.core.questions import Message, Question, Tool, ToolCall
 from mulligan.core.records import Json
 from mulligan.models import json_answers
+from mulligan.models.steps import FINISH
 
 CALL: Json = {"type": "object"}
 """What an answer must be at least: models that no schema holds may leave out or rename the rest."""

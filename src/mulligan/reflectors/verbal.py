@@ -11,7 +11,7 @@ from mulligan.core.errors import BadAnswer
 from mulligan.core.protocols import Model, Prompts
 from mulligan.core.questions import Question, Sampling, asked_again, think
 from mulligan.core.records import Episode, Json, Reflection
-from mulligan.core.reflection_check import fault
+from mulligan.reflectors._check import fault
 from mulligan.text.formatting import TOKENS, attempt_text, feedback_text, reflections_text, task_text, trajectory_text
 
 FENCE = "```"
@@ -27,7 +27,7 @@ class Verbal:
     window: how many past reflections the reflector is shown (None: all). tokens: what the attempt may take.
     earlier: reflections on trials of the task before this episode, oldest first.
     max_tokens bounds the reflection, which ends before any code: a weak model would hand its next wrong attempt on.
-    check: whether a reflection has to earn its place, by `core.reflection_check`. One that does not, or an empty one,
+    check: whether a reflection has to earn its place, by `reflectors._check`. One that does not, or an empty one,
     is asked for once more with the reason; if the second is no better, it is withheld from later trials.
     Without the check only an empty one is asked for once more, and a second empty one is an error.
     Alone, `ask` and `take` need no model of ours.

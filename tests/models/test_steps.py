@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from mulligan.core.errors import BadAnswer, InvalidInput, ModelError, ToolError
 from mulligan.core.journal import NoJournal
-from mulligan.core.perform import CALLS, RESULT, Performed, Skill, StepFile, perform
 from mulligan.core.questions import Question, Sampling, Tool
 from mulligan.core.records import Artifact, Image, Json, Step
 from mulligan.core.tools import ToolResult
 from mulligan.models.scripted import ScriptedModel
+from mulligan.models.steps import CALLS, RESULT, Performed, Skill, StepFile, perform
 
 ANY = {"type": "object"}
 LOOKING = Skill("looking", "How to look things up.", "Look with `look`.", ("look",), ("deeper",))
