@@ -11,8 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mulligan.bank.learn.entries import entry_of
-from mulligan.bank.learn.screening import CONTENT, TAGS, screened, visible
-from mulligan.bank.learn.signs import signs
+from mulligan.bank.learn.screening import CONTENT, TAGS, flags_of, screened, visible
 from mulligan.core.lessons import Selection
 from mulligan.core.records import Lesson, Origin
 from mulligan.text.secrets import MASK
@@ -70,7 +69,7 @@ DATA = Path(__file__).parents[2] / "../shared/data/retrieval"
 def test_real_texts_of_a_bank_and_of_shops_are_hardly_flagged() -> None:
     files = ("tau2-banking/corpus.jsonl", "tau2-banking/queries.jsonl", "webarena-intents/tasks.jsonl")
     rows = [json.loads(line) for name in files for line in (DATA / name).read_text().splitlines()]
-    found = [text for row in rows for text in row.values() if isinstance(text, str) and signs(text)]
+    found = [text for row in rows for text in row.values() if isinstance(text, str) and flags_of(text)]
     assert len(rows) > 1500
     assert len(found) <= 2
 
@@ -241,5 +240,5 @@ def test_screening_again_changes_nothing(text: str) -> None:
 )
 def test_no_text_takes_long(piece: str) -> None:
     began = time.process_time()
-    signs(piece * (CONTENT // len(piece)))
+    flags_of(piece * (CONTENT // len(piece)))
     assert time.process_time() - began < 3

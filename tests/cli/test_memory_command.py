@@ -107,6 +107,7 @@ def test_a_search_of_what_was_known_then(mulligan: Run) -> None:
         (("retire", "nothing"), "mulligan memory list"),
         (("add",), "--title and --content"),
         (("add", "x.json"), "standard input with -"),
+        (("add", "Say right", "Answer with the word right."), "memory add --title TEXT --content TEXT"),
         (("edit", "x"), "Nothing to change was named"),
         (("merge", "x", "--answer", "none.json"), "none.json cannot be read"),
         (("commit", "x", "none.json"), "none.json cannot be read"),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan.bank.recall.passages import LONGEST, embed, pieces
+from mulligan.bank.recall.embedding import LONGEST, embed, pieces
 from mulligan.models.embedder_hash import HashEmbedder
 from mulligan.text.truncate import estimate
 

@@ -13,7 +13,7 @@ from mulligan.app.plugins import build
 from mulligan.app.prompts import FilePrompts
 from mulligan.bank import bank
 from mulligan.bank.ports import Ports
-from mulligan.bank.recall.vectors import Vectors
+from mulligan.bank.recall.embedding import Vectors
 from mulligan.core.errors import InvalidInput
 from mulligan.core.lessons import Memory
 from mulligan.core.protocols import Embedder, Model

@@ -16,7 +16,7 @@ from typing import Any, Literal, Self
 from mulligan.bank.learn.facts import RULE
 from mulligan.bank.learn.keeping import Keeper, new_lesson
 from mulligan.bank.learn.learning import Learning, key_of
-from mulligan.bank.learn.sound import sound
+from mulligan.bank.learn.validation import checked_fields
 from mulligan.bank.ports import Ports
 from mulligan.bank.recall.candidates import Ranking
 from mulligan.bank.recall.index import Indexes
@@ -34,11 +34,6 @@ from mulligan.core.records import Episode, HeldBack, Json, Lesson, Nature, Recal
 from mulligan.text.formatting import task_text
 from mulligan.text.secrets import mask
 
-OF_FACTS = ("nature", "project", "confirmed")
-EDITABLE = (
-    *("title", "description", "content", "outcome", "query", "tags", "kind", "context", "confidence"),
-    *OF_FACTS,
-)
 HEAD_START = 0.05
 """Relevance by which a fact of the project may lie behind the best strategy, and still comes first."""
 
@@ -269,33 +264,30 @@ class Bank:
         project: of a fact; None: the one that is worked on. A fact of the same title takes the place of an older one.
         by_a_person: a person wrote it, so it is recalled even if it is flagged.
         """
-        draft = Lesson(
-            "",
-            title,
-            content,
-            outcome,
-            description=description,
-            query=query,
-            tags=tags,  # pyright: ignore[reportArgumentType]
-            kind=kind,
-            context=context or {},
-            confidence=confidence,
-            nature=nature,
-            project=project if project is not None else self._ports.project if nature == "fact" else "",
-            confirmed=confirmed,
-        )
-        lesson = new_lesson(sound(draft), self._ports.writes)
+        fields: dict[str, Any] = {
+            "title": title,
+            "content": content,
+            "outcome": outcome,
+            "description": description,
+            "query": query,
+            "tags": tags,
+            "kind": kind,
+            "context": context or {},
+            "confidence": confidence,
+            "nature": nature,
+            "project": project if project is not None else self._ports.project if nature == "fact" else "",
+            "confirmed": confirmed,
+        }
+        lesson = new_lesson(Lesson("", **checked_fields(fields)), self._ports.writes)
         lesson = replace(lesson, experience=lesson.id)
         learned = await self._keeper.add(self._ports.writes, [lesson], by_a_person=by_a_person)
         return await self.get((*learned.lessons, *learned.folded)[0])
 
     async def edit(self, id: str, **changes: Any) -> Lesson:
         """The lesson with these fields changed; what it said before stays in its history."""
-        for name in changes:
-            if name not in EDITABLE:
-                raise InvalidInput(f"{name!r} of a lesson cannot be edited; {', '.join(EDITABLE)} can.")
+        changes = checked_fields(changes)
         before = await self._own(id)
-        (entry,) = await self._keeper.entries([sound(replace(before, **changes))])
+        (entry,) = await self._keeper.entries([replace(before, **changes)])
         await self._lessons.change(self._ports.writes, entry.lesson, "edited", entry=entry)
         return await self.get(before.id)
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from mulligan.bank.recall.vectors import Vectors
+from mulligan.bank.recall.embedding import Vectors
 from mulligan.bank.settings import Settings
 from mulligan.core.errors import InvalidInput, MulliganError, StoreError
 from mulligan.core.lessons import Memory

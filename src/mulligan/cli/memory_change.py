@@ -36,7 +36,7 @@ def _text_options(command: Any) -> Any:
 
 
 @click.command()
-@click.argument("source", required=False, metavar="[-]")
+@click.argument("source", nargs=-1, metavar="[-]")
 @_text_options
 @click.option("--failure", is_flag=True, help="It was learned from a failure.")
 @click.option(
@@ -45,7 +45,7 @@ def _text_options(command: Any) -> Any:
     help="fact: it holds for this project alone; strategy (default): for tasks of a kind.",
 )
 @agent_options
-def add(source: str | None, failure: bool, nature: str | None, **given: Any) -> None:
+def add(source: Sequence[str], failure: bool, nature: str | None, **given: Any) -> None:
     """Keep a lesson written by hand, and print its id.
 
     With `-`, a JSON object of it (or a list of them) is read from standard input: title, content, and if need be
@@ -55,10 +55,13 @@ def add(source: str | None, failure: bool, nature: str | None, **given: Any) -> 
     from mulligan.app.teaching import memory_command
     from mulligan.core.errors import InvalidInput
 
-    if source not in (None, "-"):
-        raise InvalidInput("A lesson is given by --title and --content, or as JSON on standard input with -.")
+    if source not in ((), ("-",)):
+        raise InvalidInput(
+            "Give a lesson by its options, mulligan memory add --title TEXT --content TEXT, or as JSON on "
+            "standard input with -."
+        )
     drafts: list[dict[str, Any]]
-    if source == "-":
+    if source:
         drafts = _drafts(json_of("-", "lesson"))
     else:
         if not given["title"] or not given["content"]:
@@ -91,47 +94,17 @@ def add(source: str | None, failure: bool, nature: str | None, **given: Any) -> 
 
 
 def _drafts(value: Json) -> list[dict[str, Any]]:
-    """What `add -` was given, checked before anything is kept."""
-    from mulligan.core.errors import InvalidInput, UnknownName
-
-    keys = (
-        *("title", "content", "outcome", "description", "query", "tags", "kind", "context", "confidence"),
-        *("nature", "project", "confirmed"),
-    )
-    drafts: list[dict[str, Any]] = []
-    for n, item in enumerate(cast(list[Any], value) if isinstance(value, list) else [value]):
-        at = f"lesson {n + 1} on standard input"
-        if not isinstance(item, dict):
-            raise InvalidInput(f"{at}: a JSON object with title and content is wanted.")
-        draft = cast(dict[str, Any], item)
-        for key, one in draft.items():
-            if key not in keys:
-                raise UnknownName(f"key of {at}", key, keys)
-            _check_kind(at, key, one)
-        if not draft.get("title") or not draft.get("content"):
-            raise InvalidInput(f"{at}: it needs a title and a content.")
-        drafts.append(draft)
-    return drafts
-
-
-def _check_kind(at: str, key: str, value: Json) -> None:
+    """The lessons that `add -` read, all checked before one is kept."""
+    from mulligan.bank.learn.validation import checked_fields
     from mulligan.core.errors import InvalidInput
 
-    if key == "tags":
-        fits, words = (
-            isinstance(value, list) and all(isinstance(one, str) for one in cast(list[Any], value)),
-            "a list of texts",
-        )
-    elif key == "confidence":
-        fits, words = isinstance(value, int | float) and not isinstance(value, bool), "a number from 0 to 1"
-    elif key == "confirmed":
-        fits, words = isinstance(value, bool), "true or false"
-    elif key == "context":
-        fits, words = isinstance(value, dict), "an object"
-    else:
-        fits, words = isinstance(value, str), "a text"
-    if not fits:
-        raise InvalidInput(f"{at}: {key} must be {words}, not {value!r}.")
+    drafts: list[dict[str, Any]] = []
+    for n, item in enumerate(cast(list[Any], value) if isinstance(value, list) else [value], 1):
+        where = f"lesson {n} on standard input"
+        if not isinstance(item, dict):
+            raise InvalidInput(f"{where} must be a JSON object with title and content.")
+        drafts.append(checked_fields(cast(dict[str, Any], item), where, whole=True))
+    return drafts
 
 
 def _given(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -148,6 +121,7 @@ def _given(given: Mapping[str, Any]) -> dict[str, Any]:
 @agent_options
 def edit(id: str, outcome: str | None, file: str | None, **given: Any) -> None:
     """Change the lesson ID. What it said before stays in its history."""
+    from mulligan.bank.learn.validation import checked_fields
     from mulligan.core.errors import InvalidInput
 
     changes: dict[str, Any] = {}
@@ -155,14 +129,10 @@ def edit(id: str, outcome: str | None, file: str | None, **given: Any) -> None:
         read = json_of(file, "lesson")
         if not isinstance(read, dict):
             raise InvalidInput(f"{file}: a JSON object with the fields to change is wanted.")
-        changes = cast(dict[str, Any], read)
-        for key, value in changes.items():
-            _check_kind(file, key, value)
+        changes = checked_fields(cast(dict[str, Any], read), file)
     changes |= {**_given(given), **({"outcome": outcome} if outcome else {})}
     if not changes:
         raise InvalidInput("Nothing to change was named: --title, --content, or --file FILE, for example.")
-    if "tags" in changes:
-        changes["tags"] = tuple(changes["tags"])
     _one(lambda bank: bank.edit(id, **changes), "edited")
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
-from mulligan.bank.learn.drafts import CONTENT, LABELS, NATURE, TEXTS, Draft, draft_of, object_of, text_of
 from mulligan.bank.learn.trajectory import TOKENS, Place, pair_of, places, told
+from mulligan.bank.learn.validation import CONTENT, LABELS, NATURE, TEXTS, lesson_from, object_of, text_of
 from mulligan.core.errors import BadAnswer
 from mulligan.core.prompts import Prompt
 from mulligan.core.protocols import Prompts
@@ -95,33 +96,26 @@ class Extractor:
         if len(said) > self._most:
             raise BadAnswer(f"There are {len(said)} lessons, and at most {self._most} are kept: give the best of them.")
         there = places(episodes)
-        drafts: dict[str, tuple[Draft, tuple[Place, ...]]] = {}
+        lessons: dict[str, Lesson] = {}
         for number, one in enumerate(said, 1):
-            draft = draft_of(one, f"Lesson {number}")
-            drafts.setdefault(draft.plain, (draft, _cited(one, there, f"Lesson {number}")))
-        return Extracted(
-            tuple(
-                Lesson(
-                    id="",
-                    title=draft.title,
-                    description=draft.description,
-                    content=draft.content,
-                    outcome=self._outcome(episodes, where),
-                    query=episodes[where[0].episode].task.prompt,
-                    origin=_origin(episodes, where, self._reason),
-                    tags=draft.tags,
-                    kind=draft.kind,
-                    context=_context(episodes, where),
-                    **self._nature(draft),
-                )
-                for draft, where in drafts.values()
-            )
-        )
+            draft, cited = lesson_from(one, f"Lesson {number}"), _cited(one, there, f"Lesson {number}")
+            content = " ".join(unicodedata.normalize("NFC", draft.content).casefold().split())
+            lessons.setdefault(content, self._lesson(episodes, draft, cited))
+        return Extracted(tuple(lessons.values()))
 
-    def _nature(self, draft: Draft) -> dict[str, Any]:
-        if draft.nature == "strategy" or self._paper or not _VALUE.search(f"{draft.title}\n{draft.content}"):
-            return {}
-        return {"nature": "fact", "project": self._project, "confirmed": self._success}
+    def _lesson(self, episodes: Sequence[Episode], draft: Lesson, cited: Sequence[Place]) -> Lesson:
+        """The draft with its origin. A fact that holds no value becomes a strategy."""
+        fact = draft.nature == "fact" and not self._paper and bool(_VALUE.search(f"{draft.title}\n{draft.content}"))
+        return replace(
+            draft,
+            outcome=self._outcome(episodes, cited),
+            query=episodes[cited[0].episode].task.prompt,
+            origin=_origin(episodes, cited, self._reason),
+            context=_context(episodes, cited),
+            nature="fact" if fact else "strategy",
+            project=self._project if fact else "",
+            confirmed=self._success or not fact,
+        )
 
     def _outcome(self, episodes: Sequence[Episode], cited: Sequence[Place]) -> Literal["success", "failure"]:
         failed = all(episodes[n].judged and not episodes[n].solved for n in {place.episode for place in cited})

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from mulligan.bank.learn.drafts import CONTENT, object_of, text_of
 from mulligan.bank.learn.trajectory import TOKENS, told
+from mulligan.bank.learn.validation import CONTENT, object_of, text_of
 from mulligan.core.errors import BadAnswer
 from mulligan.core.protocols import Prompts
 from mulligan.core.questions import Question

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from mulligan.bank.learn.drafts import DESCRIPTION, TEXTS, draft_of, object_of, text_of
+from mulligan.bank.learn.validation import DESCRIPTION, TEXTS, lesson_from, object_of, text_of
 from mulligan.bank.upkeep.merging._groups import checked, group, one_lesson, origin_of, tags_of
 from mulligan.core.errors import BadAnswer, InvalidInput
 from mulligan.core.protocols import Prompts
@@ -70,16 +71,13 @@ class Llm:
     def take(self, lessons: Sequence[Lesson], answer: Json) -> Lesson:
         both = one_lesson(lessons, least=2, mixed=self._mixed, name="llm")
         table = object_of(answer, "The merged lesson")
-        draft = draft_of(answer, "The merged lesson")
+        draft = lesson_from(answer, "The merged lesson")
         level = table.get("abstraction_level")
         if isinstance(level, bool) or level not in LEVELS:
             raise BadAnswer(f'"abstraction_level" must be 0, 1 or 2, not {level!r:.40}.')
         kinds = {lesson.kind for lesson in lessons}
-        return Lesson(
-            id="",
-            title=draft.title,
-            description=draft.description,
-            content=draft.content,
+        return replace(
+            draft,
             outcome="success" if both else lessons[0].outcome,
             query=text_of(table, "query", DESCRIPTION, "The merged lesson"),
             origin=origin_of(lessons),
@@ -87,6 +85,7 @@ class Llm:
             support=sum(lesson.support for lesson in lessons),
             tags=tags_of(lessons, both),
             kind=kinds.pop() if len(kinds) == 1 else "",
+            nature="strategy",
             context={"abstraction_level": int(level)},
         )
 

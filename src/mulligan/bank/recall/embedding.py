@@ -1,0 +1,103 @@
+"""Embed texts, long ones piece by piece, and lessons as the bytes that the store keeps.
+
+The local embedder reads 256 word pieces only. On long task texts the mean of the pieces finds clearly more lessons:
+see docs/retrieval.md. If the embedder does not answer, lessons are found by their words alone.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mulligan.bank.learn.entries import embedded
+from mulligan.core.errors import InvalidInput, ModelError
+from mulligan.core.lessons import Part
+from mulligan.core.protocols import Embedder
+from mulligan.core.ranking import Array
+from mulligan.core.records import Lesson
+from mulligan.text.truncate import estimate
+
+log = logging.getLogger("mulligan")
+
+
+class Vectors:
+    """The bank's way to an embedder, if there is one. `why_not` says why the last call gave nothing."""
+
+    def __init__(self, embedder: Embedder | None) -> None:
+        self.embedder = embedder
+        self.why_not = "" if embedder else "no embedder is set up"
+
+    @property
+    def id(self) -> str | None:
+        return self.embedder.id if self.embedder else None
+
+    async def of(self, texts: Sequence[str]) -> Any:
+        """A unit vector for each (numpy, float32); None where the embedder is not there or failed."""
+        if self.embedder is None:
+            return None
+        import numpy as np
+
+        try:
+            made = await embed(self.embedder, list(texts))
+        except (ModelError, InvalidInput) as error:
+            self.why_not = str(error)
+            log.info("no vectors: %s", error)
+            return None
+        return np.asarray(made, dtype=np.float32)
+
+    async def parts(self, lessons: Sequence[Lesson]) -> list[Mapping[Part, bytes]] | None:
+        """The vectors of each lesson and of the task that it was learned from, each text embedded once."""
+        texts = list(dict.fromkeys(text for lesson in lessons for text in _texts(lesson).values()))
+        made: Any = await self.of(texts) if texts else ()
+        if made is None:
+            return None
+        by_text = {text: vector.tobytes() for text, vector in zip(texts, made, strict=True)}
+        return [{part: by_text[text] for part, text in _texts(lesson).items()} for lesson in lessons]
+
+
+def _texts(lesson: Lesson) -> dict[Part, str]:
+    texts: dict[Part, str] = {"lesson": embedded(lesson)}
+    if lesson.query.strip():
+        texts["query"] = lesson.query
+    return texts
+
+
+LONGEST = 200
+"""Tokens of a piece, as `core.truncate` estimates them: within 256 word pieces with room for a bad estimate."""
+
+
+async def embed(embedder: Embedder, texts: Sequence[str]) -> Array:
+    """A unit vector for each text (numpy, float32), all of it read. Raises what the embedder raises."""
+    import numpy as np
+
+    cut = [pieces(text) for text in texts]
+    made = np.asarray(await embedder.embed([piece for several in cut for piece in several]), np.float32)
+    if len(made) == len(texts):
+        return made
+    first = np.cumsum([0, *(len(several) for several in cut)])[:-1]
+    sums = np.add.reduceat(made, first, axis=0)
+    lengths = np.linalg.norm(sums, axis=1, keepdims=True)
+    return np.where(lengths > 0, sums / np.maximum(lengths, 1e-12), made[first]).astype(np.float32)
+
+
+def pieces(text: str, longest: int = LONGEST) -> list[str]:
+    """The text cut between words into parts of about equal length, none much longer than `longest` tokens; a text that
+    fits comes back as it is."""
+    if len(text) <= longest or (total := estimate(text)) <= longest:
+        return [text]
+    words = [part for word in text.split() for part in _parts(word, longest)]
+    size = total / -(-total // longest)
+    found: list[list[str]] = [[]]
+    taken = 0.0
+    for word in words:
+        if taken >= size * len(found):
+            found.append([])
+        found[-1].append(word)
+        taken += estimate(word)
+    return [" ".join(part) for part in found if part] or [text]
+
+
+def _parts(word: str, longest: int) -> list[str]:
+    """A word, or where it is longer than a piece (Chinese has no spaces) its parts."""
+    return [word[i : i + longest] for i in range(0, len(word), longest)]
