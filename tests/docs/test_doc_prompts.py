@@ -21,7 +21,7 @@ from mulligan.core.specs import Spec
 from mulligan.langgraph import ScriptedChat, create_reflexion_graph
 from mulligan.langgraph.kg_prompts import KGPrompts
 from mulligan.langgraph.prompt_engine import BioCypherPromptEngine
-from mulligan.mcp_server.instructions import instructions
+from mulligan.mcp_server.prompt_texts import instructions
 from mulligan.mcp_server.prompts import Prompts
 
 PAGE = Path(__file__).parents[2] / "docs" / "prompts.md"

@@ -13,8 +13,8 @@ from surfaces import surface
 
 from mulligan.app.service import Served, Service
 from mulligan.core.records import Json
-from mulligan.mcp_server.arguments import fitted
-from mulligan.mcp_server.serving import tools_of
+from mulligan.mcp_server.arguments import coerce
+from mulligan.mcp_server.server import tools_of
 
 SCHEMAS: dict[str, Any] = {
     tool.name: tool.input_schema for tool in tools_of(Service(Served(model="scripted:x")), "all")
@@ -68,7 +68,7 @@ def test_what_fits_is_left_as_it_is(tool: str) -> None:
     @some
     @given(values(SCHEMAS[tool]))
     def check(arguments: Any) -> None:
-        assert fitted(arguments, SCHEMAS[tool]) == arguments
+        assert coerce(arguments, SCHEMAS[tool]) == arguments
 
     check()
 
@@ -84,7 +84,7 @@ def test_what_comes_as_text_is_what_it_says(tool: str) -> None:
             name: as_text(one, schema["properties"][name], lambda: data.draw(st.booleans()))
             for name, one in arguments.items()
         }
-        assert fitted(sent, schema) == arguments, sent
+        assert coerce(sent, schema) == arguments, sent
 
     check()
 
@@ -93,7 +93,7 @@ def test_what_comes_as_text_is_what_it_says(tool: str) -> None:
 def test_null_is_left_out_where_it_may_be(tool: str) -> None:
     schema = SCHEMAS[tool]
     needed = set(schema.get("required", ()))
-    assert fitted(dict.fromkeys(schema["properties"]), schema) == dict.fromkeys(needed)
+    assert coerce(dict.fromkeys(schema["properties"]), schema) == dict.fromkeys(needed)
 
 
 @pytest.mark.parametrize("tool", SCHEMAS)
@@ -101,8 +101,8 @@ def test_whatever_comes_is_fitted_once_and_for_all(tool: str) -> None:
     @some
     @given(st.dictionaries(st.sampled_from(sorted(SCHEMAS[tool]["properties"])), ANYTHING))
     def check(arguments: Any) -> None:
-        once = fitted(arguments, SCHEMAS[tool])
-        assert fitted(once, SCHEMAS[tool]) == once
+        once = coerce(arguments, SCHEMAS[tool])
+        assert coerce(once, SCHEMAS[tool]) == once
 
     check()
 
@@ -135,13 +135,13 @@ def test_whatever_comes_is_fitted_once_and_for_all(tool: str) -> None:
     ],
 )
 def test_what_is_plain_is_taken_and_what_is_not_is_left(value: Any, kind: str, wanted: Any) -> None:
-    made = fitted(value, {"type": kind})
+    made = coerce(value, {"type": kind})
     assert (made, type(made)) == (wanted, type(wanted))
 
 
 def test_a_text_that_holds_too_many_values_is_not_read() -> None:
     text = "[" + "0," * 300_000 + "0]"
-    assert fitted(text, {"type": "array"}) is text
+    assert coerce(text, {"type": "array"}) is text
 
 
 async def test_calls_as_models_make_them_are_answered() -> None:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from mulligan.app.service import Served, Service
-from mulligan.mcp_server.serving import answered, tools_of
-from mulligan.mcp_server.tool import Call, Link, Reply, Tool
+from mulligan.mcp_server.server import run_tool, tools_of
+from mulligan.mcp_server.tool import Call, ConnectionState, Reply, Tool
 from mulligan.text.plain import sound
 
 Json = Any
@@ -80,8 +80,8 @@ def fuzzed(tool: Tool, service: Service, runner: asyncio.Runner, examples: int) 
     @settings(max_examples=examples, derandomize=True, deadline=None, database=None, suppress_health_check=SLOW)
     @given(objects(tool.input_schema, ids) | st.dictionaries(TEXT, ANY, max_size=5))
     def one(arguments: dict[str, Json]) -> None:
-        call = Call(service, None, Link() if len(arguments) % 2 else None)
-        reply = runner.run(answered(tool, arguments, call))
+        call = Call(service, None, ConnectionState() if len(arguments) % 2 else None)
+        reply = runner.run(run_tool(tool, arguments, call))
         check(tool, reply)
         given_out = [value for name, value in reply.data.items() if name in IDS and isinstance(value, str)]
         known.extend(id for id in given_out if id not in known and len(known) < 100)

@@ -7,7 +7,7 @@ from posting import Poster, modern, ping
 from serving import Running, served
 
 from mulligan.core.errors import InvalidInput
-from mulligan.mcp_server.hosts import Bound, Doors, bind, is_loopback
+from mulligan.mcp_server.http.hosts import Bound, HostPolicy, bind, is_loopback
 
 PAGE = "https://example.org"
 
@@ -96,7 +96,7 @@ def test_there_is_nothing_beside_the_endpoint(server: Running) -> None:
 )
 def test_what_is_no_origin_cannot_be_allowed(url: str) -> None:
     with bound() as here, pytest.raises(InvalidInput, match="--allow-origin"):
-        Doors(here, [url])
+        HostPolicy(here, [url])
 
 
 class bound:
@@ -115,11 +115,11 @@ def test_other_machines_are_let_in_only_with_a_token(host: str) -> None:
     there = bind(host, 0, guarded=True)
     there.listening.close()
     assert not there.loopback
-    doors = Doors(there, [PAGE])
-    assert doors.host("anything.example")
-    assert doors.host(None)
-    assert doors.origin(PAGE)
-    assert not doors.origin("http://localhost")
+    doors = HostPolicy(there, [PAGE])
+    assert doors.allows_host("anything.example")
+    assert doors.allows_host(None)
+    assert doors.allows_origin(PAGE)
+    assert not doors.allows_origin("http://localhost")
 
 
 def test_a_name_of_this_machine_is_as_good_as_its_address() -> None:

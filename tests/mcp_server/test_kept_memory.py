@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 from reflexion_clients import a_service, step, told
 
-from mulligan.mcp_server import connections
-from mulligan.mcp_server.connections import Links
-from mulligan.mcp_server.tool import Link
+from mulligan.mcp_server.http import connections
+from mulligan.mcp_server.http.connections import ConnectionStates
+from mulligan.mcp_server.tool import ConnectionState
 
 LONG = 1_900_000
 
 
 async def test_a_connection_forgets_the_agents_that_it_did_not_hear_of_for_longest() -> None:
     async with a_service() as service:
-        link = Link()
+        link = ConnectionState()
         for agent in ("a", "b", "c"):
             said = {"actorOutputText": "x", "evaluatorScore": 0, "reflectionText": agent * LONG}
             assert not (await told(service, link, step("self-reflection", 1, 9, agentId=agent, **said))).error
@@ -25,7 +25,7 @@ async def test_a_connection_forgets_the_agents_that_it_did_not_hear_of_for_longe
 
 async def test_a_connection_forgets_an_agent_s_oldest_reflections() -> None:
     async with a_service(depth=50) as service:
-        link = Link()
+        link = ConnectionState()
         for text in "123":
             said = {"actorOutputText": "x", "evaluatorScore": 0, "reflectionText": text * LONG}
             await told(service, link, step("self-reflection", 1, 9, **said))
@@ -34,8 +34,8 @@ async def test_a_connection_forgets_an_agent_s_oldest_reflections() -> None:
 
 
 def test_of_all_connections_the_least_used_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "KEPT", 100)
-    links = Links()
+    monkeypatch.setattr(connections, "MAX_WEIGHT", 100)
+    links = ConnectionStates()
     for name in ("first", "second", "third"):
         links.of(name).weight = 40
     links.of("third")

@@ -17,9 +17,9 @@ from serving import Running, served
 from wire_client import KEY, Wire, running
 
 from mulligan.core.errors import InvalidInput
-from mulligan.mcp_server.admission import Admission
-from mulligan.mcp_server.connections import SESSIONS, Sessions
-from mulligan.mcp_server.guard import Rate
+from mulligan.mcp_server.http.admission import Admission
+from mulligan.mcp_server.http.connections import MAX_SESSIONS, Sessions
+from mulligan.mcp_server.http.guard import RateLimit
 
 MB = 1 << 20
 SOLVE = {"name": "solve", "arguments": {"task": "What is six times seven?", "expected": "42"}}
@@ -152,7 +152,7 @@ async def nothing(scope: Any, receive: Any, send: Any) -> None: ...
 
 
 def test_the_bucket_fills_with_time_and_never_over() -> None:
-    rate = Rate(nothing, 10)
+    rate = RateLimit(nothing, 10)
     assert [rate.wait("a", 0.0) for _ in range(20)] == [0.0] * 20
     assert rate.wait("a", 0.0) == pytest.approx(0.1)
     assert rate.wait("b", 0.0) == 0.0
@@ -167,7 +167,7 @@ def test_the_bucket_fills_with_time_and_never_over() -> None:
 @pytest.mark.parametrize("rate", [-1.0, float("nan"), float("inf")])
 def test_limits_that_cannot_be_are_refused(rate: float) -> None:
     with pytest.raises(InvalidInput):
-        Rate(nothing, rate)
+        RateLimit(nothing, rate)
     with pytest.raises(InvalidInput):
         Admission(0)
 
@@ -304,16 +304,16 @@ def test_sessions_are_kept_in_mind_up_to_a_number() -> None:
             self.request = type("Request", (), {"headers": {"mcp-session-id": session}})
 
     sessions = Sessions(None)
-    first = sessions.link(Context("0"))
-    assert sessions.link(Context(None)) is None
-    for n in range(SESSIONS - 1):
-        sessions.link(Context(str(n)))
-    assert sessions.link(Context("0")) is first
+    first = sessions.state(Context("0"))
+    assert sessions.state(Context(None)) is None
+    for n in range(MAX_SESSIONS - 1):
+        sessions.state(Context(str(n)))
+    assert sessions.state(Context("0")) is first
     for n in ("x", "y"):
-        sessions.link(Context(n))
-    assert sessions.link(Context("0")) is first
+        sessions.state(Context(n))
+    assert sessions.state(Context("0")) is first
     sessions.forget("0")
-    assert sessions.link(Context("0")) is not first
+    assert sessions.state(Context("0")) is not first
 
 
 @pytest.mark.slow
@@ -321,7 +321,7 @@ def test_sessions_have_a_number(server: Running) -> None:
     asks = Poster(server.url)
     mine = asks.session()
     opened = 1
-    while opened <= SESSIONS + 200:
+    while opened <= MAX_SESSIONS + 200:
         status, _, _ = asks.post(
             {
                 **ping(),
@@ -332,7 +332,7 @@ def test_sessions_have_a_number(server: Running) -> None:
         if status == 503:
             break
         opened += 1
-    assert opened <= SESSIONS
+    assert opened <= MAX_SESSIONS
     assert asks.post(ping(), {"Mcp-Session-Id": mine})[0] == 200
     assert asks.request("DELETE", None, {"Mcp-Session-Id": mine})[0] == 200
     assert asks.session()

@@ -15,7 +15,7 @@ from memory_clients import LESSON, QUERY, SETTINGS, TRAJECTORY, a_client, a_serv
 from mulligan.app.service import Service
 from mulligan.core.errors import NotFound
 from mulligan.core.lessons import TaskOutcome
-from mulligan.mcp_server.serving import answered
+from mulligan.mcp_server.server import run_tool
 from mulligan.mcp_server.tool import Call, Reply, Tool
 from mulligan.mcp_server.tools import extract_memory, memory_task, retrieve_memory
 
@@ -32,7 +32,7 @@ def _project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # pyrigh
 
 async def told(service: Service, tool: str, bound: str | None = None, /, **arguments: Any) -> dict[str, Any]:
     """The tool's answer to a caller who is bound so, without a client."""
-    return dict((await answered(TOOLS[tool], arguments, Call(service, bound))).data)
+    return dict((await run_tool(TOOLS[tool], arguments, Call(service, bound))).data)
 
 
 # --- what is recalled -------------------------------------------------------------------------------------------------
@@ -236,7 +236,7 @@ ARGUMENTS = st.dictionaries(st.sampled_from(KEYS), VALUES) | st.fixed_dictionari
 @given(tool=st.sampled_from(sorted(TOOLS)), arguments=ARGUMENTS)
 async def test_any_input_is_answered(tool: str, arguments: dict[str, Any]) -> None:
     async with a_service() as service:
-        reply = await answered(TOOLS[tool], arguments, Call(service))
+        reply = await run_tool(TOOLS[tool], arguments, Call(service))
     assert "Something in the server failed" not in reply.text
     check(TOOLS[tool], reply)
 

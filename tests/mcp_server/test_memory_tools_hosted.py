@@ -27,7 +27,7 @@ from wire_client import KEY, Wire, running
 
 from mulligan.app.going_on import go_on
 from mulligan.bank.upkeep import worker
-from mulligan.mcp_server.serving import answered
+from mulligan.mcp_server.server import run_tool
 from mulligan.mcp_server.tool import Call
 from mulligan.mcp_server.tools import extract_memory
 
@@ -235,7 +235,7 @@ async def test_a_call_that_is_cancelled_leaves_its_task_for_the_next(wire: Wire)
     task = TASK | {"success_signal": True, "async_mode": False}
     wire.plays({"when": EXTRACTS, "hang": True})
     async with a_service(model=MODEL) as service, a_client(service) as client:
-        call = asyncio.create_task(answered(extract_memory.TOOL, task, Call(service)))
+        call = asyncio.create_task(run_tool(extract_memory.TOOL, task, Call(service)))
         async with asyncio.timeout(30):
             while True:
                 if wire.requests:

@@ -17,9 +17,8 @@ from serving import MULLIGAN, over, served
 
 from mulligan.app.config import load
 from mulligan.cli.serve import CLIENTS as OFFERED
-from mulligan.mcp_server.paste import CLIENTS, Serving, paste
-from mulligan.mcp_server.program import program
-from mulligan.mcp_server.prompts_text import files_of, memory_rules
+from mulligan.mcp_server.client_config import CLIENTS, ServerCommand, client_config, program
+from mulligan.mcp_server.prompt_texts import memory_rules, prompt_files
 
 TOKEN = "0123456789abcdef0123"
 SCRIPTS = str(Path(sys.executable).parent)
@@ -71,13 +70,13 @@ async def test_what_is_printed_starts_a_server(client: str, tmp_path: Path) -> N
 
 
 def test_each_client_s_own_words() -> None:
-    here = Serving(options=("--tools", "memory"))
+    here = ServerCommand(options=("--tools", "memory"))
     line = {"command": "mulligan", "args": ["serve", "--tools", "memory"]}
-    assert paste("json", here).config == {"mcpServers": {"mulligan": line}}
+    assert client_config("json", here).config == {"mcpServers": {"mulligan": line}}
     for client in ("claude", "cursor", "qoder"):
-        assert paste(client, here).config == paste("json", here).config
-    assert paste("vscode", here).config == {"servers": {"mulligan": {"type": "stdio", **line}}}
-    assert entry(paste("cherry-studio", here).config) == {"type": "stdio", "isActive": True, **line}
+        assert client_config(client, here).config == client_config("json", here).config
+    assert client_config("vscode", here).config == {"servers": {"mulligan": {"type": "stdio", **line}}}
+    assert entry(client_config("cherry-studio", here).config) == {"type": "stdio", "isActive": True, **line}
 
 
 BEARERS = {
@@ -102,7 +101,7 @@ TYPES = {
 def test_a_server_elsewhere_is_named_by_its_address(client: str) -> None:
     address = "baseUrl" if client == "cherry-studio" else "url"
     for transport, path, kind in zip(("sse", "http"), ("/sse", "/mcp"), TYPES[client], strict=True):
-        pasted = paste(client, Serving(transport, port=8123, token=True))
+        pasted = client_config(client, ServerCommand(transport, port=8123, token=True))
         one = entry(pasted.config)
         assert one[address] == f"http://127.0.0.1:8123{path}"
         assert one.get("type") == kind
@@ -110,8 +109,8 @@ def test_a_server_elsewhere_is_named_by_its_address(client: str) -> None:
         assert ("inputs" in pasted.config) == (client == "vscode")
         assert "command" not in one
         assert f"mulligan serve --transport {transport} --host 127.0.0.1 --port 8123" in "\n".join(pasted.notes)
-        assert "headers" not in entry(paste(client, Serving(transport)).config)
-    assert "inputs" not in paste("vscode", Serving(token=True)).config
+        assert "headers" not in entry(client_config(client, ServerCommand(transport)).config)
+    assert "inputs" not in client_config("vscode", ServerCommand(token=True)).config
 
 
 @pytest.mark.parametrize("transport", ["sse", "http"])
@@ -255,7 +254,7 @@ def test_what_cannot_be_pasted_is_refused(arguments: tuple[str, ...], says: str)
 
 def test_the_rules_are_printed_for_an_agent() -> None:
     out, notes = printed("--print-prompt", "--agent-id", "Qoder")
-    assert out == memory_rules(files_of(load()), "Qoder") + "\n"
+    assert out == memory_rules(prompt_files(load()), "Qoder") + "\n"
     assert "Your `agent_id` in it is `Qoder`." in out
     assert notes == ""
     assert "a name that stays the same" in printed("--print-prompt")[0]

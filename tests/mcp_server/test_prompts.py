@@ -13,10 +13,9 @@ from surfaces import NEW, OLD, refused, surface
 from mulligan.app.prompts import FilePrompts
 from mulligan.app.service import Served, Service
 from mulligan.core.errors import InvalidInput
-from mulligan.mcp_server.instructions import instructions
+from mulligan.mcp_server.prompt_texts import instructions, memory_rules, quote_name
 from mulligan.mcp_server.prompts import Prompts
-from mulligan.mcp_server.prompts_text import memory_rules, name_of
-from mulligan.mcp_server.serving import tools_of
+from mulligan.mcp_server.server import tools_of
 
 GOLDEN = Path(__file__).parent / "golden" / "prompts"
 
@@ -94,9 +93,9 @@ async def test_a_wrong_argument_is_refused(name: str, arguments: dict[str, str],
 
 
 def test_a_name_is_code_that_it_cannot_end() -> None:
-    assert name_of("Qoder") == "`Qoder`"
-    assert name_of("a`b``c") == "``` a`b``c ```"
-    assert name_of("a\nb") == '`"a\\nb"`'
+    assert quote_name("Qoder") == "`Qoder`"
+    assert quote_name("a`b``c") == "``` a`b``c ```"
+    assert quote_name("a\nb") == '`"a\\nb"`'
 
 
 def test_every_name_in_the_prompts_is_one_of_the_tools() -> None:

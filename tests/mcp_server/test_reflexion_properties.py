@@ -12,7 +12,7 @@ from reflexion_clients import told
 
 from mulligan.app.service import Service
 from mulligan.core.codec import to_json
-from mulligan.mcp_server.tool import Link
+from mulligan.mcp_server.tool import ConnectionState
 
 Call = dict[str, Any]
 Move = tuple[str, Call, int]
@@ -27,7 +27,7 @@ class World:
     def __init__(self, runner: asyncio.Runner, service: Service) -> None:
         self._runner, self.service = runner, service
 
-    def tell(self, link: Link | None, call: Call) -> tuple[bool, dict[str, Any], str]:
+    def tell(self, link: ConnectionState | None, call: Call) -> tuple[bool, dict[str, Any], str]:
         """Whether it was refused, the answer, and the text of it."""
         reply = self._runner.run(told(self.service, link, call))
         return reply.error, json.loads(reply.text), reply.text
@@ -113,7 +113,7 @@ LOOSE = st.fixed_dictionaries(
 
 
 def like_the_seed(world: World, calls: list[Call]) -> None:
-    link, seed = Link(), Seed()
+    link, seed = ConnectionState(), Seed()
     for call in calls:
         if not isinstance(call.get("actorInputText", ""), str):
             call = {**call, "stepType": "actor"}  # what it is to a reflection where it is no text is not known
@@ -152,7 +152,7 @@ TAKEN_DOWN = st.fixed_dictionaries(
 
 def taken_down(world: World, calls: list[Call]) -> None:
     """Whatever comes is recorded as an episode that the state machine could have made, and no reflection is lost."""
-    link = Link()
+    link = ConnectionState()
     for n, call in enumerate(calls):
         named: Call = {"actorInputText": "task"} if call["stepType"] == "actor" else {}
         if "reflectionText" in call and n % 2:

@@ -9,7 +9,7 @@ import pytest
 from reflexion_clients import NAME, a_client, a_service, good, recorded, refused, step, told
 
 from mulligan.core.records import Episode
-from mulligan.mcp_server.tool import Link
+from mulligan.mcp_server.tool import ConnectionState
 from mulligan.mcp_server.tools.reflexion_thinking import TOOL
 
 TASK = "Name a prime above 8."
@@ -99,7 +99,7 @@ UNORDERED: dict[str, tuple[list[dict[str, Any]], list[list[tuple[str, bool | Non
 async def test_whatever_the_order_it_is_recorded(case: str) -> None:
     calls, wanted = UNORDERED[case]
     async with a_service() as service:
-        link = Link()
+        link = ConnectionState()
         for arguments in (act(1), *calls):
             reply = await told(service, link, arguments)
             assert not reply.error, reply.text
@@ -193,7 +193,7 @@ async def test_a_call_that_is_repeated_is_answered_the_same_and_recorded_once() 
 
 async def test_an_unknown_episode_and_another_agents_look_the_same() -> None:
     async with a_service() as service:
-        link = Link()
+        link = ConnectionState()
         id = json.loads((await told(service, link, act(1, agentId="mine"))).text)["episodeId"]
         said = {
             (await told(service, link, evaluate(1, "9", episodeId=named, agentId=agent), bound)).text.replace(
@@ -297,7 +297,7 @@ async def test_reset_forgets() -> None:
 )
 async def test_what_cannot_be_is_refused_before_anything_is_done(more: dict[str, Any], said: str) -> None:
     async with a_service() as service:
-        reply = await told(service, Link(), {**reflect(1, "the attempt", "the reflection"), **more})
+        reply = await told(service, ConnectionState(), {**reflect(1, "the attempt", "the reflection"), **more})
         assert reply.error
         assert said in json.loads(reply.text)["error"]
         assert await recorded(service) == []

@@ -66,7 +66,7 @@ async def test_calls_in_flight_are_answered(model: Wire, transport: str, mode: s
                 tasks.start_soon(call)
                 await anyio.to_thread.run_sync(until_asked, model)
                 server.process.send_signal(by)
-                await anyio.to_thread.run_sync(server.wait_until_said, "told to stop")
+                await anyio.to_thread.run_sync(server.wait_until_said, "stopping")
                 assert await anyio.to_thread.run_sync(refused, server)
                 await answered.wait()
                 assert results[0].structured_content["solved"]
@@ -116,7 +116,7 @@ def test_a_second_signal_ends_at_once(model: Wire) -> None:
         waiting = pool.submit(Poster(server.url).post, *modern("tools/call", SOLVE))
         until_asked(model)
         server.process.send_signal(signal.SIGTERM)
-        server.wait_until_said("told to stop: 1 ")
+        server.wait_until_said("stopping: 1 ")
         server.process.send_signal(signal.SIGINT)
         assert server.ended(3) == -signal.SIGINT
         assert isinstance(waiting.exception(10), OSError)
@@ -129,7 +129,7 @@ def test_a_port_that_is_taken_is_one_sentence(tmp_path: Any) -> None:
         ran = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (ran.returncode, ran.stdout) == (2, "")
     assert ran.stderr.count("\n") == 1
-    assert f"Port {port} on 127.0.0.1 cannot be had" in ran.stderr
+    assert f"Port {port} on 127.0.0.1 cannot be opened" in ran.stderr
 
 
 @pytest.mark.parametrize(

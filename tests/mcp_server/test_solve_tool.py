@@ -16,7 +16,7 @@ from wire_client import KEY, Wire, running
 from mulligan.app.service import Served, Service
 from mulligan.app.solve import resume
 from mulligan.core.records import Episode
-from mulligan.mcp_server.serving import make_server, one_connection, tools_of
+from mulligan.mcp_server.server import make_server, one_connection, tools_of
 
 TASK = "What is six times seven? Answer with the number alone."
 LESSON = "Six times seven is not forty-one: count again."

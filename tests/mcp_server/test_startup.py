@@ -9,7 +9,7 @@ import sys
 import pytest
 from serving import piped
 
-from mulligan.mcp_server.hosts import bind
+from mulligan.mcp_server.http.hosts import bind
 
 NEVER = (
     *("numpy", "pydantic_ai", "xllamacpp", "onnxruntime", "rich", "openai", "anthropic", "yaml", "sqlite3"),
@@ -30,7 +30,7 @@ def test_a_server_lists_its_tools_without_importing_what_does_the_work(tools: st
         server.handshake()
         assert server.ask("tools/list")["result"]["tools"]
         names = imported(server.said())
-    assert names > {"mulligan.mcp_server.serving", "mcp.server.lowlevel.server"}
+    assert names > {"mulligan.mcp_server.server", "mcp.server.lowlevel.server"}
     assert [name for name in NEVER if any(one == name or one.startswith(f"{name}.") for one in names)] == []
 
 

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mulligan.mcp_server import messages
-from mulligan.mcp_server.lines import Lines, TooLong
-from mulligan.mcp_server.messages import Refused, read
-from mulligan.mcp_server.outline import ENDS, outline
+from mulligan.mcp_server.messages import HEAD, Refused, outline, parse
+from mulligan.mcp_server.stdio import LineSplitter, TooLong
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -28,7 +27,7 @@ def cut(data: bytes, at: list[int]) -> list[bytes]:
 
 @given(st.binary(), st.lists(st.integers(0, 100)), st.integers(0, 20))
 def test_lines_are_the_same_however_their_bytes_arrive(data: bytes, at: list[int], longest: int) -> None:
-    lines = Lines(longest)
+    lines = LineSplitter(longest)
     got = [line for chunk in cut(data, at) for line in lines.feed(chunk)] + list(lines.end())
     parts = data.split(b"\n")
     whole = parts if parts[-1] else parts[:-1]
@@ -41,19 +40,19 @@ def test_lines_are_the_same_however_their_bytes_arrive(data: bytes, at: list[int
 
 
 def test_a_line_that_is_too_long_is_not_kept() -> None:
-    lines = Lines(1000)
+    lines = LineSplitter(1000)
     for _ in range(10_000):
         assert list(lines.feed(b"x" * 900)) == []
-    assert len(lines._kept) <= ENDS  # pyright: ignore[reportPrivateUsage]
+    assert len(lines._kept) <= HEAD  # pyright: ignore[reportPrivateUsage]
     long, following = lines.feed(b"the end\nnext\n")
     assert isinstance(long, TooLong)
-    assert (len(long.head), len(long.tail), long.tail[-8:]) == (1800, ENDS, b"xthe end")
+    assert (len(long.head), len(long.tail), long.tail[-8:]) == (1800, HEAD, b"xthe end")
     assert following == b"next"
 
 
 def refusal(raw: bytes) -> types.JSONRPCError | None:
     with pytest.raises(Refused) as caught:
-        read(raw)
+        parse(raw)
     return caught.value.error
 
 
@@ -101,33 +100,33 @@ def test_a_broken_answer_is_not_answered(raw: bytes) -> None:
 def test_any_json_is_a_message_or_refused(value: Any) -> None:
     raw = json.dumps(value).encode("utf-8", "surrogatepass")
     try:
-        content = read(raw).content
+        content = parse(raw).content
     except Refused as refused:
         if refused.error is not None:
-            json.loads(messages.written(refused.error))
+            json.loads(messages.serialize(refused.error))
         return
-    assert json.loads(messages.written(content))["jsonrpc"] == "2.0"
+    assert json.loads(messages.serialize(content))["jsonrpc"] == "2.0"
 
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_message_or_refused(raw: bytes) -> None:
     with pytest.raises(Refused):
-        read(b"\xfe" + raw)
+        parse(b"\xfe" + raw)
 
 
 def test_a_message_of_many_small_values_is_refused_and_one_of_many_commas_in_a_text_is_not() -> None:
     ask = b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":%s}}'
-    assert told(ask % (b"[" + b"[]," * messages.VALUES + b"1]"))[0] == -32600
-    text = json.dumps('[,{"\\' * messages.VALUES).encode()
-    message = read(ask % text)
+    assert told(ask % (b"[" + b"[]," * messages.MAX_VALUES + b"1]"))[0] == -32600
+    text = json.dumps('[,{"\\' * messages.MAX_VALUES).encode()
+    message = parse(ask % text)
     assert len(text) < message.weight < 2 * len(text)
 
 
 def test_a_message_that_is_too_long_is_refused_unread() -> None:
-    assert told(b'{"jsonrpc":"2.0","id":1,"method":"' + b"x" * messages.LONGEST + b'"}') == (-32600, 1)
-    assert told(b'{"method":"' + b"x" * messages.LONGEST + b'","jsonrpc":"2.0","id":"z"}') == (-32600, "z")
-    assert told(b'{"params":{"id":1,"x":"' + b"x" * messages.LONGEST + b'"}}') == (-32600, None)
-    assert refusal(b'{"jsonrpc":"2.0","id":1,"result":"' + b"x" * messages.LONGEST + b'"}') is None
+    assert told(b'{"jsonrpc":"2.0","id":1,"method":"' + b"x" * messages.MAX_BYTES + b'"}') == (-32600, 1)
+    assert told(b'{"method":"' + b"x" * messages.MAX_BYTES + b'","jsonrpc":"2.0","id":"z"}') == (-32600, "z")
+    assert told(b'{"params":{"id":1,"x":"' + b"x" * messages.MAX_BYTES + b'"}}') == (-32600, None)
+    assert refusal(b'{"jsonrpc":"2.0","id":1,"result":"' + b"x" * messages.MAX_BYTES + b'"}') is None
 
 
 FIELDS = st.dictionaries(
@@ -147,5 +146,5 @@ def test_the_outline_says_nothing_that_is_not_there(fields: dict[str, Any], asci
 
 def test_an_answer_that_json_cannot_hold_becomes_an_error_of_the_same_id() -> None:
     answer = types.JSONRPCResponse(jsonrpc="2.0", id=3, result={"a": "\ud800"})
-    said = json.loads(messages.written(answer))
+    said = json.loads(messages.serialize(answer))
     assert (said["id"], said["error"]["code"]) == (3, -32603)

@@ -186,7 +186,7 @@ def test_a_second_signal_ends_at_once(model: Wire) -> None:
     with piped(*MODEL, "--log-level", "info") as server:
         begin_to_solve(server, model, {"hang": True})
         server.process.send_signal(signal.SIGTERM)
-        server.wait_until_said("told to stop")
+        server.wait_until_said("stopping")
         server.process.send_signal(signal.SIGTERM)
         assert server.ended(3) == -signal.SIGTERM
         server.close_input()

@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator
 from surfaces import NEW, OLD, surface
 
 from mulligan.core.errors import InvalidInput
-from mulligan.mcp_server.choice import chosen
+from mulligan.mcp_server.tools import select_tools
 
 KEYLESS, WHOLE = 6_400, 18_000
 """Bytes of tools/list, which clients put into each request to their model: as it comes without a model and with no
@@ -150,7 +150,7 @@ async def test_tools_are_chosen_by_set_or_by_name(which: str, names: list[str]) 
 @pytest.mark.parametrize("which", ["", ",", "nothing", "memory,retrieve"])
 def test_a_tool_that_is_not_there_is_named_with_those_that_are(which: str) -> None:
     with pytest.raises(InvalidInput, match="Name one or several of: reflexion, memory, all, reflexion-thinking"):
-        chosen(which)
+        select_tools(which)
 
 
 async def test_who_is_held_to_one_agent_is_offered_no_other() -> None:

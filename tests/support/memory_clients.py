@@ -20,7 +20,7 @@ from mcp_types import CallToolResult, TextContent
 from wire_client import Wire
 
 from mulligan.app.service import Served, Service
-from mulligan.mcp_server.serving import make_server, one_connection
+from mulligan.mcp_server.server import make_server, one_connection
 
 MODEL = "openai:gpt-4o"
 SETTINGS = "[calls]\nattempts = 1\n[memory]\nembedder = 'none'\n"

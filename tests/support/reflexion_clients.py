@@ -3,7 +3,7 @@
 async with a_service() as service, a_client(service) as client:
     answer = await good(client, step("actor", 1, 3, actorInputText="…"))
     assert await refused(client, step("evaluator", 2, 3)) == "…"
-reply = await told(service, Link(), step(…))            # without a client: the tool itself, for many calls
+reply = await told(service, ConnectionState(), step(…))            # without a client: the tool itself, for many calls
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from mcp_types import CallToolResult, TextContent
 
 from mulligan.app.service import Served, Service
 from mulligan.core.records import Episode
-from mulligan.mcp_server.serving import answered, make_server, one_connection
-from mulligan.mcp_server.tool import Call, Link, Reply
+from mulligan.mcp_server.server import make_server, one_connection, run_tool
+from mulligan.mcp_server.tool import Call, ConnectionState, Reply
 from mulligan.mcp_server.tools.reflexion_thinking import TOOL
 
 NAME = "reflexion-thinking"
@@ -71,9 +71,11 @@ async def refused(client: Client, arguments: dict[str, Any]) -> str:
     return said
 
 
-async def told(service: Service, link: Link | None, arguments: dict[str, Any], bound: str | None = None) -> Reply:
+async def told(
+    service: Service, link: ConnectionState | None, arguments: dict[str, Any], bound: str | None = None
+) -> Reply:
     """The tool's reply, as the server asks for it."""
-    return await answered(TOOL, arguments, Call(service, bound, link))
+    return await run_tool(TOOL, arguments, Call(service, bound, link))
 
 
 async def recorded(service: Service) -> list[Episode]:

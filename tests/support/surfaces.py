@@ -20,7 +20,7 @@ from mulligan.core.episode import Acted, Evaluated, Event, Reflected, Stopped
 from mulligan.core.lessons import Entry
 from mulligan.core.protocols import Store
 from mulligan.core.records import Attempt, Episode, Feedback, Lesson, Reflection, Stop, Task
-from mulligan.mcp_server.serving import make_server, one_connection
+from mulligan.mcp_server.server import make_server, one_connection
 
 NEW, OLD = "2026-07-28", "legacy"
 """The protocol's current revision, and the handshake of the older ones."""

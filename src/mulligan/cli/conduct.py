@@ -19,7 +19,7 @@ from mulligan.core.journal import Told
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Observer
 from mulligan.core.records import Episode, Json
-from mulligan.mcp_server.signals import stop_signals
+from mulligan.mcp_server.lifecycle import stop_signals
 
 T = TypeVar("T")
 

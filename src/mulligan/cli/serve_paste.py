@@ -19,10 +19,10 @@ def printed(context: click.Context) -> None:
     """What was asked for. Raises `InvalidInput` for options that no server could be started with."""
     from mulligan.app.service import Served
     from mulligan.core.errors import InvalidInput
-    from mulligan.mcp_server.choice import chosen
+    from mulligan.mcp_server.tools import select_tools
 
     given = context.params
-    chosen(given["which"])
+    select_tools(given["which"])
     Served(given["agent_id"], given["model"], given["embedder"], given["preset"], given["memory_depth"])
     if given["print_config"] and given["print_prompt"]:
         raise InvalidInput("--print-config and --print-prompt are two things to paste: ask for one at a time.")
@@ -37,14 +37,13 @@ def print_config(client: str, context: click.Context) -> None:
     import json
 
     from mulligan.core.errors import InvalidInput
-    from mulligan.mcp_server.hosts import is_loopback
-    from mulligan.mcp_server.paste import TOKEN, Serving, environment, paste
-    from mulligan.mcp_server.program import program
+    from mulligan.mcp_server.client_config import TOKEN, ServerCommand, client_config, environment, program
+    from mulligan.mcp_server.http.hosts import is_loopback
 
     given = context.params
     if given["transport"] != "stdio" and not given["port"]:
         raise InvalidInput("A client has to be told the port: name one with --port.")
-    serving = Serving(
+    serving = ServerCommand(
         given["transport"],
         given["host"],
         given["port"],
@@ -54,7 +53,7 @@ def print_config(client: str, context: click.Context) -> None:
         token=bool(os.environ.get(TOKEN)) or not is_loopback(given["host"]),
         keys=_keys(given["model"]),
     )
-    pasted = paste(client, serving)
+    pasted = client_config(client, serving)
     emit(json.dumps(pasted.config, ensure_ascii=False, indent=2))
     for note in pasted.notes:
         say(note)
@@ -72,12 +71,12 @@ def print_prompt(agent_id: str | None, which: str) -> None:
     """The rules of the memory, for an agent's standing instructions."""
     from mulligan.app.config import load
     from mulligan.core.errors import InvalidInput
-    from mulligan.mcp_server.choice import topics
-    from mulligan.mcp_server.prompts_text import files_of, memory_rules
+    from mulligan.mcp_server.prompt_texts import memory_rules, prompt_files
+    from mulligan.mcp_server.tools import topics
 
     if "memory" not in topics(which):
         raise InvalidInput(f"--print-prompt is about the memory: leave --tools {which} out.")
-    emit(memory_rules(files_of(load()), agent_id))
+    emit(memory_rules(prompt_files(load()), agent_id))
 
 
 def _typed(context: click.Context) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Keys of models that are set and used by nobody: somebody may believe that they are."""
+"""Finds providers' API keys that are set but not used, to warn whoever expects them to be."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any, cast
 from mulligan.app.service import Service
 
 KEY = "_API_KEY"
-"""How the names of all these variables end; without one of them the providers' table is not imported."""
+"""How the names of these variables end; the table of providers is imported only if one is set."""
 
 
 def unused_keys(service: Service) -> Iterator[str]:
-    """A sentence for each variable that holds a provider's key while no model that was named is that provider's.
+    """A warning for each variable with the key of a provider that no named model belongs to.
 
-    A key alone makes no model: whoever sets one for another server may expect it.
+    A key alone does not choose a model; users of other servers may expect it to.
     """
     if not any(name.endswith(KEY) for name in os.environ):
         return
@@ -34,7 +34,7 @@ def unused_keys(service: Service) -> Iterator[str]:
 
 
 def _named(service: Service) -> Iterator[str]:
-    """The providers of all models that were named, by flag, variable or mulligan.toml."""
+    """The providers of all models named by flag, variable or mulligan.toml."""
     variables = [value for name, value in os.environ.items() if name.startswith("MULLIGAN_MODEL")]
     for model in _texts([service.served.model, service.served.embedder, variables, service.config.values]):
         yield model.partition(":")[0]

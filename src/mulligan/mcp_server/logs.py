@@ -1,4 +1,4 @@
-"""Logs of a server: to standard error, as lines for people or as JSON, and without what clients said."""
+"""The server's logs: on standard error, as text or as JSON, without what clients send."""
 
 from __future__ import annotations
 
@@ -12,20 +12,24 @@ import traceback
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any, cast
 
+from mcp_types.methods import SPEC_CLIENT_METHODS
+
 from mulligan.text.plain import clean
 from mulligan.text.secrets import MASK
 
-LEVELS = ("debug", "info", "warning", "error")
-
-_calls = logging.getLogger("mulligan.serve.calls")
+_log = logging.getLogger("mulligan.serve.calls")
 
 QUOTES = ("ValidationError",)
-"""Errors whose messages quote what was validated: their messages are left out."""
+"""Errors whose messages quote what was validated; the log leaves these messages out."""
 
 
 def log_to_stderr(level: str, *, as_json: bool = False, secrets: Iterable[str] = ()) -> None:
-    """From now on, for the whole process. level: of our own loggers; those of libraries, which write down what passes
-    through them, say their warnings, and with "debug" what they call information. secrets: never written.
+    """Sets up logging for the whole process.
+
+    Args:
+        level: of our own loggers. Libraries, which may log what clients send, log warnings; with "debug" also infos.
+        as_json: log one JSON object to a line.
+        secrets: masked wherever they occur.
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter((_Json if as_json else _Text)(tuple(secrets)))
@@ -45,10 +49,10 @@ class _Text(logging.Formatter):
         self._secrets = secrets
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line, and the traceback below it."""
+        """One line, followed by the traceback if there is one."""
         at = time.strftime("%H:%M:%S", time.localtime(record.created))
-        said = f"{at} {record.levelname.lower()} {record.name}: {' '.join(clean(record.getMessage()).split())}"
-        return self.masked("\n".join([said, *_failure(record)]))
+        line = f"{at} {record.levelname.lower()} {record.name}: {' '.join(clean(record.getMessage()).split())}"
+        return self.masked("\n".join([line, *_traceback(record)]))
 
     def masked(self, text: str) -> str:
         for secret in self._secrets:
@@ -58,17 +62,17 @@ class _Text(logging.Formatter):
 
 class _Json(_Text):
     def format(self, record: logging.LogRecord) -> str:
-        """One object, on one line. `error` holds the traceback; what is known of a request stands beside the rest."""
+        """One object on one line. `error` is the traceback; facts about a request are fields of their own."""
         at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
-        said: dict[str, Any] = {"time": f"{at}.{int(record.msecs):03}Z", "level": record.levelname.lower()}
-        said |= {"logger": record.name, "message": record.getMessage(), **getattr(record, "facts", {})}
-        if failure := "\n".join(_failure(record)):
-            said["error"] = failure
-        return self.masked(json.dumps(said, ensure_ascii=False, default=str))
+        entry: dict[str, Any] = {"time": f"{at}.{int(record.msecs):03}Z", "level": record.levelname.lower()}
+        entry |= {"logger": record.name, "message": record.getMessage(), **getattr(record, "facts", {})}
+        if failure := "\n".join(_traceback(record)):
+            entry["error"] = failure
+        return self.masked(json.dumps(entry, ensure_ascii=False, default=str))
 
 
-def _failure(record: logging.LogRecord) -> Iterator[str]:
-    """The traceback, if there is one, with what led to it; without the lines that quote."""
+def _traceback(record: logging.LogRecord) -> Iterator[str]:
+    """The traceback, if there is one, with those of its causes; without source lines and quoting messages."""
     error, seen = record.exc_info[1] if record.exc_info else None, set[int]()
     chain: list[BaseException] = []
     while error is not None and id(error) not in seen:
@@ -82,31 +86,29 @@ def _failure(record: logging.LogRecord) -> Iterator[str]:
 
 
 _TOOL = re.compile(r"[a-z][a-z0-9_-]{0,39}")
-"""The form of our tools' names. Anything else that is called is not repeated."""
+"""The form of our tools' names. No other name is logged."""
 
 
-async def told(ctx: Any, call_next: Callable[[Any], Awaitable[Any]]) -> Any:
-    """Middleware of the SDK's server: logs each request by its method and tool, and how long it took."""
-    if ctx.request_id is None or not _calls.isEnabledFor(logging.INFO):
+async def log_requests(ctx: Any, call_next: Callable[[Any], Awaitable[Any]]) -> Any:
+    """Middleware of the SDK's server: logs the method, the tool, the outcome and the duration of each request."""
+    if ctx.request_id is None or not _log.isEnabledFor(logging.INFO):
         return await call_next(ctx)
-    began, ended = time.monotonic(), "failed"
+    start, outcome = time.monotonic(), "failed"
     try:
         result = cast("Mapping[str, Any]", await call_next(ctx))
-        ended = "refused" if result.get("isError") else "answered"
+        outcome = "refused" if result.get("isError") else "answered"
         return result
     except asyncio.CancelledError:
-        ended = "cancelled"
+        outcome = "cancelled"
         raise
     finally:
-        _log_call(ctx, ended, round((time.monotonic() - began) * 1000, 1))
+        _log_request(ctx, outcome, round((time.monotonic() - start) * 1000, 1))
 
 
-def _log_call(ctx: Any, ended: str, ms: float) -> None:
-    from mcp_types.methods import SPEC_CLIENT_METHODS
-
+def _log_request(ctx: Any, outcome: str, ms: float) -> None:
     method = ctx.method if ctx.method in SPEC_CLIENT_METHODS else "an unknown method"
     params = cast("Mapping[str, Any]", ctx.params or {})
     name = params.get("name") if method == "tools/call" else None
     tool = name if isinstance(name, str) and _TOOL.fullmatch(name) else None
-    facts = {"method": method, "tool": tool, "ended": ended, "ms": ms}
-    _calls.info("%s%s %s in %s ms", method, f" {tool}" if tool else "", ended, ms, extra={"facts": facts})
+    facts = {"method": method, "tool": tool, "ended": outcome, "ms": ms}
+    _log.info("%s%s %s in %s ms", method, f" {tool}" if tool else "", outcome, ms, extra={"facts": facts})

@@ -1,10 +1,12 @@
-"""What is one message of JSON-RPC, whatever carried it: bytes become a message, or the error that their sender is told.
+"""Parses and serializes JSON-RPC messages, with limits on their size.
 
-Nothing that is read can be larger than what is said here, nor its error tell more than where it is wrong.
+All transports share this. Bytes become a message, or the error response to send back. For a message that cannot be
+parsed, the id is looked for in its first and last bytes, so that its sender learns which request failed.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,30 +16,37 @@ import mcp_types as types
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from mulligan.mcp_server.outline import outline
-
 MEGABYTE = 1024 * 1024
-LONGEST = 16 * MEGABYTE
-"""Bytes that a message may have."""
+MAX_BYTES = 16 * MEGABYTE
+"""The largest message accepted."""
 
-VALUES = 250_000
-"""Values (texts, numbers, lists, objects) that a message may hold: in memory each takes far more than on the wire."""
+MAX_VALUES = 250_000
+"""The most values (strings, numbers, arrays, objects) in a message: each takes far more memory than bytes."""
 
-A_VALUE = 128
-"""Bytes that a value is reckoned at, beside its text."""
+VALUE_BYTES = 128
+"""Estimated memory for a value, besides its text."""
 
 BUSY = -32010
-"""Our error code for a request that was not taken in: too many are in flight."""
+"""Error code for a request refused because too many are in flight."""
 
-_HALF = re.compile("[\ud800-\udfff]")
-_TEXT = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+HEAD = 64 * 1024
+"""Bytes at the start of an unparsable message that are searched for top-level fields."""
+
+TAIL = 2048
+"""Bytes at its end that are searched for the fields after its params."""
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_NAME = re.compile(rb'[\s,{]*"([^"\\]{0,40})"\s*:\s*')
+_SCALAR = re.compile(rb'(?:"(?:[^"\\]|\\.)*"|-?\d{1,4000}|true|false|null)(?=\s*[,}])', re.DOTALL)
+_STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
 
 
 class Refused(Exception):
-    """No message, or none that we take. `error` is the answer; None where it would answer an answer."""
+    """A message was not accepted. `error` is the response; None if the message was itself a response."""
 
     def __init__(self, error: types.JSONRPCError | None) -> None:
-        super().__init__(error.error.message if error else "a broken answer")
+        super().__init__(error.error.message if error else "a malformed response")
         self.error = error
 
 
@@ -49,95 +58,152 @@ class Message:
     weight: int
 
 
-def read(raw: bytes) -> Message:
-    """Raises `Refused`. What is nested more deeply than the parser goes (200 levels) is as good as no JSON."""
-    if len(raw) > LONGEST:
+def parse(raw: bytes) -> Message:
+    """Returns the message in these bytes.
+
+    Raises:
+        Refused: for invalid JSON, JSON nested more than 200 levels, an invalid message, or one over a limit.
+    """
+    if len(raw) > MAX_BYTES:
         raise too_long(raw, raw)
-    values = _values(raw)
-    if values > VALUES:
-        fields = outline(raw, raw)
-        text = f"The message holds more than {VALUES} values: send less at a time."
-        raise Refused(None) if _answers(fields) else refused(types.INVALID_REQUEST, text, _id(fields))
+    values = _count_values(raw)
+    if values > MAX_VALUES:
+        raise _refuse(raw, raw, types.INVALID_REQUEST, f"The message has more than {MAX_VALUES} values: send fewer.")
     try:
-        said = from_json(raw, allow_inf_nan=False)
+        value = from_json(raw, allow_inf_nan=False)
     except ValueError as error:
-        raise _unreadable(raw, error) from None
-    return Message(_checked(said), len(raw) + A_VALUE * values)
-
-
-def refused(code: int, text: str, id: types.RequestId | None = None) -> Refused:
-    return Refused(types.JSONRPCError(jsonrpc="2.0", id=id, error=types.ErrorData(code=code, message=text)))
+        raise _refuse(raw, raw, types.PARSE_ERROR, f"The message is not valid JSON in UTF-8: {error}.") from None
+    return Message(_validate(value), len(raw) + VALUE_BYTES * values)
 
 
 def too_long(head: bytes = b"", tail: bytes = b"") -> Refused:
-    """Said to the id that is found at one of the ends of the message."""
-    fields = outline(head, tail)
-    if _answers(fields):
-        return Refused(None)
-    text = f"The message is longer than {LONGEST // MEGABYTE} MB: send less at a time."
-    return refused(types.INVALID_REQUEST, text, _id(fields))
+    """The refusal of a message over `MAX_BYTES`, given both its ends."""
+    return _refuse(head, tail, types.INVALID_REQUEST, f"The message is longer than {MAX_BYTES // MEGABYTE} MB.")
 
 
-def written(message: types.JSONRPCMessage) -> bytes:
-    """The message as JSON, without a line end. What JSON cannot hold becomes an error for whoever waits for it."""
+def refused(code: int, text: str, id: types.RequestId | None = None) -> Refused:
+    return Refused(error_response(code, text, id))
+
+
+def error_response(code: int, text: str, id: types.RequestId | None) -> types.JSONRPCError:
+    return types.JSONRPCError(jsonrpc="2.0", id=id, error=types.ErrorData(code=code, message=text))
+
+
+def serialize(message: types.JSONRPCMessage) -> bytes:
+    """The message as JSON without a newline; an error response if JSON cannot express it."""
     try:
         return message.model_dump_json(by_alias=True, exclude_unset=True).encode()
     except ValueError:
         id = getattr(message, "id", None)
-        return written(answered_with(types.INTERNAL_ERROR, "The answer holds what JSON cannot.", id))
+        return serialize(error_response(types.INTERNAL_ERROR, "The answer cannot be written as JSON.", id))
 
 
-def answered_with(code: int, text: str, id: types.RequestId | None) -> types.JSONRPCError:
-    return cast("types.JSONRPCError", refused(code, text, id).error)
+def too_many_values(raw: bytes) -> bool:
+    """Whether this JSON has more values than a message may have."""
+    return _count_values(raw) > MAX_VALUES
 
 
-def holds_too_much(raw: bytes) -> bool:
-    """Whether this JSON holds more values than a message may."""
-    return _values(raw) > VALUES
+def _count_values(raw: bytes) -> int:
+    """An upper bound: commas and brackets start values. Strings are removed only if they could change the verdict."""
+    count = _count_separators(raw)
+    return count if count <= MAX_VALUES else _count_separators(_STRING.sub(b"", raw))
 
 
-def _values(raw: bytes) -> int:
-    """How many values there are at most: commas and brackets begin them. Texts are set aside only where it matters."""
-    crude = _marks(raw)
-    return crude if crude <= VALUES else _marks(_TEXT.sub(b"", raw))
-
-
-def _marks(raw: bytes) -> int:
+def _count_separators(raw: bytes) -> int:
     return 1 + raw.count(b",") + raw.count(b"[") + raw.count(b"{")
 
 
-def _unreadable(raw: bytes, error: ValueError) -> Refused:
-    """Said to the id that it has, if one is found: somebody may wait for it."""
-    fields = outline(raw, raw)
-    if _answers(fields):
-        return Refused(None)
-    return refused(types.PARSE_ERROR, f"This is no JSON in UTF-8 that can be read here: {error}.", _id(fields))
-
-
-def _id(fields: Mapping[str, Any]) -> types.RequestId | None:
-    """The id, if it is one and can be given back."""
-    id = fields.get("id")
-    if isinstance(id, int) and not isinstance(id, bool):
-        return id
-    return id if isinstance(id, str) and not _HALF.search(id) else None
-
-
-def _answers(fields: Mapping[str, Any]) -> bool:
-    return "method" not in fields and ("result" in fields or "error" in fields)
-
-
-def _checked(said: Any) -> types.JSONRPCMessage:
-    if not isinstance(said, dict):
-        batch = " Batches are no part of the revisions that are served." if isinstance(said, list) else ""
+def _validate(value: Any) -> types.JSONRPCMessage:
+    if not isinstance(value, dict):
+        batch = " The protocol revisions served here have no batches." if isinstance(value, list) else ""
         raise refused(types.INVALID_REQUEST, f"A message is one JSON object.{batch}")
-    fields = cast("dict[str, Any]", said)
+    fields = cast("dict[str, Any]", value)
     id = _id(fields)
-    if "method" in fields and "id" in fields and id is None:  # taken for a notification, nobody would answer it
-        raise refused(types.INVALID_REQUEST, "The id of a request must be a text or a whole number.")
+    if "method" in fields and "id" in fields and id is None:  # as a notification it would never be answered
+        raise refused(types.INVALID_REQUEST, "The id of a request must be a string or an integer.")
     try:
         return types.jsonrpc_message_adapter.validate_python(fields, by_name=False)
     except ValidationError:
-        if _answers(fields):
+        if _is_response(fields):
             raise Refused(None) from None
-        text = 'A message needs "jsonrpc": "2.0", a method that is a text, and params that are an object, if any.'
+        text = 'A message needs "jsonrpc": "2.0", a string as method, and an object as params, if any.'
         raise refused(types.INVALID_REQUEST, text, id) from None
+
+
+def _refuse(head: bytes, tail: bytes, code: int, text: str) -> Refused:
+    fields = outline(head, tail)
+    return Refused(None) if _is_response(fields) else refused(code, text, _id(fields))
+
+
+def _id(fields: Mapping[str, Any]) -> types.RequestId | None:
+    """The id, if it is valid and can be encoded."""
+    id = fields.get("id")
+    if isinstance(id, int) and not isinstance(id, bool):
+        return id
+    return id if isinstance(id, str) and not _SURROGATE.search(id) else None
+
+
+def _is_response(fields: Mapping[str, Any]) -> bool:
+    return "method" not in fields and ("result" in fields or "error" in fields)
+
+
+def outline(head: bytes, tail: bytes) -> Mapping[str, Any]:
+    """Finds the top-level fields of a message that cannot be parsed: too long, too deep, malformed.
+
+    Args:
+        head: its first bytes.
+        tail: its last bytes, which may overlap.
+
+    Returns:
+        Scalar fields with their values, others with None.
+    """
+    return {**_first_fields(head[:HEAD]), **_last_fields(tail[-TAIL:])}
+
+
+def _first_fields(head: bytes) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    at = len(head) - len(head.lstrip())
+    if not head[at:].startswith(b"{"):
+        return fields
+    while name := _NAME.match(head, at):
+        scalar = _SCALAR.match(head, name.end())
+        fields[name[1].decode("utf-8", "replace")] = _load(scalar[0]) if scalar else None
+        end = scalar.end() if scalar else _closing_bracket(head, name.end())
+        if end is None:
+            break
+        at = end
+    return fields
+
+
+def _closing_bracket(head: bytes, at: int) -> int | None:
+    """Where the array or object that starts at `at` ends; None: beyond `head`."""
+    depth = 0
+    for match in _STRING_OR_BRACKET.finditer(head, at):
+        if match[0] in b"[{":
+            depth += 1
+        elif match[0] in b"]}":
+            depth -= 1
+        if depth <= 0:
+            return match.end()
+    return None
+
+
+def _last_fields(tail: bytes) -> dict[str, Any]:
+    """The longest end of the message that is valid JSON once a bracket is put before it."""
+    for comma in re.finditer(rb',(?=\s*")', tail):
+        found = _load(b"{" + tail[comma.end() :])
+        if isinstance(found, dict):
+            return cast("dict[str, Any]", found)
+    return {}
+
+
+def _load(raw: bytes) -> Any:
+    try:
+        return json.loads(raw.decode("utf-8", "replace"), parse_int=_parse_int)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _parse_int(digits: str) -> int | None:
+    """None for a number with more digits than Python converts."""
+    return int(digits) if len(digits) <= 4000 else None

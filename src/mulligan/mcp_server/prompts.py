@@ -1,4 +1,4 @@
-"""The prompts that a client offers to its user: how to keep a memory, how to make second tries."""
+"""The prompts that a client offers its user: rules for the memory, and how to make second tries."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ from mcp.server.context import ServerRequestContext
 from mulligan.app.prompts import FilePrompts
 from mulligan.app.service import Service
 from mulligan.core.errors import InvalidInput, UnknownName
-from mulligan.mcp_server.choice import topics
-from mulligan.mcp_server.prompts_text import TRIALS, files_of, memory_rules, reflexion
-from mulligan.mcp_server.protocol_errors import told
-from mulligan.mcp_server.tool import Call
-
-LONGEST_NAME = 200
-"""Characters of a name that an error says back."""
+from mulligan.mcp_server.prompt_texts import TRIALS, memory_rules, prompt_files, reflexion
+from mulligan.mcp_server.protocol_errors import protocol_errors
+from mulligan.mcp_server.tool import MAX_NAME, Call
+from mulligan.mcp_server.tools import topics
 
 
 @dataclass(frozen=True)
 class Offer:
-    """One prompt: `arguments` by name, with what they are. None is required: many a client has no field for them, or
-    takes single words."""
+    """A prompt. No argument is required, because many clients have no field for them, or pass single words.
+
+    Attributes:
+        arguments: their descriptions by name.
+        text: makes the text from the prompt files and the arguments.
+    """
 
     name: str
     title: str
@@ -35,52 +36,52 @@ class Offer:
 
 
 class Prompts:
-    """Those of the tools that are served. A caller that is bound to an agent cannot name one.
+    """The prompts about the tools that are served. A caller that is bound to an agent cannot name one.
 
-    Raises `InvalidInput` at once for files of the user's that cannot be used.
+    Raises:
+        InvalidInput: a prompt file of the user's is invalid.
     """
 
     def __init__(self, service: Service, which: str) -> None:
-        self._service, self._files = service, files_of(service.config)
+        self._service, self._files = service, prompt_files(service.config)
         offers = {"memory": MEMORY_RULES, "reflexion": REFLEXION}
         self.offers = {offers[topic].name: offers[topic] for topic in topics(which)}
         for offer in self.offers.values():
             offer.text(self._files, {})
 
     def arguments(self, offer: Offer, bound: str | None) -> Mapping[str, str]:
-        """What this caller may give it."""
+        """The arguments that a caller bound to this agent may give."""
         return {name: said for name, said in offer.arguments.items() if name != "agent_id" or bound is None}
 
     async def list(self, context: ServerRequestContext[Any, Any], params: Any) -> types.ListPromptsResult:
         bound = context.lifespan_context.bound(context)
-        return types.ListPromptsResult(prompts=[self._listed(offer, bound) for offer in self.offers.values()])
+        return types.ListPromptsResult(prompts=[self._describe(offer, bound) for offer in self.offers.values()])
 
     async def get(
         self, context: ServerRequestContext[Any, Any], params: types.GetPromptRequestParams
     ) -> types.GetPromptResult:
-        async with told(context):
+        async with protocol_errors(context):
             if params.name not in self.offers:
-                raise UnknownName("prompt", params.name[:LONGEST_NAME], self.offers)
+                raise UnknownName("prompt", params.name[:MAX_NAME], self.offers)
             offer = self.offers[params.name]
             bound = context.lifespan_context.bound(context)
             text = offer.text(self._files, self._given(offer, params.arguments or {}, bound))
-            content = types.TextContent(type="text", text=text)
-            message = types.PromptMessage(role="user", content=content)
+            message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
             return types.GetPromptResult(description=offer.description, messages=[message])
 
-    def _listed(self, offer: Offer, bound: str | None) -> types.Prompt:
+    def _describe(self, offer: Offer, bound: str | None) -> types.Prompt:
         arguments = [
             types.PromptArgument(name=name, title=name.replace("_", " "), description=said, required=False)
             for name, said in self.arguments(offer, bound).items()
         ]
         return types.Prompt(name=offer.name, title=offer.title, description=offer.description, arguments=arguments)
 
-    def _given(self, offer: Offer, named: Mapping[str, str], bound: str | None) -> dict[str, str]:
-        """The arguments that count; an empty one is as if it were left out."""
-        for name in named:
+    def _given(self, offer: Offer, arguments: Mapping[str, str], bound: str | None) -> dict[str, str]:
+        """The arguments without empty ones, and with the agent_id to use."""
+        for name in arguments:
             if name not in offer.arguments:
-                raise UnknownName(f"argument of {offer.name}", name[:LONGEST_NAME], self.arguments(offer, bound))
-        given = {name: value for name, value in named.items() if value.strip()}
+                raise UnknownName(f"argument of {offer.name}", name[:MAX_NAME], self.arguments(offer, bound))
+        given = {name: value for name, value in arguments.items() if value.strip()}
         if "agent_id" in offer.arguments:
             given["agent_id"] = Call(self._service, bound).agent(given.get("agent_id")) or ""
         return given

@@ -1,4 +1,4 @@
-"""What went wrong with a request that is no tool's call, as the protocol says it."""
+"""Turns exceptions in requests other than tool calls into the protocol's errors."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from typing import Any
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
+from mcp_types.version import is_version_at_least
 
 from mulligan.core.errors import InvalidInput
 
 log = logging.getLogger("mulligan.serve")
 
 RESOURCE_NOT_FOUND = -32002
-"""Of the revisions before 2026-07-28, which says `INVALID_PARAMS` (SEP-2164)."""
+"""In revisions before 2026-07-28, which has `INVALID_PARAMS` instead (SEP-2164)."""
 
-ECHOED = 2000
-"""Characters of a URI that an error says back."""
+MAX_URI = 2000
+"""Characters of a URI that an error repeats."""
 
 
 @asynccontextmanager
-async def told(context: ServerRequestContext[Any, Any]) -> AsyncGenerator[None]:
-    """Bad input as `INVALID_PARAMS`; what went wrong in the server is logged, and not told to the client."""
+async def protocol_errors(context: ServerRequestContext[Any, Any]) -> AsyncGenerator[None]:
+    """Raises `InvalidInput` as `INVALID_PARAMS`; logs any other exception, and raises `INTERNAL_ERROR` for it."""
     try:
         yield
     except MCPError:
@@ -37,8 +38,6 @@ async def told(context: ServerRequestContext[Any, Any]) -> AsyncGenerator[None]:
 
 
 def no_resource(context: ServerRequestContext[Any, Any], uri: str) -> MCPError:
-    """One answer for a resource that is not there and for one that is another agent's."""
-    from mcp_types.version import is_version_at_least
-
+    """The same error for a resource that does not exist and for another agent's."""
     new = is_version_at_least(context.protocol_version, "2026-07-28")
-    return MCPError(types.INVALID_PARAMS if new else RESOURCE_NOT_FOUND, "Resource not found", {"uri": uri[:ECHOED]})
+    return MCPError(types.INVALID_PARAMS if new else RESOURCE_NOT_FOUND, "Resource not found", {"uri": uri[:MAX_URI]})

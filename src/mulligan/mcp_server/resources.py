@@ -1,4 +1,4 @@
-"""Episodes and lessons as resources to read: those of the caller's agent, and of no other."""
+"""Episodes and lessons as MCP resources. A caller that is bound to an agent sees only that agent's."""
 
 from __future__ import annotations
 
@@ -13,26 +13,31 @@ import mcp_types as types
 from mcp.server.context import ServerRequestContext
 
 from mulligan.app.service import Service
+from mulligan.bank.exchange.files import moment
+from mulligan.bank.exchange.lesson_page import StoreShelf, lesson_page
+from mulligan.core.codec import record_text, to_json
 from mulligan.core.errors import InvalidInput, NotFound
+from mulligan.core.lessons import Selection
 from mulligan.core.records import Brief, Episode, Lesson
-from mulligan.mcp_server.protocol_errors import no_resource, told
+from mulligan.mcp_server.protocol_errors import no_resource, protocol_errors
+from mulligan.store.story import beginning
 from mulligan.text.plain import one_line, sound
 from mulligan.text.secrets import mask, mask_json
 
 EPISODES, LESSONS, RECORD = "mulligan://episodes/", "mulligan://lessons/", ".json"
 MARKDOWN, JSON = "text/markdown", "application/json"
 
-LONGEST = 200_000
-"""Characters of an episode that are handed out: its story is cut there, its record refused."""
+MAX_EPISODE = 200_000
+"""Characters of an episode. A longer story is cut, a longer record refused."""
 
 PAGE = 25
 """Episodes, and lessons, on one page of the list."""
 
-LONGEST_ID = 200
-"""Characters of an id that is looked up at all."""
+MAX_ID = 200
+"""Characters of an id; no id is longer."""
 
 TITLE, DESCRIPTION = 80, 200
-"""Characters of what a list says of a resource."""
+"""Characters of a resource's title and description in the list."""
 
 TEMPLATES: Mapping[str, tuple[str, str, str, str]] = {
     f"{EPISODES}{{id}}": (
@@ -58,7 +63,7 @@ TEMPLATES: Mapping[str, tuple[str, str, str, str]] = {
 
 
 class Resources:
-    """Reads the store alone: no bank is opened, and no embedder."""
+    """Reads the store only, so that listing opens no bank and loads no embedder."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -73,23 +78,24 @@ class Resources:
     async def list(
         self, context: ServerRequestContext[Any, Any], params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        """The newest of both kinds, then older ones. A page goes on behind its last ones, whatever was added since."""
-        async with told(context):
+        """The newest episodes and lessons, then older ones. What is added meanwhile does not shift the pages."""
+        async with protocol_errors(context):
             bound = context.lifespan_context.bound(context)
             cursor = params.cursor if params else None
             try:
-                episodes, lessons = await self._page(bound, *_read(cursor))
+                episodes, lessons = await self._page(bound, *_decode(cursor))
             except NotFound:  # purged since, or never this caller's
                 raise _bad_cursor() from None
-            more = [_last(page) for page in (episodes, lessons)]
+            positions = [_last(page) for page in (episodes, lessons)]
             listed = [*map(_of_episode, episodes[:PAGE]), *map(_of_lesson, lessons[:PAGE])]
-            following = _written(more) if any(more) else None
-            return types.ListResourcesResult(resources=listed, next_cursor=following)
+            return types.ListResourcesResult(
+                resources=listed, next_cursor=_encode(positions) if any(positions) else None
+            )
 
     async def read(
         self, context: ServerRequestContext[Any, Any], params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        async with told(context):
+        async with protocol_errors(context):
             try:
                 text, kind = await self._text(params.uri, context.lifespan_context.bound(context))
             except NotFound:
@@ -100,23 +106,24 @@ class Resources:
     async def _page(
         self, bound: str | None, episode: str | None, lesson: str | None
     ) -> tuple[Sequence[Brief], Sequence[Lesson]]:
-        """One more of each than is shown, if there are. "": all of this kind have been shown."""
+        """Up to one more of each than a page shows.
+
+        Args:
+            episode: the last one shown; "" if all were.
+            lesson: the same for lessons.
+        """
         store = self._service.store
         episodes: Sequence[Brief] = ()
         lessons: Sequence[Lesson] = ()
         if episode != "":
             episodes = await store.briefs(agent=bound, before=episode, limit=PAGE + 1)
         if lesson != "":
-            from mulligan.core.lessons import Selection
-
             lessons = await store.memory.lessons.list(bound, Selection(before=lesson, limit=PAGE + 1))
         return episodes, lessons
 
     async def _text(self, uri: str, bound: str | None) -> tuple[str, str]:
-        """What it says, and its MIME type. Raises `NotFound`."""
+        """The contents and their MIME type. Raises `NotFound`."""
         if uri.startswith(LESSONS):
-            from mulligan.bank.exchange.lesson_page import StoreShelf, lesson_page
-
             return await lesson_page(StoreShelf(self._service.store.memory.lessons, bound), _id(uri, LESSONS)), MARKDOWN
         if not uri.startswith(EPISODES):
             raise NotFound(uri)
@@ -126,27 +133,23 @@ class Resources:
 
 
 def _story(episode: Episode) -> str:
-    from mulligan.app.story import beginning
-
-    return f"A record of past work: what stands in fences is material.\n\n{beginning(episode, LONGEST)}"
+    return f"A record of past work: what stands in fences is material.\n\n{beginning(episode, MAX_EPISODE)}"
 
 
 def _record(episode: Episode, story: str) -> str:
-    """Raises `InvalidInput` for one that is too long: half of a record is none."""
-    from mulligan.core.codec import record_text, to_json
-
-    if (size := len(record_text(episode))) > LONGEST:
+    """Raises `InvalidInput` for one that is too long, because half a record is not valid JSON."""
+    if (size := len(record_text(episode))) > MAX_EPISODE:
         raise InvalidInput(
-            f"This episode's record has {size:,} characters, and a resource gives {LONGEST:,} at most: read {story}, "
-            f"which is cut, or export it whole: mulligan runs export {episode.id}"
+            f"This episode's record has {size:,} characters, and a resource gives {MAX_EPISODE:,} at most: read "
+            f"{story}, which is cut, or export it whole: mulligan runs export {episode.id}"
         )
     return json.dumps(mask_json(to_json(episode)), ensure_ascii=False, indent=2)
 
 
 def _id(uri: str, kind: str) -> str:
-    """Raises `NotFound` for what can be nobody's id."""
-    id = unquote(uri[len(kind) :]) if len(uri) < 10 * LONGEST_ID else ""
-    if not id or len(id) > LONGEST_ID or not id.isprintable() or "/" in id:
+    """Raises `NotFound` for what cannot be an id."""
+    id = unquote(uri[len(kind) :]) if len(uri) < 10 * MAX_ID else ""
+    if not id or len(id) > MAX_ID or not id.isprintable() or "/" in id:
         raise NotFound(uri)
     return id
 
@@ -182,25 +185,20 @@ def _line(text: str, width: int) -> str:
 
 
 def _day(seconds: float) -> str:
-    from mulligan.bank.exchange.files import moment
-
     return f", {moment(seconds)}" if seconds else ""
 
 
-# --- pages ------------------------------------------------------------------------------------------------------
-
-
 def _last(page: Sequence[Brief] | Sequence[Lesson]) -> str:
-    """Behind which one the next page begins; "" where there is none."""
+    """The last id on this page; "" if there are no more."""
     return page[PAGE - 1].id if len(page) > PAGE else ""
 
 
-def _written(positions: Sequence[str]) -> str:
+def _encode(positions: Sequence[str]) -> str:
     return base64.urlsafe_b64encode(json.dumps(positions).encode()).decode()
 
 
-def _read(cursor: str | None) -> tuple[str | None, str | None]:
-    """The last episode and the last lesson shown. Raises `InvalidInput` for what was no cursor of ours."""
+def _decode(cursor: str | None) -> tuple[str | None, str | None]:
+    """The last episode and the last lesson shown. Raises `InvalidInput` for what is not one of our cursors."""
     if cursor is None:
         return None, None
     try:
@@ -214,4 +212,4 @@ def _read(cursor: str | None) -> tuple[str | None, str | None]:
 
 
 def _bad_cursor() -> InvalidInput:
-    return InvalidInput("This cursor leads nowhere (any more): list the resources anew, without one.")
+    return InvalidInput("This cursor is not valid (any more): list the resources again, without one.")

@@ -1,6 +1,6 @@
-"""Imports the part of the MCP SDK that a server needs, and leaves the rest until it is asked for.
+"""Imports the part of the MCP SDK that a server needs, and the rest when it is first used: a quicker start.
 
-design/012-server-start.md says what that saves, and why it is safe.
+design/012-server-start.md has the figures, and why this is safe.
 """
 
 from __future__ import annotations
@@ -9,30 +9,29 @@ import gc
 import sys
 from importlib import import_module
 from importlib.util import find_spec, module_from_spec
-from threading import get_ident
+from threading import RLock
 from typing import Any
 
 PACKAGES = ("mcp", "mcp.server")
-"""Their `__init__` imports the clients and a second framework for servers."""
+"""Their `__init__` imports clients and a second server framework."""
 
 PARTS = ("mcp.server.lowlevel", "mcp.shared.message")
 
 
 def import_server() -> None:
-    """Does nothing where the SDK is imported already, and undoes what it did where the SDK is not as it was.
+    """Imports `PARTS` without running the `__init__` of `PACKAGES`. Does nothing if the SDK is imported already.
 
-    For a process that does nothing but serve: what is imported is taken from the garbage collector for good.
+    If the SDK has changed so that this fails, nothing of it stays imported, and the next import is an ordinary one.
     """
     if "mcp" in sys.modules:
         return
     from pydantic import BaseModel
 
-    collects = gc.isenabled()
     gc.disable()
-    BaseModel.model_config["defer_build"] = True  # each of 500 models is built when it is first used
+    BaseModel.model_config["defer_build"] = True  # builds each of 500 models when it is first used
     try:
         for package in PACKAGES:
-            _postpone(package)
+            _import_lazily(package)
         for part in PARTS:
             import_module(part)
     except Exception:
@@ -40,31 +39,29 @@ def import_server() -> None:
             del sys.modules[name]
     finally:
         BaseModel.model_config.pop("defer_build", None)
-        gc.freeze()
-        if collects:
-            gc.enable()
+        gc.freeze()  # what was imported lives as long as the process: never examine it again
+        gc.enable()
 
 
-def _postpone(name: str) -> None:
-    """The package as a module whose `__init__` runs when something that it has not yet is first asked of it."""
+def _import_lazily(name: str) -> None:
+    """Puts a package into `sys.modules` whose `__init__` runs when an attribute that it lacks is first asked for."""
     spec = find_spec(name)
     if spec is None or spec.loader is None:
         raise ImportError(name)
-    module, loader, running = module_from_spec(spec), spec.loader, set[int]()
+    module, loader = module_from_spec(spec), spec.loader
+    lock, loaded = RLock(), False
 
-    def missing(attribute: str) -> Any:
-        if get_ident() in running:
-            raise AttributeError(f"module {name!r} has no attribute {attribute!r}")
-        running.add(get_ident())
-        try:
-            loader.exec_module(module)
-        finally:
-            running.discard(get_ident())
-        if vars(module).get("__getattr__") is missing:
-            del module.__getattr__
-        return getattr(module, attribute)
+    def load(attribute: str) -> Any:
+        nonlocal loaded
+        with lock:
+            if not loaded:
+                loaded = True
+                loader.exec_module(module)
+        if attribute in vars(module):
+            return vars(module)[attribute]
+        raise AttributeError(f"module {name!r} has no attribute {attribute!r}")
 
-    vars(module)["__getattr__"] = missing
+    vars(module)["__getattr__"] = load
     sys.modules[name] = module
     parent, _, child = name.rpartition(".")
     if parent:

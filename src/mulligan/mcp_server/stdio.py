@@ -1,12 +1,20 @@
-"""The server over standard input and output: one client, one process. Why not the SDK's transport: design/013."""
+"""Serves one client over standard input and output, a message to a line.
+
+Does without the SDK's stdio transport; design/013 says why.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+import os
+import select
+import sys
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import anyio
 import mcp_types as types
@@ -15,87 +23,97 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
 
 from mulligan.app.service import Service
+from mulligan.core.errors import InvalidInput
 from mulligan.mcp_server import messages
-from mulligan.mcp_server.background import in_the_background
-from mulligan.mcp_server.descriptors import kept_apart, read_some, write_all
-from mulligan.mcp_server.lines import Lines, TooLong
-from mulligan.mcp_server.load import Calls, Load, Ticket, taken
-from mulligan.mcp_server.logs import told
-from mulligan.mcp_server.serving import make_server, one_connection
-from mulligan.mcp_server.signals import told_to_stop
+from mulligan.mcp_server.inflight import InFlight, PendingRequests, Slot, id_in_use
+from mulligan.mcp_server.lifecycle import background_learning, stop_requested
+from mulligan.mcp_server.logs import log_requests
+from mulligan.mcp_server.server import make_server, one_connection
 
 log = logging.getLogger("mulligan.serve")
 
-MOST = 256
-"""Requests that one client may have in flight."""
+MAX_REQUESTS = 256
+"""Requests that the client may have in flight."""
 
-GRACE = 5.0
-"""Seconds that calls in flight have to end in, once the client has left or we are told to stop."""
+DRAIN_SECONDS = 5.0
+"""How long calls in flight may take once the client has left or a signal came."""
 
-LAST_WORDS = 1.0
-"""Seconds for what is said last to be read."""
+FLUSH_SECONDS = 1.0
+"""How long to wait for the client to read the last answers."""
+
+ENDS = messages.HEAD
+"""Bytes kept of each end of a line that is too long."""
+
+ATOMIC_WRITE = getattr(select, "PIPE_BUF", 512)
+"""Bytes that a pipe reported as writable takes without blocking."""
 
 _REFUSAL = ServerMessageMetadata()
-"""Marks an error that the server knows nothing of, as its request never reached it."""
-
-Heard = MemoryObjectReceiveStream[SessionMessage | Exception]
-Said = MemoryObjectSendStream[SessionMessage]
+"""Marks an error response to a message that never reached the server."""
 
 
 async def serve_stdio(service: Service, which: str) -> None:
-    """Serves until the client closes our input, or until SIGTERM, SIGINT or SIGHUP; calls in flight have a moment."""
+    """Serves until the client closes our input or SIGTERM, SIGINT or SIGHUP comes; then lets calls in flight finish.
+
+    Args:
+        service: what the tools work on; closed at the end.
+        which: the tools to serve, as in `select_tools`.
+    """
     server = make_server(service, which, lambda _: one_connection(service.served.agent_id))
-    server.middleware.append(told)
+    server.middleware.append(log_requests)
     try:
-        with kept_apart() as (incoming, outgoing):
-            async with in_the_background(service), Wire(incoming, outgoing).streams() as (heard, said):
-                await server.run(heard, said, server.create_initialization_options())
+        with separated_stdio() as (incoming, outgoing):
+            async with background_learning(service), Wire(incoming, outgoing).streams() as (requests, answers):
+                await server.run(requests, answers, server.create_initialization_options())
     finally:
         await service.close()
 
 
 class Wire:
-    """Messages, a line each, between two descriptors and the SDK's streams.
+    """Carries messages between two file descriptors and the SDK's streams.
 
-    What is no message is answered with an error and the next line is read. A client that does not read its answers is
-    read from no more, until it does: nothing piles up here.
+    Answers an invalid line with an error and reads on. Stops reading while the client does not read its answers, so
+    that nothing piles up.
     """
 
     def __init__(self, incoming: int, outgoing: int) -> None:
         self._incoming, self._outgoing = incoming, outgoing
-        self._load, self._calls = Load(MOST), Calls()
-        self._gone, self._ended = asyncio.Event(), asyncio.Event()
-        self._into, self._heard = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-        self._said, self._out = anyio.create_memory_object_stream[SessionMessage](0)
-        self._refusals = self._said.clone()
+        self._in_flight, self._pending = InFlight(MAX_REQUESTS), PendingRequests()
+        self._gone, self._written = asyncio.Event(), asyncio.Event()
+        self._to_server, self._requests = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        self._answers, self._to_client = anyio.create_memory_object_stream[SessionMessage](0)
+        self._refusals = self._answers.clone()
 
     @asynccontextmanager
-    async def streams(self) -> AsyncGenerator[tuple[Heard, Said]]:
-        """The two ends for `Server.run`, which returns when the client has left or we were told to stop."""
-        with told_to_stop() as told:
+    async def streams(
+        self,
+    ) -> AsyncGenerator[
+        tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
+    ]:
+        """The two streams for `Server.run`, which returns when the client has left or a signal came."""
+        with stop_requested() as stop:
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._read_until, told)
+                tasks.start_soon(self._read_until, stop)
                 tasks.start_soon(self._write)
-                yield self._heard, self._said
-                with anyio.move_on_after(LAST_WORDS):
-                    await self._ended.wait()
+                yield self._requests, self._answers
+                with anyio.move_on_after(FLUSH_SECONDS):
+                    await self._written.wait()
                 tasks.cancel_scope.cancel()
 
-    async def _read_until(self, told: asyncio.Event) -> None:
-        """Reads until the client leaves or we are told to stop; lets calls in flight end; then ends the streams."""
-        async with self._into, self._refusals:
+    async def _read_until(self, stop: asyncio.Event) -> None:
+        """Reads until the client leaves or `stop` is set, lets calls in flight finish, then closes the streams."""
+        async with self._to_server, self._refusals:
             async with anyio.create_task_group() as tasks:
-                for over in (told, self._gone):
+                for over in (stop, self._gone):
                     tasks.start_soon(_cancel_after, over, tasks)
                 await self._read()
                 tasks.cancel_scope.cancel()
-            if told.is_set():
-                log.info("told to stop: %d requests are in flight", self._load.count)
-            with anyio.move_on_after(GRACE):
-                await self._load.idle()
+            if stop.is_set():
+                log.info("stopping: %d requests are in flight", self._in_flight.count)
+            with anyio.move_on_after(DRAIN_SECONDS):
+                await self._in_flight.idle()
 
     async def _read(self) -> None:
-        lines = Lines(messages.LONGEST)
+        lines = LineSplitter(messages.MAX_BYTES)
         while chunk := await read_some(self._incoming):
             for line in lines.feed(chunk):
                 await self._take(line)
@@ -103,59 +121,173 @@ class Wire:
             await self._take(line)
 
     async def _take(self, line: bytes | TooLong) -> None:
-        """One line: to the server, or back with an error."""
+        """Passes one line to the server, or answers it with an error."""
         if isinstance(line, bytes) and not line.strip():
             return
         try:
             if isinstance(line, TooLong):
                 raise messages.too_long(line.head, line.tail)
-            admitted = self._admitted(messages.read(line))
+            admitted = self._admit(messages.parse(line))
         except messages.Refused as refusal:
             if refusal.error is not None:
                 log.info("a message was refused: %s", refusal)
                 await self._refusals.send(SessionMessage(refusal.error, _REFUSAL))
             return
         try:
-            await self._into.send(admitted)
+            await self._to_server.send(admitted)
         except BaseException:
-            self._calls.end(getattr(admitted.message, "id", None))
+            self._pending.end(getattr(admitted.message, "id", None))
             raise
 
-    def _admitted(self, message: messages.Message) -> SessionMessage:
-        """Raises `Refused` for a request that there is no room for."""
+    def _admit(self, message: messages.Message) -> SessionMessage:
+        """Raises `Refused` for a request with an id in use, and where there is no room for it."""
         content = message.content
         if not isinstance(content, types.JSONRPCRequest):
             return SessionMessage(content)
-        if content.id in self._calls:
-            raise messages.refused(types.INVALID_REQUEST, taken(content.id), content.id)
-        if self._load.full(message.weight):
-            text = f"{self._load.count} requests are in flight already: wait for an answer, then ask again."
+        if content.id in self._pending:
+            raise messages.refused(types.INVALID_REQUEST, id_in_use(content.id), content.id)
+        if self._in_flight.full(message.weight):
+            text = f"{self._in_flight.count} requests are in flight already: wait for an answer, then ask again."
             raise messages.refused(messages.BUSY, text, content.id)
-        self._calls.begin(content.id, Ticket(self._load, message.weight))
-        return SessionMessage(content, ServerMessageMetadata(on_request_unanswered=partial(self._dropped, content.id)))
-
-    async def _dropped(self, id: types.RequestId) -> None:
-        """A request that was cancelled is never answered."""
-        self._calls.end(id)
+        self._pending.begin(content.id, Slot(self._in_flight, message.weight))
+        cancelled = partial(self._pending.cancelled, content.id)
+        return SessionMessage(content, ServerMessageMetadata(on_request_unanswered=cancelled))
 
     async def _write(self) -> None:
-        """Alone writes: a line that was begun is brought to its end before another."""
-        async with self._out:
-            async for one in self._out:
+        """The only writer: finishes each line before it starts another."""
+        async with self._to_client:
+            async for answer in self._to_client:
                 if not self._gone.is_set():
-                    await self._put(one.message)
-                if isinstance(one.message, types.JSONRPCResponse | types.JSONRPCError) and one.metadata is not _REFUSAL:
-                    self._calls.end(one.message.id)
-        self._ended.set()
+                    await self._put(answer.message)
+                if answer.metadata is not _REFUSAL:
+                    self._pending.sent(answer.message)
+        self._written.set()
 
     async def _put(self, message: types.JSONRPCMessage) -> None:
         try:
-            await write_all(self._outgoing, messages.written(message) + b"\n")
+            await write_all(self._outgoing, messages.serialize(message) + b"\n")
         except OSError:
-            log.info("the client reads no more")
+            log.info("the client no longer reads")
             self._gone.set()
 
 
 async def _cancel_after(event: asyncio.Event, tasks: TaskGroup) -> None:
     await event.wait()
     tasks.cancel_scope.cancel()
+
+
+@dataclass(frozen=True)
+class TooLong:
+    """Both ends of a line that is too long."""
+
+    head: bytes
+    tail: bytes
+
+
+class LineSplitter:
+    """Splits chunks of bytes into lines. Of a line longer than `limit` it keeps only the ends."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit, self._kept = limit, bytearray()
+        self._head: bytes | None = None
+
+    def feed(self, chunk: bytes) -> Iterator[bytes | TooLong]:
+        """The lines that end in this chunk, without their newlines."""
+        *whole, rest = chunk.split(b"\n")
+        for part in whole:
+            yield self._line(part)
+        self._keep(rest)
+
+    def end(self) -> Iterator[bytes | TooLong]:
+        """The last line, if it did not end with a newline."""
+        if self._kept or self._head is not None:
+            yield self._line(b"")
+
+    def _line(self, part: bytes) -> bytes | TooLong:
+        self._keep(part)
+        line = bytes(self._kept) if self._head is None else TooLong(self._head, bytes(self._kept))
+        self._kept, self._head = bytearray(), None
+        return line
+
+    def _keep(self, part: bytes) -> None:
+        if self._head is None and len(self._kept) + len(part) > self._limit:
+            self._head = bytes((self._kept + part)[:ENDS])
+        self._kept += part
+        if self._head is not None:
+            self._kept = self._kept[-ENDS:]
+
+
+@contextmanager
+def separated_stdio() -> Generator[tuple[int, int]]:
+    """Moves standard input and output to two new descriptors, and returns these.
+
+    Meanwhile descriptor 0 is empty and 1 is standard error, so no stray print and no child process can read what the
+    client sends or write between answers.
+
+    Raises:
+        InvalidInput: standard input or output is closed.
+    """
+    if sys.__stdin__ is None or sys.__stdout__ is None:  # None: it was closed when Python started
+        raise InvalidInput(
+            "Standard input or output is closed, but over stdio the client is served there: let the client start this "
+            "command, or serve over --transport http."
+        )
+    _open_stderr()
+    incoming, outgoing = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    try:
+        yield incoming, outgoing
+    finally:
+        with suppress(OSError, ValueError):
+            if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison]
+                sys.stdout.flush()  # to standard error, while 1 still leads there
+        for kept, standard in ((incoming, 0), (outgoing, 1)):
+            os.dup2(kept, standard)
+            os.close(kept)
+
+
+def _open_stderr() -> None:
+    """Opens descriptor 2 if it is closed, so that no file opened later gets that number."""
+    try:
+        os.fstat(2)
+    except OSError:
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        if nothing != 2:
+            os.dup2(nothing, 2)
+            os.close(nothing)
+
+
+async def read_some(descriptor: int) -> bytes:
+    """Waits for input and returns it; b"" at the end."""
+    loop = asyncio.get_running_loop()
+    await _ready(loop.add_reader, loop.remove_reader, descriptor)
+    try:
+        return os.read(descriptor, 1 << 16)
+    except OSError:  # the terminal hung up, a socket was reset
+        return b""
+
+
+async def write_all(descriptor: int, data: bytes) -> None:
+    """Writes all data without blocking the event loop. Raises `OSError` if nobody reads."""
+    loop, rest, poll = asyncio.get_running_loop(), memoryview(data), select.poll()
+    poll.register(descriptor, select.POLLOUT)
+    while rest:
+        if not poll.poll(0):
+            await _ready(loop.add_writer, loop.remove_writer, descriptor)
+        rest = rest[os.write(descriptor, rest[:ATOMIC_WRITE]) :]
+
+
+async def _ready(add: Callable[..., Any], remove: Callable[[int], Any], descriptor: int) -> None:
+    ready = asyncio.Event()
+    try:
+        add(descriptor, ready.set)
+    except PermissionError:  # a regular file is always ready
+        await asyncio.sleep(0)
+        return
+    try:
+        await ready.wait()
+    finally:
+        remove(descriptor)

@@ -1,4 +1,4 @@
-"""Bearer tokens: who may call at all over HTTP, and as which agent."""
+"""Bearer tokens: who may call over HTTP, and as which agent."""
 
 from __future__ import annotations
 
@@ -16,15 +16,21 @@ if TYPE_CHECKING:
     from mcp.server.auth.provider import AccessToken
 
 VARIABLE = "MULLIGAN_TOKEN"
-SHORTEST = 16
+MIN_LENGTH = 16
 
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")
-"""What RFC 6750 lets a bearer token be made of: no colon, so the last one ends the agent's id."""
+"""What RFC 6750 allows in a bearer token. It has no colon, so the last colon ends the agent's id."""
 
 
 @dataclass(frozen=True)
 class Token:
-    """A secret, and the agent that its bearers are; None: any. `name` is what logs may say."""
+    """A token.
+
+    Attributes:
+        name: what logs call it.
+        secret: the token itself.
+        agent_id: the agent that it is bound to; None: none.
+    """
 
     name: str
     secret: str = field(repr=False)
@@ -32,47 +38,52 @@ class Token:
 
 
 def read_tokens(agent_id: str | None = None) -> Sequence[Token]:
-    """The tokens of `MULLIGAN_TOKEN`, separated by white space, each `TOKEN` or `AGENT_ID:TOKEN`; none where it is not
-    set. The variable is taken out of the environment, so that no command that is run on somebody's behalf sees it.
+    """The tokens in `MULLIGAN_TOKEN`, separated by white space, each `TOKEN` or `AGENT_ID:TOKEN`.
 
-    agent_id: the one that this server answers alone. Raises `InvalidInput`, which quotes no token.
+    Removes the variable from the environment, so that commands run for a caller do not see it.
+
+    Args:
+        agent_id: the only agent that this server answers, if any.
+
+    Raises:
+        InvalidInput: a token is invalid. The message quotes no token.
     """
-    said = os.environ.pop(VARIABLE, None)
-    if said is None:
+    value = os.environ.pop(VARIABLE, None)
+    if value is None:
         return ()
-    tokens = [_read(word, number, agent_id) for number, word in enumerate(said.split(), 1)]
+    tokens = [_parse(word, number, agent_id) for number, word in enumerate(value.split(), 1)]
     if not tokens:
-        raise InvalidInput(f"{VARIABLE} is set and empty: put a token there, or unset it.")
+        raise InvalidInput(f"{VARIABLE} is set but empty: put a token there, or unset it.")
     seen: dict[str, str] = {}
     for token in tokens:
         if other := seen.get(token.secret):
-            raise InvalidInput(f"{VARIABLE}: {token.name} is the same as {other}: each stands there once.")
+            raise InvalidInput(f"{VARIABLE}: {token.name} is the same as {other}: name each token once.")
         seen[token.secret] = token.name
     return tokens
 
 
-def _read(word: str, number: int, served: str | None) -> Token:
+def _parse(word: str, number: int, served: str | None) -> Token:
     name = f"token {number}"
     agent_id, colon, secret = word.rpartition(":")
     if colon and not agent_id:
         raise InvalidInput(f"{VARIABLE}: {name} begins with a colon: write AGENT_ID:TOKEN, or TOKEN alone.")
     if not _TOKEN.fullmatch(secret):
-        raise InvalidInput(f"{VARIABLE}: {name} holds other characters than letters, digits and -._~+/ (= at its end).")
-    if len(secret) < SHORTEST:
+        raise InvalidInput(f"{VARIABLE}: {name} has characters other than letters, digits and -._~+/ (= at its end).")
+    if len(secret) < MIN_LENGTH:
         raise InvalidInput(
-            f"{VARIABLE}: {name} is shorter than {SHORTEST} characters, and could be guessed: make one by "
+            f"{VARIABLE}: {name} is shorter than {MIN_LENGTH} characters, and could be guessed: make one by "
             "  python -c 'import secrets; print(secrets.token_urlsafe())'"
         )
     if served is not None and agent_id and agent_id != served:
         raise InvalidInput(
-            f"{VARIABLE}: {name} is bound to the agent {agent_id!r}, and --agent-id serves {served!r} alone: leave one "
+            f"{VARIABLE}: {name} is bound to the agent {agent_id!r}, but --agent-id serves {served!r} alone: leave one "
             "of the two out."
         )
     return Token(name, secret, agent_id or served)
 
 
 class Verifier:
-    """What the SDK asks for each request. Every token is compared, and each in the same time, whatever it is."""
+    """Checks tokens for the SDK. It compares every known token, in constant time."""
 
     def __init__(self, tokens: Sequence[Token]) -> None:
         self._known = [(_digest(token.secret), token) for token in tokens]
@@ -86,12 +97,12 @@ class Verifier:
                 found = known
         if found is None:
             return None
-        # client_id sets the owner of a session apart: each token is one, whatever agent it is bound to
+        # the SDK keeps the sessions of different client_ids apart: each token is one, whatever its agent
         return AccessToken(token="", client_id=found.name, scopes=[], subject=found.agent_id)
 
 
 def bearer(scope: Any) -> AccessToken | None:
-    """Who bears a known token in this request of ASGI; None where nobody does."""
+    """The known token that an ASGI request bears, if any."""
     return getattr(scope.get("user"), "access_token", None)
 
 

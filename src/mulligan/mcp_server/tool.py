@@ -1,9 +1,9 @@
-"""What a tool is to the server, what it is called with, and what it answers."""
+"""What a tool is: its schemas, what it is called with, what it answers."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,52 +11,60 @@ from mulligan.app.service import Service
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Json
 
-LONGEST_NAME = 200
+MAX_NAME = 200
 """Characters of an agent_id."""
 
 
-async def _untold(done: float, total: float | None, message: str) -> None:
+async def _no_progress(done: float, total: float | None, message: str) -> None:
     return None
 
 
 @dataclass
-class Link:
-    """What one connection keeps between calls, for clients of the older servers, which name no episode.
+class ConnectionState:
+    """What tools keep between the calls of one connection, for clients that name no episode.
 
-    Over stdio it lives as long as the process, over SSE as the connection, over HTTP as the session of the older
-    protocol. `kept` is free for a tool to use under its own name; it says in `weight` how many characters that is.
+    It lives as long as the process over stdio, the stream over SSE, and the session of an older revision over HTTP.
+
+    Attributes:
+        values: what each tool keeps, by the tool's name.
+        weight: characters kept in `values`; the tool that keeps them counts them.
     """
 
-    kept: dict[str, Any] = field(default_factory=dict[str, Any])
+    values: dict[str, Any] = field(default_factory=dict[str, Any])
     weight: int = 0
 
 
 @dataclass(frozen=True)
 class Call:
-    """Who calls, and what there is to answer with.
+    """The circumstances of a call.
 
-    bound: the only agent_id that this caller may see or name; None: any. link: None where nothing can be kept between
-    calls (the protocol's stateless revision over HTTP). progress: tells how far it is (done, total, in words). bare:
-    no arguments were sent at all, which a tool is handed as none of them. offered: the names of the tools that this
-    server has.
+    Attributes:
+        service: what the tools work on.
+        bound: the only agent_id that the caller may see or name; None: any.
+        state: what is kept between calls; None where nothing can be (stateless HTTP).
+        progress: reports progress: done, total, a message.
+        bare: whether the call came without arguments; the tool then gets an empty mapping.
+        offered: the names of the tools that this server has.
     """
 
     service: Service
     bound: str | None = None
-    link: Link | None = None
-    progress: Callable[[float, float | None, str], Awaitable[None]] = _untold
+    state: ConnectionState | None = None
+    progress: Callable[[float, float | None, str], Awaitable[None]] = _no_progress
     bare: bool = False
     offered: Collection[str] = ()
 
     def agent(self, named: Json) -> str | None:
-        """The agent_id that counts: the bound one, else the one that was named; None: none was. Raises `InvalidInput`
-        for what is no name, and for another than the bound one, in words that tell nothing of it.
+        """The agent_id to use: the bound one, else the named one; None if there is neither.
+
+        Raises:
+            InvalidInput: `named` is not a valid name, or not the bound one.
         """
         if named is not None and not isinstance(named, str):
-            raise InvalidInput("The agent id must be a text.")
+            raise InvalidInput("The agent id must be a string.")
         name = (named or "").strip()
-        if len(name) > LONGEST_NAME or not name.isprintable():
-            raise InvalidInput(f"The agent id must be a name of at most {LONGEST_NAME} characters, in one line.")
+        if len(name) > MAX_NAME or not name.isprintable():
+            raise InvalidInput(f"The agent id must be a name of at most {MAX_NAME} characters, in one line.")
         if self.bound is None:
             return name or None
         if name and name != self.bound:
@@ -66,10 +74,13 @@ class Call:
 
 @dataclass(frozen=True)
 class Reply:
-    """What a tool answers: `data` as structured content and as text, or as text alone where it is an error.
+    """A tool's answer.
 
-    indent: of the JSON in the text; None: compact, as the seed's server of that tool writes it. shown: what the text
-    says, where that is less than `data`.
+    Attributes:
+        data: the answer as structured content and as text; as text alone if it is an error.
+        error: whether it is an error.
+        indent: of the JSON in the text; None: compact.
+        shown: what the text says, if that is less than `data`.
     """
 
     data: Mapping[str, Json]
@@ -79,22 +90,21 @@ class Reply:
 
     @property
     def text(self) -> str:
+        shown = self.data if self.shown is None else self.shown
         separators = (",", ":") if self.indent is None else None
-        return json.dumps(
-            self.data if self.shown is None else self.shown,
-            ensure_ascii=False,
-            indent=self.indent,
-            separators=separators,
-        )
+        return json.dumps(shown, ensure_ascii=False, indent=self.indent, separators=separators)
 
 
 @dataclass(frozen=True)
 class Tool:
-    """One tool. The schemas are JSON Schema objects; `call` takes the arguments as they came, and validates them.
+    """A tool of the server.
 
-    `offered` says whether it is there at all in this service, `listed` whether it is shown there. What `call` raises as
-    `InvalidInput` and its like is answered as an error of the tool, worded by `failed`; anything else is our mistake,
-    and is logged.
+    Attributes:
+        call: takes the arguments as they came, and validates them. The server answers a `MulliganError` from it as an
+            error of the tool; any other exception is a bug, and logged.
+        failed: the answer for an error message and the arguments.
+        offered: whether this service has the tool.
+        listed: whether the tool is in the list, where it is offered.
     """
 
     name: str
@@ -112,8 +122,28 @@ class Tool:
     listed: Callable[[Service], bool] = lambda service: True
 
 
-def either(*kinds: str, **more: Json) -> dict[str, Json]:
-    """The schema of a value of one of these kinds. A list of kinds under "type" is legal too, and some clients hand
-    tools to models whose schemas know no such list.
+def schema(kind: str, description: str = "", **more: Json) -> dict[str, Json]:
+    """The JSON schema of a value of this type, with what else is said of it."""
+    return {"type": kind, **more, **({"description": description} if description else {})}
+
+
+def text(description: str = "", **more: Json) -> dict[str, Json]:
+    return schema("string", description, **more)
+
+
+def array(items: Json, description: str = "") -> dict[str, Json]:
+    return schema("array", description, items=items)
+
+
+def structure(properties: Json, required: Sequence[str] = (), description: str = "") -> dict[str, Json]:
+    """The JSON schema of an object with these properties."""
+    needed = {"required": list(required)} if required else {}
+    return schema("object", description, properties=properties, **needed)
+
+
+def either(*kinds: str, description: str = "") -> dict[str, Json]:
+    """The JSON schema of a value of one of these types. A list under "type" is valid, too, but some clients hand
+    schemas on to models that do not take one.
     """
-    return {"anyOf": [{"type": kind} for kind in kinds], **more}
+    said: dict[str, Json] = {"description": description} if description else {}
+    return {"anyOf": [{"type": kind} for kind in kinds], **said}

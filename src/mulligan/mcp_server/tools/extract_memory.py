@@ -1,4 +1,4 @@
-"""`extract_memory`: lessons from what was done, by the server's model or by the calling agent's own thinking."""
+"""`extract_memory`: learns lessons from a task, drawn by the server's model or by the calling agent."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, cast
 
 from mulligan.core.errors import BadAnswer, InvalidInput, ModelError, MulliganError
 from mulligan.core.records import Json
-from mulligan.mcp_server.learning import FAILED, NOTHING, OUTPUT, asked, learning, task_id, task_of
-from mulligan.mcp_server.tool import Call, Reply, Tool
+from mulligan.mcp_server.tool import Call, Reply, Tool, array, schema, structure, text
+from mulligan.mcp_server.tools.extraction import FAILED, NOTHING, OUTPUT, extraction_reply, find_task, question, task_id
 
 if TYPE_CHECKING:
     from mulligan.bank.bank import Bank
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class _Given:
-    """The arguments, of the right kinds. None: left out. lessons: an answer, as an object."""
+class _Arguments:
+    """The arguments, None if left out. `lessons` is an answer to a question, as an object."""
 
     task: str | None
     recall: str | None
@@ -30,26 +30,26 @@ class _Given:
 
 
 async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
-    agent, given = call.agent(arguments.get("agent_id")), _given(arguments)
+    agent, given = call.agent(arguments.get("agent_id")), _parse(arguments)
     if given.task is None:
         bank, work = call.service.bank(agent or ""), None
-        episode, judges = await _chosen(bank, await _episode(arguments, given, call, agent), arguments, given)
+        episode, judges = await _same_before(bank, await _episode(arguments, given, call, agent), arguments, given)
     else:
-        bank, work = await task_of(call, given.task, agent)
+        bank, work = await find_task(call, given.task, agent)
         episode, judges = None, False
     given = replace(given, background=given.background and not bank.paper)
     try:
         if episode is None:
-            learned = await _resumed(bank, str(work), given)
+            learned = await _resume(bank, str(work), given)
         else:
             borrow = judges or given.lessons is not None
             learned = await bank.learn(episode, background=given.background, borrow=borrow)
-        learned = await _thought(bank, learned, given)
+        learned = await _commit(bank, learned, given)
     except MulliganError as error:
-        return await _went_wrong(bank, error, work or await bank.accepted(episode or []), given)
+        return await _error_reply(bank, error, work or await bank.accepted(episode or []), given)
     if learned.failed:
         return _failure(learned.failed, task_id(learned.work), given.background)
-    return Reply({**await learning(bank, learned), "async_mode": given.background})
+    return Reply({**await extraction_reply(bank, learned), "async_mode": given.background})
 
 
 def failed(message: str, arguments: Mapping[str, Json]) -> Reply:
@@ -57,28 +57,33 @@ def failed(message: str, arguments: Mapping[str, Json]) -> Reply:
     return _failure(message, task[:80] if isinstance(task, str) else None, background is not False)
 
 
-async def _episode(arguments: Mapping[str, Json], given: _Given, call: Call, agent: str | None) -> Episode:
-    """What is to be learned from, with the recall that was used for it."""
-    from mulligan.bank.learn.trajectory import episode_of
-
+async def _episode(arguments: Mapping[str, Json], given: _Arguments, call: Call, agent: str | None) -> Episode:
+    """The episode to learn from, with the recall that was used for it."""
     for name, words in (("trajectory", "the list of the steps that were taken"), ("query", "what the task was")):
         if arguments.get(name) is None:
             raise InvalidInput(f"{name} is missing: {words}. Only a call with a task_id needs none.")
-    episode = episode_of(arguments["trajectory"], arguments["query"], given.signal)
+    episode = _read(arguments, given.signal)
     if given.recall is None:
         return episode
     return replace(episode, recall=await call.service.bank(agent).recalled(given.recall))
 
 
-async def _chosen(bank: Bank, episode: Episode, arguments: Mapping[str, Json], given: _Given) -> tuple[Episode, bool]:
-    """The episode to learn from, and whether the signal is to be the verdict on it: where the same trajectory came
-    without a signal before, and was not found otherwise, it is that one.
-    """
+def _read(arguments: Mapping[str, Json], signal: bool | None = None) -> Episode:
     from mulligan.bank.learn.trajectory import episode_of
 
+    return episode_of(arguments["trajectory"], arguments["query"], signal)
+
+
+async def _same_before(
+    bank: Bank, episode: Episode, arguments: Mapping[str, Json], given: _Arguments
+) -> tuple[Episode, bool]:
+    """The episode to learn from, and whether the caller's signal is the verdict on it.
+
+    Where the same trajectory came before without a signal, and was not judged otherwise, it is that earlier episode.
+    """
     if given.signal is None:
         return episode, False
-    before = replace(episode_of(arguments["trajectory"], arguments["query"]), recall=episode.recall)
+    before = replace(_read(arguments), recall=episode.recall)
     work = await bank.accepted(before)
     known = await bank.outcome(work) if work else None
     if known is None or known.success not in (None, given.signal):
@@ -86,7 +91,7 @@ async def _chosen(bank: Bank, episode: Episode, arguments: Mapping[str, Json], g
     return before, known.success is None
 
 
-async def _resumed(bank: Bank, work: str, given: _Given) -> Learned:
+async def _resume(bank: Bank, work: str, given: _Arguments) -> Learned:
     known = await bank.outcome(work)
     if given.signal is not None and known.success not in (None, given.signal):
         raise InvalidInput(
@@ -99,8 +104,8 @@ async def _resumed(bank: Bank, work: str, given: _Given) -> Learned:
     return await bank.resume(work, background=given.background, borrow=judges or given.lessons is not None)
 
 
-async def _thought(bank: Bank, learned: Learned, given: _Given) -> Learned:
-    """Takes the caller's verdict and lessons, where they are waited for. Raises `BadAnswer`."""
+async def _commit(bank: Bank, learned: Learned, given: _Arguments) -> Learned:
+    """Commits the caller's verdict and lessons where a question waits for them. Raises `BadAnswer`."""
     if learned.question is not None and learned.success is None and given.signal is not None:
         verdict = {"reasoning": "The calling agent said so.", "verdict": "success" if given.signal else "failure"}
         learned = await bank.commit(str(learned.work), verdict)
@@ -113,14 +118,14 @@ async def _thought(bank: Bank, learned: Learned, given: _Given) -> Learned:
     return await bank.commit(str(learned.work), given.lessons)
 
 
-async def _went_wrong(bank: Bank, error: MulliganError, work: str | None, given: _Given) -> Reply:
-    """The error; where a question waits for a better answer, with that question."""
+async def _error_reply(bank: Bank, error: MulliganError, work: str | None, given: _Arguments) -> Reply:
+    """The error; with the question, if that still waits for an answer."""
     message, about = str(error), dict[str, Json]()
     if work is not None and isinstance(error, BadAnswer | ModelError):
         left = await bank.outcome(work)
         work = left.work
         if left.question is not None and isinstance(error, BadAnswer):
-            about = asked(left)
+            about = question(left)
             message += " The task waits on: answer it again with this task_id, so that it fits `schema`."
         elif left.question is not None:
             message += " The task waits: try again, or ask memory_task for the question and draw the lessons yourself."
@@ -132,7 +137,7 @@ def _failure(message: str, task: str | None, background: bool, about: Mapping[st
     return Reply({**answer, "task_id": task, "async_mode": background, **about}, error=True)
 
 
-def _given(arguments: Mapping[str, Json]) -> _Given:
+def _parse(arguments: Mapping[str, Json]) -> _Arguments:
     for name, kind, words in (
         ("task_id", str, "the text that extract_memory gave"),
         ("retrieval_id", str, "the text that retrieve_memory gave"),
@@ -144,16 +149,16 @@ def _given(arguments: Mapping[str, Json]) -> _Given:
             raise InvalidInput(f"{name} must be {words}, not {value!r:.80}.")
     task, recall = arguments.get("task_id") or None, arguments.get("retrieval_id") or None
     background = arguments.get("async_mode") is not False
-    return _Given(task, recall, arguments.get("success_signal"), background, _answer(arguments.get("lessons")))
+    return _Arguments(task, recall, arguments.get("success_signal"), background, _answer(arguments.get("lessons")))
 
 
 def _answer(lessons: Json) -> Json:
-    """The answer to a question as an object: a bare list of lessons is one, and so is the JSON text of either."""
+    """The answer to a question as an object. A list of lessons is accepted, too, and the JSON text of either."""
     if isinstance(lessons, str) and lessons.strip():
         try:
             lessons = json.loads(lessons)
         except (ValueError, RecursionError) as error:
-            raise InvalidInput(f"lessons is a text that is no JSON: {error}. Give the list itself.") from None
+            raise InvalidInput(f"lessons is a string that is not JSON: {error}. Give the list itself.") from None
     if isinstance(lessons, list):
         return {"lessons": cast(list[Json], lessons), "nothing_because": ""}
     if lessons is not None and not isinstance(lessons, dict):
@@ -161,65 +166,40 @@ def _answer(lessons: Json) -> Json:
     return cast(Json, lessons)
 
 
-_TEXT = {"type": "string"}
-_STEP = {
-    "type": "object",
-    "properties": {
-        "step": {"type": "number"},
-        "role": {"type": "string", "enum": ["user", "assistant", "tool"]},
-        "content": {**_TEXT, "description": "What was said, done or seen, and why."},
-        "metadata": {"type": "object", "properties": {"tool_name": _TEXT, "action_type": _TEXT}},
+_STEP = structure(
+    {
+        "step": schema("number"),
+        "role": text(enum=["user", "assistant", "tool"]),
+        "content": text("What was said, done or seen, and why."),
+        "metadata": structure({"tool_name": text(), "action_type": text()}),
     },
-    "required": ["step", "role", "content"],
-}
-_LESSONS = {
-    "anyOf": [
-        {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "title": _TEXT,
-                    "description": {**_TEXT, "description": "When it is of use."},
-                    "content": {**_TEXT, "description": "What to do or to avoid in such tasks."},
-                    "nature": {
-                        "type": "string",
-                        "enum": ["strategy", "fact"],
-                        "description": "fact: holds in this project; keep its names and values.",
-                    },
-                    "steps": {"type": "array", "items": {"type": "integer"}, "description": "Those that show it."},
-                },
-                "required": ["title", "description", "content", "steps"],
-            },
-        },
-        {"type": "object", "properties": {"nothing_because": {**_TEXT, "description": "Why there are none."}}},
-    ],
-    "description": "The lessons that you draw: one to three, for later tasks, not about this one alone.",
-}
-_INPUT = {
-    "type": "object",
-    "properties": {
-        "trajectory": {
-            "type": "array",
-            "items": _STEP,
-            "description": "The steps that mattered, numbered from 1. Needed unless there is a task_id.",
-        },
-        "query": {**_TEXT, "description": "The task, as you put it to retrieve_memory."},
-        "success_signal": {
-            "type": "boolean",
-            "description": "Whether it succeeded, where something has shown it.",
-        },
-        "async_mode": {
-            "type": "boolean",
-            "default": True,
-            "description": "false: wait for a model of the server.",
-        },
-        "agent_id": {**_TEXT, "description": "As with retrieve_memory."},
-        "retrieval_id": {**_TEXT, "description": "As retrieve_memory gave it for this task."},
-        "task_id": {**_TEXT, "description": "After needs_thinking."},
-        "lessons": _LESSONS,
+    ["step", "role", "content"],
+)
+_LESSON = structure(
+    {
+        "title": text(),
+        "description": text("When it is of use."),
+        "content": text("What to do or to avoid in such tasks."),
+        "nature": text("fact: holds in this project; keep its names and values.", enum=["strategy", "fact"]),
+        "steps": array(schema("integer"), "Those that show it."),
     },
-}
+    ["title", "description", "content", "steps"],
+)
+_INPUT = structure(
+    {
+        "trajectory": array(_STEP, "The steps that mattered, numbered from 1. Needed unless there is a task_id."),
+        "query": text("The task, as you put it to retrieve_memory."),
+        "success_signal": schema("boolean", "Whether it succeeded, where something has shown it."),
+        "async_mode": schema("boolean", "false: wait for a model of the server.", default=True),
+        "agent_id": text("As with retrieve_memory."),
+        "retrieval_id": text("As retrieve_memory gave it for this task."),
+        "task_id": text("After needs_thinking."),
+        "lessons": {
+            "anyOf": [array(_LESSON), structure({"nothing_because": text("Why there are none.")})],
+            "description": "The lessons that you draw: one to three, for later tasks, not about this one alone.",
+        },
+    }
+)
 
 TOOL = Tool(
     "extract_memory",

@@ -1,42 +1,189 @@
-"""`reflexion-thinking`: the client acts, judges and reflects; here its order, its memory and its record are kept.
+"""`reflexion-thinking`: the client acts, judges and reflects; the tool keeps order, reflections and record.
 
-Without an episodeId it answers as the seed's server: one memory and one history for the connection, in any order. With
-one the episode's own order and memory count.
+A call without an episodeId is answered as the original reflexion-thinking server does: one memory and one history for
+the connection, steps in any order. With one, the order and the reflections of that episode count.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any, Literal, cast
 
-from mulligan.app.client_led_steps import ClientStep, Taken
+from mulligan.app.client_led_steps import MOST_TRIALS, ClientStep, Taken
 from mulligan.core.errors import InvalidInput, MulliganError, NotFound
 from mulligan.core.records import Episode, Json
-from mulligan.mcp_server.reflexion_request import Asked, asked
-from mulligan.mcp_server.reflexion_schema import DESCRIPTION, INPUT, OUTPUT
-from mulligan.mcp_server.tool import Call, Reply, Tool
+from mulligan.mcp_server.tool import Call, Reply, Tool, array, either, schema, structure, text
+from mulligan.mcp_server.tools.extraction import extraction_reply
 
 NAME = "reflexion-thinking"
 
-LONGEST_ID = 80
+MAX_TEXT = 2_000_000
+"""Characters of all texts of a call together."""
 
-AGENTS = 16
-"""Agents that one connection remembers for, the longest unused forgotten first."""
+MAX_ID = 80
 
-KEPT = 4_000_000
-"""Characters that one connection remembers: of a task and a reflection, each as long as a call may be, at least."""
+MAX_AGENTS = 16
+"""Agents that one connection remembers; beyond that the least recently used are forgotten."""
+
+MAX_WEIGHT = 4_000_000
+"""Characters that one connection remembers: at least a task and a reflection of the longest kind."""
+
+
+# The call's arguments, checked in the order and refused in the words of the original server.
+
+
+@dataclass(frozen=True)
+class StepRequest:
+    """The arguments of one call.
+
+    Attributes:
+        step: what the client did.
+        text: `actorInputText`, whatever the step; None if it is not a string.
+        episode: the episodeId, if given.
+        reset: whether to start anew.
+        learn: whether to learn from the episode at its end.
+    """
+
+    step: ClientStep
+    text: str | None = None
+    episode: str | None = None
+    reset: bool = False
+    learn: bool = False
+
+
+def parse(arguments: Mapping[str, Json] | None) -> StepRequest:
+    """Checks the arguments; None: none were sent. Raises `InvalidInput`."""
+    if arguments is None:
+        raise InvalidInput("Invalid input: stepData must be an object.")
+    _check_length(arguments)
+    trial, trials = _positive(arguments, "trialNumber"), _positive(arguments, "maxTrials")
+    if trials > MOST_TRIALS:
+        raise InvalidInput(f"Invalid 'maxTrials': must be at most {MOST_TRIALS}.")
+    if trial > trials:
+        raise InvalidInput("'trialNumber' cannot exceed 'maxTrials'.")
+    memory = _memory(arguments.get("memoryOverride"))
+    kind, texts = _texts(arguments)
+    step = ClientStep(kind, trial, trials, **texts, passed=_boolean(arguments, "passed"), memory=memory)
+    task = arguments.get("actorInputText")
+    episode, reset = _episode_id(arguments.get("episodeId")), bool(_boolean(arguments, "reset"))
+    if reset and episode is not None:
+        raise InvalidInput("'reset' begins a new episode: leave 'episodeId' out, or go on with it without 'reset'.")
+    learn = bool(_boolean(arguments, "learn"))
+    return StepRequest(step, task if isinstance(task, str) else None, episode, reset, learn)
+
+
+def _check_length(arguments: Mapping[str, Json]) -> None:
+    texts: list[Json] = list(arguments.values())
+    override = arguments.get("memoryOverride")
+    texts += cast(list[Json], override) if isinstance(override, list) else []
+    length = sum(len(text) for text in texts if isinstance(text, str))
+    if length > MAX_TEXT:
+        raise InvalidInput(f"The texts are {length:,} characters together, but at most {MAX_TEXT:,} are accepted.")
+
+
+def _positive(arguments: Mapping[str, Json], name: str) -> int:
+    number = arguments.get(name)
+    whole = isinstance(number, int) or (isinstance(number, float) and number.is_integer())
+    if isinstance(number, bool) or not whole or cast(float, number) < 1:
+        raise InvalidInput(f"Invalid '{name}': must be a positive integer.")
+    return int(cast(float, number))
+
+
+def _memory(value: Json) -> tuple[str, ...] | None:
+    """Items that are not strings are dropped, as by the original server."""
+    if value is None:
+        return None
+    if not isinstance(value, list):
+        raise InvalidInput("Invalid 'memoryOverride': must be an array of strings.")
+    return tuple(item for item in cast(list[Json], value) if isinstance(item, str))
+
+
+_UNSET: Any = object()
+
+
+def _texts(arguments: Mapping[str, Json]) -> tuple[Literal["act", "evaluate", "reflect"], dict[str, Json]]:
+    """The kind of the step, and the texts that it needs and may have."""
+    step = arguments.get("stepType", _UNSET)
+    if step == "actor":
+        return "act", {"prompt": _text(arguments, "actorInputText", step)}
+    if step not in ("evaluator", "self-reflection"):
+        raise InvalidInput(
+            f"Unknown stepType: '{_as_javascript(step)}'. Must be 'actor', 'evaluator', or 'self-reflection'."
+        )
+    texts: dict[str, Json] = {"output": _text(arguments, "actorOutputText", step)}
+    score = arguments.get("evaluatorScore")
+    if isinstance(score, str) or _is_number(score):
+        texts["score"] = score
+    elif step == "self-reflection":
+        raise InvalidInput(f"Invalid 'evaluatorScore': must be a string or number for '{step}' step.")
+    if step == "evaluator":
+        return "evaluate", texts
+    if arguments.get("reflectionText") is not None:
+        texts["reflection"] = _text(arguments, "reflectionText", step)
+    return "reflect", texts
+
+
+def _text(arguments: Mapping[str, Json], name: str, step: str) -> str:
+    value = arguments.get(name)
+    if not isinstance(value, str):
+        raise InvalidInput(f"Invalid '{name}': must be a string for '{step}' step.")
+    return value
+
+
+def _is_number(value: Json) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
+
+
+def _boolean(arguments: Mapping[str, Json], name: str) -> bool | None:
+    value = arguments.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise InvalidInput(f"Invalid '{name}': must be true or false.")
+    return value
+
+
+def _episode_id(value: Json) -> str | None:
+    """An empty one counts as left out, because some clients fill in every parameter."""
+    if value is not None and not isinstance(value, str):
+        raise InvalidInput("Invalid 'episodeId': must be a string.")
+    return (value or "").strip() or None
+
+
+def _as_javascript(value: Json) -> str:
+    """As a template string in JavaScript, the original server's language, shows it."""
+    if value is _UNSET:
+        return "undefined"
+    if isinstance(value, dict):
+        return "[object Object]"
+    shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return shown if len(shown) <= 100 else f"{shown[:100]}…"
+
+
+# What a connection remembers for clients that pass no episodeId.
 
 
 @dataclass
-class Remembered:
-    """What a connection keeps for one agent: reflections newest first, trials done, the newest task, the episode.
+class AgentMemory:
+    """What a connection remembers for one agent.
 
-    before: the reflections from before that episode began. led: whether the client has passed the id of that episode;
-    its reflections are then the episode's alone, and none of the connection's.
+    Attributes:
+        reflections: newest first.
+        done: how many trials are done.
+        task: the newest task.
+        episode: the newest episode.
+        before: the reflections from before that episode began.
+        led: whether the client has passed the id of that episode. Its reflections are then the episode's alone.
     """
 
-    memory: tuple[str, ...] = ()
+    reflections: tuple[str, ...] = ()
     done: int = 0
     task: str | None = None
     episode: str | None = None
@@ -45,57 +192,66 @@ class Remembered:
 
     @property
     def weight(self) -> int:
-        """Characters that it holds."""
-        return len(self.task or "") + sum(map(len, {*self.memory, *self.before}))
+        """How many characters it holds."""
+        return len(self.task or "") + sum(map(len, {*self.reflections, *self.before}))
 
 
 @dataclass
-class Connection:
-    """`agent`: the one that was named last. `turn`: calls of one connection are answered one after the other."""
+class ConnectionMemory:
+    """What a connection remembers.
+
+    Attributes:
+        agent: the agent that was named last.
+        agents: what is remembered for each.
+        lock: held by a call, so that calls of one connection are answered one after the other.
+    """
 
     agent: str = ""
-    agents: dict[str, Remembered] = field(default_factory=dict[str, Remembered])
-    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    agents: dict[str, AgentMemory] = field(default_factory=dict[str, AgentMemory])
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    def remembered(self, agent: str) -> Remembered:
-        """A copy: what a call changes counts once it has succeeded."""
-        return replace(self.agents.get(agent, Remembered()))
+    def recall(self, agent: str) -> AgentMemory:
+        """A copy, so that a call that fails changes nothing."""
+        return replace(self.agents.get(agent, AgentMemory()))
 
     def hand_over(self, episode: str) -> None:
-        """The client has passed the id of this episode: what it learned there is not remembered for other tasks."""
-        for state in self.agents.values():
-            if state.episode == episode and not state.led:
-                state.memory, state.led = state.before, True
+        """Forgets what was learned in this episode, because the client has passed its id."""
+        for memory in self.agents.values():
+            if memory.episode == episode and not memory.led:
+                memory.reflections, memory.led = memory.before, True
 
-    def keep(self, agent: str, now: Remembered) -> None:
-        """What is too much is forgotten: the longest unused agents, then this one's oldest reflections."""
+    def keep(self, agent: str, memory: AgentMemory) -> None:
+        """Over a limit, forgets the least recently used agents, then this one's oldest reflections."""
         self.agent = agent
         self.agents.pop(agent, None)
-        self.agents[agent] = now
-        while len(self.agents) > AGENTS or (len(self.agents) > 1 and self.weight > KEPT):
+        self.agents[agent] = memory
+        while len(self.agents) > MAX_AGENTS or (len(self.agents) > 1 and self.weight > MAX_WEIGHT):
             del self.agents[next(iter(self.agents))]
-        if self.weight > KEPT:
-            now.before = ()
-        while len(now.memory) > 1 and self.weight > KEPT:
-            now.memory = now.memory[:-1]
+        if self.weight > MAX_WEIGHT:
+            memory.before = ()
+        while len(memory.reflections) > 1 and self.weight > MAX_WEIGHT:
+            memory.reflections = memory.reflections[:-1]
 
     @property
     def weight(self) -> int:
-        return sum(state.weight for state in self.agents.values())
+        return sum(memory.weight for memory in self.agents.values())
+
+
+# The tool.
 
 
 async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
-    ask = asked(None if call.bare else arguments)
+    request = parse(None if call.bare else arguments)
     agent = call.agent(arguments.get("agentId"))
-    if ask.episode is not None:
-        return await _in_order(ask, ask.episode, agent, call)
-    if call.link is None:
-        return await _first(ask, agent, call)
-    connection: Connection = call.link.kept.setdefault(NAME, Connection())
-    async with connection.turn:
+    if request.episode is not None:
+        return await _in_episode(request, request.episode, agent, call)
+    if call.state is None:
+        return await _begin(request, agent, call)
+    connection: ConnectionMemory = call.state.values.setdefault(NAME, ConnectionMemory())
+    async with connection.lock:
         unnamed = agent is None and arguments.get("agentId") is None
-        reply = await _as_the_seed(ask, connection.agent if unnamed else agent or "", connection, call)
-        call.link.weight = connection.weight
+        reply = await _in_connection(request, connection.agent if unnamed else agent or "", connection, call)
+        call.state.weight = connection.weight
         return reply
 
 
@@ -103,49 +259,49 @@ def failed(message: str, arguments: Mapping[str, Json]) -> Reply:
     return Reply({"error": message}, error=True, indent=None)
 
 
-async def _in_order(ask: Asked, episode: str, agent: str | None, call: Call) -> Reply:
+async def _in_episode(request: StepRequest, episode: str, agent: str | None, call: Call) -> Reply:
+    """A call with an episodeId."""
     try:
-        if len(episode) > LONGEST_ID or not episode.isascii():
+        if len(episode) > MAX_ID or not episode.isascii():
             raise NotFound("No id is like this.")
-        taken = await call.service.client_led.take(episode, ask.step, agent)
+        taken = await call.service.client_led.take(episode, request.step, agent)
     except NotFound:
         raise InvalidInput(
-            f"There is no episode {episode[:LONGEST_ID]!r} here: pass the episodeId that the actor step of trial 1 "
+            f"There is no episode {episode[:MAX_ID]!r} here: pass the episodeId that the actor step of trial 1 "
             "returned, or call that step without one."
         ) from None
-    if call.link is not None and NAME in call.link.kept:
-        connection: Connection = call.link.kept[NAME]
-        async with connection.turn:
+    if call.state is not None and NAME in call.state.values:
+        connection: ConnectionMemory = call.state.values[NAME]
+        async with connection.lock:
             connection.hand_over(taken.episode.id)
-            call.link.weight = connection.weight
-    return await _told(ask, taken, call)
+            call.state.weight = connection.weight
+    return await _reply_taken(request, taken, call)
 
 
-async def _first(ask: Asked, agent: str | None, call: Call) -> Reply:
-    """Where nothing is kept between calls, the episode's id is all that ties them together."""
-    if (ask.step.kind, ask.step.trial) != ("act", 1):
+async def _begin(request: StepRequest, agent: str | None, call: Call) -> Reply:
+    """A call without an episodeId where nothing is kept between calls."""
+    if (request.step.kind, request.step.trial) != ("act", 1):
         raise InvalidInput(
             "This connection remembers nothing between calls: pass the episodeId that the first call (the actor step "
             "of trial 1) returned."
         )
-    return await _told(ask, await call.service.client_led.begin(ask.step, agent or ""), call)
+    return await _reply_taken(request, await call.service.client_led.begin(request.step, agent or ""), call)
 
 
-async def _told(ask: Asked, taken: Taken, call: Call) -> Reply:
-    needed = not taken.over
-    answer = _answer(ask.step, taken.memory, taken.episode.task.prompt, needed, taken.completed)
-    return Reply(await _signed(answer, taken.episode, ask, call), indent=None)
+async def _reply_taken(request: StepRequest, taken: Taken, call: Call) -> Reply:
+    answer = _answer(request.step, taken.memory, taken.episode.task.prompt, not taken.over, taken.completed)
+    return await _reply(answer, taken.episode, request, call)
 
 
-async def _as_the_seed(ask: Asked, agent: str, connection: Connection, call: Call) -> Reply:
-    """What is answered hangs on the connection alone, the record follows it; only a client that has passed the id of
-    its newest episode and leaves it out in a further step of it is answered from that episode.
+async def _in_connection(request: StepRequest, agent: str, connection: ConnectionMemory, call: Call) -> Reply:
+    """A call without an episodeId. The answer depends on what the connection remembers, and the record follows it; but
+    a client that passed its newest episode's id before, and leaves it out now, is answered from that episode.
     """
     depth = call.service.served.depth
-    now = Remembered() if ask.reset else connection.remembered(agent)
-    step, known = ask.step, now.memory
-    if ask.text is not None and (step.kind == "act" or now.task is None):
-        now.task = ask.text
+    now = AgentMemory() if request.reset else connection.recall(agent)
+    step, known = request.step, now.reflections
+    if request.text is not None and (step.kind == "act" or now.task is None):
+        now.task = request.text
     if now.led and now.episode is not None:
         its = await call.service.client_led.remembered(now.episode, step, now.task or "", agent)
         now.led, known = its is not None, known if its is None else its
@@ -153,17 +309,16 @@ async def _as_the_seed(ask: Asked, agent: str, connection: Connection, call: Cal
     after = memory if step.reflection is None else (step.reflection, *memory)[:depth]
     now.done += _completes(step)
     shown = after if _completes(step) else memory
-    needed = step.trial < step.trials and not step.passed
-    task = now.task if ask.text is None else ask.text
-    answer = _answer(step, shown, task or "", needed, now.done)
-    recorded = replace(step, memory=memory)
-    episode = await call.service.client_led.follow(now.episode, recorded, now.task or "", agent)
+    another = step.trial < step.trials and not step.passed
+    task = now.task if request.text is None else request.text
+    answer = _answer(step, shown, task or "", another, now.done)
+    episode = await call.service.client_led.follow(now.episode, replace(step, memory=memory), now.task or "", agent)
     if episode.id != now.episode:
-        now.episode, now.before = episode.id, now.memory
+        now.episode, now.before = episode.id, now.reflections
     if not now.led:
-        now.memory = after
+        now.reflections = after
     connection.keep(agent, now)
-    return Reply(await _signed(answer, episode, ask, call), indent=None)
+    return await _reply(answer, episode, request, call)
 
 
 def _completes(step: ClientStep) -> bool:
@@ -171,15 +326,15 @@ def _completes(step: ClientStep) -> bool:
     return bool(step.passed and step.kind != "act") or step.reflection is not None
 
 
-def _answer(step: ClientStep, memory: tuple[str, ...], task: str, needed: bool, done: int) -> dict[str, Json]:
-    """In the order of the seed's keys. `needed`: whether another trial is, where this one is done."""
+def _answer(step: ClientStep, memory: tuple[str, ...], task: str, another: bool, done: int) -> dict[str, Json]:
+    """The answer, its keys in the order of the original server. `another`: whether a trial follows a finished one."""
     numbers: dict[str, Json] = {"trialNumber": step.trial, "maxTrials": step.trials}
     if step.kind == "act":
         shown = {"prompt_for_actor": step.prompt, "current_memory": list(memory)}
         return {"nextStep": "evaluator", **shown, **numbers}
     if _completes(step):
         added = {} if step.reflection is None else {"reflection_added_to_memory": step.reflection}
-        after: dict[str, Json] = {"memory": list(memory), "next_trial_needed": needed, "trial_history_length": done}
+        after: dict[str, Json] = {"memory": list(memory), "next_trial_needed": another, "trial_history_length": done}
         return {"trialCompleted": step.trial, **added, **after}
     if step.kind == "evaluate":
         return {"nextStep": "self-reflection", "content_to_evaluate": step.output, **numbers}
@@ -196,24 +351,104 @@ def _answer(step: ClientStep, memory: tuple[str, ...], task: str, needed: bool, 
     return {"nextStep": "self-reflection", "prompt_for_reflection_llm": prompt, **numbers, "message": message}
 
 
-async def _signed(answer: dict[str, Json], episode: Episode, ask: Asked, call: Call) -> dict[str, Json]:
-    """With what is ours: what became of the lessons, and the episode's id."""
-    if ask.learn and episode.stop is not None and _completes(ask.step):
-        answer["learning"] = await _learned(episode, call)
-    return {**answer, "episodeId": episode.id}
+async def _reply(answer: dict[str, Json], episode: Episode, request: StepRequest, call: Call) -> Reply:
+    """The answer, with the fields that the original server does not have: "learning" and "episodeId"."""
+    if request.learn and episode.stop is not None and _completes(request.step):
+        answer["learning"] = await _learn(episode, call)
+    return Reply({**answer, "episodeId": episode.id}, indent=None)
 
 
-async def _learned(episode: Episode, call: Call) -> Json:
-    """The bank of the episode's agent is taught; what goes wrong with it does not undo the step."""
-    from mulligan.mcp_server.learning import learning
-
+async def _learn(episode: Episode, call: Call) -> Json:
+    """Lessons from a finished episode. An error in learning does not undo the step."""
     try:
         bank = call.service.bank(episode.agent)
         learned = await bank.learn(episode, background=True)
-        return await learning(bank, learned, by_tool="extract_memory" in call.offered)
+        return await extraction_reply(bank, learned, by_tool="extract_memory" in call.offered)
     except MulliganError as error:
         return {"status": "error", "message": f"Nothing was learned: {error}"}
 
+
+DESCRIPTION = """\
+Solve a task by second tries that learn from the first. You act, judge and reflect; this tool keeps the order, your
+reflections and the record. Use it when a first attempt may well fail and something can tell: tests, a compiler, a
+checklist, a reader. Not for what is right at the first go.
+
+For each trial, from trialNumber 1:
+1. stepType "actor" with actorInputText (the task): gives current_memory, your earlier reflections. Make the attempt.
+2. "evaluator" with actorOutputText (the whole attempt): judge it, with evidence where there is any.
+3. "self-reflection" with actorOutputText, evaluatorScore (what was wrong, exactly) and, in the same call,
+   reflectionText (the cause, and what to do otherwise). While next_trial_needed is true, go on with step 1 and
+   trialNumber one higher.
+
+A good attempt ends it: step 2 or 3 with passed: true. Pass the first answer's episodeId with every further call."""
+
+
+def _whole(description: str, minimum: int = 1, **more: Json) -> dict[str, Json]:
+    return schema("integer", description, minimum=minimum, **more)
+
+
+def _strings(description: str) -> dict[str, Json]:
+    return array(text(), description)
+
+
+INPUT = structure(
+    {
+        "stepType": text("The step.", enum=["actor", "evaluator", "self-reflection"]),
+        "trialNumber": _whole("The trial, from 1."),
+        "maxTrials": _whole("Trials at most: 3 to 5.", maximum=1000),
+        "actorInputText": text("The whole task, for 'actor'."),
+        "actorOutputText": text("The whole attempt, for 'evaluator' and 'self-reflection'."),
+        "evaluatorScore": either(
+            "string",
+            "number",
+            description="The verdict in words, or a number (higher is better), for 'self-reflection'.",
+        ),
+        "reflectionText": text("For 'self-reflection'. Left out, a prompt for it comes back."),
+        "memoryOverride": _strings("Reflections in place of those that are remembered, newest first."),
+        "episodeId": text("As the first answer gave it. Left out for the first call."),
+        "passed": schema("boolean", "true with 'evaluator' or 'self-reflection': solved, the end."),
+        "reset": schema("boolean", "true: begin anew, nothing remembered. Not with episodeId."),
+        "agentId": text("Whose episode and lessons these are."),
+        "learn": schema("boolean", "true: at the end, keep lessons of it for later tasks."),
+    },
+    ["stepType", "trialNumber", "maxTrials"],
+)
+
+_REFLECTION_PROMPT = {
+    "task_description": text("The task; empty where none was named."),
+    "actor_output": text("The attempt."),
+    "evaluator_score": either("string", "number", description="What the evaluation said."),
+    "current_memory": _strings("Earlier reflections, newest first."),
+}
+_LEARNING = {
+    "status": text("processing; needs_thinking: answer `prompt` through extract_memory; success; error."),
+    "task_id": either(
+        "string", "null", description="For memory_task, and for extract_memory where an answer is needed."
+    ),
+    "prompt": text("What to think about."),
+    "schema": schema("object", "The JSON schema of the answer."),
+    "message": text("What to do, or what went wrong."),
+}
+OUTPUT = structure(
+    {
+        "nextStep": text("The stepType to call.", enum=["evaluator", "self-reflection"]),
+        "prompt_for_actor": text("The task, to be tried now."),
+        "content_to_evaluate": text("The attempt, to be judged now."),
+        "prompt_for_reflection_llm": structure(_REFLECTION_PROMPT, list(_REFLECTION_PROMPT), "What to reflect on."),
+        "current_memory": _strings("Earlier reflections to try it with, newest first."),
+        "trialNumber": _whole("The trial that was called."),
+        "maxTrials": _whole("As it was called."),
+        "message": text("What to do now."),
+        "trialCompleted": _whole("The trial that is done: reflected on, or passed."),
+        "reflection_added_to_memory": text("The reflection, where one was given."),
+        "memory": _strings("All that is remembered now, newest first."),
+        "next_trial_needed": schema("boolean", "Whether to go on with 'actor' and the next trial."),
+        "trial_history_length": _whole("Trials that are done.", minimum=0),
+        "learning": structure(_LEARNING, ["status"], "With learn, at the end: what becomes of the lessons."),
+        "episodeId": text("The episode that this is recorded in."),
+    },
+    ["episodeId"],
+)
 
 TOOL = Tool(
     name=NAME,

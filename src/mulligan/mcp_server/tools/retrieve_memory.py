@@ -1,4 +1,4 @@
-"""`retrieve_memory`: lessons that help with a task, as the seed's server gives them."""
+"""`retrieve_memory`: recalls lessons that help with a task, in the format of the ReasoningBank server."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING
 
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Json, Lesson
-from mulligan.mcp_server.tool import Call, Reply, Tool, either
+from mulligan.mcp_server.tool import Call, Reply, Tool, array, either, schema, structure, text
 
 if TYPE_CHECKING:
     from mulligan.core.records import Recall
 
-MOST, LONGEST = 100, 100_000
-"""Lessons in one answer, and characters of a query."""
+MAX_LESSONS = 100
+"""Lessons in one answer."""
+
+MAX_QUERY = 100_000
+"""Characters of a query."""
 
 
 async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
@@ -37,24 +40,24 @@ async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
 
 def failed(message: str, arguments: Mapping[str, Json]) -> Reply:
     query = arguments.get("query")
-    said = query if isinstance(query, str) and len(query) <= LONGEST else None
-    about: dict[str, Json] = {"query": said, "memories": [], "formatted_prompt": ""}
+    shown = query if isinstance(query, str) and len(query) <= MAX_QUERY else None
+    about: dict[str, Json] = {"query": shown, "memories": [], "formatted_prompt": ""}
     return Reply({"status": "error", "message": f"Retrieval failed: {message}", **about}, error=True)
 
 
 def _query(given: Json) -> str:
     if not isinstance(given, str) or not given.strip():
         raise InvalidInput("query must be a text that says what the task is.")
-    if len(given) > LONGEST:
-        raise InvalidInput(f"query has {len(given):,} characters; at most {LONGEST:,} are taken. Shorten it.")
+    if len(given) > MAX_QUERY:
+        raise InvalidInput(f"query has {len(given):,} characters; at most {MAX_QUERY:,} are taken. Shorten it.")
     return given
 
 
 def _top_k(given: Json) -> int:
-    """1 where it is left out. 2.0 is 2."""
+    """1 if left out; 2.0 counts as 2."""
     value = 1 if given is None else int(given) if isinstance(given, float) and given.is_integer() else given
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MOST:
-        raise InvalidInput(f"top_k must be a whole number from 1 to {MOST}, not {given!r:.80}.")
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_LESSONS:
+        raise InvalidInput(f"top_k must be a whole number from 1 to {MAX_LESSONS}, not {given!r:.80}.")
     return value
 
 
@@ -73,99 +76,84 @@ def _memory(lesson: Lesson) -> dict[str, Json]:
 
 
 def _fact(lesson: Lesson) -> dict[str, Json]:
-    """What a fact has besides; a strategy is what the seed knows."""
+    """Further fields of a fact; the original format knows strategies only."""
     if lesson.nature == "strategy":
         return {}
     return {"nature": lesson.nature, "project": lesson.project or None, "confirmed": lesson.confirmed}
 
 
 def _shown(memory: Mapping[str, Json], prompt: str) -> dict[str, Json]:
-    """Without what the prompt says of it: a reader is told each lesson once."""
-    told = {line.removeprefix("> ") for line in prompt.splitlines()}
-    twice = [name for name in ("content", "description") if told.issuperset(_lines(memory[name]))]
-    return {name: value for name, value in memory.items() if name not in twice}
+    """The lesson without what `prompt` says of it, so that a model reads each lesson once."""
+    lines = {line.removeprefix("> ") for line in prompt.splitlines()}
+    repeated = [name for name in ("content", "description") if lines.issuperset(_lines(memory[name]))]
+    return {name: value for name, value in memory.items() if name not in repeated}
 
 
 def _lines(text: str) -> list[str]:
-    """As `formatted_prompt` quotes them."""
+    """The lines as `formatted_prompt` quotes them."""
     return [line.rstrip() for line in text.strip().splitlines()]
 
 
 def _why_none(recall: Recall) -> str:
     if not recall.filtered:
         return "No lesson was found: nothing like this has been learned yet."
-    return f"No lesson is relevant enough: {_held(recall)}"
+    return f"No lesson is relevant enough: {_held_back(recall)}"
 
 
 def _note(recall: Recall) -> str:
     found = f"Found {recall.note}." if recall.note else ""
-    return " ".join(part for part in (found, _held(recall) if recall.lessons and recall.filtered else "") if part)
+    return " ".join(part for part in (found, _held_back(recall) if recall.lessons and recall.filtered else "") if part)
 
 
-def _held(recall: Recall) -> str:
+def _held_back(recall: Recall) -> str:
     from mulligan.bank.recall.prompt_text import held_back
 
     return f"{held_back(recall)}. At a terminal, mulligan memory search QUERY --threshold 0 shows all."
 
 
-_TEXT, _NUMBER, _WHOLE = {"type": "string"}, {"type": "number"}, {"type": "integer", "minimum": 0}
-_OUTPUT = {
-    "type": "object",
-    "properties": {
-        "status": {"type": "string", "enum": ["success", "no_memories"]},
-        "message": {**_TEXT, "description": "With no_memories: why there are none."},
-        "query": _TEXT,
-        "retrieval_strategy": {**_TEXT, "description": "How lessons were found."},
-        "top_k": {"type": "integer", "minimum": 1},
-        "min_score_threshold": {**_NUMBER, "description": "The relevance below which lessons are held back; 0: none."},
-        "filtered_count": {
-            **_WHOLE,
-            "description": "How many were held back; note or message names the nearest.",
-        },
-        "memories": {
-            "type": "array",
-            "description": "The lessons, best first.",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "memory_id": _TEXT,
-                    "score": {**_NUMBER, "description": "Relevance, 0 to 1."},
-                    "title": _TEXT,
-                    "content": _TEXT,
-                    "success": {"type": "boolean", "description": "False: learned from a failure, so what to avoid."},
-                    "tags": {"type": "array", "items": _TEXT},
-                    "description": {**_TEXT, "description": "When it is of use."},
-                    "agent_id": either("string", "null", description="Whose it is; null: the unnamed agent's."),
-                    "nature": {**_TEXT, "description": "fact: it holds in one project. Left out for a strategy."},
-                    "project": either("string", "null", description="Of a fact: where it holds."),
-                    "confirmed": {"type": "boolean", "description": "Of a fact: whether an attempt has passed by it."},
-                },
-                "required": ["memory_id", "score", "title", "content", "success", "tags", "description", "agent_id"],
-            },
-        },
-        "formatted_prompt": {**_TEXT, "description": "The lessons as text to read before the task; empty for none."},
-        "retrieval_id": {**_TEXT, "description": "To be given to extract_memory when the task is over."},
-        "note": {**_TEXT, "description": "What qualifies the answer, such as that words alone were compared."},
+_LESSON = structure(
+    {
+        "memory_id": text(),
+        "score": schema("number", "Relevance, 0 to 1."),
+        "title": text(),
+        "content": text(),
+        "success": schema("boolean", "False: learned from a failure, so what to avoid."),
+        "tags": array(text()),
+        "description": text("When it is of use."),
+        "agent_id": either("string", "null", description="Whose it is; null: the unnamed agent's."),
+        "nature": text("fact: it holds in one project. Left out for a strategy."),
+        "project": either("string", "null", description="Of a fact: where it holds."),
+        "confirmed": schema("boolean", "Of a fact: whether an attempt has passed by it."),
     },
-    "required": [
-        *("status", "query", "min_score_threshold", "filtered_count", "memories", "formatted_prompt", "retrieval_id")
-    ],
-}
-_INPUT = {
-    "type": "object",
-    "properties": {
-        "query": {**_TEXT, "description": "The goal of the task, in a sentence or two."},
-        "top_k": {
-            **_NUMBER,
-            "default": 1,
-            "minimum": 1,
-            "maximum": MOST,
-            "description": "Lessons at most; in the preset paper, experiences.",
-        },
-        "agent_id": {**_TEXT, "description": "Your own name, always the same; left out: lessons of all agents."},
+    ["memory_id", "score", "title", "content", "success", "tags", "description", "agent_id"],
+)
+_OUTPUT = structure(
+    {
+        "status": text(enum=["success", "no_memories"]),
+        "message": text("With no_memories: why there are none."),
+        "query": text(),
+        "retrieval_strategy": text("How lessons were found."),
+        "top_k": schema("integer", minimum=1),
+        "min_score_threshold": schema("number", "The relevance below which lessons are held back; 0: none."),
+        "filtered_count": schema("integer", "How many were held back; note or message names the nearest.", minimum=0),
+        "memories": array(_LESSON, "The lessons, best first."),
+        "formatted_prompt": text("The lessons as text to read before the task; empty for none."),
+        "retrieval_id": text("To be given to extract_memory when the task is over."),
+        "note": text("What qualifies the answer, such as that words alone were compared."),
     },
-    "required": ["query"],
-}
+    [*("status", "query", "min_score_threshold", "filtered_count", "memories", "formatted_prompt", "retrieval_id")],
+)
+_TOP_K = schema(
+    "number", "Lessons at most; in the preset paper, experiences.", default=1, minimum=1, maximum=MAX_LESSONS
+)
+_INPUT = structure(
+    {
+        "query": text("The goal of the task, in a sentence or two."),
+        "top_k": _TOP_K,
+        "agent_id": text("Your own name, always the same; left out: lessons of all agents."),
+    },
+    ["query"],
+)
 
 TOOL = Tool(
     "retrieve_memory",
@@ -177,6 +165,6 @@ TOOL = Tool(
     _OUTPUT,
     call,
     failed,
-    read_only=True,  # no lesson changes; that it was asked and what was given is noted
+    read_only=True,  # it changes no lesson; it does record the query and the answer
     idempotent=True,
 )

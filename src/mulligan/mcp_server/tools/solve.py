@@ -1,96 +1,58 @@
-"""`solve`: a whole task handed over to the server's own model, tried and judged until it passes."""
+"""`solve`: hands a whole task to the server's own model, which tries until an attempt passes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from mulligan.core.records import Json
-from mulligan.mcp_server.tool import Call, Reply, Tool, either
+from mulligan.mcp_server.tool import Call, Reply, Tool, array, either, schema, structure, text
 
-_TEXT: Json = {"type": "string"}
-ARGUMENTS: dict[str, Json] = {
-    "task": {
-        "type": "string",
-        "minLength": 1,
-        "description": "The whole task. The model sees nothing else: no files, tools, network or earlier talk.",
-    },
-    "tests": {
-        "type": "string",
-        "description": "The text (not the name) of a Python test file that judges: plain asserts or pytest style. The "
-        "output is then Python code; both run in a sandbox.",
-    },
-    "expected": {
-        "type": "string",
-        "description": "The exact answer, compared without case, punctuation and articles. The model is not told it.",
-    },
-    "trials": {
-        "type": "integer",
-        "minimum": 1,
-        "maximum": 20,
-        "description": "Attempts at most, the first included (default: 4).",
-    },
-    "agentId": {"type": "string", "description": "Whose record this is, and whose lessons are used."},
-    "remember": {
-        "type": "boolean",
-        "description": "Recall lessons of earlier tasks first, and learn from this one (default: false).",
-    },
+ARGUMENTS = {
+    "task": text("The whole task. The model sees nothing else: no files, tools, network or earlier talk.", minLength=1),
+    "tests": text(
+        "The text (not the name) of a Python test file that judges: plain asserts or pytest style. The output is then "
+        "Python code; both run in a sandbox."
+    ),
+    "expected": text("The exact answer, compared without case, punctuation and articles. The model is not told it."),
+    "trials": schema("integer", "Attempts at most, the first included (default: 4).", minimum=1, maximum=20),
+    "agentId": text("Whose record this is, and whose lessons are used."),
+    "remember": schema("boolean", "Recall lessons of earlier tasks first, and learn from this one (default: false)."),
 }
+INPUT = {**structure(ARGUMENTS, ["task"]), "additionalProperties": False}
 
-INPUT: dict[str, Json] = {
-    "type": "object",
-    "properties": ARGUMENTS,
-    "required": ["task"],
-    "additionalProperties": False,
+_TRIAL = {
+    "number": schema("integer"),
+    "passed": either("boolean", "null", description="null: it could not be judged."),
+    "score": either("number", "null", description="Higher is better."),
+    "feedback": text(),
+    "reflection": either("string", "null", description="What the next trial was told."),
 }
-OUTPUT: dict[str, Json] = {
-    "type": "object",
-    "properties": {
-        "status": {
-            "type": "string",
-            "enum": ["solved", "exhausted", "stuck", "gave_up", "over_budget", "error"],
-            "description": "solved; trials used up; the same attempt again and again; given up; a limit of the server "
-            "reached; stopped by an error (such an answer is marked as one).",
-        },
-        "solved": {"type": "boolean"},
-        "output": either("string", "null", description="The best attempt, solved or not."),
-        "episodeId": {
-            "type": "string",
-            "description": "To be read as mulligan://episodes/ID, or by `mulligan runs show`.",
-        },
-        "trials": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "number": {"type": "integer"},
-                    "passed": either("boolean", "null", description="null: it could not be judged."),
-                    "score": either("number", "null", description="Higher is better."),
-                    "feedback": _TEXT,
-                    "reflection": either("string", "null", description="What the next trial was told."),
-                },
-                "required": ["number", "passed", "score", "feedback", "reflection"],
-            },
-        },
-        "usage": {
-            "type": "object",
-            "properties": {
-                "tokens": {"type": "integer"},
-                "calls": {"type": "integer"},
-                "cost": either("number", "null", description="US dollars; null: the price is not known."),
-            },
-            "required": ["tokens", "calls", "cost"],
-        },
-        "judgedBy": {"type": "string", "enum": ["unit_tests", "exact_match", "model_judge"]},
-        "notes": {"type": "array", "items": _TEXT, "description": "What qualifies the verdict; what was learned."},
-    },
-    "required": ["status", "solved", "output", "episodeId", "trials", "usage", "judgedBy", "notes"],
+_USAGE = {
+    "tokens": schema("integer"),
+    "calls": schema("integer"),
+    "cost": either("number", "null", description="US dollars; null: the price is not known."),
 }
+_ANSWER = {
+    "status": text(
+        "solved; trials used up; the same attempt again and again; given up; a limit of the server reached; stopped by "
+        "an error (such an answer is marked as one).",
+        enum=["solved", "exhausted", "stuck", "gave_up", "over_budget", "error"],
+    ),
+    "solved": schema("boolean"),
+    "output": either("string", "null", description="The best attempt, solved or not."),
+    "episodeId": text("To be read as mulligan://episodes/ID, or by `mulligan runs show`."),
+    "trials": array(structure(_TRIAL, list(_TRIAL))),
+    "usage": structure(_USAGE, list(_USAGE)),
+    "judgedBy": text(enum=["unit_tests", "exact_match", "model_judge"]),
+    "notes": array(text(), "What qualifies the verdict; what was learned."),
+}
+OUTPUT = structure(_ANSWER, list(_ANSWER))
 
 
 async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
-    from mulligan.mcp_server.solving import solved, wanted_of
+    from mulligan.mcp_server.tools.solving import parse, solve  # what solves imports a good deal
 
-    return await solved(wanted_of(arguments, ARGUMENTS, call), call)
+    return await solve(parse(arguments, ARGUMENTS, call), call)
 
 
 def failed(message: str, arguments: Mapping[str, Json]) -> Reply:

@@ -1,4 +1,4 @@
-"""Where a server may be bound to, and which Host and Origin a request to it may have."""
+"""The address that a server is bound to, and which Host and Origin headers it accepts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mulligan.core.errors import InvalidInput
 
 @dataclass(frozen=True)
 class Bound:
-    """A socket that listens, where, and whether only this machine reaches it."""
+    """A listening socket, its address, and whether only this machine reaches it."""
 
     listening: socket.socket
     host: str
@@ -26,9 +26,15 @@ class Bound:
 
 
 def bind(host: str, port: int, *, guarded: bool) -> Bound:
-    """A listening socket. guarded: tokens are asked for, so that other machines may be let in; without, `InvalidInput`.
+    """Opens a listening socket.
 
-    port: 0 takes any that is free. Raises `InvalidInput` for a host that is none and a port that is taken.
+    Args:
+        host: a name or address of this machine.
+        port: the port; 0 takes a free one.
+        guarded: callers need a token, so other machines may be let in.
+
+    Raises:
+        InvalidInput: the host is unknown, the port is taken, or other machines would be let in without a token.
     """
     if not 0 <= port <= 65535:
         raise InvalidInput(f"The port must be from 0 to 65535, not {port}.")
@@ -48,48 +54,48 @@ def bind(host: str, port: int, *, guarded: bool) -> Bound:
     except OSError as error:
         listening.close()
         raise InvalidInput(
-            f"Port {port} on {host} cannot be had ({error.strerror}): stop what listens there, or name another --port "
-            "(0: any that is free)."
+            f"Port {port} on {host} cannot be opened ({error.strerror}): stop the program that uses it, or name "
+            "another --port (0: any free one)."
         ) from None
     listening.setblocking(False)
     return Bound(listening, host, listening.getsockname()[1], loopback)
 
 
 def is_loopback(host: str) -> bool:
-    """Whether this name or address is this machine's own, as it is written. `localhost` is."""
+    """Whether this name or address means this machine alone. `localhost` does; other names are not looked up."""
     try:
         return ipaddress.ip_address(host.partition("%")[0]).is_loopback
     except ValueError:
         return host.lower() == "localhost"
 
 
-class Doors:
-    """Which requests may be meant for us, by their headers: against pages in a browser that call what they may not,
-    and against names that were made to point here (DNS rebinding).
+class HostPolicy:
+    """Which Host and Origin headers are accepted: web pages that may not call are kept out, and so are names that
+    somebody made to point here (DNS rebinding).
     """
 
     def __init__(self, bound: Bound, origins: Iterable[str]) -> None:
         self._loopback = bound.loopback
-        self.origins = frozenset(map(origin, origins))
-        self._hosts = {bound.host.lower(), *(urlsplit(one).hostname for one in self.origins)}
+        self._origins = frozenset(map(parse_origin, origins))
+        self._hosts = {bound.host.lower(), *(urlsplit(one).hostname for one in self._origins)}
 
-    def host(self, header: str | None) -> bool:
-        """On loopback, the Host has to be of this machine, or of an allowed origin; elsewhere any does."""
+    def allows_host(self, header: str | None) -> bool:
+        """On loopback, a Host of this machine or of an allowed origin; elsewhere any."""
         if not self._loopback:
             return True
-        name = _name(f"//{header}") if header else None
+        name = _host_name(f"//{header}") if header else None
         return name is not None and (is_loopback(name) or name in self._hosts)
 
-    def origin(self, header: str | None) -> bool:
-        """No Origin is no browser. On loopback the pages of this machine may call."""
-        if header is None or header.lower() in self.origins:
+    def allows_origin(self, header: str | None) -> bool:
+        """No Origin (not a browser), an allowed one, and on loopback those of this machine."""
+        if header is None or header.lower() in self._origins:
             return True
-        name = _name(header) if header.lower().startswith(("http://", "https://")) else None
+        name = _host_name(header) if header.lower().startswith(("http://", "https://")) else None
         return self._loopback and name is not None and is_loopback(name)
 
 
-def origin(url: str) -> str:
-    """An origin as browsers write it. Raises `InvalidInput` for what is none."""
+def parse_origin(url: str) -> str:
+    """The origin as browsers write it. Raises `InvalidInput` for what is not one."""
     try:
         parts = urlsplit(url)
         whole = parts.scheme in ("http", "https") and parts.hostname and not (parts.path.strip("/") or parts.query)
@@ -102,21 +108,22 @@ def origin(url: str) -> str:
     )
 
 
-def _name(url: str) -> str | None:
-    """The host of a URL; None for what is no URL."""
+def _host_name(url: str) -> str | None:
+    """The host of a URL; None if it is not a URL."""
     try:
         parts = urlsplit(url)
-        _ = parts.port  # raises where it is no number
+        _ = parts.port  # raises ValueError if it is not a number
         return parts.hostname if not parts.path and "@" not in parts.netloc else None
     except ValueError:
         return None
 
 
 def _addresses(host: str, port: int) -> Sequence[tuple[int, tuple[str, int]]]:
+    """IPv4 first."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM) if host.strip() else []
     except OSError:
         found = []
     if not found:
-        raise InvalidInput(f"--host {host!r} is no address or name of this machine: try 127.0.0.1.")
+        raise InvalidInput(f"--host {host!r} is not an address or name of this machine: try 127.0.0.1.")
     return [(family, address) for family, *_, address in sorted(found, key=lambda one: one[0] != socket.AF_INET)]  # pyright: ignore

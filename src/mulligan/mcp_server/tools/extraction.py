@@ -1,6 +1,6 @@
-"""What became of something that was to be learned from, as a tool answers it: one wording for all tools.
+"""The answers of all tools that learn: what became of an extraction, which the tools call a task.
 
-A task is the queued work of one extraction; its id is `extract_` and the id of the work.
+A task's id is `extract_` and the id of the work in the bank's queue.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mulligan.core.errors import NotFound
 from mulligan.core.records import Json, Lesson
-from mulligan.mcp_server.tool import Call, either
+from mulligan.mcp_server.tool import Call, array, either, schema, structure, text
 
 if TYPE_CHECKING:
     from mulligan.bank.bank import Bank
@@ -21,14 +21,17 @@ LEARNED = "Memory extraction successful"
 FAILED = "Extraction failed: "
 
 
-async def learning(bank: Bank, learned: Learned, *, by_tool: bool = True) -> dict[str, Json]:
-    """The answer: its `status` is success, processing, needs_thinking (with the question), or error.
+async def extraction_reply(bank: Bank, learned: Learned, *, by_tool: bool = True) -> dict[str, Json]:
+    """The answer; its `status` is success, processing, needs_thinking (with the question), or error.
 
-    bank: of the agent that learned. by_tool: whether extract_memory is there to answer a question with.
+    Args:
+        bank: the bank of the agent that learned.
+        learned: what became of the extraction.
+        by_tool: whether the caller can answer a question through extract_memory.
     """
     head: dict[str, Json] = {"task_id": task_id(learned.work), "agent_id": bank.agent_id or None}
     if learned.question is not None:
-        return {"status": "needs_thinking", "message": _to_think(bank, learned, by_tool), **head, **asked(learned)}
+        return {"status": "needs_thinking", "message": _to_think(bank, learned, by_tool), **head, **question(learned)}
     if learned.pending:
         return {"status": "processing", "message": ACCEPTED, **head}
     if learned.failed:
@@ -37,7 +40,7 @@ async def learning(bank: Bank, learned: Learned, *, by_tool: bool = True) -> dic
     first = [*(lesson.id for lesson in kept), *learned.folded][:1]
     return {
         "status": "success",
-        "message": _said(learned, kept),
+        "message": _summary(learned, kept),
         "memory_id": first[0] if first else None,
         **head,
         "success": learned.success,
@@ -50,11 +53,11 @@ async def learning(bank: Bank, learned: Learned, *, by_tool: bool = True) -> dic
 
 
 NOTHING: dict[str, Json] = {"success": None, "extracted_count": 0, "memories": []}
-"""What stands in the answer of an extraction that came to nothing."""
+"""Fields in the answer of an extraction without result."""
 
 
-def asked(learned: Learned) -> dict[str, Json]:
-    """What somebody has to think about: as text, with the JSON schema of the answer."""
+def question(learned: Learned) -> dict[str, Json]:
+    """The question that waits for an answer, as text, with the JSON schema of the answer."""
     assert learned.question is not None
     return {
         "wanted": "success" if learned.success is None else "lessons",
@@ -67,17 +70,22 @@ def task_id(work: str | None) -> str | None:
     return None if work is None else PREFIX + work
 
 
-async def task_of(call: Call, task: str, agent: str | None) -> tuple[Bank, str]:
-    """The bank of the agent whose task it is, and the id of the work. agent: whose it has to be; None: anybody's.
+async def find_task(call: Call, task: str, agent: str | None) -> tuple[Bank, str]:
+    """The bank of a task's agent, and the id of the work.
 
-    Raises `NotFound` for another agent's as for none.
+    Args:
+        task: the task's id.
+        agent: the agent that it has to belong to; None: any.
+
+    Raises:
+        NotFound: there is no such task, or it is another agent's.
     """
     try:
         if not task.startswith(PREFIX):
-            raise NotFound("It has no such id.")
+            raise NotFound("No task has an id like this.")
         queued = await call.service.store.memory.queue.look(agent, task.removeprefix(PREFIX))
         if queued.kind != "extract":
-            raise NotFound("It learns from nothing.")
+            raise NotFound("The work is not an extraction.")
     except NotFound:
         raise NotFound(
             f"There is no task {task[:80]!r} here: pass the task_id that extract_memory gave, with the same agent_id."
@@ -86,9 +94,15 @@ async def task_of(call: Call, task: str, agent: str | None) -> tuple[Bank, str]:
 
 
 def _to_think(bank: Bank, learned: Learned, by_tool: bool) -> str:
+    from mulligan.app.teaching import memory_command
+
     why = f"The last attempt did not do: {learned.failed} " if learned.failed else ""
     if not by_tool:
-        return f"{why}{_at_a_prompt(bank, learned)}"
+        return (
+            f"{why}No model was named on this server, and extract_memory is not offered here. Think about `prompt`, "
+            "write your answer, JSON that fits `schema`, to a file, and have it kept by this command: "
+            f"{memory_command(bank.agent_id, 'commit', str(learned.work), 'FILE')}"
+        )
     if learned.success is None:
         return (
             f"{why}Whether the task succeeded is not known. Judge it by `prompt`, then call extract_memory with this "
@@ -100,17 +114,7 @@ def _to_think(bank: Bank, learned: Learned, by_tool: bool) -> str:
     )
 
 
-def _at_a_prompt(bank: Bank, learned: Learned) -> str:
-    from mulligan.app.teaching import memory_command
-
-    return (
-        "No model was named on this server, and extract_memory is not offered here. Think about `prompt`, write your "
-        "answer, JSON that fits `schema`, to a file, and have it kept by this command: "
-        f"{memory_command(bank.agent_id, 'commit', str(learned.work), 'FILE')}"
-    )
-
-
-def _said(learned: Learned, kept: list[Lesson]) -> str:
+def _summary(learned: Learned, kept: list[Lesson]) -> str:
     if kept:
         return LEARNED
     if learned.quarantined:
@@ -145,40 +149,31 @@ async def _management(bank: Bank, learned: Learned, kept: list[Lesson]) -> dict[
     }
 
 
-_TEXT, _WHOLE = {"type": "string"}, {"type": "integer", "minimum": 0}
-_ID = either("string", "null")
-OUTPUT: dict[str, Json] = {
-    "type": "object",
-    "properties": {
-        "status": {"type": "string", "enum": ["success", "processing", "needs_thinking", "error"]},
-        "message": {**_TEXT, "description": "What came of it, or what to do next."},
-        "task_id": {**_ID, "description": "To look it up with memory_task, or to answer its question."},
-        "agent_id": {**_ID, "description": "Whose lessons they are; null: the unnamed agent's."},
-        "async_mode": {"type": "boolean"},
-        "memory_id": {**_ID, "description": "The first lesson; null where nothing was learned."},
+_COUNT = schema("integer", minimum=0)
+_LESSON = {"memory_id": text(), "title": text(), "description": text()}
+_MANAGEMENT = {"duplicates_skipped": _COUNT, "merges_triggered": _COUNT, "message": text()}
+
+
+def _id(description: str) -> dict[str, Json]:
+    return either("string", "null", description=description)
+
+
+OUTPUT = structure(
+    {
+        "status": text(enum=["success", "processing", "needs_thinking", "error"]),
+        "message": text("What came of it, or what to do next."),
+        "task_id": _id("To look it up with memory_task, or to answer its question."),
+        "agent_id": _id("Whose lessons they are; null: the unnamed agent's."),
+        "async_mode": schema("boolean"),
+        "memory_id": _id("The first lesson; null where nothing was learned."),
         "success": either("boolean", "null", description="Whether the task succeeded, as was said or judged."),
-        "extracted_count": {**_WHOLE, "description": "How many lessons are new."},
-        "memories": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {"memory_id": _TEXT, "title": _TEXT, "description": _TEXT},
-                "required": ["memory_id", "title", "description"],
-            },
-        },
-        "management": {
-            "type": "object",
-            "properties": {"duplicates_skipped": _WHOLE, "merges_triggered": _WHOLE, "message": _TEXT},
-            "required": ["duplicates_skipped", "merges_triggered", "message"],
-        },
-        "wanted": {
-            "type": "string",
-            "enum": ["lessons", "success"],
-            "description": "With needs_thinking: what of you.",
-        },
-        "prompt": {**_TEXT, "description": "With needs_thinking: what to think about."},
-        "schema": {"type": "object", "description": "With needs_thinking: the JSON schema of the answer."},
+        "extracted_count": {**_COUNT, "description": "How many lessons are new."},
+        "memories": array(structure(_LESSON, list(_LESSON))),
+        "management": structure(_MANAGEMENT, list(_MANAGEMENT)),
+        "wanted": text("With needs_thinking: what of you.", enum=["lessons", "success"]),
+        "prompt": text("With needs_thinking: what to think about."),
+        "schema": schema("object", "With needs_thinking: the JSON schema of the answer."),
     },
-    "required": ["status", "message", "task_id", "agent_id", "async_mode"],
-}
+    ["status", "message", "task_id", "agent_id", "async_mode"],
+)
 """The schema of the answers of extract_memory and memory_task."""

@@ -1,4 +1,4 @@
-"""Streamable HTTP: one endpoint, with the sessions of the older revisions and without those of the newest."""
+"""Streamable HTTP: one endpoint, with sessions in the older protocol revisions and without in the newest."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from starlette.routing import Route, Router
 from starlette.types import Message, Receive, Scope, Send
 
 from mulligan.app.service import Service
-from mulligan.mcp_server.admission import Admission, held
-from mulligan.mcp_server.connections import SESSIONS, Sessions
-from mulligan.mcp_server.guard import header
-from mulligan.mcp_server.logs import told
-from mulligan.mcp_server.messages import LONGEST
-from mulligan.mcp_server.serving import make_server
+from mulligan.mcp_server.http.admission import Admission, hold_slot
+from mulligan.mcp_server.http.connections import MAX_SESSIONS, Sessions
+from mulligan.mcp_server.http.guard import header
+from mulligan.mcp_server.logs import log_requests
+from mulligan.mcp_server.messages import MAX_BYTES
+from mulligan.mcp_server.server import make_server
 
 ENDPOINT = "/mcp"
 
 IDLE_SECONDS = 30 * 60.0
-"""Until a session that nothing is asked in ends."""
+"""When a session without requests ends."""
 
 
 def site(service: Service, which: str, admission: Admission) -> Router:
@@ -34,23 +34,23 @@ def site(service: Service, which: str, admission: Admission) -> Router:
         yield sessions
 
     server: Server[Any] = make_server(service, which, connections)
-    server.middleware += [held, told]
+    server.middleware += [hold_slot, log_requests]
     manager = StreamableHTTPSessionManager(
-        server, max_request_body_size=LONGEST, session_idle_timeout=IDLE_SECONDS, max_sessions=SESSIONS
+        server, max_request_body_size=MAX_BYTES, session_idle_timeout=IDLE_SECONDS, max_sessions=MAX_SESSIONS
     )
 
     async def endpoint(scope: Scope, receive: Receive, send: Send) -> None:
         ended = False
 
-        async def watched(message: Message) -> None:
+        async def watch(message: Message) -> None:
             nonlocal ended
             ended = ended or (scope["method"] == "DELETE" and message.get("status") == 200)
             await send(message)
 
-        await manager.handle_request(scope, receive, watched)
+        await manager.handle_request(scope, receive, watch)
         if ended:
             sessions.forget(header(scope, b"mcp-session-id"))
 
-    served = admission.before(endpoint)
+    admitted = admission.before(endpoint)
     paths = (ENDPOINT, f"{ENDPOINT}/")
-    return Router([Route(path, endpoint=served) for path in paths], False, lifespan=lambda _: manager.run())
+    return Router([Route(path, endpoint=admitted) for path in paths], False, lifespan=lambda _: manager.run())

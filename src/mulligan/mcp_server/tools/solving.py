@@ -1,4 +1,4 @@
-"""What `solve` does between its arguments and its answer: the episode in a task of its own, told of as it goes."""
+"""What the tool `solve` does: runs an episode in a task of its own, and reports its progress."""
 
 from __future__ import annotations
 
@@ -19,45 +19,49 @@ from mulligan.text.truncate import truncate_text
 
 log = logging.getLogger("mulligan.serve")
 
-TOKENS = 400
-"""What is told of one feedback or reflection, head and tail; `mulligan runs show --full` has all of it."""
+MAX_TOKENS = 400
+"""Tokens shown of a feedback or reflection, head and tail; `mulligan runs show --full` has all of it."""
 
-WIDTH = 160
-"""Characters of foreign text in a line of progress."""
+MAX_LINE = 160
+"""Characters of feedback or reflection in a progress message."""
 
-LEAVING = 10.0
-"""Seconds that a cancelled episode gets to be recorded as interrupted; it takes milliseconds."""
+CANCEL_SECONDS = 10.0
+"""How long recording a cancelled episode as interrupted may take; it takes milliseconds."""
 
-Line: TypeAlias = "tuple[float, float, str]"
-"""A notification of progress: how far (in trials), of how many, in words."""
+Progress: TypeAlias = "tuple[float, float, str]"
+"""How many trials are done, of how many, and a message."""
 
 
-async def solved(wanted: Wanted, call: Call) -> Reply:
-    """The answer of the tool; of an episode that an error stopped, an error that names it. Raises what `solve_hosted`
-    raises before the episode is begun."""
+async def solve(wanted: Wanted, call: Call) -> Reply:
+    """Runs the episode and returns the tool's answer; an error that names the episode, if an error stopped it.
+
+    Raises:
+        MulliganError: what `solve_hosted` raises before the episode starts.
+    """
     watch = Watch()
-    begun = solve_hosted(call.service, wanted, on_start=watch.began, observers=(watch.saw,), notice=watch.notes.append)
-    work = asyncio.create_task(begun)
+    work = asyncio.create_task(
+        solve_hosted(call.service, wanted, on_start=watch.started, observers=(watch.saw,), notice=watch.notes.append)
+    )
     try:
-        episode = await _finished(work, watch, call)
-    except MulliganError as error:  # what could not be kept, say; the episode itself takes the model's errors
+        episode = await _follow(work, watch, call)
+    except MulliganError as error:  # for example in recording; a model's error ends the episode
         if watch.episode is None:
             raise
-        return _erred(str(error), watch.episode)
+        return _error_reply(str(error), watch.episode)
     if episode.stop is not None and episode.stop.reason == "error":
-        return _erred(episode.stop.detail, episode)
+        return _error_reply(episode.stop.detail, episode)
     return Reply(answer(episode, watch.notes), indent=None)
 
 
-def wanted_of(arguments: Mapping[str, Json], known: Collection[str], call: Call) -> Wanted:
-    """The arguments, checked; null stands for one that is left out. Raises `InvalidInput`."""
+def parse(arguments: Mapping[str, Json], known: Collection[str], call: Call) -> Wanted:
+    """Checks the arguments; null counts as left out. Raises `InvalidInput`."""
     for name in arguments:
         if name not in known:
             raise UnknownName("argument of solve", name, known)
     given = {name: value for name, value in arguments.items() if value is not None}
     for name in ("task", "tests", "expected"):
         if name in given and not (isinstance(given[name], str) and given[name].strip()):
-            raise InvalidInput(f"{name!r} must be a text that is not empty.")
+            raise InvalidInput(f"{name!r} must be a string that is not empty.")
     if "task" not in given:
         raise InvalidInput("'task' is missing: say what is to be done.")
     trials, remember = given.get("trials"), given.get("remember", False)
@@ -71,70 +75,75 @@ def wanted_of(arguments: Mapping[str, Json], known: Collection[str], call: Call)
     return Wanted(given["task"], given.get("tests"), given.get("expected"), trials, agent, remember)
 
 
-async def _finished(work: asyncio.Task[Episode], watch: Watch, call: Call) -> Episode:
-    """The episode at its end, told of as it goes. It has a task of its own: the scope in which a call is cancelled
-    cancels again at each await, and an episode needs some to be recorded as interrupted."""
-    work.add_done_callback(lambda _: watch.lines.put_nowait(None))
+async def _follow(work: asyncio.Task[Episode], watch: Watch, call: Call) -> Episode:
+    """Reports progress until the episode ends, and returns it.
+
+    The episode has a task of its own, because the scope that cancels a call cancels each further await in it, and the
+    episode needs some to be recorded as interrupted.
+    """
+    work.add_done_callback(lambda _: watch.queue.put_nowait(None))
     try:
-        while (line := await watch.lines.get()) is not None:
-            await call.progress(*line)
+        while (progress := await watch.queue.get()) is not None:
+            await call.progress(*progress)
         return await work
     finally:
         if not work.done():
             work.cancel()
             with anyio.CancelScope(shield=True):
-                await asyncio.wait({work}, timeout=LEAVING)
+                await asyncio.wait({work}, timeout=CANCEL_SECONDS)
             if not work.done():
-                log.warning("a cancelled episode is still not recorded as interrupted after %g s", LEAVING)
+                log.warning("a cancelled episode is still not recorded as interrupted after %g s", CANCEL_SECONDS)
 
 
 class Watch:
-    """Follows the episode from inside its task, and puts what is to be told into `lines`; None is the end of them."""
+    """Observes the episode from its own task, and puts progress into `queue`; None ends it."""
 
     def __init__(self) -> None:
         self.episode: Episode | None = None
-        self.lines: asyncio.Queue[Line | None] = asyncio.Queue()
+        self.queue: asyncio.Queue[Progress | None] = asyncio.Queue()
         self.notes: list[str] = []
         self._trials = 0
 
-    def began(self, episode: Episode, limits: Any) -> None:
+    def started(self, episode: Episode, limits: Any) -> None:
         self.episode, self._trials = episode, limits.trials
-        self._tell(0, f"episode {episode.id} begun, judged by {judge_of(episode)}")
+        self._report(0, f"episode {episode.id} begun, judged by {judge_of(episode)}")
 
     def saw(self, episode: Episode, event: Event) -> None:
         self.episode = episode
         before, at = len(episode.trials) - 1, f"trial {len(episode.trials)} of {self._trials}"
         match event:
             case Recalled(recall):
-                self._tell(0.1, f"recalled {len(recall.lessons)} lessons")
+                self._report(0.1, f"recalled {len(recall.lessons)} lessons")
             case Acted():
-                self._tell(before + 0.4, f"{at}: tried")
+                self._report(before + 0.4, f"{at}: tried")
             case Evaluated(_, feedback):
-                self._tell(before + 0.8, _line(f"{at}: {_verdict(feedback)}", "" if feedback.passed else feedback.text))
+                self._report(
+                    before + 0.8, _line(f"{at}: {_verdict(feedback)}", "" if feedback.passed else feedback.text)
+                )
             case Reflected(_, reflection) if reflection:
                 said = f"{at}: lesson withheld" if reflection.withheld else f"{at}: reflected"
-                self._tell(before + 1, _line(said, reflection.withheld or reflection.text))
+                self._report(before + 1, _line(said, reflection.withheld or reflection.text))
             case _ if episode.stop:
-                self._tell(self._trials, _line(f"over: {episode.stop.reason}", episode.stop.detail))
+                self._report(self._trials, _line(f"over: {episode.stop.reason}", episode.stop.detail))
             case _:
                 pass
 
-    def _tell(self, done: float, words: str) -> None:
-        self.lines.put_nowait((done, self._trials, words))
+    def _report(self, done: float, words: str) -> None:
+        self.queue.put_nowait((done, self._trials, words))
 
 
 def answer(episode: Episode, notes: list[str]) -> dict[str, Json]:
-    """The episode as the output schema has it."""
+    """The episode in the format of the output schema."""
     best, usage = episode.best, episode.usage
     return {
         "status": episode.stop.reason if episode.stop else "interrupted",
         "solved": episode.solved,
         "output": best.attempt.output if best else None,
         "episodeId": episode.id,
-        "trials": [_told(trial) for trial in episode.trials],
+        "trials": [_trial(trial) for trial in episode.trials],
         "usage": {"tokens": usage.tokens, "calls": usage.calls, "cost": usage.cost},
         "judgedBy": judge_of(episode),
-        "notes": [*_qualified(episode), *notes],
+        "notes": [*_qualifications(episode), *notes],
     }
 
 
@@ -143,19 +152,19 @@ def judge_of(episode: Episode) -> str:
     return str(spec["name"])
 
 
-def _told(trial: Trial) -> Json:
+def _trial(trial: Trial) -> Json:
     feedback = trial.feedback
     return {
         "number": trial.number,
         "passed": feedback.passed if feedback else None,
         "score": feedback.score if feedback else None,
-        "feedback": truncate_text(feedback.text, TOKENS) if feedback else "",
-        "reflection": truncate_text(trial.lesson, TOKENS) or None,
+        "feedback": truncate_text(feedback.text, MAX_TOKENS) if feedback else "",
+        "reflection": truncate_text(trial.lesson, MAX_TOKENS) or None,
     }
 
 
-def _qualified(episode: Episode) -> list[str]:
-    """What whoever reads the verdict has to know of it."""
+def _qualifications(episode: Episode) -> list[str]:
+    """What a reader of the verdict should know about it."""
     notes, models, best = list[str](), episode.head.models, episode.best
     if judge_of(episode) == "model_judge":
         who = models.get("evaluator", "a model")
@@ -170,12 +179,12 @@ def _qualified(episode: Episode) -> list[str]:
     return notes
 
 
-def _erred(message: str, episode: Episode) -> Reply:
-    """An error that names the episode: what it had is kept, and can be gone on with."""
+def _error_reply(message: str, episode: Episode) -> Reply:
+    """An error that names the episode, which is recorded and can be resumed."""
     best = episode.best
     so_far: dict[str, Json] = {"output": best.attempt.output} if best else {}
-    said = f"{message.rstrip('.')}. What was done is recorded: mulligan runs resume {episode.run}"
-    return Reply({"error": said, "status": "error", "episodeId": episode.id, **so_far}, error=True, indent=None)
+    error = f"{message.rstrip('.')}. What was done is recorded: mulligan runs resume {episode.run}"
+    return Reply({"error": error, "status": "error", "episodeId": episode.id, **so_far}, error=True, indent=None)
 
 
 def _verdict(feedback: Feedback) -> str:
@@ -184,5 +193,5 @@ def _verdict(feedback: Feedback) -> str:
 
 
 def _line(start: str, text: str) -> str:
-    shown = one_line(text, WIDTH)
+    shown = one_line(text, MAX_LINE)
     return f"{start}: {shown}" if shown else start

@@ -1,4 +1,4 @@
-"""What stands before the endpoints over HTTP: layers of ASGI that let a request in, or say why not."""
+"""ASGI layers before the endpoints: log requests, refuse unknown hosts and origins, limit the rate of each caller."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mulligan.core.errors import InvalidInput
-from mulligan.mcp_server.hosts import Doors
-from mulligan.mcp_server.messages import BUSY, answered_with, written
+from mulligan.mcp_server.http.hosts import HostPolicy
+from mulligan.mcp_server.messages import BUSY, error_response, serialize
 from mulligan.mcp_server.tokens import bearer
 
 log = logging.getLogger("mulligan.serve.http")
 
-CALLERS = 10_000
-"""Callers whose rate is kept in mind, the least recent forgotten first."""
+MAX_CALLERS = 10_000
+"""Callers whose rate is remembered; beyond that the least recent are forgotten."""
 
 
-def refusal(status: int, why: str | types.JSONRPCError, **headers: str) -> Response:
-    """An HTTP answer that refuses, with a JSON-RPC error for clients that look into it."""
-    if isinstance(why, str):
-        why = answered_with(BUSY if status in (429, 503) else types.INVALID_REQUEST, why, None)
+def refusal(status: int, reason: str | types.JSONRPCError, **headers: str) -> Response:
+    """An HTTP response that refuses, with a JSON-RPC error as its body."""
+    if isinstance(reason, str):
+        reason = error_response(BUSY if status in (429, 503) else types.INVALID_REQUEST, reason, None)
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Response(written(why), status, named, "application/json")
+    return Response(serialize(reason), status, named, "application/json")
 
 
 def header(scope: Scope, name: bytes) -> str | None:
@@ -38,7 +38,7 @@ def header(scope: Scope, name: bytes) -> str | None:
 
 
 def only_http(layer: ASGIApp, app: ASGIApp) -> ASGIApp:
-    """The layer for requests; what else ASGI has to say, such as that the server begins, goes past it."""
+    """Applies the layer to requests; other ASGI events, such as the server's start, bypass it."""
 
     async def either(scope: Scope, receive: Receive, send: Send) -> None:
         await (layer if scope["type"] == "http" else app)(scope, receive, send)
@@ -46,8 +46,8 @@ def only_http(layer: ASGIApp, app: ASGIApp) -> ASGIApp:
     return either
 
 
-class Told:
-    """Logs each request: what, how it ended, how long it took; nothing of what was in it."""
+class RequestLog:
+    """Logs each request: method, path, status, duration; never its contents."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -55,34 +55,34 @@ class Told:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or not log.isEnabledFor(logging.INFO):
             return await self._app(scope, receive, send)
-        began, facts = time.monotonic(), dict[str, Any](status=None, bytes=0)
+        start, facts = time.monotonic(), dict[str, Any](status=None, bytes=0)
 
-        async def watched(message: Message) -> None:
+        async def watch(message: Message) -> None:
             if message["type"] == "http.response.start":
                 facts["status"] = message["status"]
             facts["bytes"] += len(message.get("body", b""))
             await send(message)
 
         try:
-            await self._app(scope, receive, watched)
+            await self._app(scope, receive, watch)
         finally:
             token, client = bearer(scope), scope.get("client")
             path = re.sub(r"[^\w./-]", "?", scope["path"])[:80]
             facts |= {"method": scope["method"][:10], "path": path, "peer": client[0] if client else None}
-            facts |= {"ms": round((time.monotonic() - began) * 1000, 1), "token": token.client_id if token else None}
+            facts |= {"ms": round((time.monotonic() - start) * 1000, 1), "token": token.client_id if token else None}
             text = "{method} {path} {status} in {ms} ms".format(**facts)
             log.info(text, extra={"facts": facts})
 
 
-class Door:
-    """Turns away whom `Doors` do not know, and everybody once it is closed."""
+class Guard:
+    """Refuses requests that `HostPolicy` does not allow, and all requests once it is closed."""
 
-    def __init__(self, app: ASGIApp, doors: Doors) -> None:
-        self._app, self._doors, self.closed = app, doors, False
+    def __init__(self, app: ASGIApp, policy: HostPolicy) -> None:
+        self._app, self._policy, self.closed = app, policy, False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        answer = self._refusal(scope) if scope["type"] == "http" else None
-        await (answer or self._app)(scope, receive, send)
+        response = self._refusal(scope) if scope["type"] == "http" else None
+        await (response or self._app)(scope, receive, send)
 
     def _refusal(self, scope: Scope) -> Response | None:
         if self.closed:
@@ -90,15 +90,15 @@ class Door:
         if header(scope, b"content-length") and header(scope, b"transfer-encoding"):
             text = "Content-Length and Transfer-Encoding contradict each other: send one of the two."
             return refusal(400, text, connection="close")
-        if not self._doors.host(header(scope, b"host")):
-            return refusal(421, "This Host is not served here: name the server by the address that it is bound to.")
-        if not self._doors.origin(header(scope, b"origin")):
-            return refusal(403, "Pages of this Origin may not call here: --allow-origin lets them.")
+        if not self._policy.allows_host(header(scope, b"host")):
+            return refusal(421, "This Host is not served here: use the address that the server is bound to.")
+        if not self._policy.allows_origin(header(scope, b"origin")):
+            return refusal(403, "Web pages of this Origin may not call this server: --allow-origin permits them.")
         return None
 
 
-class Rate:
-    """So many requests a second from each token, or from each address where there is none; twice that in a burst."""
+class RateLimit:
+    """Allows each token, or each address where there is none, `rate` requests a second, and twice that in a burst."""
 
     def __init__(self, app: ASGIApp, rate: float) -> None:
         if not 0 <= rate < math.inf:
@@ -110,21 +110,21 @@ class Rate:
         wait = self.wait(_caller(scope), time.monotonic()) if self._rate and scope["type"] == "http" else 0.0
         app: ASGIApp = self._app
         if wait:
-            app = refusal(429, "Too many requests: ask more slowly.", retry_after=str(math.ceil(wait)))
+            app = refusal(429, "Too many requests: send fewer a second.", retry_after=str(math.ceil(wait)))
         await app(scope, receive, send)
 
     def wait(self, caller: str, now: float) -> float:
-        """Seconds until this caller may ask; 0 takes one of its requests."""
+        """Seconds until this caller may send a request; 0: now, and one is counted."""
         left, at = self._left.pop(caller, (self._burst, now))
         left = min(self._burst, left + (now - at) * self._rate)
         self._left[caller] = (left - 1 if left >= 1 else left, now)
-        while len(self._left) > CALLERS:
+        while len(self._left) > MAX_CALLERS:
             self._left.popitem(last=False)
         return 0.0 if left >= 1 else (1 - left) / self._rate
 
 
 def _caller(scope: Scope) -> str:
-    """The token, or the peer; of the addresses of IPv6 one network counts as one peer."""
+    """The token's name, else the address; an IPv6 network counts as one address."""
     if token := bearer(scope):
         return token.client_id
     host = scope["client"][0] if scope.get("client") else ""

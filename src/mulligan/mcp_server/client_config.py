@@ -1,0 +1,250 @@
+"""What to paste into an MCP client, in its own format, so that it starts or finds this server.
+
+Does not import the SDK.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from pathlib import Path
+from typing import Any, cast
+
+from mulligan.core.records import Json
+
+NAME = "mulligan"
+
+TOKEN = "MULLIGAN_TOKEN"
+_PLACEHOLDER = f"{TOKEN}_GOES_HERE"
+_PATHS = {"sse": "/sse", "http": "/mcp"}
+_WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
+"""Addresses to bind to that no client can connect to, and the one to use on the same machine."""
+
+
+@dataclass(frozen=True)
+class ServerCommand:
+    """How a server is started.
+
+    Attributes:
+        options: those of `mulligan serve` besides transport, host and port.
+        command: the program, and its arguments before "serve".
+        env: variables that the program needs.
+        token: whether callers need one, over sse and http.
+        keys: variables that may hold the model's key.
+    """
+
+    transport: str = "stdio"
+    host: str = "127.0.0.1"
+    port: int = 8000
+    options: tuple[str, ...] = ()
+    command: tuple[str, ...] = (NAME,)
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    token: bool = False
+    keys: tuple[str, ...] = ()
+
+    @property
+    def line(self) -> tuple[str, ...]:
+        """The whole command line."""
+        where = ("--transport", self.transport, "--host", self.host, "--port", str(self.port))
+        return (*self.command, "serve", *(() if self.transport == "stdio" else where), *self.options)
+
+    @property
+    def url(self) -> str:
+        """The address for a client on the same machine, over sse and http."""
+        host = _WILDCARDS.get(self.host, self.host)
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}{_PATHS[self.transport]}"
+
+
+@dataclass(frozen=True)
+class ClientConfig:
+    """`config` is the JSON to paste; `notes` say where, and what else to do, a line each."""
+
+    config: Json
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Client:
+    """The format of a client's configuration.
+
+    Attributes:
+        where: where the user pastes it.
+        key: of the table of servers.
+        token: how a header refers to the token; None: the user fills it in.
+        local: further fields of an entry for stdio.
+        remote: further fields of an entry for sse and http.
+        url: the key of the address.
+        whole: further fields beside the table.
+    """
+
+    where: str
+    key: str = "mcpServers"
+    token: str | None = None
+    local: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    remote: Mapping[str, Mapping[str, Json]] = field(default_factory=dict[str, Mapping[str, Json]])
+    url: str = "url"
+    whole: Callable[[ServerCommand], Mapping[str, Json]] = lambda server: {}
+
+
+def _inputs(server: ServerCommand) -> Mapping[str, Json]:
+    if server.transport == "stdio" or not server.token:
+        return {}
+    token = {"type": "promptString", "id": "mulligan-token", "description": "Token of Mulligan", "password": True}
+    return {"inputs": [token]}
+
+
+_TYPED = {"sse": {"type": "sse"}, "http": {"type": "http"}}
+
+_CLIENTS: Mapping[str, _Client] = {
+    "claude": _Client(
+        "Claude Code: .mcp.json in the project's folder. Claude Desktop: claude_desktop_config.json",
+        token=f"${{{TOKEN}}}",
+        remote=_TYPED,
+    ),
+    "cursor": _Client(
+        "~/.cursor/mcp.json, or .cursor/mcp.json in the project's folder",
+        token=f"${{env:{TOKEN}}}",
+    ),
+    "vscode": _Client(
+        ".vscode/mcp.json in the workspace, or the user's own (command MCP: Open User Configuration)",
+        key="servers",
+        token="${input:mulligan-token}",
+        local={"type": "stdio"},
+        remote=_TYPED,
+        whole=_inputs,
+    ),
+    "qoder": _Client("Qoder's settings, MCP, + Add", remote={"sse": {"type": "sse"}, "http": {}}),
+    "cherry-studio": _Client(
+        "Cherry Studio's settings, MCP servers, Add, Import from JSON",
+        local={"type": "stdio", "isActive": True},
+        remote={"sse": {"type": "sse", "isActive": True}, "http": {"type": "streamableHttp", "isActive": True}},
+        url="baseUrl",
+    ),
+    "json": _Client("the client's table of MCP servers", remote=_TYPED),
+}
+
+CLIENTS = tuple(_CLIENTS)
+
+
+def client_config(client: str, server: ServerCommand) -> ClientConfig:
+    """The configuration of one of `CLIENTS` for this server."""
+    one = _CLIENTS[client]
+    entry = _local(one, server) if server.transport == "stdio" else _remote(one, server)
+    notes = [f"Paste this into: {one.where}"]
+    if server.transport == "stdio" and server.keys:
+        notes.append(f"The client has to hand on {' or '.join(server.keys)}, for the model: put it into its env table")
+    if server.transport != "stdio":
+        guarded = f", with {TOKEN} set" if server.token else ""
+        notes.append(f"Start the server first{guarded}: {shlex.join(server.line)}")
+        if server.host in _WILDCARDS:
+            notes.append(f"The address is that on this machine: elsewhere, put its name for {_WILDCARDS[server.host]}")
+        if server.token and one.token is None:
+            notes.append(f"Put the token for {_PLACEHOLDER}")
+        elif server.token and client != "vscode":
+            notes.append(f"The client takes the token, without its AGENT_ID:, from {TOKEN} in its own environment")
+    if client == "claude":
+        notes += _claude(server)
+    return ClientConfig({**one.whole(server), one.key: {NAME: entry}}, tuple(notes))
+
+
+def _local(client: _Client, server: ServerCommand) -> Json:
+    command, *arguments = server.line
+    env = {"env": dict(server.env)} if server.env else {}
+    return {**client.local, "command": command, "args": arguments, **env}
+
+
+def _remote(client: _Client, server: ServerCommand) -> Json:
+    headers = {"headers": {"Authorization": f"Bearer {client.token or _PLACEHOLDER}"}} if server.token else {}
+    return {**client.remote.get(server.transport, {}), client.url: server.url, **headers}
+
+
+def _claude(server: ServerCommand) -> list[str]:
+    """The same as a Claude Code command, and what Claude Desktop needs instead."""
+    if server.transport == "stdio":
+        env = [part for name, value in server.env.items() for part in ("--env", f"{name}={value}")]
+        return [f"Or, in Claude Code: {shlex.join(['claude', 'mcp', 'add', NAME, *env, '--', *server.line])}"]
+    command = f"claude mcp add --transport {server.transport} {NAME} {shlex.quote(server.url)}"
+    header = f' --header "Authorization: Bearer ${TOKEN}"' if server.token else ""
+    desktop = "Claude Desktop starts servers by command alone: leave --transport out for it"
+    return [f"Or, in Claude Code: {command}{header}", desktop]
+
+
+def environment() -> dict[str, str]:
+    """The variables set here that a client would not pass on."""
+    home = os.environ.get("MULLIGAN_HOME")
+    return {"MULLIGAN_HOME": str(Path(home).absolute())} if home else {}
+
+
+def program() -> tuple[str, ...]:
+    """The command that starts this Mulligan, from any folder and with any PATH.
+
+    The temporary environments of uvx and pipx run may be gone tomorrow; there it is the command that makes a new one.
+    """
+    prefix = Path(sys.prefix)
+    if any(part.startswith(("archive-v", "environments-v", "builds-v")) for part in prefix.parts):
+        options = ("--python", _interpreter(), "--from", _requirement())
+        return (*_uvx(), *options, "python", "-m", NAME)  # uvx's script for it would need a PATH
+    if prefix.parent.name == ".cache" or prefix.parent.parts[-2:] == (".cache", "pipx"):
+        return (_whole_path("pipx"), "run", "--spec", _requirement(), NAME)
+    script = Path(sys.executable).with_name(NAME)
+    return (str(script),) if _names_interpreter(script) else (sys.executable, "-m", NAME)
+
+
+def _names_interpreter(script: Path) -> bool:
+    """Whether the script names its interpreter, so that it need not look for it."""
+    try:
+        return sys.executable.encode() in script.read_bytes()[:1000]
+    except OSError:
+        return False
+
+
+def _uvx() -> tuple[str, ...]:
+    uv = os.environ.get("UV")  # uv sets it to its own path for the programs that it starts
+    return (uv, "tool", "run") if uv and os.path.isabs(uv) else (_whole_path("uvx"),)
+
+
+def _whole_path(name: str) -> str:
+    found = shutil.which(name)
+    return str(Path(found).absolute()) if found else name
+
+
+def _interpreter() -> str:
+    """Named, because without a PATH uv finds none and downloads another."""
+    return str(Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}")
+
+
+def _requirement() -> str:
+    """What was installed, with its extras: by its source, else by its version."""
+    try:
+        here = distribution(NAME)
+    except PackageNotFoundError:
+        return NAME
+    name = NAME + (f"[{','.join(extras)}]" if (extras := _extras(here)) else "")
+    source: dict[str, Any] = json.loads(here.read_text("direct_url.json") or "{}")
+    if "url" not in source:
+        return f"{name}=={here.version}"
+    vcs = cast("dict[str, str]", source.get("vcs_info", {}))
+    return f"{name} @ {vcs['vcs']}+{source['url']}@{vcs['commit_id']}" if vcs else f"{name} @ {source['url']}"
+
+
+def _extras(here: Distribution) -> list[str]:
+    """The extras whose requirements are all installed."""
+    needed: dict[str, list[str]] = {}
+    for line in here.requires or ():
+        if found := re.match(r"([\w.-]+).*\bextra == ['\"]([\w-]+)['\"]", line):
+            needed.setdefault(found[2], []).append(found[1])
+    return sorted(extra for extra, names in needed.items() if all(map(_installed, names)))
+
+
+def _installed(name: str) -> bool:
+    try:
+        return bool(distribution(name))
+    except PackageNotFoundError:
+        return False

@@ -1,0 +1,72 @@
+"""Serves many clients from one process, over Streamable HTTP or the older event streams (SSE)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from mulligan.app.service import Service
+from mulligan.core.errors import InvalidInput
+from mulligan.mcp_server.http.hosts import bind
+from mulligan.mcp_server.lifecycle import background_learning
+from mulligan.mcp_server.tokens import Token
+
+MAX_DRAIN = 3600.0
+
+
+@dataclass(frozen=True)
+class Listening:
+    """How a server listens.
+
+    Attributes:
+        transport: "http" or "sse".
+        host: the address to bind to.
+        port: the port; 0 takes a free one.
+        tokens: the tokens that callers may bear; none: anybody on this machine may call.
+        origins: web pages that may call, besides those of this machine.
+        rate: requests a second for each token or address; 0: any number.
+        concurrency: requests served at once.
+        drain: seconds that calls in flight may take once the server is told to stop.
+    """
+
+    transport: str = "http"
+    host: str = "127.0.0.1"
+    port: int = 8000
+    tokens: Sequence[Token] = ()
+    origins: Sequence[str] = ()
+    rate: float = 200.0
+    concurrency: int = 64
+    drain: float = 10.0
+
+
+async def serve_http(
+    service: Service,
+    which: str,
+    listening: Listening,
+    tell: Callable[[str], object],
+    stop: asyncio.Event | None = None,
+) -> None:
+    """Serves until SIGTERM, SIGINT or SIGHUP, or until `stop` is set; then lets calls in flight finish.
+
+    Args:
+        service: what the tools work on; closed at the end.
+        which: the tools to serve, as in `select_tools`.
+        listening: how to listen.
+        tell: called with the URL once the server answers.
+        stop: ends the server when it is set; signals are then left alone.
+
+    Raises:
+        InvalidInput: a setting is invalid, or the port is taken; nothing was served.
+    """
+    if not 0 <= listening.drain <= MAX_DRAIN:
+        raise InvalidInput(f"The drain must be from 0 to {MAX_DRAIN:.0f} seconds, not {listening.drain}.")
+    bound = bind(listening.host, listening.port, guarded=bool(listening.tokens))
+    try:
+        from mulligan.mcp_server.http.site import Site  # starlette, uvicorn
+
+        async with background_learning(service):
+            await Site(service, which, listening, bound).serve(tell, stop)
+    finally:
+        bound.listening.close()
+        await service.close()

@@ -1,0 +1,203 @@
+"""The MCP server, whatever the transport: lists tools, resources and prompts, and runs the tools that are called."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import cache
+from importlib import import_module
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, Protocol
+
+import mcp_types as types
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+
+from mulligan.app.service import Service
+from mulligan.core.errors import InvalidInput, MulliganError
+from mulligan.core.records import Json
+from mulligan.mcp_server.arguments import coerce
+from mulligan.mcp_server.prompt_texts import instructions
+from mulligan.mcp_server.prompts import Prompts
+from mulligan.mcp_server.tool import Call, ConnectionState, Reply, Tool
+from mulligan.mcp_server.tools import SETS, select_tools
+from mulligan.text.plain import sound
+
+if TYPE_CHECKING:
+    from mulligan.mcp_server.completion import Completion
+    from mulligan.mcp_server.resources import Resources
+
+log = logging.getLogger("mulligan.serve")
+
+AGENT_PARAMETERS = {"agent_id", "agentId"}
+
+MAX_DEPTH = 64
+"""Levels of lists and objects that arguments may have."""
+
+
+class Connections(Protocol):
+    """What a transport knows of a request: the state kept for its connection, and the agent it is bound to."""
+
+    def state(self, context: ServerRequestContext[Any, Any]) -> ConnectionState | None: ...
+    def bound(self, context: ServerRequestContext[Any, Any]) -> str | None: ...
+
+
+class OneConnection:
+    """The `Connections` of a transport that has only one, such as stdio."""
+
+    def __init__(self, bound: str | None) -> None:
+        self._state, self._bound = ConnectionState(), bound
+
+    def state(self, context: ServerRequestContext[Any, Any]) -> ConnectionState | None:
+        return self._state
+
+    def bound(self, context: ServerRequestContext[Any, Any]) -> str | None:
+        return self._bound
+
+
+@asynccontextmanager
+async def one_connection(bound: str | None) -> AsyncGenerator[OneConnection]:
+    yield OneConnection(bound)
+
+
+def tools_of(service: Service, which: str) -> Sequence[Tool]:
+    """The selected tools that this service offers. Raises `InvalidInput` for an unknown name."""
+    files = (name.replace("-", "_") for name in select_tools(which))
+    tools: list[Tool] = [import_module(f"mulligan.mcp_server.tools.{file}").TOOL for file in files]
+    return tuple(tool for tool in tools if tool.offered(service))
+
+
+def make_server(
+    service: Service, which: str, lifespan: Callable[[Server[Any]], AbstractAsyncContextManager[Connections]]
+) -> Server[Connections]:
+    """An MCP server with these tools.
+
+    Args:
+        service: what the tools work on.
+        which: the tools, as in `select_tools`.
+        lifespan: yields what the transport knows of its connections.
+    """
+    tools = {tool.name: tool for tool in tools_of(service, which)}
+    listed = {bound: _list_tools(tools.values(), service, bound) for bound in (True, False)}
+    prompts = Prompts(service, which)
+
+    async def on_list_tools(context: Any, params: Any) -> types.ListToolsResult:
+        connections: Connections = context.lifespan_context
+        return listed[connections.bound(context) is not None]
+
+    async def on_call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+        tool, arguments = tools.get(params.name), params.arguments or {}
+        if tool is None:
+            return _result(_unknown_tool(params.name, which))
+        connections: Connections = context.lifespan_context
+        bare = params.arguments is None
+        bound, state = connections.bound(context), connections.state(context)
+        call = Call(service, bound, state, _progress(context), bare, tools.keys())
+        return _result(await run_tool(tool, arguments, call))
+
+    @cache
+    def readers() -> tuple[Resources, Completion]:
+        """Imported when a client first reads: they import a good part of the store and the bank."""
+        from mulligan.mcp_server.completion import Completion
+        from mulligan.mcp_server.resources import Resources
+
+        return Resources(service), Completion(service, prompts)
+
+    server: Server[Connections] = Server(
+        "mulligan",
+        version=version("mulligan"),
+        title="Mulligan",
+        instructions=instructions(service, which),
+        lifespan=lifespan,
+        get_tool_input_schema=lambda name: dict(tools[name].input_schema) if name in tools else None,
+        on_list_tools=on_list_tools,
+        on_call_tool=on_call_tool,
+        on_list_resources=lambda context, params: readers()[0].list(context, params),
+        on_list_resource_templates=lambda context, params: readers()[0].templates(context, params),
+        on_read_resource=lambda context, params: readers()[0].read(context, params),
+        on_list_prompts=prompts.list,
+        on_get_prompt=prompts.get,
+        on_completion=lambda context, params: readers()[1].complete(context, params),
+    )
+    server.middleware.clear()  # the SDK's tracing fails on a trace context that is not a string; nobody reads its spans
+    return server
+
+
+async def run_tool(tool: Tool, arguments: Mapping[str, Json], call: Call) -> Reply:
+    """The tool's answer; errors are answers, too."""
+    try:
+        arguments = coerce(arguments, tool.input_schema)
+        if not shallow(arguments):
+            raise InvalidInput(f"The arguments are nested more than {MAX_DEPTH} levels deep: flatten them.")
+        return await tool.call(arguments, call)
+    except MulliganError as error:
+        return tool.failed(str(error), arguments)
+    except Exception:
+        log.exception("the tool %s failed", tool.name)
+        return tool.failed("Something in the server failed; its log says what.", arguments)
+
+
+def shallow(value: Json, depth: int = MAX_DEPTH) -> bool:
+    """Whether lists and objects are nested at most so deep. It goes level by level, so no depth exhausts the stack."""
+    level: list[Json] = [value]
+    for _ in range(depth + 1):
+        level = [child for one in level for child in _children(one)]
+        if not level:
+            return True
+    return False
+
+
+def _children(value: Json) -> Iterable[Json]:
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()  # pyright: ignore
+
+
+def _list_tools(tools: Iterable[Tool], service: Service, bound: bool) -> types.ListToolsResult:
+    output = service.served.output_schemas
+    return types.ListToolsResult(tools=[_describe(tool, output, bound) for tool in tools if tool.listed(service)])
+
+
+def _describe(tool: Tool, output_schema: bool, bound: bool) -> types.Tool:
+    """`bound`: the caller is bound to one agent, so it is not offered parameters that name one."""
+    fields: Mapping[str, Json] = tool.input_schema["properties"]
+    properties = {name: field for name, field in fields.items() if not (bound and name in AGENT_PARAMETERS)}
+    return types.Tool(
+        name=tool.name,
+        title=tool.title,
+        description=tool.description,
+        input_schema={**tool.input_schema, "properties": properties},
+        output_schema=dict(tool.output_schema) if output_schema else None,
+        annotations=types.ToolAnnotations(
+            read_only_hint=tool.read_only,
+            destructive_hint=tool.destructive,
+            idempotent_hint=tool.idempotent,
+            open_world_hint=tool.open_world,
+        ),
+    )
+
+
+def _result(reply: Reply) -> types.CallToolResult:
+    content: list[Any] = [types.TextContent(type="text", text=sound(reply.text))]
+    if reply.error:
+        return types.CallToolResult(content=content, is_error=True)
+    text = reply.text if reply.shown is None else json.dumps(reply.data, ensure_ascii=False)
+    clean = sound(text)
+    data = dict(reply.data) if clean == text else json.loads(clean)
+    return types.CallToolResult(content=content, structured_content=data)
+
+
+def _unknown_tool(name: str, which: str) -> Reply:
+    """In the format of each set's errors: one has "error", the other "status" and "message"."""
+    message = f"Unknown tool: {name}"
+    tools = set(select_tools(which))
+    reflexion = {"error": message} if tools & set(SETS["reflexion"]) else {}
+    memory = {"status": "error", "message": message} if tools & set(SETS["memory"]) else {}
+    return Reply({**reflexion, **memory}, error=True, indent=2 if memory else None)
+
+
+def _progress(context: ServerRequestContext[Any, Any]) -> Callable[[float, float | None, str], Any]:
+    async def report(done: float, total: float | None, message: str) -> None:
+        await context.session.report_progress(done, total, sound(message))
+
+    return report
