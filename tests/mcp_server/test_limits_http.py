@@ -236,10 +236,12 @@ def test_an_id_is_free_as_soon_as_its_answer_was_read_from_a_stream(tmp_path: An
     [("Transfer-Encoding: chunked",), ("Transfer-Encoding: chunked", "Content-Length: 40")],
     ids=["alone", "both"],
 )
-def test_a_body_that_is_in_no_chunks_is_refused_at_once(server: Running, lines: tuple[str, ...]) -> None:
+def test_a_body_that_is_not_in_chunks_is_refused_at_the_end_of_its_first_line(
+    server: Running, lines: tuple[str, ...]
+) -> None:
     for apart in (False, True):
         with connected(server.url) as connection:
-            first, then = head(server.url, *lines) + b"\r\n", json.dumps(ping()).encode()
+            first, then = head(server.url, *lines) + b"\r\n", json.dumps(ping()).encode() + b"\r\n"
             connection.sendall(first if apart else first + then)
             if apart:
                 connection.sendall(then)

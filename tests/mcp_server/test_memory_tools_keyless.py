@@ -153,8 +153,8 @@ BAD: list[tuple[Any, str]] = [
     (["a text"], "Lesson 1"),
     ([LESSON] * 4, "at most 3"),
     ({"x": 1}, '"lessons"'),
-    ("[{", "no JSON"),
-    ("[" * 100_000, "no JSON"),
+    ("[{", "not JSON"),
+    ("[" * 100_000, "not JSON"),
     (5, "must be a list"),
 ]
 
@@ -167,7 +167,7 @@ async def test_a_bad_answer_says_what_is_wrong_and_the_task_waits(answer: Any, w
         assert wrong in said["message"]
         assert said["message"].startswith("Extraction failed: ")
         assert said["task_id"] == asked["task_id"]
-        if "must be" not in said["message"] and "no JSON" not in said["message"]:
+        if "must be" not in said["message"] and "not JSON" not in said["message"]:
             assert (said["prompt"], said["schema"], said["wanted"]) == (asked["prompt"], asked["schema"], "lessons")
         assert await titles(service) == []
         done = await good(client, "extract_memory", task_id=asked["task_id"], lessons=[LESSON])

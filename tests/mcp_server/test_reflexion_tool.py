@@ -285,8 +285,11 @@ async def test_reset_forgets() -> None:
         ({"reset": 1}, "Invalid 'reset': must be true or false."),
         ({"learn": "no"}, "Invalid 'learn': must be true or false."),
         ({"episodeId": 5}, "Invalid 'episodeId': must be a string."),
-        ({"agentId": 5}, "The agent id must be a text."),
-        ({"actorOutputText": "x" * 2_000_001}, "The texts are 2,000,032 characters together, and 2,000,000 are taken"),
+        ({"agentId": 5}, "The agent id must be a string."),
+        (
+            {"actorOutputText": "x" * 2_000_001},
+            "The texts are 2,000,032 characters together, but at most 2,000,000 are accepted",
+        ),
         ({"memoryOverride": ["x" * 1_000_001] * 2}, "shorten them"),
         ({"evaluatorScore": 10**400}, "Invalid 'evaluatorScore': must be a string or number"),
         ({"evaluatorScore": float("inf")}, "Invalid 'evaluatorScore': must be a string or number"),

@@ -240,19 +240,19 @@ async def test_a_model_that_cannot_be_is_said_before_anything_is_begun(
 
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({}, "'task' is missing"),
-    ({"task": ""}, "'task' must be a text that is not empty"),
-    ({"task": 7}, "'task' must be a text"),
+    ({"task": ""}, "'task' must be a string that is not empty"),
+    ({"task": 7}, "'task' must be a string"),
     ({"task": TASK, "tests": TESTS, "expected": "42"}, "tests and expected were both given"),
     ({"task": TASK, "tests": "tests.py"}, "takes the text of a tests file"),
     ({"task": TASK, "tests": "assert add(1"}, "line 1"),
-    ({"task": TASK, "tests": {"file": "/etc/passwd"}}, "'tests' must be a text"),
+    ({"task": TASK, "tests": {"file": "/etc/passwd"}}, "'tests' must be a string"),
     ({"task": TASK, "expected": "The"}, "cannot look for 'The'"),
     ({"task": TASK, "trials": 0}, "from 1 to 20"),
     ({"task": TASK, "trials": 21}, "from 1 to 20"),
     ({"task": TASK, "trials": True}, "'trials' must be a whole number"),
     ({"task": TASK, "trials": "three"}, "'trials' must be a whole number"),
     ({"task": TASK, "remember": "yes"}, "'remember' must be true or false"),
-    ({"task": TASK, "agentId": 7}, "agent id must be a text"),
+    ({"task": TASK, "agentId": 7}, "agent id must be a string"),
     ({"task": TASK, "check": "touch /tmp/x"}, "No argument of solve is called 'check'"),
     ({"task": TASK, "actor": "command:sh"}, "No argument of solve is called 'actor'"),
 ]

@@ -127,7 +127,7 @@ def schema(kind: str, description: str = "", **more: Json) -> dict[str, Json]:
     return {"type": kind, **more, **({"description": description} if description else {})}
 
 
-def text(description: str = "", **more: Json) -> dict[str, Json]:
+def string(description: str = "", **more: Json) -> dict[str, Json]:
     return schema("string", description, **more)
 
 

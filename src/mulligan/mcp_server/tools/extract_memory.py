@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 from mulligan.core.errors import BadAnswer, InvalidInput, ModelError, MulliganError
 from mulligan.core.records import Json
-from mulligan.mcp_server.tool import Call, Reply, Tool, array, schema, structure, text
+from mulligan.mcp_server.tool import Call, Reply, Tool, array, schema, string, structure
 from mulligan.mcp_server.tools.extraction import FAILED, NOTHING, OUTPUT, extraction_reply, find_task, question, task_id
 
 if TYPE_CHECKING:
@@ -169,18 +169,18 @@ def _answer(lessons: Json) -> Json:
 _STEP = structure(
     {
         "step": schema("number"),
-        "role": text(enum=["user", "assistant", "tool"]),
-        "content": text("What was said, done or seen, and why."),
-        "metadata": structure({"tool_name": text(), "action_type": text()}),
+        "role": string(enum=["user", "assistant", "tool"]),
+        "content": string("What was said, done or seen, and why."),
+        "metadata": structure({"tool_name": string(), "action_type": string()}),
     },
     ["step", "role", "content"],
 )
 _LESSON = structure(
     {
-        "title": text(),
-        "description": text("When it is of use."),
-        "content": text("What to do or to avoid in such tasks."),
-        "nature": text("fact: holds in this project; keep its names and values.", enum=["strategy", "fact"]),
+        "title": string(),
+        "description": string("When it is of use."),
+        "content": string("What to do or to avoid in such tasks."),
+        "nature": string("fact: holds in this project; keep its names and values.", enum=["strategy", "fact"]),
         "steps": array(schema("integer"), "Those that show it."),
     },
     ["title", "description", "content", "steps"],
@@ -188,14 +188,14 @@ _LESSON = structure(
 _INPUT = structure(
     {
         "trajectory": array(_STEP, "The steps that mattered, numbered from 1. Needed unless there is a task_id."),
-        "query": text("The task, as you put it to retrieve_memory."),
+        "query": string("The task, as you put it to retrieve_memory."),
         "success_signal": schema("boolean", "Whether it succeeded, where something has shown it."),
         "async_mode": schema("boolean", "false: wait for a model of the server.", default=True),
-        "agent_id": text("As with retrieve_memory."),
-        "retrieval_id": text("As retrieve_memory gave it for this task."),
-        "task_id": text("After needs_thinking."),
+        "agent_id": string("As with retrieve_memory."),
+        "retrieval_id": string("As retrieve_memory gave it for this task."),
+        "task_id": string("After needs_thinking."),
         "lessons": {
-            "anyOf": [array(_LESSON), structure({"nothing_because": text("Why there are none.")})],
+            "anyOf": [array(_LESSON), structure({"nothing_because": string("Why there are none.")})],
             "description": "The lessons that you draw: one to three, for later tasks, not about this one alone.",
         },
     }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mulligan.core.errors import NotFound
 from mulligan.core.records import Json, Lesson
-from mulligan.mcp_server.tool import Call, array, either, schema, structure, text
+from mulligan.mcp_server.tool import Call, array, either, schema, string, structure
 
 if TYPE_CHECKING:
     from mulligan.bank.bank import Bank
@@ -96,7 +96,7 @@ async def find_task(call: Call, task: str, agent: str | None) -> tuple[Bank, str
 def _to_think(bank: Bank, learned: Learned, by_tool: bool) -> str:
     from mulligan.app.teaching import memory_command
 
-    why = f"The last attempt did not do: {learned.failed} " if learned.failed else ""
+    why = f"The last attempt was not accepted: {learned.failed} " if learned.failed else ""
     if not by_tool:
         return (
             f"{why}No model was named on this server, and extract_memory is not offered here. Think about `prompt`, "
@@ -150,8 +150,8 @@ async def _management(bank: Bank, learned: Learned, kept: list[Lesson]) -> dict[
 
 
 _COUNT = schema("integer", minimum=0)
-_LESSON = {"memory_id": text(), "title": text(), "description": text()}
-_MANAGEMENT = {"duplicates_skipped": _COUNT, "merges_triggered": _COUNT, "message": text()}
+_LESSON = {"memory_id": string(), "title": string(), "description": string()}
+_MANAGEMENT = {"duplicates_skipped": _COUNT, "merges_triggered": _COUNT, "message": string()}
 
 
 def _id(description: str) -> dict[str, Json]:
@@ -160,8 +160,8 @@ def _id(description: str) -> dict[str, Json]:
 
 OUTPUT = structure(
     {
-        "status": text(enum=["success", "processing", "needs_thinking", "error"]),
-        "message": text("What came of it, or what to do next."),
+        "status": string(enum=["success", "processing", "needs_thinking", "error"]),
+        "message": string("What came of it, or what to do next."),
         "task_id": _id("To look it up with memory_task, or to answer its question."),
         "agent_id": _id("Whose lessons they are; null: the unnamed agent's."),
         "async_mode": schema("boolean"),
@@ -170,8 +170,8 @@ OUTPUT = structure(
         "extracted_count": {**_COUNT, "description": "How many lessons are new."},
         "memories": array(structure(_LESSON, list(_LESSON))),
         "management": structure(_MANAGEMENT, list(_MANAGEMENT)),
-        "wanted": text("With needs_thinking: what of you.", enum=["lessons", "success"]),
-        "prompt": text("With needs_thinking: what to think about."),
+        "wanted": string("With needs_thinking: what of you.", enum=["lessons", "success"]),
+        "prompt": string("With needs_thinking: what to think about."),
         "schema": schema("object", "With needs_thinking: the JSON schema of the answer."),
     },
     ["status", "message", "task_id", "agent_id", "async_mode"],

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Json
-from mulligan.mcp_server.tool import Call, Reply, Tool, structure, text
+from mulligan.mcp_server.tool import Call, Reply, Tool, string, structure
 from mulligan.mcp_server.tools.extraction import OUTPUT, extraction_reply, find_task
 
 
@@ -42,8 +42,8 @@ TOOL = Tool(
     "(`needs_thinking`) the question that waits for you. Calling it is never necessary.",
     structure(
         {
-            "task_id": text("As extract_memory gave it."),
-            "agent_id": text("The one that was given to extract_memory."),
+            "task_id": string("As extract_memory gave it."),
+            "agent_id": string("The one that was given to extract_memory."),
         },
         ["task_id"],
     ),

@@ -16,7 +16,7 @@ from typing import Any, Literal, cast
 from mulligan.app.client_led_steps import MOST_TRIALS, ClientStep, Taken
 from mulligan.core.errors import InvalidInput, MulliganError, NotFound
 from mulligan.core.records import Episode, Json
-from mulligan.mcp_server.tool import Call, Reply, Tool, array, either, schema, structure, text
+from mulligan.mcp_server.tool import Call, Reply, Tool, array, either, schema, string, structure
 from mulligan.mcp_server.tools.extraction import extraction_reply
 
 NAME = "reflexion-thinking"
@@ -82,7 +82,9 @@ def _check_length(arguments: Mapping[str, Json]) -> None:
     texts += cast(list[Json], override) if isinstance(override, list) else []
     length = sum(len(text) for text in texts if isinstance(text, str))
     if length > MAX_TEXT:
-        raise InvalidInput(f"The texts are {length:,} characters together, but at most {MAX_TEXT:,} are accepted.")
+        raise InvalidInput(
+            f"The texts are {length:,} characters together, but at most {MAX_TEXT:,} are accepted: shorten them."
+        )
 
 
 def _positive(arguments: Mapping[str, Json], name: str) -> int:
@@ -388,64 +390,64 @@ def _whole(description: str, minimum: int = 1, **more: Json) -> dict[str, Json]:
 
 
 def _strings(description: str) -> dict[str, Json]:
-    return array(text(), description)
+    return array(string(), description)
 
 
 INPUT = structure(
     {
-        "stepType": text("The step.", enum=["actor", "evaluator", "self-reflection"]),
+        "stepType": string("The step.", enum=["actor", "evaluator", "self-reflection"]),
         "trialNumber": _whole("The trial, from 1."),
         "maxTrials": _whole("Trials at most: 3 to 5.", maximum=1000),
-        "actorInputText": text("The whole task, for 'actor'."),
-        "actorOutputText": text("The whole attempt, for 'evaluator' and 'self-reflection'."),
+        "actorInputText": string("The whole task, for 'actor'."),
+        "actorOutputText": string("The whole attempt, for 'evaluator' and 'self-reflection'."),
         "evaluatorScore": either(
             "string",
             "number",
             description="The verdict in words, or a number (higher is better), for 'self-reflection'.",
         ),
-        "reflectionText": text("For 'self-reflection'. Left out, a prompt for it comes back."),
+        "reflectionText": string("For 'self-reflection'. Left out, a prompt for it comes back."),
         "memoryOverride": _strings("Reflections in place of those that are remembered, newest first."),
-        "episodeId": text("As the first answer gave it. Left out for the first call."),
+        "episodeId": string("As the first answer gave it. Left out for the first call."),
         "passed": schema("boolean", "true with 'evaluator' or 'self-reflection': solved, the end."),
         "reset": schema("boolean", "true: begin anew, nothing remembered. Not with episodeId."),
-        "agentId": text("Whose episode and lessons these are."),
+        "agentId": string("Whose episode and lessons these are."),
         "learn": schema("boolean", "true: at the end, keep lessons of it for later tasks."),
     },
     ["stepType", "trialNumber", "maxTrials"],
 )
 
 _REFLECTION_PROMPT = {
-    "task_description": text("The task; empty where none was named."),
-    "actor_output": text("The attempt."),
+    "task_description": string("The task; empty where none was named."),
+    "actor_output": string("The attempt."),
     "evaluator_score": either("string", "number", description="What the evaluation said."),
     "current_memory": _strings("Earlier reflections, newest first."),
 }
 _LEARNING = {
-    "status": text("processing; needs_thinking: answer `prompt` through extract_memory; success; error."),
+    "status": string("processing; needs_thinking: answer `prompt` through extract_memory; success; error."),
     "task_id": either(
         "string", "null", description="For memory_task, and for extract_memory where an answer is needed."
     ),
-    "prompt": text("What to think about."),
+    "prompt": string("What to think about."),
     "schema": schema("object", "The JSON schema of the answer."),
-    "message": text("What to do, or what went wrong."),
+    "message": string("What to do, or what went wrong."),
 }
 OUTPUT = structure(
     {
-        "nextStep": text("The stepType to call.", enum=["evaluator", "self-reflection"]),
-        "prompt_for_actor": text("The task, to be tried now."),
-        "content_to_evaluate": text("The attempt, to be judged now."),
+        "nextStep": string("The stepType to call.", enum=["evaluator", "self-reflection"]),
+        "prompt_for_actor": string("The task, to be tried now."),
+        "content_to_evaluate": string("The attempt, to be judged now."),
         "prompt_for_reflection_llm": structure(_REFLECTION_PROMPT, list(_REFLECTION_PROMPT), "What to reflect on."),
         "current_memory": _strings("Earlier reflections to try it with, newest first."),
         "trialNumber": _whole("The trial that was called."),
         "maxTrials": _whole("As it was called."),
-        "message": text("What to do now."),
+        "message": string("What to do now."),
         "trialCompleted": _whole("The trial that is done: reflected on, or passed."),
-        "reflection_added_to_memory": text("The reflection, where one was given."),
+        "reflection_added_to_memory": string("The reflection, where one was given."),
         "memory": _strings("All that is remembered now, newest first."),
         "next_trial_needed": schema("boolean", "Whether to go on with 'actor' and the next trial."),
         "trial_history_length": _whole("Trials that are done.", minimum=0),
         "learning": structure(_LEARNING, ["status"], "With learn, at the end: what becomes of the lessons."),
-        "episodeId": text("The episode that this is recorded in."),
+        "episodeId": string("The episode that this is recorded in."),
     },
     ["episodeId"],
 )

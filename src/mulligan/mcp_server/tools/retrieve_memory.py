@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Json, Lesson
-from mulligan.mcp_server.tool import Call, Reply, Tool, array, either, schema, structure, text
+from mulligan.mcp_server.tool import Call, Reply, Tool, array, either, schema, string, structure
 
 if TYPE_CHECKING:
     from mulligan.core.records import Recall
@@ -113,15 +113,15 @@ def _held_back(recall: Recall) -> str:
 
 _LESSON = structure(
     {
-        "memory_id": text(),
+        "memory_id": string(),
         "score": schema("number", "Relevance, 0 to 1."),
-        "title": text(),
-        "content": text(),
+        "title": string(),
+        "content": string(),
         "success": schema("boolean", "False: learned from a failure, so what to avoid."),
-        "tags": array(text()),
-        "description": text("When it is of use."),
+        "tags": array(string()),
+        "description": string("When it is of use."),
         "agent_id": either("string", "null", description="Whose it is; null: the unnamed agent's."),
-        "nature": text("fact: it holds in one project. Left out for a strategy."),
+        "nature": string("fact: it holds in one project. Left out for a strategy."),
         "project": either("string", "null", description="Of a fact: where it holds."),
         "confirmed": schema("boolean", "Of a fact: whether an attempt has passed by it."),
     },
@@ -129,17 +129,17 @@ _LESSON = structure(
 )
 _OUTPUT = structure(
     {
-        "status": text(enum=["success", "no_memories"]),
-        "message": text("With no_memories: why there are none."),
-        "query": text(),
-        "retrieval_strategy": text("How lessons were found."),
+        "status": string(enum=["success", "no_memories"]),
+        "message": string("With no_memories: why there are none."),
+        "query": string(),
+        "retrieval_strategy": string("How lessons were found."),
         "top_k": schema("integer", minimum=1),
         "min_score_threshold": schema("number", "The relevance below which lessons are held back; 0: none."),
         "filtered_count": schema("integer", "How many were held back; note or message names the nearest.", minimum=0),
         "memories": array(_LESSON, "The lessons, best first."),
-        "formatted_prompt": text("The lessons as text to read before the task; empty for none."),
-        "retrieval_id": text("To be given to extract_memory when the task is over."),
-        "note": text("What qualifies the answer, such as that words alone were compared."),
+        "formatted_prompt": string("The lessons as text to read before the task; empty for none."),
+        "retrieval_id": string("To be given to extract_memory when the task is over."),
+        "note": string("What qualifies the answer, such as that words alone were compared."),
     },
     [*("status", "query", "min_score_threshold", "filtered_count", "memories", "formatted_prompt", "retrieval_id")],
 )
@@ -148,9 +148,9 @@ _TOP_K = schema(
 )
 _INPUT = structure(
     {
-        "query": text("The goal of the task, in a sentence or two."),
+        "query": string("The goal of the task, in a sentence or two."),
         "top_k": _TOP_K,
-        "agent_id": text("Your own name, always the same; left out: lessons of all agents."),
+        "agent_id": string("Your own name, always the same; left out: lessons of all agents."),
     },
     ["query"],
 )

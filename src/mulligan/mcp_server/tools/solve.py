@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mulligan.core.records import Json
-from mulligan.mcp_server.tool import Call, Reply, Tool, array, either, schema, structure, text
+from mulligan.mcp_server.tool import Call, Reply, Tool, array, either, schema, string, structure
 
 ARGUMENTS = {
-    "task": text("The whole task. The model sees nothing else: no files, tools, network or earlier talk.", minLength=1),
-    "tests": text(
+    "task": string(
+        "The whole task. The model sees nothing else: no files, tools, network or earlier talk.", minLength=1
+    ),
+    "tests": string(
         "The text (not the name) of a Python test file that judges: plain asserts or pytest style. The output is then "
         "Python code; both run in a sandbox."
     ),
-    "expected": text("The exact answer, compared without case, punctuation and articles. The model is not told it."),
+    "expected": string("The exact answer, compared without case, punctuation and articles. The model is not told it."),
     "trials": schema("integer", "Attempts at most, the first included (default: 4).", minimum=1, maximum=20),
-    "agentId": text("Whose record this is, and whose lessons are used."),
+    "agentId": string("Whose record this is, and whose lessons are used."),
     "remember": schema("boolean", "Recall lessons of earlier tasks first, and learn from this one (default: false)."),
 }
 INPUT = {**structure(ARGUMENTS, ["task"]), "additionalProperties": False}
@@ -24,7 +26,7 @@ _TRIAL = {
     "number": schema("integer"),
     "passed": either("boolean", "null", description="null: it could not be judged."),
     "score": either("number", "null", description="Higher is better."),
-    "feedback": text(),
+    "feedback": string(),
     "reflection": either("string", "null", description="What the next trial was told."),
 }
 _USAGE = {
@@ -33,18 +35,18 @@ _USAGE = {
     "cost": either("number", "null", description="US dollars; null: the price is not known."),
 }
 _ANSWER = {
-    "status": text(
+    "status": string(
         "solved; trials used up; the same attempt again and again; given up; a limit of the server reached; stopped by "
         "an error (such an answer is marked as one).",
         enum=["solved", "exhausted", "stuck", "gave_up", "over_budget", "error"],
     ),
     "solved": schema("boolean"),
     "output": either("string", "null", description="The best attempt, solved or not."),
-    "episodeId": text("To be read as mulligan://episodes/ID, or by `mulligan runs show`."),
+    "episodeId": string("To be read as mulligan://episodes/ID, or by `mulligan runs show`."),
     "trials": array(structure(_TRIAL, list(_TRIAL))),
     "usage": structure(_USAGE, list(_USAGE)),
-    "judgedBy": text(enum=["unit_tests", "exact_match", "model_judge"]),
-    "notes": array(text(), "What qualifies the verdict; what was learned."),
+    "judgedBy": string(enum=["unit_tests", "exact_match", "model_judge"]),
+    "notes": array(string(), "What qualifies the verdict; what was learned."),
 }
 OUTPUT = structure(_ANSWER, list(_ANSWER))
 
