@@ -160,7 +160,7 @@ async def test_a_cursor_that_was_purged_is_said() -> None:
         cursor = (await client.list_resources()).next_cursor
         await service.store.memory.lessons.purge("a", ["l05"])
         code, message = await refused(client.list_resources(cursor=cursor))
-    assert (code, "list the resources anew" in message) == (-32602, True)
+    assert (code, "list the resources again" in message) == (-32602, True)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

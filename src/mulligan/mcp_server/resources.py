@@ -13,6 +13,7 @@ import mcp_types as types
 from mcp.server.context import ServerRequestContext
 
 from mulligan.app.service import Service
+from mulligan.app.story import beginning
 from mulligan.bank.exchange.files import moment
 from mulligan.bank.exchange.lesson_page import StoreShelf, lesson_page
 from mulligan.core.codec import record_text, to_json
@@ -20,9 +21,6 @@ from mulligan.core.errors import InvalidInput, NotFound
 from mulligan.core.lessons import Selection
 from mulligan.core.records import Brief, Episode, Lesson
 from mulligan.mcp_server.protocol_errors import no_resource, protocol_errors
-from mulligan.store.story import beginning
-from mulligan.text.plain import one_line, sound
-from mulligan.text.secrets import mask, mask_json
 
 EPISODES, LESSONS, RECORD = "mulligan://episodes/", "mulligan://lessons/", ".json"
 MARKDOWN, JSON = "text/markdown", "application/json"
