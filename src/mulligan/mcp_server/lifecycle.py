@@ -8,8 +8,6 @@ from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from mulligan.app.going_on import go_on
-
 if TYPE_CHECKING:
     from mulligan.app.service import Service
 
@@ -67,4 +65,6 @@ async def background_learning(service: Service) -> AsyncGenerator[None]:
 
 async def _finish_pending(service: Service) -> None:
     await asyncio.sleep(SETTLE_SECONDS)
+    from mulligan.app.going_on import go_on  # imports the store
+
     await go_on(service)
