@@ -43,11 +43,14 @@ class Slot:
     """One request's place among those in flight, free again when every holder has released it. Starts with one."""
 
     def __init__(self, requests: InFlight, size: int = 0) -> None:
-        self._requests, self._size, self._holders = requests, size, 1
+        self._requests, self._size, self._holders = requests, size, 0
         self._callbacks: list[Callable[[], None]] = []
-        requests.add(size)
+        self.hold()
 
     def hold(self) -> None:
+        """Also counts the request again if it was free: over SSE a post may end before its request is read."""
+        if not self._holders:
+            self._requests.add(self._size)
         self._holders += 1
 
     def grow(self, size: int) -> bool:
@@ -62,8 +65,8 @@ class Slot:
         self._holders -= 1
         if not self._holders:
             self._requests.remove(self._size)
-            for callback in self._callbacks:
-                callback()
+            while self._callbacks:
+                self._callbacks.pop()()
 
     def on_free(self, callback: Callable[[], None]) -> None:
         """Calls this when the last holder has released the slot."""
