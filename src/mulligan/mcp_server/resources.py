@@ -21,6 +21,8 @@ from mulligan.core.errors import InvalidInput, NotFound
 from mulligan.core.lessons import Selection
 from mulligan.core.records import Brief, Episode, Lesson
 from mulligan.mcp_server.protocol_errors import no_resource, protocol_errors
+from mulligan.text.plain import one_line, sound
+from mulligan.text.secrets import mask, mask_json
 
 EPISODES, LESSONS, RECORD = "mulligan://episodes/", "mulligan://lessons/", ".json"
 MARKDOWN, JSON = "text/markdown", "application/json"
