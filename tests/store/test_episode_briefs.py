@@ -6,17 +6,19 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from lesson_kit import ADDRESSES
 
 from mulligan.core.episode import Acted, Evaluated, Forked, Resumed, Stopped
 from mulligan.core.errors import NotFound
+from mulligan.core.protocols import Store
 from mulligan.core.records import Attempt, Brief, Episode, Feedback, Stop, Task
-from mulligan.store.sqlite import SqliteStore
+from mulligan.store import open_store
 
 
-@pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+@pytest.fixture(params=ADDRESSES)
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
     """Episodes a1 b1 a2 b2 ... of the agents a and b, and one of nobody's."""
-    store = SqliteStore(tmp_path / "m.db")
+    store = open_store(ADDRESSES[request.param](tmp_path))
     for n in range(1, 6):
         for agent in "ab":
             await store.create(Episode(f"{agent}{n}", Task(f"task {n}"), run=f"r{n}", agent=agent, started=float(n)))
@@ -25,7 +27,7 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
     await store.close()
 
 
-async def test_a_brief_says_what_an_episode_was_about_and_how_it_went(store: SqliteStore) -> None:
+async def test_a_brief_says_what_an_episode_was_about_and_how_it_went(store: Store) -> None:
     await store.create(Episode("long", Task("x" * 1000), run="r", agent="a", started=7.5))
     lease = await store.acquire("long", "me", 60)
     await store.append(lease, 0, Acted(1, Attempt("y")))
@@ -42,7 +44,7 @@ async def test_a_brief_says_what_an_episode_was_about_and_how_it_went(store: Sql
     assert (brief.trials, brief.stop) == (2, "solved")
 
 
-async def test_an_agent_s_episodes_are_listed_alone(store: SqliteStore) -> None:
+async def test_an_agent_s_episodes_are_listed_alone(store: Store) -> None:
     assert [brief.id for brief in await store.briefs(agent="a")] == ["a5", "a4", "a3", "a2", "a1"]
     assert [episode.id for episode in await store.list(agent="b", limit=2)] == ["b5", "b4"]
     assert [episode.id for episode in await store.list(run="r3", agent="b")] == ["b3"]
@@ -50,7 +52,7 @@ async def test_an_agent_s_episodes_are_listed_alone(store: SqliteStore) -> None:
     assert await store.briefs(agent="c") == ()
 
 
-async def test_pages_follow_each_other_though_episodes_begin_meanwhile(store: SqliteStore) -> None:
+async def test_pages_follow_each_other_though_episodes_begin_meanwhile(store: Store) -> None:
     first = await store.briefs(agent="a", limit=2)
     await store.create(Episode("a6", Task("p"), agent="a"))
     second = await store.briefs(agent="a", before=first[-1].id, limit=2)
@@ -59,7 +61,8 @@ async def test_pages_follow_each_other_though_episodes_begin_meanwhile(store: Sq
     assert await store.briefs(agent="a", before="a1") == ()
 
 
-async def test_a_broken_record_hides_no_other_and_ends_no_page(store: SqliteStore, tmp_path: Path) -> None:
+@pytest.mark.parametrize("store", ["sqlite"], indirect=True)
+async def test_a_broken_record_hides_no_other_and_ends_no_page(store: Store, tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "m.db", timeout=10)) as db, db:
         db.execute("UPDATE episodes SET record = '{' WHERE id IN ('a4', 'a1')")
     first = await store.briefs(agent="a", limit=2)
@@ -68,7 +71,7 @@ async def test_a_broken_record_hides_no_other_and_ends_no_page(store: SqliteStor
     assert [brief.id for brief in await store.briefs(agent="a", before="a4")] == ["a3", "a2"]
 
 
-async def test_another_agent_s_episode_is_as_unknown_as_none(store: SqliteStore) -> None:
+async def test_another_agent_s_episode_is_as_unknown_as_none(store: Store) -> None:
     assert (await store.load("a1", agent="a")).id == "a1"
     said: list[str] = []
     for id in ("b1", "none"):
@@ -81,7 +84,7 @@ async def test_another_agent_s_episode_is_as_unknown_as_none(store: SqliteStore)
     assert [brief.id for brief in await store.briefs(before="b2")] == ["a2", "b1", "a1"]
 
 
-async def test_ids_are_found_by_how_they_begin(store: SqliteStore) -> None:
+async def test_ids_are_found_by_how_they_begin(store: Store) -> None:
     assert await store.ids("a") == ("a5", "a4", "a3", "a2", "a1")
     assert await store.ids("", limit=2) == ("nobody", "b5")
     assert await store.ids("", agent="b", limit=2) == ("b5", "b4")
@@ -89,7 +92,7 @@ async def test_ids_are_found_by_how_they_begin(store: SqliteStore) -> None:
     assert await store.ids("a%") == await store.ids("A") == ()
 
 
-async def test_agents_are_found_by_how_they_begin(store: SqliteStore) -> None:
+async def test_agents_are_found_by_how_they_begin(store: Store) -> None:
     for agent in ("ab", "abc", "名"):
         await store.create(Episode(f"of {agent}", Task("p"), agent=agent))
     assert await store.agents() == ("a", "ab", "abc", "b", "名")
@@ -98,13 +101,13 @@ async def test_agents_are_found_by_how_they_begin(store: SqliteStore) -> None:
     assert await store.agents("z") == ()
 
 
-async def test_a_fork_stays_with_its_agent(store: SqliteStore) -> None:
+async def test_a_fork_stays_with_its_agent(store: Store) -> None:
     forked = await store.load("a1")
     await store.copy("a1", "f", "r9", forked.head, {}, Forked(forked.plan))
     assert (await store.ids("f", agent="a"), await store.ids("f", agent="b")) == (("f",), ())
 
 
-async def test_an_agent_whose_name_is_no_text_that_a_database_takes_is_kept(store: SqliteStore) -> None:
+async def test_an_agent_whose_name_is_no_text_that_a_database_takes_is_kept(store: Store) -> None:
     await store.create(Episode("odd", Task("p"), agent="\ud83d"))
     assert (await store.load("odd")).agent == "\ud83d"
     assert (await store.briefs(limit=1))[0].agent == "\ud83d"

@@ -357,6 +357,7 @@ class StepRow:
     result: Json = None
 
 
+@runtime_checkable
 class BenchStore(Protocol):
     """Keeps runs and their results, and who drives a run. Raises `StoreError`, `NotFound`, `LeaseLost`."""
 

@@ -1,44 +1,115 @@
-"""What the store keeps, in what order, and what it refuses."""
+"""What every kind of store keeps, in what order, and what it refuses: through the protocol alone."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from lesson_kit import ADDRESSES
 
+from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.core.episode import Acted, Evaluated, Resumed, Stopped
 from mulligan.core.errors import InvalidInput, LeaseLost, NotFound, StoreError
-from mulligan.core.protocols import Lease, Store
+from mulligan.core.lessons import LessonStore
+from mulligan.core.protocols import BenchStore, Lease, Store
+from mulligan.core.queued import Queue
 from mulligan.core.records import Attempt, Episode, Feedback, Stop, Task
-from mulligan.store.sqlite import SqliteStore
+from mulligan.store import open_store
+
+Open = Callable[[], Store]
+
+
+@pytest.fixture(params=ADDRESSES)
+def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
+    """Opens a store of this kind, the same one each time."""
+    address = ADDRESSES[request.param](tmp_path)
+    return lambda: open_store(address)
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
-    store = SqliteStore(tmp_path / "m.db")
-    yield store
-    await store.close()
+async def store(opened: Open) -> AsyncIterator[Store]:
+    async with opened() as store:
+        yield store
 
 
-async def started(store: SqliteStore, id: str, run: str = "") -> Lease:
+async def started(store: Store, id: str, run: str = "") -> Lease:
     await store.create(Episode(id, Task(f"task of {id}"), run=run))
     return await store.acquire(id, "me", 60)
 
 
-async def test_it_is_a_store(store: SqliteStore) -> None:
-    port: Store = store
-    assert isinstance(port, Store)
+async def test_it_is_a_store_with_all_its_parts(store: Store) -> None:
+    assert isinstance(store, Store)
+    assert isinstance(store.memory.lessons, LessonStore)
+    assert isinstance(store.memory.queue, Queue)
+    assert isinstance(store.benches, BenchStore)
+
+
+async def test_two_handles_are_on_one_store_until_the_last_is_closed(opened: Open) -> None:
+    first, second = opened(), opened()
+    await first.create(Episode("e", Task("p")))
+    await first.close()
+    assert (await second.load("e")).id == "e"
+    with pytest.raises(StoreError, match="was closed"):
+        await first.load("e")
+    await second.close()
+
+
+async def test_closing_the_memory_closes_the_store(opened: Open) -> None:
+    store = opened()
+    await store.memory.close()
+    with pytest.raises(StoreError, match="was closed"):
+        await store.list()
+
+
+async def test_a_benchmark_run_with_its_results_and_its_lease(store: Store) -> None:
+    benches = store.benches
+    run = BenchRun("b1", "humaneval", 1.0, {"trials": 2}, ("x", "y"), {"data": "sha"})
+    await benches.begin(run)
+    with pytest.raises(StoreError, match="There is a run 'b1' already"):
+        await benches.begin(run)
+    await benches.begin(replace(run, id="b2"))
+    assert [one.id for one in await benches.runs()] == ["b2", "b1"]
+    assert await benches.run("b1") == run
+    with pytest.raises(NotFound, match="begins several benchmark runs: b1, b2"):
+        await benches.run("b")
+    for unknown in ("", "c"):
+        with pytest.raises(NotFound, match="No benchmark run begins with"):
+            await benches.run(unknown)
+    later, earlier = CaseResult(2, "y", "failed"), CaseResult(1, "x", "error")
+    for result in (later, earlier, replace(earlier, status="solved")):
+        await benches.settle("b1", result)
+    assert await benches.results("b1") == (replace(earlier, status="solved"), later)
+    with pytest.raises(NotFound):
+        await benches.settle("none", later)
+    mine = await benches.acquire("b1", "me", 60)
+    with pytest.raises(LeaseLost, match="Benchmark run b1 is being driven by me"):
+        await benches.acquire("b1", "you", 60)
+    await benches.renew(mine, 60)
+    await benches.release(mine)
+    assert (await benches.acquire("b1", "you", 60)).fence == mine.fence + 1
+
+
+async def test_the_oldest_answer_to_a_request_is_found_again(store: Store) -> None:
+    for id, said in (("e", "first"), ("f", "second")):
+        lease = await started(store, id)
+        for key in ("trial.1/act/model.actor#1", "trial.1/act/tool.search#1"):
+            await store.begin_step(lease, key, "q", f"hash {key[12:]}")
+            await store.finish_step(lease, key, said)
+    assert await store.benches.answered("model.actor", "hash model.actor#1") == ("first",)
+    assert await store.benches.answered("tool.search", "hash tool.search#1") == ()
+    assert await store.benches.answered("model.actor", "another") == ()
 
 
 async def test_nothing_is_opened_before_it_is_used(tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "deep" / "er" / "m.db")
+    store = open_store(tmp_path / "deep" / "er" / "m.db")
     assert not (tmp_path / "deep").exists()
     assert await store.list() == ()
     assert (tmp_path / "deep" / "er" / "m.db").is_file()
     await store.close()
 
 
-async def test_an_episode_is_the_fold_of_its_events(store: SqliteStore) -> None:
+async def test_an_episode_is_the_fold_of_its_events(store: Store) -> None:
     lease = await started(store, "e")
     await store.append(lease, 0, Acted(1, Attempt("x"), seconds=1.5))
     await store.append(lease, 1, Stopped(Stop("interrupted")))
@@ -57,7 +128,7 @@ async def test_an_episode_is_the_fold_of_its_events(store: SqliteStore) -> None:
     ]
 
 
-async def test_an_event_number_is_given_once_and_without_gaps(store: SqliteStore) -> None:
+async def test_an_event_number_is_given_once_and_without_gaps(store: Store) -> None:
     lease = await started(store, "e")
     await store.append(lease, 0, Acted(1, Attempt("x")))
     with pytest.raises(StoreError, match="Event 0 of episode e is taken: number 1 is next"):
@@ -67,7 +138,7 @@ async def test_an_event_number_is_given_once_and_without_gaps(store: SqliteStore
     assert await store.events("e") == (Acted(1, Attempt("x")),)
 
 
-async def test_an_id_is_given_once(store: SqliteStore) -> None:
+async def test_an_id_is_given_once(store: Store) -> None:
     await started(store, "e")
     with pytest.raises(StoreError, match="There is an episode 'e' already"):
         await store.create(Episode("e", Task("another")), {"f": "text"})
@@ -75,12 +146,12 @@ async def test_an_id_is_given_once(store: SqliteStore) -> None:
     assert await store.files("e") == {}
 
 
-async def test_an_episode_is_created_as_it_begins(store: SqliteStore) -> None:
+async def test_an_episode_is_created_as_it_begins(store: Store) -> None:
     with pytest.raises(StoreError, match="created as it begins"):
         await store.create(Episode("e", Task("p"), stop=Stop("solved")))
 
 
-async def test_what_cannot_be_kept_is_said_and_changes_nothing(store: SqliteStore) -> None:
+async def test_what_cannot_be_kept_is_said_and_changes_nothing(store: Store) -> None:
     lease = await started(store, "e")
     with pytest.raises(StoreError, match=r"Event 0 of episode e cannot be kept: Acted\.seconds: nan"):
         await store.append(lease, 0, Acted(1, Attempt("x"), seconds=float("nan")))
@@ -93,7 +164,8 @@ async def test_what_cannot_be_kept_is_said_and_changes_nothing(store: SqliteStor
     assert await store.events("e") == ()
 
 
-async def test_files_are_kept_with_their_episode_and_stored_once(store: SqliteStore, tmp_path: Path) -> None:
+async def test_files_are_kept_with_their_episode_and_stored_once(tmp_path: Path) -> None:
+    store = open_store(tmp_path / "m.db")
     text = "assert f(1) == 2  # é \udcff\r\n" * 20_000
     for id in ("a", "b", "c"):
         await store.create(Episode(id, Task("p")), {"tests.py": text, f"{id}.md": id})
@@ -102,7 +174,7 @@ async def test_files_are_kept_with_their_episode_and_stored_once(store: SqliteSt
     assert (tmp_path / "m.db").stat().st_size < 2 * len(text)
 
 
-async def test_listing_is_newest_first_and_by_run(store: SqliteStore) -> None:
+async def test_listing_is_newest_first_and_by_run(store: Store) -> None:
     for id, run in (("a", "r1"), ("b", "r2"), ("c", "r1")):
         await started(store, id, run)
     await store.append(await store.acquire("a", "me", 60), 0, Acted(1, Attempt("x")))
@@ -112,7 +184,7 @@ async def test_listing_is_newest_first_and_by_run(store: SqliteStore) -> None:
     assert await store.list(run="r") == ()
 
 
-async def test_a_beginning_of_an_id_or_a_run_is_enough(store: SqliteStore) -> None:
+async def test_a_beginning_of_an_id_or_a_run_is_enough(store: Store) -> None:
     for id, run in (("e1", "abc"), ("e2", "abc"), ("f1", "abd"), ("g1", ""), ("g12", "")):
         await started(store, id, run)
     assert await store.resolve("abc") == ("e1", "e2")
@@ -128,7 +200,7 @@ async def test_a_beginning_of_an_id_or_a_run_is_enough(store: SqliteStore) -> No
         await store.resolve("\udcff")
 
 
-async def test_what_is_not_there_is_not_found(store: SqliteStore) -> None:
+async def test_what_is_not_there_is_not_found(store: Store) -> None:
     for asked in (store.load, store.events, store.files, store.steps):
         with pytest.raises(NotFound, match="no episode 'x'"):
             await asked("x")
@@ -136,7 +208,7 @@ async def test_what_is_not_there_is_not_found(store: SqliteStore) -> None:
         await store.acquire("x", "me", 60)
 
 
-async def test_steps_keep_requests_whole_and_the_order_of_their_beginning(store: SqliteStore) -> None:
+async def test_steps_keep_requests_whole_and_the_order_of_their_beginning(store: Store) -> None:
     lease = await started(store, "e")
     request = {"z": [1, {"ü": None}], "a": "\udcff"}
     await store.begin_step(lease, "b#1", request, "h1")
@@ -152,7 +224,7 @@ async def test_steps_keep_requests_whole_and_the_order_of_their_beginning(store:
     assert (second.key, second.done, second.request, second.request_hash) == ("b#1", False, request, "h1")
 
 
-async def test_a_step_begun_with_another_request_drops_what_rests_on_it(store: SqliteStore) -> None:
+async def test_a_step_begun_with_another_request_drops_what_rests_on_it(store: Store) -> None:
     lease, other = await started(store, "e"), await started(store, "other")
     for key in ("a#1", "b#1", "c#1"):
         await store.begin_step(lease, key, key, key)
@@ -167,7 +239,7 @@ async def test_a_step_begun_with_another_request_drops_what_rests_on_it(store: S
     assert [row.done for row in await store.steps("other")] == [True]
 
 
-async def test_a_write_is_finished_even_when_its_caller_is_cancelled(store: SqliteStore) -> None:
+async def test_a_write_is_finished_even_when_its_caller_is_cancelled(store: Store) -> None:
     lease = await started(store, "e")
     for seq in range(20):
         task = asyncio.create_task(store.append(lease, seq, Acted(seq + 1, Attempt("x"))))
@@ -178,7 +250,7 @@ async def test_a_write_is_finished_even_when_its_caller_is_cancelled(store: Sqli
         assert len(await store.events("e")) == seq + 1
 
 
-async def test_many_at_once_lose_nothing(store: SqliteStore) -> None:
+async def test_many_at_once_lose_nothing(store: Store) -> None:
     async def one(id: str) -> None:
         lease = await started(store, id)
         for seq in range(10):
@@ -191,16 +263,16 @@ async def test_many_at_once_lose_nothing(store: SqliteStore) -> None:
         assert len(await store.events(f"e{n}")) == 10
 
 
-async def test_a_closed_store_says_so(tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "m.db")
+async def test_a_closed_store_says_so(opened: Open) -> None:
+    store = opened()
     await store.close()
     await store.close()
     with pytest.raises(StoreError, match="was closed"):
         await store.list()
 
 
-def test_one_store_serves_one_event_loop_after_another(tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "m.db")
+def test_one_store_serves_one_event_loop_after_another(opened: Open) -> None:
+    store = opened()
     asyncio.run(store.create(Episode("e", Task("p"))))
     assert asyncio.run(store.load("e")).id == "e"
     asyncio.run(store.close())
@@ -209,13 +281,13 @@ def test_one_store_serves_one_event_loop_after_another(tmp_path: Path) -> None:
 # --- leases -----------------------------------------------------------------------------------------------------
 
 
-async def test_a_fresh_lease_keeps_others_out(store: SqliteStore) -> None:
+async def test_a_fresh_lease_keeps_others_out(store: Store) -> None:
     await started(store, "e")
     with pytest.raises(LeaseLost, match=r"driven by me\. Let it finish"):
         await store.acquire("e", "you", 60)
 
 
-async def test_a_lease_that_ran_out_can_be_taken_and_its_holder_changes_nothing_more(store: SqliteStore) -> None:
+async def test_a_lease_that_ran_out_can_be_taken_and_its_holder_changes_nothing_more(store: Store) -> None:
     mine = await started(store, "e")
     await store.begin_step(mine, "model#1", 1, "h")
     await store.renew(mine, 0)
@@ -236,7 +308,7 @@ async def test_a_lease_that_ran_out_can_be_taken_and_its_holder_changes_nothing_
     await store.append(yours, 1, Evaluated(1, Feedback(True)))
 
 
-async def test_a_renewed_lease_stays_fresh_and_a_released_one_is_free(store: SqliteStore) -> None:
+async def test_a_renewed_lease_stays_fresh_and_a_released_one_is_free(store: Store) -> None:
     mine = await started(store, "e")
     await store.renew(mine, 0)
     await store.renew(mine, 60)
