@@ -11,7 +11,9 @@ import pytest
 
 from mulligan.app.config import Config
 from mulligan.app.memory_transfer import export, import_file
-from mulligan.bank.exchange.files import archives_from_json, markdown, read_bank_file
+from mulligan.bank.exchange.files import archives_from_json
+from mulligan.bank.exchange.importing import read_bank_file
+from mulligan.bank.exchange.lesson_page import markdown
 from mulligan.core.lessons import Archive
 from mulligan.core.records import Lesson
 from mulligan.text.secrets import MASK

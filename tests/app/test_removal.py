@@ -191,7 +191,7 @@ async def test_lessons_stay_and_say_that_their_run_was_removed(store: Store) -> 
     ]
     await store.memory.lessons.add("", [Entry(lesson, lesson.id) for lesson in lessons])
     await mulligan.remove_runs(await mulligan.removable_runs("a", store=store), store=store)
-    from mulligan.bank.exchange.files import facts
+    from mulligan.bank.exchange.lesson_page import facts
 
     kept = await store.memory.lessons.get("", ["x", "y"])
     assert [facts(lesson)["episode"] for lesson in kept] == ["a.1 (run removed)", "b.1"]

@@ -8,12 +8,18 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mulligan.app.teaching import said
+from mulligan.bank.exchange.files import file_text
+from mulligan.cli.errors import SOLVED, UNFINISHED
 from mulligan.cli.memory_bank import agent_options, with_bank, writing
+from mulligan.cli.memory_words import columns
 from mulligan.cli.terminal import emit, one_line, say, standard_input
+from mulligan.cli.words import count
+from mulligan.core.transcripts import Turn
+from mulligan.text.secrets import mask
 
 if TYPE_CHECKING:
     from mulligan.bank.bank import Bank
-    from mulligan.core.transcripts import Turn
 
 
 @click.command()
@@ -41,12 +47,7 @@ def learn(
     The transcript is a list of chat messages of OpenAI's or Anthropic's API (JSON or JSON Lines), or plain text in
     which each turn begins with User:, Assistant: or Tool:.
     """
-    from mulligan.app.teaching import said
     from mulligan.app.transcripts import learn_from, read_transcript
-    from mulligan.bank.exchange.files import file_text
-    from mulligan.cli.errors import SOLVED, UNFINISHED
-    from mulligan.cli.words import count
-    from mulligan.text.secrets import mask
 
     agent = writing()
     name = "standard input" if file == "-" else file
@@ -75,8 +76,6 @@ def learn(
 
 def _turn_rows(turns: Sequence[Turn]) -> str:
     """A line for each turn, without secrets."""
-    from mulligan.cli.memory_words import columns
-    from mulligan.text.secrets import mask
 
     rows = [
         (str(n), f"{turn.role} ({one_line(turn.tool, 40)})" if turn.tool else turn.role, one_line(mask(turn.text), 100))

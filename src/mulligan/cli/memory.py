@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from mulligan.cli import memory_change, memory_move
+from mulligan.bank.exchange.lesson_page import around, there
+from mulligan.cli import memory_change, memory_move, memory_words
 from mulligan.cli.memory_bank import agent_options, dumped, reading, threshold_of, time_of, with_bank
 from mulligan.cli.terminal import emit, say
+from mulligan.core.codec import to_json
+from mulligan.core.lessons import Selection
 
 if TYPE_CHECKING:
     from mulligan.bank.bank import Bank
+
 
 STATES = ("active", "quarantined", "retired", "superseded")
 _json = click.option("--json", "as_json", is_flag=True, help="JSON for a program.")
@@ -35,7 +40,6 @@ def search(
     query: str, top_k: int | None, threshold: str | None, as_of: str | None, all_projects: bool, as_json: bool
 ) -> None:
     """The lessons that help with the task QUERY, best first, as an agent is given them."""
-    from mulligan.cli import memory_words
 
     at, limit = time_of(as_of), threshold_of(threshold)
 
@@ -68,9 +72,6 @@ def search(
 @agent_options
 def list_lessons(limit: int, as_json: bool, **given: Any) -> None:
     """The lessons, newest first."""
-    from mulligan.cli import memory_words
-    from mulligan.core.codec import to_json
-    from mulligan.core.lessons import Selection
 
     state = "quarantined" if given["quarantined"] else given["state"]
     states = STATES if state == "all" else (state,)
@@ -94,9 +95,6 @@ def list_lessons(limit: int, as_json: bool, **given: Any) -> None:
 @agent_options
 def show(id: str, as_json: bool) -> None:
     """All of the lesson ID (the beginning of its id is enough): where it comes from, what it is linked with."""
-    from mulligan.bank.exchange.lesson_page import around
-    from mulligan.cli import memory_words
-    from mulligan.core.codec import to_json
 
     async def work(bank: Bank) -> None:
         lesson = await bank.get(id)
@@ -117,8 +115,6 @@ def show(id: str, as_json: bool) -> None:
 @agent_options
 def history(id: str, as_json: bool) -> None:
     """What happened to the lesson ID, oldest first."""
-    from mulligan.cli import memory_words
-    from mulligan.core.codec import to_json
 
     async def work(bank: Bank) -> None:
         versions = await bank.history(id)
@@ -133,9 +129,6 @@ def history(id: str, as_json: bool) -> None:
 @agent_options
 def receipt(id: str, as_json: bool) -> None:
     """What the recall ID gave out, for which task, and what came of it."""
-    from mulligan.bank.exchange.lesson_page import there
-    from mulligan.cli import memory_words
-    from mulligan.core.codec import to_json
 
     async def work(bank: Bank) -> None:
         kept = await bank.receipt(id)
@@ -152,7 +145,6 @@ def receipt(id: str, as_json: bool) -> None:
 @agent_options
 def stats(as_json: bool) -> None:
     """How many lessons there are, by state, and what they take."""
-    from mulligan.cli import memory_words
 
     async def work(bank: Bank) -> None:
         counts = await bank.stats()
@@ -171,9 +163,6 @@ def stats(as_json: bool) -> None:
 @agent_options
 def pending(as_json: bool) -> None:
     """Work that was accepted and is not done: queued, running, failed, or waiting for somebody's thinking."""
-    from dataclasses import asdict
-
-    from mulligan.cli import memory_words
 
     async def work(bank: Bank) -> None:
         several = await bank.pending()

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from mulligan.app.config import read_text
 from mulligan.cli.terminal import standard_input
+from mulligan.core.errors import InvalidInput
+from mulligan.core.records import Json
+from mulligan.text.json_lines import parsed
 
 if TYPE_CHECKING:
     from mulligan.bank.bank import Bank
-    from mulligan.core.records import Json
+
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -56,7 +61,6 @@ def reading() -> str | None:
 
 def writing() -> str:
     """The agent_id to write with. Raises `InvalidInput` where all were named."""
-    from mulligan.core.errors import InvalidInput
 
     if named_agent() == EVERY:
         raise InvalidInput("This changes lessons, and a change is of one agent: name it with --agent-id NAME.")
@@ -81,8 +85,6 @@ def with_bank(agent_id: str | None, work: Callable[[Bank], Awaitable[T]], **give
 
 def json_of(file: str, what: str) -> Json:
     """The JSON in a file, or of standard input for "-". Raises `InvalidInput` with the line of what is wrong."""
-    from mulligan.app.config import read_text
-    from mulligan.text.json_lines import parsed
 
     path = Path("standard input" if file == "-" else file)
     return parsed(path, standard_input(what) if file == "-" else read_text(path))
@@ -96,9 +98,6 @@ def dumped(value: Json) -> str:
 def time_of(text: str | None) -> float | None:
     """A time such as 2026-01-31, 2026-01-31T12:00, 2026-01-31T12:00Z, or seconds since the epoch. Without a zone it is
     that of this machine. Raises `InvalidInput`."""
-    from datetime import datetime
-
-    from mulligan.core.errors import InvalidInput
 
     if text is None:
         return None

@@ -8,13 +8,20 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from mulligan.app.teaching import memory_command
+from mulligan.bank.learn.validation import checked_fields
+from mulligan.cli.errors import SOLVED, UNFINISHED
 from mulligan.cli.memory_bank import agent_options, dumped, json_of, with_bank, writing
+from mulligan.cli.memory_words import learned_lines, question_json
 from mulligan.cli.terminal import emit, one_line, say
+from mulligan.cli.words import count
+from mulligan.core.errors import InvalidInput
+from mulligan.core.protocols import Learned
+from mulligan.core.records import Json, Lesson
 
 if TYPE_CHECKING:
     from mulligan.bank.bank import Bank
-    from mulligan.core.protocols import Learned
-    from mulligan.core.records import Json, Lesson
+
 
 _TEXTS = {
     "title": "Its title, a few words.",
@@ -52,8 +59,6 @@ def add(source: Sequence[str], failure: bool, nature: str | None, **given: Any) 
     outcome (success or failure), description, query, tags, kind, context, confidence, nature (fact or strategy),
     project.
     """
-    from mulligan.app.teaching import memory_command
-    from mulligan.core.errors import InvalidInput
 
     if source not in ((), ("-",)):
         raise InvalidInput(
@@ -95,8 +100,6 @@ def add(source: Sequence[str], failure: bool, nature: str | None, **given: Any) 
 
 def _drafts(value: Json) -> list[dict[str, Any]]:
     """The lessons that `add -` read, all checked before one is kept."""
-    from mulligan.bank.learn.validation import checked_fields
-    from mulligan.core.errors import InvalidInput
 
     drafts: list[dict[str, Any]] = []
     for n, item in enumerate(cast(list[Any], value) if isinstance(value, list) else [value], 1):
@@ -121,8 +124,6 @@ def _given(given: Mapping[str, Any]) -> dict[str, Any]:
 @agent_options
 def edit(id: str, outcome: str | None, file: str | None, **given: Any) -> None:
     """Change the lesson ID. What it said before stays in its history."""
-    from mulligan.bank.learn.validation import checked_fields
-    from mulligan.core.errors import InvalidInput
 
     changes: dict[str, Any] = {}
     if file is not None:
@@ -193,8 +194,6 @@ def merge(ctx: click.Context, ids: Sequence[str], answer: str | None, model: str
 @agent_options
 def question(work: str) -> None:
     """Print the question that WORK waits with, and the JSON schema of its answer: think, then `commit`."""
-    from mulligan.app.teaching import memory_command
-    from mulligan.cli.memory_words import question_json
 
     id = _of_task(work)
 
@@ -224,9 +223,6 @@ def _of_task(work: str) -> str:
 def _learned(do: Callable[[Bank], Awaitable[Learned]], again: Sequence[str], model: str | None) -> int:
     """The ids of what was made on stdout, or the question; the exit status. again: the command that answers it, with
     {work} for the id."""
-    from mulligan.app.teaching import memory_command
-    from mulligan.cli.errors import SOLVED, UNFINISHED
-    from mulligan.cli.memory_words import learned_lines, question_json
 
     async def work(bank: Bank) -> int:
         learned = await do(bank)
@@ -262,8 +258,6 @@ def unmerge(id: str) -> None:
 @agent_options
 def purge(ids: Sequence[str], everything: bool, yes: bool) -> None:
     """Remove the lessons IDS for good, with their history. Nothing brings them back."""
-    from mulligan.cli.words import count
-    from mulligan.core.errors import InvalidInput
 
     if bool(ids) == everything:
         raise InvalidInput("Name the lessons to remove, or --all for those of this agent, and not both.")

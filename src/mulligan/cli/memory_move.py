@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mulligan.bank.exchange.files import archives_from_json
+from mulligan.bank.exchange.lesson_page import markdown
 from mulligan.cli.memory_bank import EVERY, agent_options, dumped, named_agent, reading, with_bank, writing
 from mulligan.cli.terminal import clean, emit, put, say
+from mulligan.cli.words import count
+from mulligan.core.errors import ModelError
+from mulligan.core.lessons import Finding
 
 if TYPE_CHECKING:
     from mulligan.bank.bank import Bank
-    from mulligan.core.lessons import Finding
 
 
 @click.command("import")
@@ -28,7 +32,6 @@ def import_(file: str) -> None:
     import asyncio
 
     from mulligan.app.memory_transfer import import_file
-    from mulligan.cli.words import count
 
     agent = None if named_agent() in (None, EVERY) else writing()
     done = asyncio.run(import_file(Path(file), agent))
@@ -58,7 +61,6 @@ def export(form: str, output: str | None) -> None:
     import asyncio
 
     from mulligan.app.memory_transfer import export as library
-    from mulligan.bank.exchange.files import archives_from_json, markdown
 
     everything = asyncio.run(library(reading()))
     text = clean(markdown(archives_from_json(everything))) if form == "md" else dumped(everything)
@@ -83,7 +85,6 @@ def import_config(file: str) -> None:
 def reembed() -> None:
     """Make vectors for all lessons that have none of the embedder in force."""
     from mulligan.app.memory_transfer import reembed as library
-    from mulligan.core.errors import ModelError
 
     why_not = with_bank(writing(), library)
     if why_not:
@@ -117,7 +118,6 @@ def verify(ctx: click.Context, mend: bool) -> None:
 @click.option("--model", metavar="MODEL", help="Who thinks; without one, the one of [memory] or MULLIGAN_MODEL.")
 def work(seconds: float | None, model: str | None) -> None:
     """Do the work that was accepted and is not done, whoever accepted it."""
-    from mulligan.cli.words import count
 
     async def do(bank: Bank) -> None:
         done = await bank.work(seconds)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mulligan.app.teaching import restore_command
-from mulligan.bank.exchange.files import facts, moment
+from mulligan.bank.exchange.lesson_page import facts, moment
 from mulligan.bank.recall.prompt_text import held_back, mark
 from mulligan.cli.terminal import clean, one_line
 from mulligan.cli.words import count

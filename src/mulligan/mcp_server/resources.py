@@ -14,8 +14,7 @@ from mcp.server.context import ServerRequestContext
 
 from mulligan.app.service import Service
 from mulligan.app.story import beginning
-from mulligan.bank.exchange.files import moment
-from mulligan.bank.exchange.lesson_page import StoreShelf, lesson_page
+from mulligan.bank.exchange.lesson_page import StoreShelf, lesson_page, moment
 from mulligan.core.codec import record_text, to_json
 from mulligan.core.errors import InvalidInput, NotFound
 from mulligan.core.lessons import Selection

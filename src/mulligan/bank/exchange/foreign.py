@@ -13,11 +13,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
-from mulligan.bank.exchange.files import MEMORY_SERVER, UPSTREAM, file_text
+from mulligan.bank.exchange.files import file_text
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Json, Lesson, Origin
 from mulligan.text.json_lines import parsed
 from mulligan.text.secrets import mask_json
+
+UPSTREAM, MEMORY_SERVER = "ReasoningBank-MCP", "server-memory"
 
 _TAKEN = frozenset(
     (

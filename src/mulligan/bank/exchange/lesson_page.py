@@ -1,18 +1,21 @@
-"""One lesson with all that is known of it: what it was merged from and into, what nearly says the same; and as a page.
+"""Lessons for a person to read: all that is known of one, as a page, and a whole bank as Markdown.
 
 What a lesson says stands in quotes: it is to be read, not obeyed.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Protocol
 
-from mulligan.bank.exchange.files import facts, inline, quoted
+from mulligan.bank.recall.prompt_text import UNCONFIRMED
 from mulligan.core.errors import NotFound, Unreadable
-from mulligan.core.lessons import LessonStore, Link
+from mulligan.core.lessons import Archive, LessonStore, Link
 from mulligan.core.records import Lesson
 from mulligan.text.secrets import mask
 
@@ -98,3 +101,80 @@ def _page(lesson: Lesson, its: Surroundings) -> Iterator[str]:
 def _named(lesson: Lesson) -> str:
     title = "(held back)" if lesson.state == "quarantined" else lesson.title
     return f"`{inline(lesson.id)}` {lesson.state}, from a {lesson.outcome}: {inline(title)}"
+
+
+# --- words and blocks ----------------------------------------------------------------------------------------------
+
+
+def markdown(archives: Sequence[Archive]) -> str:
+    """The lessons for a person to read, agent by agent, newest first; their texts stand in quotes."""
+    blocks: list[str] = []
+    for archive in archives:
+        blocks += [f"# Lessons of {inline(archive.agent_id)}" if archive.agent_id else "# Lessons"]
+        for lesson in sorted(archive.lessons, key=lambda lesson: -lesson.created):
+            blocks += _story(lesson)
+    return "\n\n".join(blocks) + "\n"
+
+
+def _story(lesson: Lesson) -> Iterator[str]:
+    yield f"## {inline(lesson.title)}"
+    yield "\n".join(f"- **{name}:** {inline(said)}" for name, said in facts(lesson).items())
+    if lesson.description:
+        yield quoted(lesson.description)
+    yield quoted(lesson.content)
+
+
+def facts(lesson: Lesson) -> dict[str, str]:
+    """What is known of a lesson beside its text, by its name in words; what there is nothing of is left out."""
+    origin, steps = lesson.origin, ", ".join(map(str, lesson.origin.steps))
+    trial = f", trial {origin.trial}" if origin.trial is not None else ""
+    gone = " (run removed)" if origin.removed else ""
+    said = {
+        "id": lesson.id,
+        "agent": lesson.agent_id,
+        "state": lesson.state,
+        "superseded by": lesson.superseded_by or "",
+        "flags": ", ".join(lesson.flags),
+        "from a": lesson.outcome,
+        "nature": _nature(lesson),
+        "task": lesson.query,
+        "kind": lesson.kind,
+        "tags": ", ".join(lesson.tags),
+        "origin": f"{origin.kind}{f' by {origin.by}' if origin.by else ''}",
+        "episode": f"{origin.episode}{trial}{f', steps {steps}' if steps else ''}{gone}" if origin.episode else "",
+        "merged from" if origin.kind != "extracted" else "in place of": ", ".join(origin.parents),
+        "judged": origin.reason,
+        "confidence": f"{lesson.confidence:g}",
+        "created": moment(lesson.created),
+        "recalled": f"{lesson.uses} times, last {moment(lesson.last_used)}" if lesson.last_used else "never",
+        "stands for": f"{lesson.support} equal lessons" if lesson.support > 1 else "",
+        "vector of": lesson.embedder or "",
+        "context": json.dumps(lesson.context, ensure_ascii=False) if lesson.context else "",
+    }
+    return {name: text for name, text in said.items() if text}
+
+
+def _nature(lesson: Lesson) -> str:
+    """What a fact is, and whether it is sure; nothing for a strategy."""
+    if lesson.nature == "strategy":
+        return ""
+    of = f" of the project {lesson.project}" if lesson.project else ""
+    return f"fact{of}{'' if lesson.confirmed else f', {UNCONFIRMED}'}"
+
+
+def moment(seconds: float) -> str:
+    """A time for a person, in UTC."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (ValueError, OverflowError, OSError):  # a year that calendars do not have
+        return f"{seconds:g} s"
+
+
+def inline(text: str) -> str:
+    """Foreign text in one line, with what Markdown would act on escaped."""
+    return re.sub(r"([\\`*_\[\]<>#|])", r"\\\1", " ".join(text.split()))
+
+
+def quoted(text: str) -> str:
+    """Foreign text as a quotation, so that no line of it passes for ours."""
+    return "\n".join(f"> {line}".rstrip() for line in text.strip().splitlines())
