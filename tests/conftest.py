@@ -21,7 +21,7 @@ import hypothesis
 hypothesis.settings.register_profile(
     "quick", max_examples=50, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
-hypothesis.settings.register_profile("thorough", hypothesis.settings.get_profile("quick"), max_examples=200)
+hypothesis.settings.register_profile("thorough", hypothesis.settings.get_profile("quick"), max_examples=300)
 
 ALLOWED = [
     line

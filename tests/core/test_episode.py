@@ -9,7 +9,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mulligan.core.episode import (
@@ -142,7 +142,6 @@ def allowed(episode: Episode, event: Event) -> bool:
 
 
 @given(plans, st.lists(events, max_size=40))
-@settings(max_examples=300)
 def test_any_sequence_obeys_the_order(plan: Plan, sequence: list[Event]) -> None:
     episode = new(plan)
     for event in sequence:
@@ -162,7 +161,6 @@ def test_any_sequence_obeys_the_order(plan: Plan, sequence: list[Event]) -> None
 
 
 @given(plans, limits, st.data())
-@settings(max_examples=300)
 def test_an_episode_obeys_its_limits_and_stops_for_the_right_reason(
     plan: Plan, limits: Limits, data: st.DataObject
 ) -> None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
@@ -37,14 +37,12 @@ def episode(*several: list[Finding], lessons: bool = False) -> Episode:
 
 
 @given(st.lists(FINDINGS, max_size=5))
-@settings(deadline=None)
 def test_findings_come_back_as_they_were_kept(found: list[Finding]) -> None:
     kept = Feedback(False, "text", evidence=evidence_of(found, tests=["own"]))
     assert findings_of(kept) == tuple(found)
 
 
 @given(JSON | st.fixed_dictionaries({"checks": JSON | st.lists(JSON, max_size=3)}))
-@settings(deadline=None)
 def test_evidence_of_any_shape_can_be_read(evidence: Any) -> None:
     for finding in findings_of(Feedback(False, "it failed", evidence=evidence)):
         assert isinstance(finding.asked + finding.expected + finding.got + finding.where, str)
@@ -62,7 +60,6 @@ def test_each_check_stands_once_with_what_came_back_last() -> None:
 
 
 @given(st.lists(st.lists(FINDINGS, max_size=3), max_size=4))
-@settings(deadline=None)
 def test_nothing_that_failed_is_forgotten_and_nothing_that_passed_is_shown(several: list[list[Finding]]) -> None:
     shown = Evidence().past(episode(*several)).evidence
     failed = [one for found in several for one in found if not one.passed]
@@ -85,7 +82,6 @@ def test_two_tests_with_the_same_assert_are_two_checks() -> None:
 
 
 @given(st.lists(FINDINGS, min_size=1, max_size=12), st.integers(40, 400))
-@settings(deadline=None)
 def test_what_is_shown_fits_and_cannot_leave_its_fence(found: list[Finding], tokens: int) -> None:
     text = evidence_text(found, tokens=tokens)
     if not text:

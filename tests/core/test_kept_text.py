@@ -20,7 +20,7 @@ def test_up_to_the_limit_nothing_is_changed() -> None:
     assert Step(text, text, text) == Step(observation=text, thought=text, action=text)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(st.text(min_size=1, max_size=20), st.integers(1, 3))
 def test_what_is_longer_keeps_head_tail_length_and_hash(piece: str, times: int) -> None:
     text = piece * (times * TEXT_KEPT // len(piece) + 1)

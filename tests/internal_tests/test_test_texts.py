@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mulligan.text.python_code import parsed
@@ -117,7 +117,6 @@ FRAGMENTS = [
 ]
 
 
-@settings(max_examples=150, deadline=4000)
 @given(st.lists(st.one_of(st.sampled_from(FRAGMENTS), st.text(max_size=8)), max_size=60))
 def test_no_text_breaks_or_hangs_it_and_each_test_parses(pieces: list[str]) -> None:
     text = "".join(pieces)

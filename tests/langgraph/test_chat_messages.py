@@ -4,7 +4,7 @@ import base64
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import (
     AIMessage,
@@ -122,7 +122,6 @@ def test_what_cannot_be_said_is_refused(messages: list[BaseMessage], text: str) 
 CALLS = st.lists(st.sampled_from("abcdef"), unique=True, max_size=4)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(CALLS, st.randoms(use_true_random=False), st.booleans()), max_size=5))
 def test_every_call_has_one_answer_behind_it_in_its_order(turns: list[Any]) -> None:
     messages: list[BaseMessage] = [HumanMessage("?")]

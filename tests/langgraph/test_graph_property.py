@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import BaseMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
@@ -159,7 +159,6 @@ async def played(story: Story, world: World, store: SqliteStore) -> tuple[dict[s
     return graph.get_state(on_thread()).values, episode
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(story=STORIES)
 def test_the_record_is_what_the_state_machine_gives(story: Story) -> None:
     async def main() -> None:

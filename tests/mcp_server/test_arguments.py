@@ -6,7 +6,7 @@ import json
 from typing import Any, cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from memory_clients import LESSON, QUERY, TRAJECTORY
 from surfaces import surface
@@ -19,7 +19,6 @@ from mulligan.mcp_server.server import tools_of
 SCHEMAS: dict[str, Any] = {
     tool.name: tool.input_schema for tool in tools_of(Service(Served(model="scripted:x")), "all")
 }
-some = settings(max_examples=200, deadline=None)
 
 WORDS = st.text(st.characters(codec="utf-8"), max_size=8).filter(lambda text: text.strip()[:1] not in ("[", "{"))
 ANYTHING: st.SearchStrategy[Json] = st.recursive(
@@ -65,7 +64,6 @@ def as_text(given: Any, schema: Any, sure: Any) -> Any:
 
 @pytest.mark.parametrize("tool", SCHEMAS)
 def test_what_fits_is_left_as_it_is(tool: str) -> None:
-    @some
     @given(values(SCHEMAS[tool]))
     def check(arguments: Any) -> None:
         assert coerce(arguments, SCHEMAS[tool]) == arguments
@@ -77,7 +75,6 @@ def test_what_fits_is_left_as_it_is(tool: str) -> None:
 def test_what_comes_as_text_is_what_it_says(tool: str) -> None:
     schema = SCHEMAS[tool]
 
-    @some
     @given(values(schema), st.data())
     def check(arguments: Any, data: Any) -> None:
         sent = {
@@ -98,7 +95,6 @@ def test_null_is_left_out_where_it_may_be(tool: str) -> None:
 
 @pytest.mark.parametrize("tool", SCHEMAS)
 def test_whatever_comes_is_fitted_once_and_for_all(tool: str) -> None:
-    @some
     @given(st.dictionaries(st.sampled_from(sorted(SCHEMAS[tool]["properties"])), ANYTHING))
     def check(arguments: Any) -> None:
         once = coerce(arguments, SCHEMAS[tool])

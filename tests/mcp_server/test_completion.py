@@ -4,7 +4,7 @@ from typing import Any
 
 import mcp_types as types
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from surfaces import NEW, OLD, code_of, refused, surface, teach
 
@@ -81,7 +81,6 @@ async def test_prompts_that_are_not_served_are_not_completed() -> None:
         assert await code_of(client.complete(RULES, {"name": "agent_id", "value": ""})) == -32602
 
 
-@settings(max_examples=60, deadline=None)
 @given(begun=st.text(max_size=20) | st.sampled_from(["%", "_", "'; --", "x" * 100_000]))
 async def test_any_beginning_is_answered(begun: str) -> None:
     async with surface() as (client, _):

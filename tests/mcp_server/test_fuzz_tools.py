@@ -77,7 +77,7 @@ def fuzzed(tool: Tool, service: Service, runner: asyncio.Runner, examples: int) 
     known = ["nobody's"]  # and those that answers give out
     ids = st.integers(0, 1000).map(lambda n: known[n % len(known)])
 
-    @settings(max_examples=examples, derandomize=True, deadline=None, database=None, suppress_health_check=SLOW)
+    @settings(max_examples=examples, derandomize=True, database=None, suppress_health_check=SLOW)
     @given(objects(tool.input_schema, ids) | st.dictionaries(TEXT, ANY, max_size=5))
     def one(arguments: dict[str, Json]) -> None:
         call = Call(service, None, ConnectionState() if len(arguments) % 2 else None)

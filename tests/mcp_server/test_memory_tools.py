@@ -232,7 +232,7 @@ ARGUMENTS = st.dictionaries(st.sampled_from(KEYS), VALUES) | st.fixed_dictionari
 )
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(tool=st.sampled_from(sorted(TOOLS)), arguments=ARGUMENTS)
 async def test_any_input_is_answered(tool: str, arguments: dict[str, Any]) -> None:
     async with a_service() as service:

@@ -17,8 +17,7 @@ from mulligan.mcp_server.tool import ConnectionState
 Call = dict[str, Any]
 Move = tuple[str, Call, int]
 DEPTH = 3
-some = settings(max_examples=150, deadline=None)
-many = settings(parent=some, max_examples=1500)
+many = settings(max_examples=1500)
 
 
 class World:
@@ -126,7 +125,6 @@ def like_the_seed(world: World, calls: list[Call]) -> None:
         assert text == json.dumps(expected, separators=(",", ":")), call
 
 
-@some
 @given(st.lists(LOOSE, max_size=12))
 def test_without_an_id_it_answers_as_the_seed(world: World, calls: list[Call]) -> None:
     like_the_seed(world, calls)
@@ -176,7 +174,6 @@ def in_time(key: str) -> tuple[int, int]:
     return int(trial.removeprefix("trial.")), ("act", "evaluate", "reflect").index(part)
 
 
-@some
 @given(st.lists(TAKEN_DOWN, max_size=15))
 def test_whatever_comes_is_taken_down(world: World, calls: list[Call]) -> None:
     taken_down(world, calls)
@@ -292,7 +289,6 @@ def in_order(world: World, moves: list[Move], start: list[str]) -> None:
 STARTS = st.lists(st.sampled_from("xyz"), max_size=4)
 
 
-@some
 @given(MOVES, STARTS)
 def test_with_an_id_it_follows_the_machine_or_changes_nothing(
     world: World, moves: list[Move], start: list[str]

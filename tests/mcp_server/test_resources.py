@@ -163,7 +163,7 @@ async def test_a_cursor_that_was_purged_is_said() -> None:
     assert (code, "list the resources again" in message) == (-32602, True)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     cursor=st.one_of(
         st.text(max_size=40),
@@ -186,7 +186,6 @@ async def test_what_is_not_there_is_said_as_the_revision_says_it(mode: str, code
             assert await refused(client.read_resource(uri)) == (code, "Resource not found")
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     uri=st.text(max_size=30).flatmap(
         lambda end: st.sampled_from(["", "mulligan://episodes/", "mulligan://lessons/"]).map(lambda start: start + end)

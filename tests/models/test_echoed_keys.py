@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from wire_client import KEY, Naps, Wire
 
@@ -72,7 +72,6 @@ def test_all_forms_of_a_value_are_masked() -> None:
     st.text(max_size=20),
     st.integers(0, 2),
 )
-@settings(deadline=None)
 def test_any_value_in_any_alignment(key: str, around: str, lead: int) -> None:
     known = KnownSecrets([key])
     assert key not in known.mask(around + key + around) or key in MASK

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import mulligan
@@ -139,7 +139,6 @@ def test_a_huge_trial_is_read_in_time_that_grows_with_its_length(much: str) -> N
 texts = st.text(max_size=200)
 
 
-@settings(deadline=None)
 @given(texts, st.lists(texts, max_size=3), st.lists(texts, max_size=2), st.lists(texts, max_size=2))
 def test_any_texts_get_a_sentence_or_nothing(
     lesson: str, trial: list[str], shown: list[str], earlier: list[str]
@@ -148,7 +147,6 @@ def test_any_texts_get_a_sentence_or_nothing(
     assert said == "" or said.endswith(".")
 
 
-@settings(deadline=None)
 @given(st.lists(st.from_regex(r"[a-z]{9,12}", fullmatch=True), min_size=6, max_size=30, unique=True))
 def test_a_lesson_of_the_words_of_its_trial_is_shown_until_it_comes_again(words: list[str]) -> None:
     lesson = " ".join(words)

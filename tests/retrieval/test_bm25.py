@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from bank_rows import index_of, row
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mulligan.bank.recall import postings
@@ -49,7 +49,6 @@ def test_scores_are_those_of_the_formula(query: str, texts: list[str], by: BM25)
     assert index.candidates(query).lexical() == pytest.approx(plain(query, texts, by), rel=1e-5, abs=1e-9)
 
 
-@settings(max_examples=60)
 @given(st.data(), st.sampled_from([1, 7, 1 << 15]))
 def test_scores_follow_every_change(data: st.DataObject, tail: int) -> None:
     """Whatever was added, edited, retired, restored and purged: the scores are those of what is active now."""

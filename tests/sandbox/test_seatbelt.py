@@ -103,7 +103,7 @@ def test_a_job_with_the_network_may_use_it() -> None:
 
 
 @given(name=st.text(st.characters(blacklist_characters="/\0", blacklist_categories=("Cs",)), min_size=1, max_size=40))
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_path_becomes_a_rule(tmp_path: Path, name: str) -> None:
     """Whatever a folder is called, it stands among the parameters, and the rules differ in nothing."""
     folder = tmp_path / f"{name}{'x' if name in ('.', '..') else ''}"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from lesson_kit import ALL, E1, E2, STORES, entry, ids, vectors
 
@@ -145,7 +145,7 @@ def in_a_store(open: Callable[[Path], Memory], does: Callable[[Memory], Any]) ->
         asyncio.run(run(folder))
 
 
-quick = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+quick = settings(max_examples=40, print_blob=True)
 
 
 @pytest.mark.parametrize("open", STORES.values(), ids=list(STORES))

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mulligan.app.plugins import build, names, parse_spec
@@ -147,7 +147,6 @@ DOCUMENTS = st.one_of(
 )
 
 
-@settings(deadline=None)
 @given(text=DOCUMENTS, name=st.sampled_from([None, *SAMPLES]))
 def test_any_text_gives_turns_or_invalid_input(text: str, name: str | None) -> None:
     try:

@@ -8,7 +8,7 @@ import math
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mulligan.oracle.python.wire import LIMIT, NotPlain, decode, encode
@@ -63,7 +63,6 @@ def same(a: Any, b: Any) -> bool:
 
 
 @given(values)
-@settings(deadline=None)
 def test_a_value_crosses_unchanged(value: Any) -> None:
     line = encode(value)
     assert line.isascii()
@@ -136,7 +135,6 @@ def test_a_value_that_holds_itself_is_refused() -> None:
 
 
 @given(st.text(alphabet="NETFidcsbBltSZxDvnIof0123456789-,. :abuiltns.range\\", max_size=60))
-@settings(deadline=None)
 def test_garbage_is_refused_or_is_a_plain_value_and_nothing_else_happens(line: str) -> None:
     try:
         value = decode(line)
