@@ -85,7 +85,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "home" / "mulligan.db"
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=settings().max_examples // 5, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(a=archives("a"), b=archives(""), data=st.data())
 def test_an_export_comes_back_as_it_was(tmp_path: Path, a: Archive, b: Archive, data: Any) -> None:
     several = [archive for archive in (b, a) if archive.lessons]
@@ -175,7 +175,7 @@ def test_a_broken_file_is_refused_whole_and_says_where(tmp_path: Path, home: Pat
     assert not home.exists()
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.one_of(st.binary(max_size=60), jsons.map(lambda value: json.dumps({"memories": value}).encode())))
 def test_no_file_brings_it_down(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "any").write_bytes(content)

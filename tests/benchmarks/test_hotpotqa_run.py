@@ -71,7 +71,7 @@ class Learner:
 
 
 @pytest.mark.skipif(not DATA.exists(), reason="needs ../shared/data")
-@pytest.mark.parametrize("judge", ["model", "oracle"])
+@pytest.mark.parametrize("judge", [pytest.param("model", marks=pytest.mark.slow), "oracle"])
 @pytest.mark.parametrize("mode", ["react", "cot", "cot-context"])
 async def test_all_questions_go_through_fail_reflect_and_solve(mode: str, judge: str, tmp_path: Path) -> None:
     rows = json.loads(DATA.read_text("utf-8"))

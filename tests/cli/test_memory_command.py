@@ -301,16 +301,16 @@ def test_a_config_of_theirs_becomes_one_of_ours(mulligan: Run, here: Path) -> No
     assert ended.err.startswith("note: retrieval.max_top_k: ")
 
 
-def test_purging_asks_first(process: Run, here: Path) -> None:
+def test_purging_asks_first(mulligan: Run, process: Run, here: Path) -> None:
     for given in (FIRST, SECOND):
-        id = process("memory", "add", *given).out.strip()
+        id = mulligan("memory", "add", *given).out.strip()
     ended = process("memory", "purge", id, stdin="n\n")
     assert ended.status == 0
     assert ended.err.endswith("Nothing was removed.\n")
     assert process("memory", "purge", id).status == 3  # nobody to answer
-    assert process("memory", "purge", id, "--yes").err == "1 lesson removed\n"
+    assert mulligan("memory", "purge", id, "--yes").err == "1 lesson removed\n"
     assert process("memory", "purge", "--all", stdin="y\n").err.endswith("1 lesson removed\n")
-    assert process("memory", "list").out == ""
+    assert mulligan("memory", "list").out == ""
 
 
 def test_a_lesson_cannot_steer_the_terminal(mulligan: Run, here: Path) -> None:

@@ -71,6 +71,7 @@ def asked(port: int) -> int:
         return len(json.load(log)["requests"])
 
 
+@pytest.mark.slow
 def test_a_killed_react_step_goes_on_behind_its_last_finished_call(tmp_path: Path, provider: int) -> None:
     log = tmp_path / "effects.log"
     project(tmp_path, log)

@@ -59,8 +59,10 @@ def begun_after(running: subprocess.Popen[str], folder: Path, before: tuple[int,
     return True
 
 
-@pytest.mark.parametrize("side", ["sync", "async"])
-@pytest.mark.parametrize("after", [1, 2, 3, 6])
+@pytest.mark.parametrize("side", ["sync", pytest.param("async", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "after", [pytest.param(1, marks=pytest.mark.slow), 2, *(pytest.param(n, marks=pytest.mark.slow) for n in (3, 6))]
+)
 def test_killed_between_two_nodes_it_goes_on_without_a_second_call(side: str, after: int, tmp_path: Path) -> None:
     """Must-show 5."""
     assert ended(process(tmp_path, side, "async", after)) == -signal.SIGKILL

@@ -108,7 +108,7 @@ async def force(store: SqliteStore, episode: str) -> None:
     await store._db.write(work)  # pyright: ignore[reportPrivateUsage]
 
 
-@pytest.mark.parametrize("side", ["sync", "async"])
+@pytest.mark.parametrize("side", ["sync", pytest.param("async", marks=pytest.mark.slow)])
 def test_two_processes_on_one_thread_pay_once(side: str, tmp_path: Path) -> None:
     """The second is refused while the first is at a node; whoever comes after goes on with what is there."""
     command = [sys.executable, mortal_graph.__file__, str(tmp_path), side, "sync", "-1", "0.1"]

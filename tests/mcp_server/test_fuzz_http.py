@@ -61,7 +61,7 @@ async def beside_a_bystander(database: Path, seed: int, revision: str, count: in
     await intact(database, known, traces, "canary")
 
 
-@pytest.mark.parametrize("revision", ["2025-06-18", "2026-07-28"])
+@pytest.mark.parametrize("revision", [pytest.param("2025-06-18", marks=pytest.mark.slow), "2026-07-28"])
 async def test_hostile_requests_bring_out_nothing_of_another(database: Path, revision: str) -> None:
     await beside_a_bystander(database, 2, revision, 200)
 
@@ -96,7 +96,7 @@ async def test_many_hostile_posts_beside_an_event_stream(database: Path) -> None
     await event_stream(database, 31, 10_000)
 
 
-@pytest.mark.parametrize("revision", ["2025-06-18", "2026-07-28"])
+@pytest.mark.parametrize("revision", [pytest.param("2025-06-18", marks=pytest.mark.slow), "2026-07-28"])
 async def test_hostile_requests_among_good_ones(database: Path, revision: str) -> None:
     await lane(database, 1, revision, 400)
 

@@ -45,6 +45,7 @@ async def lane(wire: Wire, seed: int, revision: str, count: int) -> None:
     await intact(database, known, said)
 
 
+@pytest.mark.slow
 async def test_hostile_calls_of_a_model(model: Wire) -> None:
     await lane(model, 1, "2025-06-18", 60)
 

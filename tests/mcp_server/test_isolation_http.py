@@ -21,7 +21,7 @@ from wire_client import KEY, running
 OLDER = "2025-06-18"
 
 
-@pytest.mark.parametrize("revision", [MODERN, OLDER])
+@pytest.mark.parametrize("revision", [MODERN, pytest.param(OLDER, marks=pytest.mark.slow)])
 async def test_what_is_told_is_the_same_whether_there_is_a_bystander_or_not(tmp_path: Path, revision: str) -> None:
     await the_same(tmp_path, revision, 3)
 

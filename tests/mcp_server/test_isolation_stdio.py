@@ -72,6 +72,7 @@ async def the_same(tmp_path: Path, revision: str, most: int) -> None:
     assert MARK not in received.replace(BYSTANDER, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("revision", [MODERN, "2025-06-18"])
 async def test_what_is_told_over_stdio_is_the_same_whether_there_is_a_bystander_or_not(
     tmp_path: Path, revision: str

@@ -16,6 +16,7 @@ from mcp import Client, StdioServerParameters
 from serving import MULLIGAN, over, served
 
 from mulligan.app.config import load
+from mulligan.cli.main import main
 from mulligan.cli.serve import CLIENTS as OFFERED
 from mulligan.mcp_server.client_config import CLIENTS, ServerCommand, client_config, program
 from mulligan.mcp_server.prompt_texts import memory_rules, prompt_files
@@ -26,14 +27,10 @@ SCRIPTS = str(Path(sys.executable).parent)
 
 def printed(*arguments: str, cwd: Path | None = None, **env: str) -> tuple[str, str]:
     """What is written to stdout and to stderr."""
-    ran = ended(*arguments, cwd=cwd, **env)
+    command, where = [*MULLIGAN, *arguments], {**os.environ, **env}
+    ran = subprocess.run(command, env=where, cwd=cwd, capture_output=True, text=True, timeout=60)
     assert ran.returncode == 0, ran.stderr
     return ran.stdout, ran.stderr
-
-
-def ended(*arguments: str, cwd: Path | None = None, **env: str) -> "subprocess.CompletedProcess[str]":
-    command = [*MULLIGAN, *arguments]
-    return subprocess.run(command, env={**os.environ, **env}, cwd=cwd, capture_output=True, text=True, timeout=60)
 
 
 def config(client: str, *arguments: str, cwd: Path | None = None, **env: str) -> Any:
@@ -246,10 +243,14 @@ def test_claude_is_told_the_command_too() -> None:
         (("--print-prompt", "--tools", "reflexion"), "leave --tools reflexion out"),
     ],
 )
-def test_what_cannot_be_pasted_is_refused(arguments: tuple[str, ...], says: str) -> None:
-    ran = ended(*arguments)
-    assert (ran.returncode, ran.stdout) == (2, "")
-    assert says in ran.stderr
+def test_what_cannot_be_pasted_is_refused(
+    arguments: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["serve", *arguments])
+    said = capsys.readouterr()
+    assert (ended.value.code, said.out) == (2, "")
+    assert says in said.err
 
 
 def test_the_rules_are_printed_for_an_agent() -> None:

@@ -140,6 +140,7 @@ def test_a_second_request_of_an_id_in_flight_is_refused_and_the_first_is_answere
         assert server.ask("ping", id=1)["result"] == {}
 
 
+@pytest.mark.slow
 def test_more_requests_than_there_is_room_for_are_refused_at_once(model: Wire) -> None:
     with piped(*MODEL) as server:
         begin_to_solve(server, model, {"when": "", "hang": True})
@@ -164,7 +165,9 @@ def test_an_answer_outlives_the_end_of_the_input(model: Wire) -> None:
         assert server.ended() == 0
 
 
-@pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "by", [signal.SIGTERM, *(pytest.param(by, marks=pytest.mark.slow) for by in (signal.SIGINT, signal.SIGHUP))]
+)
 def test_a_signal_lets_calls_in_flight_be_answered(model: Wire, by: signal.Signals) -> None:
     with piped(*MODEL) as server:
         begin_to_solve(server, model, {"answer": "42", "delay": 1.0})
