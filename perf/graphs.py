@@ -23,8 +23,8 @@ from bolt_server import BoltServer, fill, package
 
 from mulligan.app.graphs import load_graph, open_graph, read_tables
 from mulligan.core.errors import QueryError
-from mulligan.core.graphs import Graph
-from mulligan.graphs._guard import reading
+from mulligan.graphs._guard import read_only
+from mulligan.graphs.protocol import Graph
 from mulligan.graphs.sample import write_sample
 
 ONE_HOP = "MATCH (:Gene {name: $name})-[r:REGULATES]->(g:Gene) RETURN g.name AS name, r.effect AS effect"
@@ -82,7 +82,7 @@ def guard() -> None:
     times: list[float] = []
     for _ in range(TIMES):
         began = time.perf_counter()
-        reading(ONE_HOP, GIVEN)
+        read_only(ONE_HOP, GIVEN)
         times.append(time.perf_counter() - began)
     line("the guard alone", times)
 

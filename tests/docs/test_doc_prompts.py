@@ -15,11 +15,11 @@ from mulligan.app.service import Service
 from mulligan.bank.learn.extraction import Extractor
 from mulligan.bank.learn.judging import Judge
 from mulligan.core.errors import InvalidInput
-from mulligan.core.graphs import GraphSchema, NodeKind
 from mulligan.core.prompts import Prompt
 from mulligan.core.specs import Spec
+from mulligan.graphs.protocol import GraphSchema, NodeKind
 from mulligan.langgraph import ScriptedChat, create_reflexion_graph
-from mulligan.langgraph.kg_prompts import KGPrompts
+from mulligan.langgraph.kg import query_prompts
 from mulligan.langgraph.prompt_engine import BioCypherPromptEngine
 from mulligan.mcp_server.prompt_texts import instructions
 from mulligan.mcp_server.prompts import Prompts
@@ -62,7 +62,7 @@ def built_with(folder: Path, prompt: str, text: str) -> None:
         instructions(service, "all")
         return
     if name == "kg":
-        KGPrompts(FilePrompts([folder]))
+        query_prompts(FilePrompts([folder]))
         return
     if name == "reflexion_graph":
         create_reflexion_graph(ScriptedChat(["…"]), str, store=False, prompts=folder)

@@ -5,7 +5,7 @@ import pytest
 from bolt_server import BoltServer
 from sample_graphs import a_ladybug, a_server, opened
 
-from mulligan.core.graphs import Graph
+from mulligan.graphs.protocol import Graph
 
 
 @pytest.fixture(scope="session")

@@ -45,7 +45,7 @@ def test_from_the_sample_to_an_answer(mulligan: Mulligan) -> None:
     assert asked.err == "5 rows\n"
     again = mulligan("load", "files", "--into", "kg")
     assert (again.status, again.out) == (2, "")
-    assert "is there already" in again.err
+    assert "exists already" in again.err
 
 
 def test_rows_are_json_for_a_program(mulligan: Mulligan, kg: Path) -> None:
@@ -73,7 +73,7 @@ def test_the_schema_is_written_as_patterns(mulligan: Mulligan, kg: Path) -> None
         (("MATCH (n:Gen) RETURN n",), 2, "Did you mean Gene? (line 1, column 10)"),
         (("RETURN 1 / 0",), 3, "Divide by zero"),
         (("RETURN $x", "--param", "x"), 2, "'x' is not of the form NAME=VALUE"),
-        (("RETURN 1", "--rows", "0"), 2, "some seconds and a row at least"),
+        (("RETURN 1", "--rows", "0"), 2, "needs more than 0 seconds"),
         (("RETURN 1", "--user", "me"), 2, "is a file: it has no users"),
     ],
 )

@@ -20,7 +20,7 @@ from bolt_server import BoltServer
 from sample_graphs import GOOD, REGULATED, hostile
 
 from mulligan.core.errors import GraphError, QueryError
-from mulligan.core.graphs import Graph
+from mulligan.graphs.protocol import Graph
 
 pytestmark = pytest.mark.anyio
 QUERIES = hostile(Path(__file__).with_name("hostile.txt"))

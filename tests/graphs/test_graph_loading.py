@@ -9,8 +9,8 @@ from sample_graphs import ODD, ODD_VALUES, a_row, an_edge, opened
 
 from mulligan.app.graphs import load_graph, read_tables
 from mulligan.core.errors import InvalidInput
-from mulligan.core.graphs import EdgeKind, NodeKind
 from mulligan.graphs.loading import load
+from mulligan.graphs.protocol import EdgeKind, NodeKind
 from mulligan.graphs.tables import Column, EdgeTable, NodeTable, Tables
 
 
@@ -137,18 +137,18 @@ def test_other_delimiters_are_read_from_the_import_call_or_the_header(
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("edges/IN.csv", "from:Gene,to:Cell\nNOBODY,1\n", r"IN\.csv:2: there is no Gene 'NOBODY', which this edge joins"),
-        ("edges/IN.csv", "from:Gene,to:Cel\nEOMES,1\n", r"nodes of the label 'Cel' are in no file of nodes/; there is Cell, G"),
-        ("edges/IN.csv", "a,b\n1,2\n", r"the first two columns of edges are from:LABEL and to:LABEL"),
-        ("nodes/Cell.csv", "id:int\n1\n2\n1\n", r"Cell\.csv:4: a node of the label Cell is there twice: 1"),
-        ("nodes/Cell.csv", "id:int\n1\nx\n", r"Cell\.csv:3: id is 'x', which is no int"),
-        ("nodes/Cell.csv", "id:int,n\n1\n", r"Cell\.csv:2: 1 cells, and the header has 2"),
-        ("nodes/Cell.csv", "id:number\n1\n", r"id has the type 'number'; types are bool, boolean"),
-        ("nodes/Cell.csv", "id:float\n1\n", r"the first column is the key, which is a string or an int, not float"),
+        ("edges/IN.csv", "from:Gene,to:Cell\nNOBODY,1\n", r"IN\.csv:2: this edge needs the Gene 'NOBODY', which does not"),
+        ("edges/IN.csv", "from:Gene,to:Cel\nEOMES,1\n", r"no file in nodes/ has the label 'Cel'\. Available: Cell, G"),
+        ("edges/IN.csv", "a,b\n1,2\n", r"the first two columns of edges must be from:LABEL and to:LABEL"),
+        ("nodes/Cell.csv", "id:int\n1\n2\n1\n", r"Cell\.csv:4: a node with the label Cell appears twice: 1"),
+        ("nodes/Cell.csv", "id:int\n1\nx\n", r"Cell\.csv:3: id is 'x', which is not a valid int"),
+        ("nodes/Cell.csv", "id:int,n\n1\n", r"Cell\.csv:2: 1 cells, but the header has 2"),
+        ("nodes/Cell.csv", "id:number\n1\n", r"id has the unknown type 'number'\. Available: bool, boolean"),
+        ("nodes/Cell.csv", "id:float\n1\n", r"the first column is the key: a string or an int, not float"),
         ("nodes/Cell.csv", "id,name,NAME\n1,2,3\n", r"the header has NAME twice"),
-        ("nodes/Cell.csv", "", r"Cell\.csv is empty: the first line names the columns"),
-        ("nodes/Cell.csv", "id:int,b:boolean\n1,yes\n", r"Cell\.csv:2: b is 'yes', which is no boolean"),
-        ("nodes/Cell.csv", "id:int\n9999999999999999999\n", r"which is no int"),
+        ("nodes/Cell.csv", "", r"Cell\.csv is empty: the first line must name the columns"),
+        ("nodes/Cell.csv", "id:int,b:boolean\n1,yes\n", r"Cell\.csv:2: b is 'yes', which is not a valid boolean"),
+        ("nodes/Cell.csv", "id:int\n9999999999999999999\n", r"which is not a valid int"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_in_the_files_is_said_with_its_line(tmp_path: Path, name: str, text: str, message: str) -> None:
@@ -162,12 +162,12 @@ def test_what_is_wrong_in_the_files_is_said_with_its_line(tmp_path: Path, name: 
     ("name", "text", "message"),
     [
         ("Perturbed-part000.csv", "p1;'lab';5;nobody;PERTURBED\n", r"Perturbed-part000\.csv:1: no node has the id 'nobody'"),
-        ("Perturbed-part000.csv", "p1;'lab;5;d1;PERTURBED\n", r"Perturbed-part000\.csv:1: a text is not closed by '"),
-        ("Perturbed-part000.csv", "p1;5;d1;PERTURBED\n", r"Perturbed-part000\.csv:1: 4 cells; the header has 5"),
-        ("Perturbed-header.csv", ":START_ID;source;score:int;:END_ID;type\n", r"no column :TYPE; files of edges have"),
-        ("Protein-part001.csv", "p3;'x';much;1;'x';;'p3';'u';Protein\n", r"score is 'much', which is no float"),
-        ("Protein-part001.csv", "p3;'x';1;1;'x';;'p4';'u';Protein\n", r"the node 'p3' has the property id 'p4' as well"),
-        ("Protein-part001.csv", "p1;'x';1;1;'x';;'p1';'u';Protein\n", r"a node of the label Protein is there twice: 'p1'"),
+        ("Perturbed-part000.csv", "p1;'lab;5;d1;PERTURBED\n", r"Perturbed-part000\.csv:1: a string is not closed by '"),
+        ("Perturbed-part000.csv", "p1;5;d1;PERTURBED\n", r"Perturbed-part000\.csv:1: 4 cells, but the header has 5"),
+        ("Perturbed-header.csv", ":START_ID;source;score:int;:END_ID;type\n", r"no column :TYPE; files of edges need"),
+        ("Protein-part001.csv", "p3;'x';much;1;'x';;'p3';'u';Protein\n", r"score is 'much', which is not a valid float"),
+        ("Protein-part001.csv", "p3;'x';1;1;'x';;'p4';'u';Protein\n", r"the node 'p3' also has the property id with another value, 'p4'"),
+        ("Protein-part001.csv", "p1;'x';1;1;'x';;'p1';'u';Protein\n", r"a node with the label Protein appears twice: 'p1'"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_in_biocyphers_files_is_said_too(tmp_path: Path, name: str, text: str, message: str) -> None:
@@ -178,13 +178,13 @@ def test_what_is_wrong_in_biocyphers_files_is_said_too(tmp_path: Path, name: str
 
 def test_a_label_with_a_dot_is_refused(tmp_path: Path) -> None:
     source = files(tmp_path / "files", {**PLAIN, "nodes/A.B.csv": "id\n1\n"})
-    with pytest.raises(InvalidInput, match=r"the label A\.B has a dot in it, which queries read as something else"):
+    with pytest.raises(InvalidInput, match=r"The label A\.B contains a dot, which means something else in queries"):
         load_graph(source, tmp_path / "kg")
 
 
 def test_a_place_that_is_taken_stays_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "kg").write_text("mine")
-    with pytest.raises(InvalidInput, match="is there already: remove it, or choose another place"):
+    with pytest.raises(InvalidInput, match=r"exists already\. Remove it, or choose another file"):
         load_graph(files(tmp_path / "files", PLAIN), tmp_path / "kg")
     assert (tmp_path / "kg").read_text() == "mine"
 

@@ -15,9 +15,9 @@ import pytest
 from sample_graphs import GOOD, REGULATED, a_row, opened
 
 from mulligan.core.errors import GraphError, InvalidInput, QueryError
-from mulligan.core.graphs import Graph
 from mulligan.graphs.ladybug import LadybugGraph
 from mulligan.graphs.loading import load
+from mulligan.graphs.protocol import Graph
 from mulligan.graphs.tables import Column, NodeTable, Tables
 
 pytestmark = pytest.mark.anyio
@@ -64,7 +64,7 @@ async def test_nothing_is_started_before_the_first_question_and_nothing_is_left_
     await graph.close()
     await graph.close()
     assert gone(pid)
-    with pytest.raises(GraphError, match="is closed: open it again"):
+    with pytest.raises(GraphError, match=r"is closed\. Open it again"):
         await graph.run(GOOD)
 
 
@@ -112,7 +112,7 @@ async def test_a_process_that_dies_over_a_query_says_so(kg: Path) -> None:
     await asyncio.sleep(0.1)
     assert graph.pid is not None
     os.kill(graph.pid, signal.SIGSEGV)
-    with pytest.raises(QueryError, match=r"ended \(SIGSEGV\) over this query: it may be too deep, or too large"):
+    with pytest.raises(QueryError, match=r"ended \(SIGSEGV\) during this query, which may be too deep or too large"):
         await running
     assert len((await graph.run(GOOD)).rows) == 5
     await graph.close()
@@ -131,7 +131,7 @@ async def test_rows_beyond_what_an_answer_may_take_are_left_out(ladybug: Graph) 
     found = await ladybug.run("UNWIND range(1, 200) AS i RETURN repeat('x', 100000) AS x", rows=1000)
     assert found.truncated
     assert 10 < len(found.rows) < 100
-    with pytest.raises(QueryError, match="One row of the answer alone is larger than 4,000,000 bytes") as caught:
+    with pytest.raises(QueryError, match="One row of the answer is larger than 4,000,000 bytes") as caught:
         await ladybug.run("RETURN repeat('x', 4000001) AS x")
     assert caught.value.kind == "large"
 
@@ -153,9 +153,9 @@ async def test_a_worker_without_its_parent_ends(kg: Path, tmp_path: Path) -> Non
 
 async def test_the_worker_can_open_no_file_and_write_none(kg: Path) -> None:
     """What the guard lets through could still not: asked here past the guard, as a hole in it would be."""
-    from mulligan.graphs._process import Engine
+    from mulligan.graphs._process import Worker
 
-    worker = Engine(str(kg), {"engine": "ladybug", "path": str(kg)}, 512)
+    worker = Worker(str(kg), {"engine": "ladybug", "path": str(kg)}, 512)
     try:
         for query in (
             "COPY (MATCH (g:Gene) RETURN g.name) TO 'out.csv'",
@@ -192,13 +192,15 @@ async def test_what_somebody_writes_is_seen_by_the_next_question(tmp_path: Path)
 
 
 async def test_what_is_no_database_is_one_clear_sentence(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match=r"There is no graph at .*nowhere: mulligan graph load makes one"):
+    with pytest.raises(
+        InvalidInput, match=r"There is no graph at .*nowhere. To make one from CSV files, run: mulligan graph load"
+    ):
         LadybugGraph(tmp_path / "nowhere")
-    with pytest.raises(InvalidInput, match=r"is a folder, and a graph is a file"):
+    with pytest.raises(InvalidInput, match=r"is a folder, not a graph file"):
         LadybugGraph(tmp_path)
     (tmp_path / "text").write_text("no database\n" * 100)
     graph = LadybugGraph(tmp_path / "text")
-    with pytest.raises(GraphError, match=r"text is no Ladybug database\.$") as caught:
+    with pytest.raises(GraphError, match=r"text is not a Ladybug database\.$") as caught:
         await graph.run("RETURN 1")
     assert not isinstance(caught.value, QueryError)
     await graph.close()

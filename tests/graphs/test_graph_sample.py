@@ -11,7 +11,7 @@ from sample_graphs import GOOD, REGULATED
 
 from mulligan.app.graphs import read_tables
 from mulligan.core.errors import InvalidInput
-from mulligan.core.graphs import Graph
+from mulligan.graphs.protocol import Graph
 from mulligan.graphs.sample import EDGES, NODES, schema_info, write_sample
 
 QUESTIONS = Path(__file__).parents[2] / "examples" / "knowledge_graph" / "questions.toml"
@@ -34,7 +34,7 @@ def test_the_same_seed_makes_the_same_files(tmp_path: Path) -> None:
 
 def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine").touch()
-    with pytest.raises(InvalidInput, match="is there already, and not empty"):
+    with pytest.raises(InvalidInput, match="exists already and is not empty"):
         write_sample(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 

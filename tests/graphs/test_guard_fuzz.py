@@ -15,7 +15,7 @@ from bolt_server import BoltServer, package
 from sample_graphs import NEEDS_BOLT
 
 from mulligan.core.errors import QueryError
-from mulligan.graphs._guard import reading
+from mulligan.graphs._guard import read_only
 
 Ask = Callable[[str], list[Any]]
 GIVEN = {"x": 1, "a": 1}
@@ -55,7 +55,7 @@ def let_through(count: int, seed: int) -> Iterator[str]:
     for _ in range(count):
         query = a_query(by)
         with contextlib.suppress(QueryError):
-            reading(query, GIVEN)
+            read_only(query, GIVEN)
             yield query
 
 

@@ -50,9 +50,9 @@ def test_a_path_is_a_ladybug_file(kg: Path, as_dict: bool, monkeypatch: pytest.M
     ("where", "message"),
     [
         ("nowhere", r"There is no graph at nowhere"),
-        ("http://localhost:7474", r"The address of a graph begins with bolt://, bolt\+s://"),
-        ("bolt://", r"The address of a graph begins with bolt://"),
-        ("bolt://localhost:seven", r"The address of a graph cannot be read"),
+        ("http://localhost:7474", r"The address of a graph must be one of bolt://, bolt\+s://"),
+        ("bolt://", r"The address of a graph must be one of bolt://"),
+        ("bolt://localhost:seven", r"The address of the graph is not valid"),
         ({}, r"Where is the graph\? Give a path, a uri, or a host and port"),
         ({"user": "u"}, r"Where is the graph\?"),
         ({"host": "h", "port": "x"}, r"is a number from 1 to 65535, not 'x'"),

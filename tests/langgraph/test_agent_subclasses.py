@@ -210,7 +210,7 @@ def test_what_the_tool_raises_is_raised() -> None:
 
 def test_nothing_to_parse_is_said_clearly() -> None:
     chat = Chat(["Seven!", "Seven!", "Seven!"])
-    with pytest.raises(BadAnswer, match=r"3 times.*no tool call"):
+    with pytest.raises(BadAnswer, match=r"3 attempts.*no tool call"):
         SixMethods(lambda: Conversation(chat)).execute("Which number?")
 
 

@@ -193,7 +193,7 @@ def test_a_score_that_is_good_enough_is_a_setting(asking: Asking) -> None:
 def test_a_model_that_gives_nothing_to_run(asking: Asking) -> None:
     ended = asking(["no", "no", "no"], "ask-graph", QUESTION, "--no-prompt-engine")
     assert (ended.status, ended.out) == (4, "")
-    assert "nothing that can be used, 3 times" in ended.err
+    assert "no valid answer in 3 attempts" in ended.err
 
 
 def test_where_nothing_is_chosen_the_whole_schema_is_told(asking: Asking) -> None:
@@ -207,11 +207,11 @@ def test_where_nothing_is_chosen_the_whole_schema_is_told(asking: Asking) -> Non
     ("more", "says"),
     [
         (("--graph", "nowhere", "--model", "local"), "no graph at"),
-        (("--graph", "ftp://host"), "begins with bolt://"),
+        (("--graph", "ftp://host"), "must be one of bolt://"),
         (("--graph", "KG"), "No model was named"),
         (("--graph", "KG", "--model", "local", "--agent-id", "me"), "--memory asks for one"),
         (("--graph", "KG", "--model", "scripted:script.json", "--good-score", "70"), "from 0 to 10"),
-        (("--graph", "KG", "--model", "scripted:script.json", "--rows", "0"), "a row at least"),
+        (("--graph", "KG", "--model", "scripted:script.json", "--rows", "0"), "at least 1 row"),
         (("--graph", "KG", "--model", "scripted:script.json", "--user", "me"), "has no users"),
         (("--graph", "KG", "--max-steps", "0"), "0 is not in the range"),
         ((), "Missing option '--graph'"),

@@ -99,7 +99,7 @@ def test_rows_are_enough_where_no_revision_fits(where: Any, agent_on: Any) -> No
     result = agent.execute(QUESTION, PROMPT)
     assert (result.answer, result.tool_result, result.stop) == (GOOD, REGULATED, "unconfirmed")
     assert result.score is None
-    assert result.detail.startswith("rows came back; The model gave nothing that can be used, 3 times.")
+    assert result.detail.startswith("rows came back; The model gave no valid answer in 3 attempts.")
 
 
 def test_what_was_wrong_is_said_after_the_reply(where: Any, agent_on: Any) -> None:

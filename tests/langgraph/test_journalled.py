@@ -18,9 +18,10 @@ from reflexion_graphs import a_store, asking, on_thread, recorded, run, steps_of
 from mulligan.core.errors import JournalError
 from mulligan.core.scope import scope
 from mulligan.langgraph import ScriptedChat
-from mulligan.langgraph.graph import Nodes, Parts, wired
 from mulligan.langgraph.journalled import Journalled, journalled, model_id, models_in
+from mulligan.langgraph.nodes import Nodes, Parts
 from mulligan.langgraph.state import Reading
+from mulligan.langgraph.state_graph import wired
 from mulligan.langgraph.working import Recorder
 
 BOTH = ("invoke", "ainvoke")

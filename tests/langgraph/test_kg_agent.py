@@ -151,7 +151,7 @@ def test_arguments_that_are_no_json_go_back_to_the_model(kg: Path, agent_on: Any
     answer = chat.asked[1][-1]
     assert isinstance(answer, ToolMessage)
     assert answer.tool_call_id == "call-9"
-    assert "no JSON" in answer.text
+    assert "not valid JSON" in answer.text
     assert "it ends too early" in answer.text
 
 

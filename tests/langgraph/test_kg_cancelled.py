@@ -9,7 +9,7 @@ import pytest
 from graph_agents import EMPTY, Chat, draft
 
 from mulligan.app.graphs import open_graph
-from mulligan.core.graphs import Graph, Rows
+from mulligan.graphs.protocol import Graph, Rows
 from mulligan.langgraph import KGQueryReflexionAgent
 
 SECONDS = 20.0

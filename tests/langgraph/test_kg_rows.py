@@ -10,9 +10,8 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from mulligan.core.errors import BadAnswer
 from mulligan.langgraph import ResponderWithRetries
-from mulligan.langgraph.responder import one_call, proposed
 from mulligan.langgraph.rows import SHOWN, record_in, result_in, shown, tool_message
-from mulligan.text.truncate import estimate
+from mulligan.langgraph.schemas import merge_calls, queries_in
 
 CALL = {"id": "call-1", "name": "GenerateQuery"}
 
@@ -81,17 +80,17 @@ def test_one_call_keeps_what_the_others_proposed() -> None:
     first = {"name": "G", "args": {"answer": "a", "search_queries": ["b", "a"]}, "id": "1"}
     second = {"name": "G", "args": {"answer": "c"}, "id": "2"}
     other = {"name": "H", "args": {"answer": "d"}, "id": "3"}
-    message = one_call(AIMessage("said", tool_calls=[first, second, other]))
+    message = merge_calls(AIMessage("said", tool_calls=[first, second, other]))
     assert [(call["id"], call["args"]["search_queries"]) for call in message.tool_calls] == [("1", ["b", "a", "c"])]
     assert message.content == "said"
     alone = AIMessage("", tool_calls=[first])
-    assert one_call(alone) is alone
+    assert merge_calls(alone) is alone
 
 
 @given(JSON)
 def test_whatever_the_arguments_are_queries_are_texts(value: Any) -> None:
     for arguments in ({"search_queries": value}, {"answer": value}, {"revised_query": value, "answer": "x"}):
-        assert all(isinstance(query, str) and query.strip() for query in proposed(arguments))
+        assert all(isinstance(query, str) and query.strip() for query in queries_in(arguments))
 
 
 class Says:

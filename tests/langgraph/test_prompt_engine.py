@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from mulligan.core.errors import BadAnswer, InvalidInput
-from mulligan.core.graphs import EdgeKind, GraphSchema, NodeKind
+from mulligan.graphs.protocol import EdgeKind, GraphSchema, NodeKind
 from mulligan.langgraph.prompt_engine import BioCypherPromptEngine
 from mulligan.langgraph.prompt_selection import Selection
 from mulligan.langgraph.schema_forms import pascal_case

@@ -129,8 +129,8 @@ def test_a_conversation_without_a_chat_model_is_asked_in_words() -> None:
 async def test_a_conversation_in_words_is_told_once_what_was_wrong() -> None:
     talk = Spoken("Genes, I think.", *in_words(*ANSWERS))
     assert PATTERN in await engine_on(lambda: talk).agenerate_query_prompt(QUESTION)
-    assert "It must be one JSON object" in talk.told[0][2]
-    with pytest.raises(BadAnswer, match="It must be one JSON object"):
+    assert "must be one JSON object" in talk.told[0][2]
+    with pytest.raises(BadAnswer, match="must be one JSON object"):
         await engine_on(lambda: Spoken("No.", "No.")).aselect(QUESTION)
 
 

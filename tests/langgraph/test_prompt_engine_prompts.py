@@ -5,9 +5,9 @@ from typing import Any
 
 from inline_snapshot import snapshot
 
-from mulligan.core.graphs import EdgeKind, GraphSchema, NodeKind, Rows
 from mulligan.core.questions import Question
 from mulligan.core.records import Json
+from mulligan.graphs.protocol import EdgeKind, GraphSchema, NodeKind, Rows
 from mulligan.langgraph.prompt_engine import BioCypherPromptEngine
 from mulligan.models.scripted import ScriptedModel
 

@@ -26,7 +26,7 @@ WRONG: dict[str, Any] = {
     "two calls": ([drafted("a"), drafted("b")], "Answer with one call of the tool Draft."),
     "a field is missing": ({"tool": "Draft", "arguments": {"reflection": ""}}, "answer: Field required"),
     "an empty answer": (drafted(" "), "The answer is empty."),
-    "no JSON": (BROKEN, "The arguments are no JSON"),
+    "no JSON": (BROKEN, "The arguments of Draft are not valid JSON"),
 }
 
 
@@ -47,7 +47,7 @@ def test_a_draft_that_never_fits_ends_in_a_result_that_says_so(way: str) -> None
     model = ScriptedChat(["a", "b", "c", *scored(9)])
     result = run(way, a_graph(model), asking())["reflexion"]
     assert (result["answer"], result["tool_result"], result["stop"]) == (None, None, "gave_up")
-    assert "3 times: Answer with one call of the tool Draft" in result["detail"]
+    assert "Answer with one call of the tool Draft" in result["detail"]
     assert len(model.asked) == 3
     assert result["usage"]["calls"] == 3
 

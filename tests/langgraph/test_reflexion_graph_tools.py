@@ -14,8 +14,8 @@ from pydantic import BaseModel
 from reflexion_graphs import a_graph, asking, chat, run
 
 from mulligan.core.errors import GraphError, InvalidInput, QueryError, StoreError
-from mulligan.core.graphs import GraphSchema, Rows
 from mulligan.core.records import Json
+from mulligan.graphs.protocol import GraphSchema, Rows
 from mulligan.langgraph import ScriptedChat
 
 BOTH = ("invoke", "ainvoke")

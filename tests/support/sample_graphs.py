@@ -13,8 +13,8 @@ import pytest
 from bolt_server import BoltServer, fill, package
 
 from mulligan.app.graphs import open_graph, read_tables
-from mulligan.core.graphs import Graph
 from mulligan.graphs.loading import load
+from mulligan.graphs.protocol import Graph
 from mulligan.graphs.sample import write_sample
 from mulligan.graphs.tables import Column, EdgeRow, EdgeTable, NodeTable, Row, Tables
 

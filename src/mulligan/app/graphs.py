@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mulligan.core.errors import InvalidInput
-from mulligan.core.graphs import Graph
+from mulligan.graphs.protocol import Graph
 
 if TYPE_CHECKING:
     from mulligan.graphs.loading import Loaded

@@ -11,7 +11,7 @@ import click
 from mulligan.cli.terminal import clean, emit, one_line, say
 
 if TYPE_CHECKING:
-    from mulligan.core.graphs import Graph, GraphSchema, Rows
+    from mulligan.graphs.protocol import Graph, GraphSchema, Rows
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -96,7 +96,7 @@ def query(
 ) -> None:
     """The answer of the graph at WHERE to a QUERY in Cypher, which only reads."""
     from mulligan.core.errors import InvalidInput, QueryError
-    from mulligan.core.graphs import ROWS, SECONDS
+    from mulligan.graphs.protocol import ROWS, SECONDS
 
     given = dict(_parameter(text) for text in params)
     limits = {"seconds": SECONDS if seconds is None else seconds, "rows": ROWS if rows is None else rows}

@@ -1,1 +1,5 @@
-"""Graph databases to ask, and graphs to load into them."""
+"""Graph databases that are only read: embedded files, servers that speak Bolt, and loading files into a database."""
+
+from mulligan.graphs.protocol import EdgeKind, Graph, GraphSchema, NodeKind, Rows
+
+__all__ = ["EdgeKind", "Graph", "GraphSchema", "NodeKind", "Rows"]

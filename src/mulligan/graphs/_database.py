@@ -1,4 +1,4 @@
-"""What a database is inside the worker, and how it says that something went wrong."""
+"""The protocol of a database inside the worker process, and the error that it raises."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from typing import Protocol
 from mulligan.core.records import Json
 
 GRACE = 0.25
-"""Seconds beyond its time-out that a query may take to say that it took too long; then its process is killed."""
+"""The seconds after its time limit in which a query may still report that it was too slow; then it is killed."""
 EXHAUSTED = 77
-"""The status with which a worker ends that got no more memory."""
+"""The exit status of a worker that ran out of memory."""
+LONGEST = 2_000
+"""The characters of an error message that are kept."""
 
 
 def address_space() -> int | None:
-    """Bytes of this process's; None where the system does not say."""
+    """The bytes of address space that this process uses; None if the system does not tell."""
     try:
         with open("/proc/self/status", encoding="ascii") as status:
             found = re.search(r"^VmSize:\s+(\d+)", status.read(), re.MULTILINE)
@@ -25,7 +27,7 @@ def address_space() -> int | None:
 
 
 class Trouble(Exception):
-    """Goes back as an error. kind: one of `QueryError`, or "gone": the database cannot be reached."""
+    """An error to send to the parent. kind: one of `QueryError`'s, or "gone": the database cannot be reached."""
 
     def __init__(self, message: str, kind: str, line: int | None = None, column: int | None = None) -> None:
         super().__init__(message)
@@ -33,12 +35,18 @@ class Trouble(Exception):
         self.line = line
         self.column = column
 
+    @classmethod
+    def clipped(cls, message: str, kind: str, line: int | None, column: int | None) -> Trouble:
+        """An error whose long message is cut short."""
+        return cls(message if len(message) <= LONGEST else message[:LONGEST] + " ...", kind, line, column)
+
 
 class Database(Protocol):
-    """What a database has to be able to do in here. Both raise `Trouble`.
+    """An open database. `rows` and `schema` raise `Trouble`.
 
-    files: whether it opens files or sockets once it is open. reserved: bytes of address space that it has taken already
-    and that count as its memory, as it fills them later.
+    Attributes:
+        files: Whether it opens files or sockets after it is open.
+        reserved: The bytes of address space that it has reserved and fills later; they count as its memory.
     """
 
     files: bool
@@ -47,10 +55,13 @@ class Database(Protocol):
     def rows(
         self, query: str, parameters: Mapping[str, Json], seconds: float, rows: int
     ) -> tuple[Sequence[str], Iterator[Sequence[Json]]]:
-        """Columns, and the values of each row, taken one by one as long as they are wanted."""
+        """Run a query; return the columns and an iterator over the rows' values."""
         ...
 
-    def schema(self, seconds: float) -> Json: ...
+    def schema(self, seconds: float) -> Json:
+        """Return the schema as the JSON of a `GraphSchema`."""
+        ...
+
     def settle(self) -> None:
-        """Lets go of what is left of the last query, after its answer was sent; nobody waits for it long."""
+        """Release the last query after its answer was sent. It must not take long."""
         ...

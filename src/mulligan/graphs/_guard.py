@@ -1,78 +1,141 @@
-"""Whether a query only reads, decided from its text alone: what is not known to read is refused.
+"""Checks from the text of a query that it only reads, and locates errors in it.
 
-Two fences. Words that write (or reach files, the network, other databases, settings) are refused wherever a clause
-could begin; they count as names only where no grammar lets a clause begin, such as behind a dot or a colon. And behind
-a value, a name or a closed bracket only the words of reading clauses and operators are let through, so that a clause
-of some dialect which nobody thought of is not let through either. Names in backticks, texts and comments hold no
-words. Why no grammar: design/014.
+There are two checks. Words that write (or reach files, the network, other databases or settings) are refused wherever a
+clause can begin; they count as names only where no grammar allows a clause, such as after a dot or a colon. After a
+value, a name or a closing bracket only the words of reading clauses and operators are allowed, so that an unknown
+clause of some dialect is refused too. Names in backticks, strings and comments contain no words. design/014 says why
+this is not a grammar.
 """
 
 from __future__ import annotations
 
 import bisect
 import difflib
+import re
 import unicodedata
 from collections.abc import Collection, Sequence
 from typing import Literal
 
 from mulligan.core.errors import QueryError, QueryTrouble
 from mulligan.graphs._tokens import Token, Unreadable, decoded, tokens
-from mulligan.graphs._words import (
-    BEGINNINGS,
-    ELSEWHERE,
-    LEADING,
-    LINKS,
-    NAMESPACED,
-    OUTSIDE,
-    OUTSIDE_BEGIN,
-    OUTSIDE_END,
-    PROCEDURES,
-    VALUES,
-    WRITING,
+
+# --- the words of Cypher in its dialects, in upper case unless said otherwise ---------------------------------------
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+BEGINNINGS = _words("MATCH OPTIONAL WITH UNWIND RETURN CALL")
+"""The first word of a query that only reads."""
+
+WRITING = _words(
+    """CREATE MERGE SET DELETE DETACH NODETACH REMOVE DROP INSERT FOREACH LOAD USE COPY ALTER ATTACH INSTALL UNINSTALL
+    EXPORT IMPORT UPSERT TRUNCATE GRANT REVOKE DENY TRANSACTIONS"""
 )
+"""Words that write or reach outside the graph wherever a clause can begin. A name with that spelling needs backticks,
+unless it stands where only a name can."""
+
+ELSEWHERE = _words(
+    """ALTER ANALYZE BEGIN CHECKPOINT COMMENT COMMIT CYPHER DEALLOCATE DETACH DISABLE DRYRUN ENABLE EXECUTE EXPLAIN
+    FORCE KILL PROFILE REALLOCATE RENAME ROLLBACK SELECT SHOW SHUTDOWN START STOP SYNC TERMINATE UPDATE VACUUM"""
+)
+"""Words that begin statements which do something other than query the graph."""
+
+LINKS = _words(
+    """ALL AND AS ASC ASCENDING BY CALL CASE CONTAINS DESC DESCENDING DISTINCT EDGES ELEMENT ELEMENTS ELSE END ENDS
+    FILTER FROM GROUP GROUPS HINT IN INDEX IS JOIN LIMIT MATCH MULTI_JOIN NODES NORMALIZED NOT NULL NULLS OFFSET
+    ON OPTIONAL OR ORDER PATH PATHS POINT RANGE RELATIONSHIP RELATIONSHIPS RETURN ROWS SCAN SEEK SKIP STARTS
+    TEXT THEN TYPED UNION UNWIND USING WHEN WHERE WITH XOR YIELD ZONED"""
+)
+"""Words that may follow a value, a name or a closing bracket."""
+
+LEADING = LINKS | _words("ALL ANY ACYCLIC COUNT EXISTS COLLECT NONE SHORTEST SINGLE TRAIL WALK")
+"""Words that may be a keyword or a name where a value is expected."""
+
+VALUES = _words("NULL TRUE FALSE END INF INFINITY NAN")
+"""Keywords that are values or end one."""
+
+PROCEDURES = _words(
+    """db.labels db.relationshiptypes db.propertykeys db.schema.visualization db.schema.nodetypeproperties
+    db.schema.reltypeproperties db.index.fulltext.querynodes db.index.fulltext.queryrelationships
+    db.index.vector.querynodes db.index.vector.queryrelationships db.info db.ping dbms.components show_tables
+    table_info show_connection show_indexes show_functions db_version catalog_version storage_version
+    current_setting query_fts_index query_vector_index"""
+)
+"""Procedures and table functions that only read, in lower case."""
+
+NAMESPACED = _words(
+    """date.truncate date.realtime date.statement date.transaction datetime.truncate datetime.realtime
+    datetime.statement datetime.transaction datetime.fromepoch datetime.fromepochmillis localdatetime.truncate
+    localdatetime.realtime localdatetime.statement localdatetime.transaction time.truncate time.realtime
+    time.statement time.transaction localtime.truncate localtime.realtime localtime.statement
+    localtime.transaction duration.between duration.inmonths duration.indays duration.inseconds point.distance
+    point.withinbbox vector.similarity.cosine vector.similarity.euclidean"""
+)
+"""Functions with a dot in their name that only compute, in lower case. Others with a dot may do anything."""
+
+OUTSIDE_BEGIN = ("load_", "read_", "scan_", "copy_", "import_", "export_", "write_", "http_", "open_", "attach_")
+OUTSIDE_END = ("_scan", "_load")
+OUTSIDE = _words("nextval setval file url linenumber load getenv")
+"""Functions that read files or the network, or change something: the beginnings and ends of their names, and names."""
 
 CHARACTERS, DEPTH = 20_000, 30
-"""How long a query may be, and how deep its brackets may be nested: databases fall over far beyond both."""
+"""The greatest length of a query and depth of its brackets. Databases crash only far beyond both."""
 
+_PROPERTY = re.compile(r"Cannot find property (\S+) for ([^\s.]+)")
+_OTHERS = (
+    ("label", re.compile(r"Table (\S+) does not exist")),
+    ("function", re.compile(r"[Ff]unction:? '?([A-Za-z_][\w.]*)'? does not exist")),
+    ("function", re.compile(r"Unknown function '([^']+)'")),
+    ("variable", re.compile(r"Variable '?([^\s']+)'? (?:is )?not (?:in scope|defined)")),
+)
 _OPEN, _CLOSED = "([{", ")]}"
 _Expected = Literal["value", "link", "either"]
 
 
 class Refused(Exception):
+    """A query that does something other than reading, or could."""
+
     def __init__(self, message: str, at: int, kind: Literal["refused", "syntax", "large"] = "refused") -> None:
         super().__init__(message)
         self.at = at
         self.kind: Literal["refused", "syntax", "large"] = kind
 
 
-def reading(query: str, parameters: Collection[str] = ()) -> str:
-    """The query, which only reads, without a semicolon at its end; nothing in it moves, so that places stay right.
+def read_only(query: str, parameters: Collection[str] = ()) -> str:
+    """Return the query without a final semicolon if it only reads. Positions in it stay the same.
 
-    Raises `QueryError`, which says the word and the place: refused (it does something other than reading, or could),
-    syntax, large, unknown (a parameter that was not given).
+    Raises:
+        QueryError: With the word and its position. kind: refused (it does something other than reading, or could),
+            syntax, large, or unknown (a parameter without a value).
     """
     if len(query) > CHARACTERS:
-        raise QueryError(f"The query is {len(query):,} characters long; at most {CHARACTERS:,} are taken.", "large")
+        raise QueryError(f"The query has {len(query):,} characters; the limit is {CHARACTERS:,}.", "large")
     found = _checked(query, None)
     for text, origins in decoded(query):
         _checked(text, (query, origins))
     for token in found:
         if token.kind == "parameter" and token.text not in parameters:
-            there = f" There is: {', '.join(sorted(parameters))}." if parameters else " None were given."
-            raise _error(query, f"No parameter is called ${token.text}.{there}", token.at, "unknown")
+            names = f" Available: {', '.join(sorted(parameters))}." if parameters else " None were given."
+            raise _error(query, f"There is no parameter ${token.text}.{names}", token.at, "unknown")
     last = found[-1]
     return query if last.text != ";" or last.kind != "sign" else query[: last.at] + " " + query[last.at + 1 :]
 
 
 def place(query: str, at: int) -> tuple[int, int]:
-    """The line and column of an offset, from 1."""
+    """Return the line and column of an offset, counted from 1."""
     starts = [0, *(n + 1 for n, char in enumerate(query) if char == "\n")]
     line = bisect.bisect_right(starts, at)
     return line, at - starts[line - 1] + 1
 
 
 def _checked(text: str, source: tuple[str, list[int]] | None) -> list[Token]:
-    """source: the query as it was given and where each character of `text` stands in it, where `text` is a decoding."""
+    """Return the tokens of a text that only reads.
+
+    Args:
+        source: For a decoded text, the original query and the offset there of each character of `text`.
+    """
     try:
         found = tokens(text)
         _Check(found, len(text)).run()
@@ -85,7 +148,7 @@ def _checked(text: str, source: tuple[str, list[int]] | None) -> list[Token]:
     message = (message[0].upper() + message[1:]).removesuffix("?") + ("?" if message.endswith("?") else ".")
     if source is None:
         raise _error(text, message, at, kind) from None
-    message = f"Some databases decode \\uXXXX before they read a query. What they read: {message}"
+    message = f"Some databases decode \\uXXXX before they parse a query. For them: {message}"
     raise _error(source[0], message, source[1][at], "refused") from None
 
 
@@ -95,7 +158,7 @@ def _error(query: str, message: str, at: int, kind: QueryTrouble) -> QueryError:
 
 
 class _Check:
-    """One reading of a query. `_expected`: what may stand at the token at hand; `either` where two grammars differ."""
+    """The check of one query. "either" as the expected token means that two grammars differ."""
 
     def __init__(self, found: Sequence[Token], end: int) -> None:
         self._tokens = found
@@ -111,7 +174,7 @@ class _Check:
         self._functions()
 
     def _sign(self, n: int) -> str:
-        """The sign at a place, "" for anything else or nothing."""
+        """Return the sign at an index; "" for any other token or none."""
         if not 0 <= n < len(self._tokens) or self._tokens[n].kind != "sign":
             return ""
         return self._tokens[n].text
@@ -125,7 +188,7 @@ class _Check:
         return 0 <= n < len(self._tokens) and self._tokens[n].kind in ("word", "quoted")
 
     def _begins(self, n: int, what: str) -> None:
-        """Refuses a query, or one inside of it, that begins with anything but a clause that reads."""
+        """Refuse a query or subquery that does not begin with a reading clause."""
         word = self._word(n)
         if word in BEGINNINGS:
             return
@@ -133,12 +196,12 @@ class _Check:
             raise Refused(f"{what} is empty", self._end, "syntax")
         token = self._tokens[n]
         if word in WRITING or word in ELSEWHERE:
-            raise Refused(f"{word} does something other than asking the graph, which is only read here", token.at)
+            raise Refused(f"{word} does something other than reading the graph, and only reading is allowed", token.at)
         near = difflib.get_close_matches(word, sorted(BEGINNINGS), n=1, cutoff=0.7)
         meant = f"; did you mean {near[0]}?" if near else ""
         shown = token.text if token.kind in ("word", "sign") else repr(token.text)
         known = ", ".join(sorted(BEGINNINGS))
-        raise Refused(f"{what} begins with {known}, not with {shown}{meant}", token.at, "syntax")
+        raise Refused(f"{what} must begin with {known}, not with {shown}{meant}", token.at, "syntax")
 
     def _nested(self) -> None:
         depth = 0
@@ -155,7 +218,7 @@ class _Check:
     def _statement(self) -> None:
         for n, token in enumerate(self._tokens[:-1]):
             if self._sign(n) == ";":
-                raise Refused("one statement at a time: there is more behind this semicolon", token.at)
+                raise Refused("only one statement is allowed: there is more after this semicolon", token.at)
 
     def _words(self) -> None:
         expected: _Expected = "value"
@@ -168,25 +231,25 @@ class _Check:
             elif token.kind != "word" or self._is_name(n) or alias == n:
                 expected = "link"
             else:
-                word = self._judged(n, expected)
+                word = self._keyword(n, expected)
                 if word == "AS" and expected == "link":
                     alias = n + 1
                 if word == "UNION":
-                    self._begins(n + (2 if self._word(n + 1) in ("ALL", "DISTINCT") else 1), "what is behind UNION")
+                    self._begins(n + (2 if self._word(n + 1) in ("ALL", "DISTINCT") else 1), "the query after UNION")
                 if word == "CALL":
                     n = self._call(n)
                 expected = self._after(word, expected)
             n += 1
 
-    def _judged(self, n: int, expected: _Expected) -> str:
-        """The word at a place where one can be a keyword. Raises `Refused` where it is one that reads nothing."""
+    def _keyword(self, n: int, expected: _Expected) -> str:
+        """Return the word at an index where a keyword can stand. Raises `Refused` for one that does not read."""
         token, word = self._tokens[n], self._word(n)
         plain = word if token.text.isascii() else _bare(token.text)
         if plain in WRITING and not self._stands_alone(n):
             like = "" if plain == word else f", which can be read as {plain},"
             raise Refused(
-                f"{token.text}{like} does something other than reading, and this graph is only read; "
-                f"a name of that spelling goes in backticks: `{token.text}`",
+                f"{token.text}{like} does something other than reading, and only reading is allowed; "
+                f"put a name with that spelling in backticks: `{token.text}`",
                 token.at,
             )
         if expected == "link" and word not in LINKS:
@@ -207,7 +270,7 @@ class _Check:
         return "either" if word in LEADING or word in BEGINNINGS else "link"
 
     def _is_name(self, n: int) -> bool:
-        """Whether a word stands where no grammar has anything but a name: a label, a property, a key of a map."""
+        """Whether a word stands where every grammar has a name: a label, a property, a key of a map."""
         before, after = self._sign(n - 1), self._sign(n + 1)
         if (
             before == ":"
@@ -221,23 +284,23 @@ class _Check:
         return after == ":" and before in ("{", ",", "(", "[")
 
     def _negated(self, n: int) -> bool:
-        """Whether the ! at a place stands in an expression of labels."""
+        """Whether the ! at an index is part of a label expression."""
         return self._sign(n - 1) == ":" or (self._sign(n - 1) in ("|", "&") and n - 2 in self._labels)
 
     def _owns(self, n: int) -> bool:
-        """Whether what stands there can have properties. A number cannot: in `1.SET` the dot may be the number's."""
+        """Whether the token at an index can have properties. A number cannot: in `1.SET` the dot may be its own."""
         sign = self._sign(n)
         return sign in (")", "]", "}") if sign else n >= 0 and self._tokens[n].kind != "number"
 
     def _stands_alone(self, n: int) -> bool:
-        """Whether a word that writes is a variable here: nothing that a clause could work on stands behind it."""
+        """Whether a word that writes is a variable here: nothing that a clause could act on follows it."""
         before, after = self._sign(n - 1), self._sign(n + 1)
         if after == "." and self._named(n + 2):
             return True
         return before in ("(", "[", ",") and after in (")", "]", ",")
 
     def _call(self, n: int) -> int:
-        """The last token of what is called. Raises `Refused` for a procedure that is not known to read."""
+        """Return the index of the call's last token. Raises `Refused` for a procedure that is not known to read."""
         if self._sign(n + 1) == "{":
             self._begins(n + 2, "a subquery")
             return n + 1
@@ -250,11 +313,11 @@ class _Check:
         while self._named(last) and self._sign(last + 1) == "." and self._named(last + 2):
             last += 2
         if not self._named(last):
-            raise Refused("a procedure or a subquery in braces is expected behind CALL", self._at(n + 1), "syntax")
+            raise Refused("CALL must be followed by a procedure or by a subquery in braces", self._at(n + 1), "syntax")
         name = ".".join(token.text for token in self._tokens[n + 1 : last + 1 : 2])
         if name.lower() not in PROCEDURES or self._sign(last + 1) == "=":
             known = ", ".join(sorted(PROCEDURES))
-            raise Refused(f"CALL {name} is not known to read only. Known are: {known}", self._at(n + 1))
+            raise Refused(f"CALL {name} is not known to only read. Known procedures: {known}", self._at(n + 1))
         return last
 
     def _closing(self, n: int) -> int:
@@ -279,15 +342,63 @@ class _Check:
         low, at = name.lower(), self._tokens[first].at
         if first != last:
             if low not in NAMESPACED and low not in PROCEDURES:
-                raise Refused(f"the function {name} is not known to read only", at)
+                raise Refused(f"the function {name} is not known to only read", at)
         elif low in OUTSIDE or low.startswith(OUTSIDE_BEGIN) or low.endswith(OUTSIDE_END):
-            raise Refused(f"the function {name} reaches outside of the graph, or changes something", at)
+            raise Refused(f"the function {name} reaches outside the graph or changes something", at)
 
     def _at(self, n: int) -> int:
         return self._tokens[n].at if n < len(self._tokens) else self._end
 
 
 def _bare(word: str) -> str:
-    """The word as a reader takes it who minds neither marks nor look-alikes: upper case, letters only."""
+    """Return the word in upper case without accents and look-alike characters."""
     flat = unicodedata.normalize("NFKD", word).casefold().replace("ı", "i")
     return "".join(char for char in unicodedata.normalize("NFKD", flat) if char.isalnum() or char == "_").upper()
+
+
+# --- the position of what a database's error names ----------------------------------------------------------------
+
+
+def locate_error(error: QueryError, query: str) -> QueryError:
+    """Return the error with line and column if the query contains what it names; otherwise unchanged."""
+    if error.line is not None or error.kind in ("slow", "large"):
+        return error
+    try:
+        at = _offset(str(error), tokens(query))
+    except Unreadable:
+        return error
+    if at is None:
+        return error
+    line, column = place(query, at)
+    return QueryError(f"{error} (line {line}, column {column})", error.kind, line, column)
+
+
+def _offset(message: str, found: Sequence[Token]) -> int | None:
+    if named := _PROPERTY.search(message):
+        name, owner = named[1].lower(), named[2].lower()
+        for n, token in enumerate(found[2:], 2):
+            if token.text.lower() == name and found[n - 1].text == "." and found[n - 2].text.lower() == owner:
+                return token.at
+        return _first(found, name, before=(".", "{", ","))
+    for kind, pattern in _OTHERS:
+        if named := pattern.search(message):
+            name = named[1].lower()
+            if kind == "label":
+                return _first(found, name, before=(":", "|", "&", "!"))
+            if kind == "function":
+                return _first(found, name.rsplit(".")[-1], after="(")
+            return _first(found, name, no_before=(".", ":"))
+    return None
+
+
+def _first(
+    found: Sequence[Token], name: str, *, before: Sequence[str] = (), no_before: Sequence[str] = (), after: str = ""
+) -> int | None:
+    for n, token in enumerate(found):
+        left = found[n - 1].text if n else ""
+        right = found[n + 1].text if n + 1 < len(found) else ""
+        if token.kind not in ("word", "quoted") or token.text.lower() != name:
+            continue
+        if (not before or left in before) and left not in no_before and (not after or right == after):
+            return token.at
+    return None

@@ -1,4 +1,4 @@
-"""A Ladybug database inside the worker: opened read-only, asked, described. Raises `Trouble`."""
+"""A Ladybug database inside the worker process: opens the file read-only, runs queries, reads the schema."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any
 
 from mulligan.core.records import Json
 from mulligan.graphs._database import Trouble, address_space
-from mulligan.graphs._values import edge, key, node, plain
+from mulligan.graphs._values import edge, json_of, node
 
 THREADS = 2
 STATEMENTS = 256
-"""After so many queries a connection is made anew: it keeps every statement with parameters that it has prepared."""
+"""The queries after which the connection is replaced: it keeps every statement that it has prepared."""
 _WARM = (
     "RETURN cast('2020-01-01 00:00:00+01' AS TIMESTAMP_TZ), cast('1.5' AS DECIMAL(5, 2)), gen_random_uuid(), "
     "date('2020-01-01'), interval('1 day'), cast(1 AS INT128), blob('a')"
 )
-"""Loads what turning any type into Python needs, while files can still be opened."""
+"""Makes the engine load its code for converting every type to Python while it can still open files."""
 _PLACE = re.compile(r"\(line: (\d+), offset: (\d+)\)")
 _KINDS = (
     (re.compile(r"Interrupted\.", re.I), "slow"),
@@ -28,10 +28,11 @@ _KINDS = (
     (re.compile(r"^(Parser|Lexer) exception"), "syntax"),
     (re.compile(r"does not exist|not in scope|Cannot find property|^Catalog exception", re.I), "unknown"),
 )
-_LONGEST = 2_000
 
 
 class LadybugDatabase:
+    """See `Database`."""
+
     files = False
 
     def __init__(self, setup: Mapping[str, Any]) -> None:
@@ -113,18 +114,17 @@ class LadybugDatabase:
     def _listed(self, query: str, seconds: float) -> list[list[Any]]:
         return [list(row) for row in self._values(self._run(query, {}, seconds))]
 
-    def _trouble(self, said: str) -> Trouble:
-        """What the engine says, with the place that it names, and the name that was meant where it knows none."""
-        kind = next((kind for pattern, kind in _KINDS if pattern.search(said)), "failed")
+    def _trouble(self, message: str) -> Trouble:
+        """Return an error with the engine's message, the place that it names, and a suggestion for unknown names."""
+        kind = next((kind for pattern, kind in _KINDS if pattern.search(message)), "failed")
         if kind in ("slow", "large"):
             return Trouble("", kind)
-        found = _PLACE.search(said)
+        found = _PLACE.search(message)
         line, column = (int(found[1]), int(found[2]) + 1) if found else (None, None)
-        said = said if len(said) <= _LONGEST else said[:_LONGEST] + " ..."
-        return Trouble(said + (self._meant(said) if kind == "unknown" else ""), kind, line, column)
+        return Trouble.clipped(message + (self._suggestion(message) if kind == "unknown" else ""), kind, line, column)
 
-    def _meant(self, said: str) -> str:
-        wrong = re.search(r"Table (\S+) does not exist|Cannot find property (\S+) for", said)
+    def _suggestion(self, message: str) -> str:
+        wrong = re.search(r"Table (\S+) does not exist|Cannot find property (\S+) for", message)
         if not wrong:
             return ""
         try:
@@ -140,7 +140,7 @@ class LadybugDatabase:
 
 
 def _size(path: str) -> int:
-    """Bytes of the database, and of what was written to it and is not yet in it."""
+    """The bytes of the database file and of its write-ahead log."""
     return sum(os.path.getsize(file) for file in (path, f"{path}.wal") if os.path.exists(file))
 
 
@@ -148,22 +148,20 @@ def _by_label(table: Json) -> str:
     return table["label"]
 
 
-def _unopened(path: str, said: str) -> str:
-    if "not a valid" in said:
-        return f"{path} is no Ladybug database."
-    if "cannot be a directory" in said:
+def _unopened(path: str, reason: str) -> str:
+    if "not a valid" in reason:
+        return f"{path} is not a Ladybug database."
+    if "cannot be a directory" in reason:
         return f"{path} is a folder; a Ladybug database is a file."
-    if "version" in said.lower():
-        return f"{path} was written by another version of Ladybug: {said}"
-    return f"{path} could not be opened as a Ladybug database: {said}"
+    if "version" in reason.lower():
+        return f"{path} was written by another version of Ladybug: {reason}"
+    return f"{path} could not be opened as a Ladybug database: {reason}"
 
 
 def _json(value: Any) -> Json:
-    """Nodes, edges and paths are dicts to this engine, told by keys that no property can have."""
-    if isinstance(value, list):
-        return [_json(item) for item in value]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    """Convert a value. Nodes, edges and paths are dicts with keys that no property can have."""
     if not isinstance(value, dict):
-        return plain(value)
+        return json_of(value, _json)
     fields: dict[Any, Any] = value  # pyright: ignore[reportUnknownVariableType]
     if "_NODES" in fields and "_RELS" in fields:
         return _path(fields)
@@ -174,7 +172,7 @@ def _json(value: Any) -> Json:
         return node(_id(fields["_ID"]), fields["_LABEL"], properties)
     if fields.keys() == {"offset", "table"}:
         return _id(fields)
-    return {key(name): _json(item) for name, item in fields.items()}
+    return json_of(fields, _json)
 
 
 _MARKS = ("_ID", "_LABEL", "_SRC", "_DST")
@@ -185,8 +183,7 @@ def _id(value: Any) -> str:
 
 
 def _path(fields: Mapping[str, Any]) -> list[Json]:
-    """Node, edge, node, ...; a path whose ends were not asked for begins with an edge."""
+    """Node, edge, node, ...; a path without its end nodes begins with an edge."""
     nodes, edges = [_json(n) for n in fields["_NODES"]], [_json(e) for e in fields["_RELS"]]
-    if len(nodes) < len(edges):
-        return [part for pair in zip(edges, [*nodes, None], strict=False) for part in pair if part is not None]
-    return [part for pair in zip(nodes, [*edges, None], strict=False) for part in pair if part is not None]
+    first, second = (edges, nodes) if len(nodes) < len(edges) else (nodes, edges)
+    return [part for pair in zip(first, [*second, None], strict=False) for part in pair if part is not None]

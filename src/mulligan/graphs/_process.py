@@ -1,7 +1,7 @@
-"""A process of ours that asks a database: it can be killed, and what it may use is bounded by the kernel.
+"""The parent's side of the worker process that queries a database: start it, send requests, kill it in time.
 
-Engines and servers cannot be trusted to keep a time-out, nor to bound what they allocate: a query that gets past both
-is ended here, with its process, and the next query finds a new one (design/014). Knows nothing of any database.
+Engines and servers do not reliably keep time limits or memory limits. A query that exceeds them is ended together with
+its process, and the next query gets a new process (design/014). This module knows nothing about any database.
 """
 
 from __future__ import annotations
@@ -24,20 +24,24 @@ from mulligan.core.records import Json
 from mulligan.graphs._database import EXHAUSTED, GRACE
 
 OPENING = 60.0
-"""Seconds that a database may take to be opened."""
+"""The seconds that opening a database may take."""
 ANSWER = 4_000_000
-"""Bytes of JSON of one answer; rows beyond that are left out, and the answer is marked as truncated."""
+"""The size limit of an answer in bytes of JSON. Rows beyond it are left out, and the answer is marked as truncated."""
 SETTLING = 0.2
-"""Seconds that a worker may take to let go of the last query, from when the next one comes; else it is replaced."""
-_SAID = 2_000
+"""The seconds that a worker may take to release the previous query once the next one arrives; then it is replaced."""
+_STDERR_SHOWN = 2_000
 
 
-class Engine:
-    """A worker process, started when it is first asked and again when it was killed. For one thread at a time.
+class Worker:
+    """A worker process, started by the first request and again after it was killed. For one thread at a time.
 
-    setup: what the worker is told of its database, over a pipe, so that no password stands in a list of processes.
-    memory: MB that the worker may use beyond what it has once the database is open. spent: whether its process has been
-    killed, and `refresh` has something to do.
+    Args:
+        name: The name of the database in error messages.
+        setup: How to open the database. It goes over a pipe, so that no list of processes shows a password.
+        memory: The megabytes that the worker may use beyond what it has once the database is open.
+
+    Attributes:
+        spent: True when the process was killed and `refresh` should start another.
     """
 
     def __init__(self, name: str, setup: Mapping[str, Json], memory: int) -> None:
@@ -49,19 +53,24 @@ class Engine:
         self._ready = False
         self._settled = True
         self._was_open = False
-        self._left = b""
-        self._last_rites: weakref.finalize[..., Any] | None = None
+        self._buffer = b""
+        self._finalizer: weakref.finalize[..., Any] | None = None
 
     @property
     def pid(self) -> int | None:
-        """The worker's; None where there is none."""
+        """The id of the process; None when there is none."""
         return self._process.pid if self._process else None
 
     def ask(self, request: Mapping[str, Json], seconds: float, abandoned: threading.Event) -> dict[str, Json]:
-        """The worker's answer. Opening the database for the first time comes on top of the seconds.
+        """Send a request and return the worker's answer.
 
-        abandoned: set, before `interrupt`, when nobody waits for the answer any more.
-        Raises `QueryError` where the query failed, was too slow or too large, `GraphError` where the database failed.
+        Args:
+            seconds: The time limit. Opening the database for the first time does not count.
+            abandoned: Set before `interrupt` when the caller no longer waits for the answer.
+
+        Raises:
+            QueryError: The query failed, was too slow or too large.
+            GraphError: The database failed.
         """
         if not self._was_open:
             self._open(None)
@@ -71,7 +80,7 @@ class Engine:
             self.stop()
         self._open(deadline)
         if abandoned.is_set():
-            raise QueryError("The query was given up before it was asked.", "failed")
+            raise QueryError("The query was cancelled before it ran.", "failed")
         left = max(0.05, min(seconds, deadline - GRACE - time.monotonic()))
         self._send({**request, "seconds": left})
         answer = self._receive(deadline)
@@ -79,34 +88,35 @@ class Engine:
             self._spend()
             raise QueryError(_slow(seconds), "slow")
         if not answer:
-            raise self._death(seconds)
+            raise self._crash(seconds)
         self._settled = False
-        return self._taken(answer, seconds)
+        return self._checked(answer, seconds)
 
     def interrupt(self) -> None:
-        """Ends what is running, from any other thread; who asked is told by an error."""
+        """Kill the process from another thread. The caller that waits for an answer gets an error."""
         if process := self._process:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
 
     def refresh(self) -> None:
-        """Starts a process in the place of one that is spent, so that it opens the database while nobody waits."""
+        """Replace a killed process, so that the new one opens the database while nobody waits for it."""
         if self.spent:
             self._start()
 
     def stop(self) -> None:
-        """Ends the process, from the thread that asks, or when none does any more."""
-        if self._last_rites:
-            self._last_rites()
-        self._process, self._ready, self._settled, self._left, self._last_rites = None, False, True, b"", None
+        """End the process. Call it from the thread that sends requests, or when there is none any more."""
+        if self._finalizer:
+            self._finalizer()
+        self._process, self._ready, self._settled, self._buffer, self._finalizer = None, False, True, b"", None
         self.spent = False
 
     def _spend(self) -> None:
-        """Kills the process without waiting for its end, as somebody waits for an answer."""
+        """Kill the process without waiting for its end: a caller waits for an answer."""
         self.interrupt()
         self.spent = True
 
-    def _taken(self, answer: dict[str, Json], seconds: float) -> dict[str, Json]:
+    def _checked(self, answer: dict[str, Json], seconds: float) -> dict[str, Json]:
+        """Return the answer, or raise the error that it reports."""
         error = answer.get("error")
         if error is None:
             return answer
@@ -114,18 +124,18 @@ class Engine:
             self.stop()
             raise GraphError(error["message"])
         if error["kind"] == "large":
-            self._spend()  # what it took may not all have been given back
+            self._spend()  # it may not have freed all of its memory
         message = error["message"] or (_slow(seconds) if error["kind"] == "slow" else _large(self._memory))
         raise QueryError(message, error["kind"], error["line"], error["column"])
 
     def _start(self) -> None:
-        """A new process in the place of the old one; it opens the database while nobody waits for it."""
+        """Start a new process in place of the old one. It begins to open the database at once."""
         self.stop()
         command = [sys.executable, "-P", "-m", "mulligan.graphs._worker"]
         environment = {
             **os.environ,
             "PYTHONPATH": os.pathsep.join(os.path.abspath(path) for path in sys.path if path),
-            "MALLOC_ARENA_MAX": "2",  # an arena for each core would count as memory in use
+            "MALLOC_ARENA_MAX": "2",  # an arena per core would count as used memory
         }
         pipe = subprocess.PIPE
         try:
@@ -133,13 +143,13 @@ class Engine:
                 command, stdin=pipe, stdout=pipe, stderr=pipe, cwd="/", env=environment, start_new_session=True
             )
         except OSError as error:
-            raise GraphError(f"No process could be started to ask {self._name}: {error.strerror}.") from None
+            raise GraphError(f"Cannot start a process that queries {self._name}: {error.strerror}.") from None
         self._process = process
-        self._last_rites = weakref.finalize(self, _end, process)
+        self._finalizer = weakref.finalize(self, _kill, process)
         self._send(self._setup)
 
     def _open(self, deadline: float | None) -> None:
-        """Has a worker with an open database. Without a deadline, it may take as long as opening may."""
+        """Make sure that a worker has the database open. Without a deadline, it may take up to `OPENING` seconds."""
         if self._process is None or self._process.poll() is not None:
             self._start()
         if self._ready:
@@ -149,18 +159,18 @@ class Engine:
             if deadline is None:
                 self.stop()
                 raise GraphError(f"{self._name} could not be opened within {OPENING:.0f} s.")
-            raise GraphError(f"{self._name} is being opened again, after a query that was stopped: ask again.")
+            raise GraphError(f"{self._name} is being opened again after a query was stopped. Try again.")
         if not answer:
-            raise GraphError(str(self._death(0, opening=True)))
-        self._taken(answer, 0)
+            raise GraphError(str(self._crash(0, opening=True)))
+        self._checked(answer, 0)
         self._ready = self._was_open = True
 
     def _send(self, message: Mapping[str, Json]) -> None:
-        """Raises `QueryError` for what is no JSON. That the worker has died is noticed when it does not answer."""
+        """Write a message. Raises `QueryError` if it is not JSON. `_receive` notices a worker that has died."""
         try:
             line = json.dumps(message, allow_nan=False).encode() + b"\n"
         except (TypeError, ValueError) as error:
-            raise QueryError(f"The parameters of a query are JSON: {error}.", "failed") from None
+            raise QueryError(f"The parameters of a query must be JSON: {error}.", "failed") from None
         process = self._process
         with contextlib.suppress(OSError):
             if process and process.stdin:
@@ -168,34 +178,34 @@ class Engine:
                 process.stdin.flush()
 
     def _receive(self, deadline: float) -> dict[str, Json] | None:
-        """The next line as JSON; {} when the worker has died, None when the deadline has passed."""
+        """Return the next message; {} when the worker has died, None when the deadline has passed."""
         process = self._process
         if process is None or process.stdout is None:
             return {}
         descriptor = process.stdout.fileno()
         poll = select.poll()
         poll.register(descriptor, select.POLLIN)
-        parts, size = [self._left], len(self._left)
+        parts, size = [self._buffer], len(self._buffer)
         while b"\n" not in parts[-1]:
             wait = deadline - time.monotonic()
             if wait <= 0 or not poll.poll(wait * 1000):
-                self._left = b"".join(parts)
+                self._buffer = b"".join(parts)
                 return None
             parts.append(os.read(descriptor, 1 << 20))
             size += len(parts[-1])
             if not parts[-1] or size > 4 * ANSWER:
                 return {}
-        line, _, self._left = b"".join(parts).partition(b"\n")
+        line, _, self._buffer = b"".join(parts).partition(b"\n")
         return json.loads(line)
 
-    def _death(self, seconds: float, *, opening: bool = False) -> QueryError:
-        """What is said of a worker that died by itself."""
+    def _crash(self, seconds: float, *, opening: bool = False) -> QueryError:
+        """Return the error for a worker that died without being killed by `_spend`."""
         process = self._process
         if process is None:
-            return QueryError("The query was given up.", "failed")
+            return QueryError("The query was cancelled.", "failed")
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(1)
-        said, code = _said(process), process.returncode
+        output, code = _error_output(process), process.returncode
         if opening:
             self.stop()
         else:
@@ -205,33 +215,33 @@ class Engine:
         if code == EXHAUSTED:
             return QueryError(_large(self._memory), "large")
         how = signal.Signals(-code).name if code is not None and code < 0 else f"status {code}"
-        what = "while it opened the database" if opening else "over this query: it may be too deep, or too large"
-        return QueryError(f"The process that asks {self._name} ended ({how}) {what}.{said}", "failed")
+        when = "while it opened the database" if opening else "during this query, which may be too deep or too large"
+        return QueryError(f"The process that queries {self._name} ended ({how}) {when}.{output}", "failed")
 
 
 def _slow(seconds: float) -> str:
     return (
-        f"The query was stopped after {seconds:g} s. Make it smaller: begin at few nodes, bound the paths, connect "
+        f"The query was stopped after {seconds:g} s. Make it smaller: start from few nodes, bound the paths, connect "
         "every part of the pattern, add a LIMIT."
     )
 
 
 def _large(memory: int) -> str:
     return (
-        f"The query needs more than the {memory} MB that it may use. Make it smaller: ask for fewer rows and shorter "
-        "values, add a LIMIT before what collects or sorts."
+        f"The query needs more than the {memory} MB that it may use. Make it smaller: return fewer rows and shorter "
+        "values, add a LIMIT before collecting or sorting."
     )
 
 
-def _said(process: subprocess.Popen[bytes]) -> str:
-    """The end of what it said on stderr, for a person who has to find out."""
+def _error_output(process: subprocess.Popen[bytes]) -> str:
+    """Return the end of the process's stderr as a sentence."""
     if process.stderr is None or not select.select([process.stderr], [], [], 0)[0]:
         return ""
     text = os.read(process.stderr.fileno(), 1 << 16).decode("utf-8", "replace").strip()
-    return f" It said: {text[-_SAID:]}" if text else ""
+    return f" It printed: {text[-_STDERR_SHOWN:]}" if text else ""
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _kill(process: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(ProcessLookupError):
         process.kill()
     process.wait()

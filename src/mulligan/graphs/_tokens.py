@@ -1,7 +1,7 @@
-"""The text of a query as tokens. Knows no clause; what two databases could read in two ways is refused, not guessed.
+"""Splits a Cypher query into tokens. It knows no clauses, and refuses text that databases could read differently.
 
-The dialects that matter (Neo4j, Memgraph, ArcadeDB, Ladybug) agree on the tokens below, and on nothing else: on what
-ends a comment, what counts as white space, whether \\uXXXX is decoded before anything is read.
+The supported dialects (Neo4j, Memgraph, ArcadeDB, Ladybug) agree on the tokens below and on little else: they differ in
+what ends a comment, what counts as white space, and whether \\uXXXX is decoded before anything is parsed.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _ESCAPE = re.compile(r"(\\+)u+([0-9a-fA-F]{4})|(\\+)U([0-9a-fA-F]{8})")
 _ODD = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _PLAIN = re.compile(r"[A-Za-z0-9_]+")
 DECODINGS = 4
-"""How often what was decoded is decoded again, where that gives yet another text."""
+"""How many times a decoded text is decoded again, as long as it changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """`text`: a word as it stands, a quoted name and a parameter without their marks. `at`: its offset in the text."""
+    """A token. text: without the backticks of a name and the $ of a parameter. at: its offset in the query."""
 
     kind: Kind
     text: str
@@ -34,7 +34,7 @@ class Token:
 
 
 class Unreadable(Exception):
-    """Why the text cannot be read without doubt. `ambiguous`: databases could read it in two ways."""
+    """A text that cannot be split into tokens safely. ambiguous: databases could read it in two ways."""
 
     def __init__(self, message: str, at: int, *, ambiguous: bool = False) -> None:
         super().__init__(message)
@@ -43,12 +43,12 @@ class Unreadable(Exception):
 
 
 def tokens(text: str) -> list[Token]:
-    """Raises `Unreadable`."""
+    """Return the tokens of a query. Raises `Unreadable`."""
     return list(_scan(text))
 
 
 def decoded(text: str) -> Iterator[tuple[str, list[int]]]:
-    """What the text is to databases that decode \\uXXXX before they read it, each with the offsets it comes from."""
+    """Yield the text as databases see it that decode \\uXXXX first, each with the original offset of each character."""
     seen = {text}
     for every in (True, False):
         now, origins = text, list(range(len(text) + 1))
@@ -61,7 +61,7 @@ def decoded(text: str) -> Iterator[tuple[str, list[int]]]:
 
 
 def _decode(text: str, origins: list[int], every: bool) -> tuple[str, list[int]]:
-    """every: also where the backslash is itself escaped, as some databases do not look at that."""
+    """Decode once. every: also where the backslash is itself escaped, which some databases ignore."""
     parts: list[str] = []
     where: list[int] = []
     done = 0
@@ -108,7 +108,7 @@ def _scan(text: str) -> Iterator[Token]:
             yield Token("sign", double, at)
             at += len(double)
         else:
-            raise Unreadable(f"{_named(char)} means nothing here", at, ambiguous=True)
+            raise Unreadable(f"{_named(char)} is not allowed here", at, ambiguous=True)
 
 
 def _after_comment(text: str, at: int) -> int:
@@ -140,7 +140,7 @@ def _after_string(text: str, at: int) -> int:
             return here + 1
         else:
             here += 1
-    raise Unreadable("this text is not closed", at)
+    raise Unreadable("this string is not closed", at)
 
 
 def _after_quoted(text: str, at: int) -> int:
@@ -159,7 +159,7 @@ def _parameter(text: str, at: int) -> tuple[Token, int]:
         after = _after_quoted(text, at + 1)
         return Token("parameter", text[at + 2 : after - 1].replace("``", "`"), at), after
     if not (following == "_" or following.isalnum()):
-        raise Unreadable("a parameter is a $ with a name behind it", at)
+        raise Unreadable("a parameter is a $ followed by a name", at)
     after = _after_word(text, at + 1)
     return Token("parameter", text[at + 1 : after], at), after
 
@@ -186,9 +186,9 @@ def _after_word(text: str, at: int) -> int:
 
 
 def _printable(text: str, start: int, end: int) -> None:
-    """Refuses control characters, of which some databases end a text and some leave them out, and halves of pairs."""
+    """Refuse control characters, which databases treat differently, and lone surrogates."""
     if odd := _ODD.search(text, start, end):
-        raise Unreadable(f"{_named(odd[0])} may not stand in a query", odd.start(), ambiguous=True)
+        raise Unreadable(f"{_named(odd[0])} is not allowed in a query", odd.start(), ambiguous=True)
 
 
 def _named(char: str) -> str:

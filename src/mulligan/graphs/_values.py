@@ -1,4 +1,4 @@
-"""Values of databases as JSON. What JSON has no word for becomes text: dates as ISO 8601, infinities by name."""
+"""Convert values of databases to JSON. What JSON cannot express becomes a string: ISO 8601 dates, "Infinity"."""
 
 from __future__ import annotations
 
@@ -6,48 +6,37 @@ import base64
 import datetime
 import decimal
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, cast
 
 from mulligan.core.records import Json
 
 
-def plain(value: Any) -> Json:
-    """A value without nodes in it: the rest each database tells apart by itself. Anything unknown as `str` says it."""
+def json_of(value: Any, item: Callable[[Any], Json]) -> Json:
+    """Convert a value that is not a node, an edge or a path. Unknown types become `str(value)`.
+
+    Args:
+        item: Converts what a list or a map holds.
+    """
     if value is None or isinstance(value, bool | str | int):
         return value
+    if isinstance(value, list | tuple):
+        return [item(each) for each in cast(list[Any], value)]
+    if isinstance(value, dict):
+        return {_key(name): item(each) for name, each in cast(dict[Any, Any], value).items()}
     if isinstance(value, float):
-        return number(value)
+        if math.isfinite(value):
+            return value
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, decimal.Decimal):
         return int(value) if value == value.to_integral_value() and value.as_tuple().exponent == 0 else str(value)
     if isinstance(value, datetime.timedelta):
-        return duration(value)
+        return _duration(value)
     if isinstance(value, datetime.date | datetime.time):  # a datetime is a date
         return value.isoformat()
     if isinstance(value, bytes | bytearray):
         return base64.b64encode(value).decode()
     return str(value)
-
-
-def number(value: float) -> Json:
-    """A float, or "NaN", "Infinity", "-Infinity", which strict JSON has no numbers for."""
-    if math.isfinite(value):
-        return value
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-
-
-def duration(value: datetime.timedelta) -> str:
-    """As ISO 8601 says it: P3DT7200S."""
-    seconds = value.seconds + value.microseconds / 1_000_000
-    days = f"{value.days}D" if value.days else ""
-    rest = f"T{seconds:g}S" if seconds or not days else ""
-    return f"P{days}{rest}"
-
-
-def key(value: Any) -> str:
-    """A key of a map: JSON has texts only."""
-    made = plain(value)
-    return made if isinstance(made, str) else str(made)
 
 
 def node(id: str, label: str, properties: Mapping[str, Json]) -> Json:
@@ -56,3 +45,17 @@ def node(id: str, label: str, properties: Mapping[str, Json]) -> Json:
 
 def edge(label: str, source: str, target: str, properties: Mapping[str, Json]) -> Json:
     return {"label": label, "source": source, "target": target, "properties": dict(properties)}
+
+
+def _duration(value: datetime.timedelta) -> str:
+    """In ISO 8601: P3DT7200S."""
+    seconds = value.seconds + value.microseconds / 1_000_000
+    days = f"{value.days}D" if value.days else ""
+    rest = f"T{seconds:g}S" if seconds or not days else ""
+    return f"P{days}{rest}"
+
+
+def _key(value: Any) -> str:
+    """The key of a map: a string in JSON."""
+    made = json_of(value, str)
+    return made if isinstance(made, str) else str(made)

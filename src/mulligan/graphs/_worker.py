@@ -1,8 +1,8 @@
-"""The process that asks a database: reads requests as lines of JSON, writes answers as lines of JSON.
+"""The worker process that queries a database: it reads requests and writes answers, each a line of JSON.
 
-Started by `_process`, and bounded before it reads the first query: it can write no file, take only so much memory, with
-an embedded engine open no file either, and is ended by the kernel's alarm when a query holds it past its time-out, even
-if nobody is there any more to kill it.
+`_process` starts it. Before the first query it limits itself: it cannot write files, its memory is bounded, and with an
+embedded engine it cannot open files either. A kernel alarm ends a query that runs past its time limit, even when the
+parent process is gone.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from mulligan.graphs._database import EXHAUSTED, GRACE, Database, Trouble, addre
 
 def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what an engine prints is no answer
-    fcntl.fcntl(2, fcntl.F_SETFL, fcntl.fcntl(2, fcntl.F_GETFL) | os.O_NONBLOCK)  # and nobody may be reading it
+    os.dup2(2, 1)  # what an engine prints must not mix with the answers
+    fcntl.fcntl(2, fcntl.F_SETFL, fcntl.fcntl(2, fcntl.F_GETFL) | os.O_NONBLOCK)  # nobody may be reading it
     requests = sys.stdin.buffer
     setup = json.loads(requests.readline() or "{}")
     if not setup:
@@ -32,18 +32,18 @@ def main() -> None:
     try:
         database = _opened(setup)
     except Trouble as trouble:
-        _say(answers, _error(trouble))
+        _send(answers, _error(trouble))
         return
-    _bound(setup["memory"] - database.reserved, files=database.files)
-    _say(answers, {"ready": True})
+    _limit(setup["memory"] - database.reserved, files=database.files)
+    _send(answers, {"ready": True})
     for line in requests:
         try:
-            _say(answers, _answered(database, json.loads(line), setup["answer"]))
+            _send(answers, _answered(database, json.loads(line), setup["answer"]))
             database.settle()
-            _say(answers, {"settled": True})
+            _send(answers, {"settled": True})
         except MemoryError:
             os._exit(EXHAUSTED)
-    os._exit(0)  # nobody asks any more: no engine is waited for
+    os._exit(0)  # the parent has closed the pipe: do not wait for the engine
 
 
 def _opened(setup: Mapping[str, Any]) -> Database:
@@ -56,10 +56,10 @@ def _opened(setup: Mapping[str, Any]) -> Database:
     return BoltDatabase(setup)
 
 
-def _bound(memory: int, *, files: bool) -> None:
+def _limit(memory: int, *, files: bool) -> None:
     nowhere = tempfile.mkdtemp()
     os.chdir(nowhere)
-    os.rmdir(nowhere)  # a relative path leads nowhere now
+    os.rmdir(nowhere)  # a relative path now leads nowhere
     taken = address_space()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
@@ -67,7 +67,7 @@ def _bound(memory: int, *, files: bool) -> None:
         lowest = os.dup(1)
         os.close(lowest)
         resource.setrlimit(resource.RLIMIT_NOFILE, (lowest, lowest))
-    if taken is not None:  # elsewhere memory is not bounded
+    if taken is not None:  # on other systems memory is not bounded
         resource.setrlimit(resource.RLIMIT_AS, (taken + memory, taken + memory))
 
 
@@ -86,7 +86,7 @@ def _answered(database: Database, request: Mapping[str, Any], most: int) -> Json
 
 
 def _collected(columns: Sequence[str], values: Iterable[Sequence[Json]], rows: int, most: int) -> Json:
-    """At most so many rows, and so many bytes of them, of which the first row may take more than its share."""
+    """Collect at most `rows` rows and `most` bytes of JSON. Raises `Trouble` if the first row alone is larger."""
     kept: list[Json] = []
     size = 0
     for row in values:
@@ -94,13 +94,13 @@ def _collected(columns: Sequence[str], values: Iterable[Sequence[Json]], rows: i
         if len(kept) == rows or (kept and size > most):
             return {"columns": columns, "rows": kept, "truncated": True}
         if size > most:
-            raise Trouble(f"One row of the answer alone is larger than {most:,} bytes: ask for less of it.", "large")
+            raise Trouble(f"One row of the answer is larger than {most:,} bytes. Return less of it.", "large")
         kept.append(row)
     return {"columns": columns, "rows": kept, "truncated": False}
 
 
 def _distinct(columns: Sequence[str]) -> list[str]:
-    """A second column of a name is told from the first, as rows are kept by column."""
+    """Number repeated column names, because rows are stored by column name."""
     names: list[str] = []
     for column in columns:
         name, n = column, 1
@@ -117,7 +117,7 @@ def _error(trouble: Trouble) -> Json:
     }
 
 
-def _say(answers: Any, message: Json) -> None:
+def _send(answers: Any, message: Json) -> None:
     answers.write(_line(message))
     answers.flush()
 

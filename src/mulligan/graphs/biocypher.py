@@ -1,8 +1,8 @@
-"""What BioCypher writes for `neo4j-admin import`: columns in `X-header.csv`, rows in `X-part000.csv` and on.
+"""Reads a graph from the files that BioCypher writes for `neo4j-admin import`: `X-header.csv`, `X-part000.csv`, ….
 
-The delimiters and the quotation mark stand in the import call beside them. Texts are quoted and hold quotation marks
-as they are, so a text ends at a mark with a delimiter or the end of the line behind it. Of the labels of a node, the
-file's own is kept: the others are its ancestors in the ontology.
+The delimiters and the quotation mark are in the import call beside them. Strings are quoted, and quotation marks inside
+them are not escaped, so a string ends at a mark that is followed by a delimiter or the end of the line. Of a node's
+labels only that of its file is kept: the others are its ancestors in the ontology.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ _KEY = "id"
 
 @dataclass(frozen=True)
 class _Marks:
+    """The delimiter of cells, the delimiter of list items, and the quotation mark."""
+
     between: str = ";"
     items: str = "|"
     quote: str = "'"
@@ -43,7 +45,7 @@ class _Marks:
 
 @dataclass(frozen=True)
 class _Part:
-    """A column of a header. special: ID, START_ID, ...; space: the ID space that it names, "" for the one of all."""
+    """A column of a header. special: ID, START_ID, ... or "". space: the ID space that it names; "" for the global."""
 
     special: str
     column: Column
@@ -52,6 +54,8 @@ class _Part:
 
 @dataclass(frozen=True)
 class _File:
+    """A header and the files with its rows."""
+
     name: str
     parts: tuple[_Part, ...]
     paths: tuple[Path, ...]
@@ -59,7 +63,7 @@ class _File:
 
     @property
     def label(self) -> str:
-        """A dot has a meaning of its own in queries, even in backticks for Ladybug."""
+        """The name without dots, which mean something else in queries; in Ladybug even in backticks."""
         return self.name.replace(".", "_")
 
     def place(self, special: str) -> int | None:
@@ -71,7 +75,10 @@ def is_biocypher(folder: Path) -> bool:
 
 
 def biocypher_tables(folder: Path) -> Tables:
-    """Raises `InvalidInput` for what is not of this layout. Reads the keys of all nodes, to know the ends of edges."""
+    """Return the tables of a folder. Reads the keys of all nodes, to find the labels of the edges' ends.
+
+    Raises `InvalidInput` for files that do not follow this layout.
+    """
     every = [_file(path, _marks(folder, path)) for path in files(folder, f"*{_HEADER}")]
     nodes = [file for file in every if file.place("ID") is not None]
     labels: dict[tuple[str, str], str] = {}
@@ -99,7 +106,9 @@ def _nodes(file: _File) -> NodeTable:
 def _node_rows(file: _File, key: int, places: Sequence[int], twin: int | None) -> Iterator[Row]:
     for where, cells in _records(file):
         if twin is not None and cells[twin] not in ("", cells[key]):
-            raise InvalidInput(f"{where}: the node {cells[key]!r} has the property {_KEY} {cells[twin]!r} as well.")
+            raise InvalidInput(
+                f"{where}: the node {cells[key]!r} also has the property {_KEY} with another value, {cells[twin]!r}."
+            )
         yield Row([cells[key], *_values(file, places, cells, where)], where)
 
 
@@ -135,7 +144,7 @@ def _needed(file: _File, special: str) -> int:
     place = file.place(special)
     if place is None:
         raise InvalidInput(
-            f"{file.name}{_HEADER}: no column :{special}; files of edges have :START_ID, :END_ID, :TYPE."
+            f"{file.name}{_HEADER}: no column :{special}; files of edges need :START_ID, :END_ID, :TYPE."
         )
     return place
 
@@ -155,7 +164,7 @@ def _part(cell: str, header: Path) -> _Part:
 
 
 def _marks(folder: Path, header: Path) -> _Marks:
-    """As the import call says; without one, by the header, and BioCypher's own otherwise."""
+    """Return the marks from the import call; without one, from the header and BioCypher's defaults."""
     for call in files(folder, "*import-call.sh"):
         text = call.read_text(encoding="utf-8")
         found = [re.search(rf'--{name}="(\\t|.)"', text) for name in ("delimiter", "array-delimiter", "quote")]
@@ -174,18 +183,18 @@ def _records(file: _File) -> Iterator[tuple[str, list[str]]]:
                 text += line
                 cells = _cells(text.rstrip("\r\n"), file.marks)
                 if cells is None:
-                    continue  # a text goes on in the next line
+                    continue  # the string continues on the next line
                 if cells != [""]:
                     if len(cells) != len(file.parts):
-                        raise InvalidInput(f"{path}:{began}: {len(cells)} cells; the header has {len(file.parts)}.")
+                        raise InvalidInput(f"{path}:{began}: {len(cells)} cells, but the header has {len(file.parts)}.")
                     yield f"{path}:{began}", cells
                 began, text = number + 1, ""
             if text:
-                raise InvalidInput(f"{path}:{began}: a text is not closed by {file.marks.quote}.")
+                raise InvalidInput(f"{path}:{began}: a string is not closed by {file.marks.quote}.")
 
 
 def _cells(text: str, marks: _Marks) -> list[str] | None:
-    """None where a quoted text is not closed."""
+    """Split a record into cells; None if a quoted string is not closed."""
     cells: list[str] = []
     at = 0
     while True:

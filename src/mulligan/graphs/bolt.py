@@ -1,4 +1,4 @@
-"""Servers that speak Bolt, such as Neo4j: the official driver, in a process of ours that can be killed."""
+"""`BoltGraph`: a database on a server that speaks Bolt, such as Neo4j, through the driver in a worker process."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from urllib.parse import unquote, urlsplit
 
 from mulligan.core.errors import InvalidInput
 from mulligan.core.extras import MissingExtra
-from mulligan.graphs._asking import MEMORY, Asking
-from mulligan.graphs._process import Engine
+from mulligan.graphs._guarded import MEMORY, GuardedGraph
+from mulligan.graphs._process import Worker
 
 SCHEMES = ("bolt", "bolt+s", "bolt+ssc", "neo4j", "neo4j+s", "neo4j+ssc")
 PORT = 7687
@@ -23,14 +23,20 @@ NOTES = (
 )
 
 
-class BoltGraph(Asking):
-    """A database of a server. address: bolt://host:port, with the schemes of the driver: +s is TLS, +ssc TLS with a
-    certificate that nobody signed; neo4j:// is for clusters.
+class BoltGraph(GuardedGraph):
+    """A database on a server.
 
-    The server is asked for read mode and a time-out; as not every server keeps to these, what could write is refused
-    before it is sent, and a query that runs on is cut off here. A server that minds neither may go on with it all the
-    same: give the user that Mulligan connects as no more than the right to read.
-    memory: MB that one answer may take on this side. Raises `InvalidInput` for an address that is none.
+    It asks the server for read mode and a time limit. Because not every server keeps to these, it refuses queries that
+    could write before they are sent, and cuts off a query that runs too long. A server that ignores both may still
+    continue the query, so give the user that Mulligan connects as the right to read and no other.
+
+    Args:
+        address: bolt://host:port, with the driver's schemes: +s is TLS, +ssc is TLS with a self-signed certificate;
+            neo4j:// is for clusters.
+        memory: The megabytes that one answer may take in the worker process.
+
+    Raises:
+        InvalidInput: The address is not valid.
     """
 
     language: str = "Cypher"
@@ -47,29 +53,29 @@ class BoltGraph(Asking):
     ) -> None:
         if find_spec("neo4j") is None:
             raise MissingExtra("Graphs on a server need the Neo4j driver", "kg")
-        place, its_user, its_password, its_database = _taken_apart(address)
-        database = database or its_database
-        name = place + (f"/{database}" if database else "")
+        server, own_user, own_password, own_database = _split_address(address)
+        database = database or own_database
+        name = server + (f"/{database}" if database else "")
         setup = {
             "engine": "bolt",
             "name": name,
-            "address": place,
-            "user": its_user if user is None else user,
-            "password": its_password if password is None else password,
+            "address": server,
+            "user": own_user if user is None else user,
+            "password": own_password if password is None else password,
             "database": database,
         }
-        super().__init__(name, Engine(name, setup, memory))
+        super().__init__(name, Worker(name, setup, memory))
 
 
-def _taken_apart(address: str) -> tuple[str, str | None, str | None, str | None]:
-    """Scheme, host and port; and the user, password and database that were given with them, if any."""
+def _split_address(address: str) -> tuple[str, str | None, str | None, str | None]:
+    """Return scheme, host and port as one string; then the user, the password and the database, or None each."""
     try:
         parts = urlsplit(address)
         host, port = parts.hostname, parts.port or PORT
     except ValueError as error:
-        raise InvalidInput(f"The address of a graph cannot be read ({error}): it is bolt://host:7687.") from None
+        raise InvalidInput(f"The address of the graph is not valid ({error}). Write it as bolt://host:7687.") from None
     if parts.scheme not in SCHEMES or not host:
-        raise InvalidInput(f"The address of a graph begins with {'://, '.join(SCHEMES)}://, and a host follows.")
+        raise InvalidInput(f"The address of a graph must be one of {'://, '.join(SCHEMES)}:// followed by a host.")
     shown = f"[{host}]" if ":" in host else host
     routing = f"?{parts.query}" if parts.query else ""
     user = unquote(parts.username) if parts.username is not None else None

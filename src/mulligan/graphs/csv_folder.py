@@ -1,8 +1,8 @@
-"""Our own layout of a graph in files: `nodes/LABEL.csv` and `edges/TYPE.csv`, comma-separated, with a header each.
+"""Reads a graph from Mulligan's own layout of files: `nodes/LABEL.csv` and `edges/TYPE.csv`, each with a header.
 
-A column is `name:type`; without a type, the values say it. The first column of nodes is their key. The first two
-columns of edges are `from:LABEL` and `to:LABEL`; a type that joins several labels has files such as `TYPE.2.csv`
-besides. Lists have `|` between their items, and an empty cell is null.
+A column is `name:type`; without a type, it is inferred from the values. The first column of nodes is their key. The
+first two columns of edges are `from:LABEL` and `to:LABEL`; a type that connects several labels has more files, such as
+`TYPE.2.csv`. Lists have `|` between their items, and an empty cell is null.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def is_csv_folder(folder: Path) -> bool:
 
 
 def csv_tables(folder: Path) -> Tables:
-    """Raises `InvalidInput` for what is not of this layout."""
+    """Return the tables of a folder. Raises `InvalidInput` for files that do not follow this layout."""
     nodes = {path.stem: _nodes(path) for path in files(folder / "nodes", "*.csv")}
     keys = {label: table.columns[0] for label, table in nodes.items()}
     edges = tuple(_edges(path, keys) for path in files(folder / "edges", "*.csv"))
@@ -44,7 +44,7 @@ def _nodes(path: Path) -> NodeTable:
     header = _header(path)
     columns = unique([_column(path, cell, n) for n, cell in enumerate(header)], str(path))
     if columns[0].many or columns[0].kind not in ("string", "int"):
-        raise InvalidInput(f"{path}: the first column is the key, which is a string or an int, not {columns[0].kind}.")
+        raise InvalidInput(f"{path}: the first column is the key: a string or an int, not {columns[0].kind}.")
     return NodeTable(path.stem, columns, partial(_node_rows, path, columns))
 
 
@@ -57,11 +57,11 @@ def _edges(path: Path, keys: dict[str, Column]) -> EdgeTable:
     header = _header(path)
     ends = [cell.partition(":") for cell in header[:2]]
     if [end[0] for end in ends] != ["from", "to"]:
-        raise InvalidInput(f"{path}: the first two columns of edges are from:LABEL and to:LABEL.")
+        raise InvalidInput(f"{path}: the first two columns of edges must be from:LABEL and to:LABEL.")
     for _, _, label in ends:
         if label not in keys:
-            there = ", ".join(sorted(keys)) or "none"
-            raise InvalidInput(f"{path}: nodes of the label {label!r} are in no file of nodes/; there is {there}.")
+            known = ", ".join(sorted(keys)) or "none"
+            raise InvalidInput(f"{path}: no file in nodes/ has the label {label!r}. Available: {known}.")
     columns = unique([_column(path, cell, n) for n, cell in enumerate(header[2:], 2)], str(path))
     source, target = ends[0][2], ends[1][2]
     rows = partial(_edge_rows, path, columns, (source, keys[source]), (target, keys[target]))
@@ -89,12 +89,12 @@ def _header(path: Path) -> list[str]:
     with path.open(encoding="utf-8-sig", newline="") as file:
         header = next(csv.reader(file), None)
     if not header:
-        raise InvalidInput(f"{path} is empty: the first line names the columns.")
+        raise InvalidInput(f"{path} is empty: the first line must name the columns.")
     return header
 
 
 def _records(path: Path, wide: int | None) -> Iterator[tuple[str, list[str]]]:
-    """Where a record stands, and its cells, of which there are as many as the header has."""
+    """Yield the position of each record and its cells. `wide`: the number of cells that a record must have."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         reader = csv.reader(file, strict=True)
         next(reader, None)
@@ -104,7 +104,7 @@ def _records(path: Path, wide: int | None) -> Iterator[tuple[str, list[str]]]:
                     continue
                 where = f"{path}:{reader.line_num}"
                 if wide is not None and len(cells) != wide:
-                    raise InvalidInput(f"{where}: {len(cells)} cells, and the header has {wide}.")
+                    raise InvalidInput(f"{where}: {len(cells)} cells, but the header has {wide}.")
                 yield where, cells
         except (csv.Error, UnicodeDecodeError) as error:
             raise InvalidInput(f"{path}:{reader.line_num}: {error}.") from None

@@ -1,16 +1,15 @@
-"""Ladybug, the embedded graph database: a file, opened read-only by a process of its own that can be killed."""
+"""`LadybugGraph`: a file of Ladybug, the embedded graph database, opened read-only in a worker process."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
 from mulligan.core.errors import InvalidInput
 from mulligan.core.extras import MissingExtra
-from mulligan.graphs._asking import MEMORY, Asking
-from mulligan.graphs._process import Engine
+from mulligan.graphs._guarded import MEMORY, GuardedGraph
+from mulligan.graphs._process import Worker
 
 NOTES = (
     "Labels, relationship types and properties other than those of the schema are errors.",
@@ -25,10 +24,14 @@ NOTES = (
 )
 
 
-class LadybugGraph(Asking):
-    """A database file. What is read is its state when it was opened; it is opened again when the file has changed.
+class LadybugGraph(GuardedGraph):
+    """A database file. Queries see its state when it was opened; it is opened again when the file has changed.
 
-    memory: MB that one query may take. Raises `InvalidInput` where there is no such file, or no Ladybug installed.
+    Args:
+        memory: The megabytes that one query may take.
+
+    Raises:
+        InvalidInput: The file does not exist, or Ladybug is not installed.
     """
 
     language: str = "Cypher (Ladybug dialect)"
@@ -39,28 +42,27 @@ class LadybugGraph(Asking):
             raise MissingExtra("Graphs in a file need Ladybug", "kg")
         self._path = Path(path).expanduser().absolute()
         if not self._path.exists():
-            raise InvalidInput(f"There is no graph at {path}: mulligan graph load makes one from CSV files.")
+            raise InvalidInput(f"There is no graph at {path}. To make one from CSV files, run: mulligan graph load.")
         if self._path.is_dir():
-            raise InvalidInput(f"{path} is a folder, and a graph is a file: mulligan graph load {path} --into FILE.")
+            raise InvalidInput(
+                f"{path} is a folder, not a graph file. Load it: mulligan graph load {path} --into FILE."
+            )
         setup = {"engine": "ladybug", "path": str(self._path)}
-        super().__init__(str(path), Engine(str(path), setup, memory), _Watched(self._path).changed)
+        super().__init__(str(path), Worker(str(path), setup, memory), _watch(self._path))
 
 
-class _Watched:
-    """The files of a database: itself, and what was written to it and is not yet in it."""
+def _watch(path: Path) -> Callable[[], bool]:
+    """Return a function that tells whether the file or its write-ahead log has changed since the last call."""
+    paths = (path, path.with_name(path.name + ".wal"))
 
-    def __init__(self, path: Path) -> None:
-        self._paths = (path, path.with_name(path.name + ".wal"))
-        self._seen = [_stamp(path) for path in self._paths]
+    def stamps() -> list[tuple[int, int, int]]:
+        found = [path.stat() for path in paths if path.exists()]
+        return [(stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in found]
 
-    def changed(self) -> bool:
-        before, self._seen = self._seen, [_stamp(path) for path in self._paths]
-        return before != self._seen
+    def changed() -> bool:
+        nonlocal seen
+        before, seen = seen, stamps()
+        return before != seen
 
-
-def _stamp(path: Path) -> tuple[int, int, int] | None:
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    seen = stamps()
+    return changed

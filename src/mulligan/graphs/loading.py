@@ -1,4 +1,4 @@
-"""Tables into a new Ladybug database. It is built beside its place and moved there when it is whole."""
+"""Loads tables into a new Ladybug database. The file is built in a temporary folder and moved when it is complete."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from typing import IO, Any
 
 from mulligan.core.errors import GraphError, InvalidInput
 from mulligan.core.extras import MissingExtra
+from mulligan.graphs.protocol import quoted
 from mulligan.graphs.tables import Column, EdgeTable, NodeTable, Row, Tables, Value
 
 TYPES = {
@@ -32,26 +33,29 @@ _ITEMS = "\x1f"
 
 @dataclass(frozen=True)
 class Loaded:
-    """How many nodes and edges there are now, by label and type."""
+    """The number of nodes by label and of edges by type."""
 
     nodes: Mapping[str, int] = field(default_factory=dict[str, int])
     edges: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 def load(tables: Tables, into: Path) -> Loaded:
-    """Raises `InvalidInput` for tables that do not fit together, or a place that is taken; `GraphError` where the
-    database fails. Whatever is raised, nothing is left behind.
+    """Load the tables into a new database file. If it fails, nothing is left behind.
+
+    Raises:
+        InvalidInput: The tables do not fit together, or the file exists.
+        GraphError: The database failed.
     """
     if find_spec("ladybug") is None:
         raise MissingExtra("Graphs in a file need Ladybug", "kg")
     into = into.expanduser().absolute()
     if into.exists():
-        raise InvalidInput(f"{into} is there already: remove it, or choose another place.")
+        raise InvalidInput(f"{into} exists already. Remove it, or choose another file.")
     if not tables.nodes:
         raise InvalidInput("There are no nodes to load.")
     for label in (table.label for table in (*tables.nodes, *tables.edges)):
         if "." in label:
-            raise InvalidInput(f"the label {label} has a dot in it, which queries read as something else: rename it.")
+            raise InvalidInput(f"The label {label} contains a dot, which means something else in queries. Rename it.")
     into.parent.mkdir(parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(prefix=f".{into.name}-", dir=into.parent))
     try:
@@ -63,7 +67,7 @@ def load(tables: Tables, into: Path) -> Loaded:
 
 
 class _Loader:
-    """Rows go through files of CSV, which the engine reads a thousand times faster than statements."""
+    """Writes rows to CSV files, which the engine reads a thousand times faster than it runs statements."""
 
     def __init__(self, tables: Tables, work: Path) -> None:
         self._tables = tables
@@ -73,7 +77,7 @@ class _Loader:
         self._connection: Any = None
 
     def run(self) -> Loaded:
-        with suppress(ImportError):  # after a Ladybug database was open, importing it ends the process (std::bad_alloc)
+        with suppress(ImportError):  # imported after a Ladybug database was open, it crashes (std::bad_alloc)
             import_module("xllamacpp")
         import ladybug
 
@@ -85,7 +89,7 @@ class _Loader:
                 nodes = {table.label: self._nodes(table) for table in self._tables.nodes}
                 return Loaded(nodes, self._all_edges())
         except RuntimeError as error:
-            raise GraphError(f"The database could not be made: {error}") from None
+            raise GraphError(f"The database could not be built: {error}") from None
 
     def _nodes(self, table: NodeTable) -> int:
         if table.label in self._keys:
@@ -93,16 +97,14 @@ class _Loader:
         keys = self._keys[table.label] = set()
         key = table.columns[0]
         self._key_types[table.label] = _type(key)
-        columns = ", ".join(f"{_quoted(one.name)} {_type(one)}" for one in table.columns)
-        self._connection.execute(
-            f"CREATE NODE TABLE {_quoted(table.label)}({columns}, PRIMARY KEY({_quoted(key.name)}))"
-        )
+        columns = ", ".join(f"{quoted(one.name)} {_type(one)}" for one in table.columns)
+        self._connection.execute(f"CREATE NODE TABLE {quoted(table.label)}({columns}, PRIMARY KEY({quoted(key.name)}))")
         path = self._work / "rows.csv"
         with path.open("w", encoding="utf-8", newline="") as file:
             for row in _fitting(table.rows(), table.columns):
                 if row.values[0] is None or row.values[0] in keys:
-                    wrong = "has no key" if row.values[0] is None else f"is there twice: {row.values[0]!r}"
-                    raise InvalidInput(f"{row.where}: a node of the label {table.label} {wrong}.")
+                    wrong = "has no key" if row.values[0] is None else f"appears twice: {row.values[0]!r}"
+                    raise InvalidInput(f"{row.where}: a node with the label {table.label} {wrong}.")
                 keys.add(row.values[0])
                 _write(file, table.columns, row.values)
         if keys:
@@ -110,7 +112,7 @@ class _Loader:
         return len(keys)
 
     def _all_edges(self) -> dict[str, int]:
-        """All tables of a type at once: in the database they are one."""
+        """Load all tables of a type together: in the database they are one table."""
         types = dict.fromkeys(table.label for table in self._tables.edges)
         return {label: self._edges(label, [t for t in self._tables.edges if t.label == label]) for label in types}
 
@@ -142,9 +144,9 @@ class _Loader:
         return counted.total()
 
     def _create_edges(self, label: str, columns: Sequence[Column], ends: Sequence[tuple[str, str]]) -> None:
-        parts = [f"FROM {_quoted(source)} TO {_quoted(target)}" for source, target in ends]
-        parts += [f"{_quoted(one.name)} {_type(one)}" for one in columns]
-        self._connection.execute(f"CREATE REL TABLE {_quoted(label)}({', '.join(parts)})")
+        parts = [f"FROM {quoted(source)} TO {quoted(target)}" for source, target in ends]
+        parts += [f"{quoted(one.name)} {_type(one)}" for one in columns]
+        self._connection.execute(f"CREATE REL TABLE {quoted(label)}({', '.join(parts)})")
 
     def _ends(self, source: str, target: str) -> tuple[Column, Column]:
         kinds = {"STRING": "string", "INT64": "int"}
@@ -156,18 +158,18 @@ class _Loader:
     def _joined(self, end: tuple[str, Value], where: str) -> None:
         label, key = end
         if key not in self._keys.get(label, ()):
-            raise InvalidInput(f"{where}: there is no {label} {key!r}, which this edge joins.")
+            raise InvalidInput(f"{where}: this edge needs the {label} {key!r}, which does not exist.")
 
     def _file(self, n: int) -> Path:
         return self._work / f"edges-{n}.csv"
 
     def _copy(self, label: str, path: Path, columns: Sequence[Column], option: str = "") -> None:
-        """Through a query, for what the engine's CSV cannot hold: null beside an empty text, any text in a list."""
+        """Copy through a query, for what the engine's CSV cannot express: null beside "", any string in a list."""
         typed = ", ".join(f"c{n} {'STRING' if one.kind == 'string' else _type(one)}" for n, one in enumerate(columns))
         read = ", ".join(f"{_read(f'c{n}', one)} AS v{n}" for n, one in enumerate(columns))
         how = "header=false, parallel=false, file_format='csv'"
         source = f"LOAD WITH HEADERS ({typed}) FROM '{_escaped(str(path))}' ({how}) RETURN {read}"
-        self._connection.execute(f"COPY {_quoted(label)} FROM ({source}){option}")
+        self._connection.execute(f"COPY {quoted(label)} FROM ({source}){option}")
 
 
 def _fitting(rows: Iterator[Any], columns: Sequence[Column]) -> Iterator[Any]:
@@ -196,7 +198,7 @@ def _write(file: IO[str], columns: Sequence[Column], values: Sequence[Value]) ->
 
 
 def _cell(column: Column, value: Value) -> str:
-    """Texts have a mark before them, so that none is empty, in lists as well."""
+    """Write a cell. Each string gets the prefix V, also in lists, so that no cell is empty."""
     if value is None:
         return ""
     if isinstance(value, list):
@@ -219,10 +221,6 @@ def _read(name: str, column: Column) -> str:
         items = f"list_transform(string_split({text}, '{_ITEMS}'), x -> substring(x, 2, size(x)))"
         return f"CASE WHEN {name} = '' THEN NULL WHEN {name} = 'V' THEN cast([] AS STRING[]) ELSE {items} END"
     return f"CASE WHEN {name} = '' THEN NULL ELSE {text} END"
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 def _escaped(text: str) -> str:

@@ -1,7 +1,7 @@
-"""A small biomedical graph of our own making, for examples and tests: the same seed makes the same files, byte by byte.
+"""Generates a small biomedical graph for examples and tests. The same seed gives the same files, byte for byte.
 
-The symbols of its genes are real, so that questions sound like questions. Nothing else is: who regulates whom, every
-number, every disease, drug and pathway is made up, and must not be taken for knowledge.
+The gene symbols are real, so that questions sound realistic. Everything else (which gene regulates which, every number,
+disease, drug and pathway) is invented and must not be taken for knowledge.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from random import Random
 from typing import Any, TypeVar
 
 from mulligan.core.errors import InvalidInput
-from mulligan.graphs import _sample_names as names
 
 T = TypeVar("T")
 SEED = 7
@@ -44,13 +43,50 @@ EDGES = {
 _PYTHON = {"string": "str", "int": "int", "float": "float", "boolean": "bool", "date": "date"}
 
 
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+GENES = _names(
+    """EOMES TBX21 GATA1 GATA2 GATA3 GATA4 GATA6 RUNX1 RUNX2 RUNX3 SOX2 SOX9 SOX10 SOX17 POU5F1 NANOG KLF4 MYC MYCN MYB
+    TP53 TP63 TP73 MDM2 MDM4 CDKN1A CDKN1B CDKN2A CDKN2B CDK1 CDK2 CDK4 CDK6 CCND1 CCND2 CCNE1 CCNA2 CCNB1 RB1
+    E2F1 E2F3 BRCA1 BRCA2 PALB2 RAD51 ATM ATR CHEK1 CHEK2 MLH1 MSH2 MSH6 PMS2 POLE ERCC1 ERCC2 XPA XPC FANCA FANCC
+    FANCD2 PARP1 EGFR ERBB2 ERBB3 ERBB4 MET KIT PDGFRA PDGFRB FGFR1 FGFR2 FGFR3 VEGFA KDR FLT1 FLT3 RET ALK ROS1
+    NTRK1 NTRK2 IGF1R INSR HRAS KRAS NRAS BRAF RAF1 MAP2K1 MAP2K2 MAPK1 MAPK3 MAPK8 MAPK14 PIK3CA PIK3R1 PTEN AKT1
+    AKT2 AKT3 MTOR TSC1 TSC2 RHEB RICTOR RPTOR STK11 PRKAA1 JAK1 JAK2 JAK3 TYK2 STAT1 STAT2 STAT3 STAT4 STAT5A
+    STAT5B STAT6 SOCS1 SOCS3 IL2 IL2RA IL4 IL4R IL6 IL6R IL7R IL10 IL12A IL12B IL13 IL15 IL17A IL18 IL21 IL23A
+    IL1B IL1R1 TNF TNFRSF1A IFNG IFNGR1 IFNB1 TGFB1 TGFBR1 TGFBR2 SMAD2 SMAD3 SMAD4 SMAD7 BMP2 BMP4 BMPR1A WNT1
+    WNT3A FZD7 LRP5 LRP6 APC AXIN1 AXIN2 GSK3B CTNNB1 TCF7 TCF7L2 LEF1 NOTCH1 NOTCH2 NOTCH3 DLL1 DLL4 JAG1 HES1
+    HEY1 RBPJ SHH PTCH1 SMO GLI1 GLI2 GLI3 SUFU NFKB1 NFKB2 RELA RELB IKBKB IKBKG TLR2 TLR4 TLR9 MYD88 IRAK4 IRF3
+    IRF4 IRF7 CD3E CD4 CD8A CD19 CD28 CD40 CD40LG CD44 CD79A CTLA4 PDCD1 CD274 LAG3 HAVCR2 TIGIT FOXP3 RORC BCL6
+    PRDM1 PAX3 PAX5 PAX6 PAX7 PAX8 EBF1 IKZF1 IKZF3 SPI1 CEBPA CEBPB HNF1A HNF4A FOXA1 FOXA2 FOXO1 FOXO3 PPARG
+    PPARA RXRA ESR1 ESR2 AR PGR NR3C1 VDR HIF1A EPAS1 VHL ARNT BCL2 BCL2L1 MCL1 BAX BAK1 BID CASP3 CASP8 CASP9 FAS
+    FASLG APAF1 XIAP LMNA DES DMD TTN MYH7 MYBPC3 TNNT2 SCN5A KCNQ1 KCNH2 RYR2 CFTR HBB HBA1 HFE APOE APP PSEN1
+    PSEN2 MAPT SNCA LRRK2 PRKN PINK1 HTT SOD1 FUS TARDBP SMN1 MECP2 FMR1 DNMT1 DNMT3A DNMT3B TET2 IDH1 IDH2 EZH2
+    KMT2A KMT2D CREBBP EP300 HDAC1 HDAC2 SIRT1 ARID1A SMARCA4 SMARCB1"""
+)
+CELLS = (
+    "Alveolar macrophage", "Astrocyte", "B cell", "Basophil", "Cardiomyocyte", "Chondrocyte", "Dendritic cell",
+    "Endothelial cell", "Eosinophil", "Erythroblast", "Fibroblast", "Hepatocyte", "Keratinocyte", "Mast cell",
+    "Melanocyte", "Monocyte", "Motor neuron", "Natural killer cell", "Neutrophil", "Osteoblast", "Podocyte",
+    "Regulatory T cell", "Schwann cell", "Th1 cell",
+)  # fmt: skip
+STARTS = _names("Bal Cor Dar Fen Gal Hel Ith Jor Kel Lor Mar Nev Ost Pel Quor Rav Sel Tor Ulm Vel Wes Yar Zan")
+MIDDLES = _names("a e i o u an en in on un ar er ir or ur al el il ol")
+ENDS = _names("bek dan fis gor han kel lin mar nor pel ros sta tin vek wen")
+DISEASES = ("syndrome", "disease", "anaemia", "myopathy", "dystrophy", "neuropathy", "deficiency", "carcinoma")
+PATHWAYS = ("signalling", "biosynthesis", "degradation", "transport", "repair", "differentiation")
+DRUGS = ("mab", "nib", "statin", "pril", "olol", "cillin")
+
+
 def write_sample(folder: Path, seed: int = SEED) -> dict[str, int]:
-    """Writes `nodes/`, `edges/` and `schema_info.json` (as BioCypher describes a graph), and says how many rows each
-    label and type has. Raises `InvalidInput` where the folder holds something already.
+    """Write `nodes/`, `edges/` and `schema_info.json` (BioCypher's description); return the rows by label and type.
+
+    Raises `InvalidInput` if the folder is not empty.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InvalidInput(f"{folder} is there already, and not empty: choose another folder.")
-    made = _Making(Random(seed))
+        raise InvalidInput(f"{folder} exists already and is not empty. Choose another folder.")
+    made = _Generator(Random(seed))
     for label, columns in NODES.items():
         _write(folder / "nodes" / f"{label}.csv", columns.split(), made.nodes[label])
     for label, (source, target, columns) in EDGES.items():
@@ -61,7 +97,7 @@ def write_sample(folder: Path, seed: int = SEED) -> dict[str, int]:
 
 
 def schema_info() -> dict[str, Any]:
-    """The sample as BioCypher's schema_info describes one, which prompt engines take."""
+    """Return BioCypher's schema_info of the sample, which `BioCypherPromptEngine` takes."""
     info: dict[str, Any] = {"is_schema_info": True}
     for label, columns in NODES.items():
         info[_spelled(label)] = {
@@ -83,8 +119,8 @@ def schema_info() -> dict[str, Any]:
     return info
 
 
-class _Making:
-    """Only `random()` is drawn from, the one method whose numbers no version of Python changes."""
+class _Generator:
+    """Generates the rows. It uses `random()` alone, the one method whose numbers are the same in every Python."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
@@ -95,7 +131,7 @@ class _Making:
         self._relations()
 
     def _genes(self) -> None:
-        for gene in names.GENES:
+        for gene in GENES:
             coding = self._share() < 0.93
             aliases = [f"{gene[:3]}{self._whole(10, 99)}" for _ in range(self._whole(0, 2))]
             chromosome = self._one([*map(str, range(1, 23)), "X"])
@@ -116,20 +152,20 @@ class _Making:
             self.edges["ENCODES"].append((id, protein))
 
     def _things(self) -> None:
-        for name, kind in self._named(60, names.PATHWAYS):
+        for name, kind in self._named(60, PATHWAYS):
             self.nodes["Pathway"].append((name, kind, self._day()))
-        for name, kind in self._named(120, names.DISEASES):
+        for name, kind in self._named(120, DISEASES):
             rare = self._share() < 0.6
             prevalence = round(self._share() * (0.0005 if rare else 0.05), 7)
             self.nodes["Disease"].append((name, kind, rare, prevalence))
-        for stem, ending in self._named(150, names.DRUGS):
+        for stem, ending in self._named(150, DRUGS):
             doses = sorted({float(self._whole(1, 40) * 5) / 2 for _ in range(3)})
             drug = stem.split()[0] + ending
             self.nodes["Drug"].append((drug, self._day() if self._share() < 0.8 else None, doses))
-        self.nodes["CellType"] += [(name,) for name in names.CELLS]
+        self.nodes["CellType"] += [(name,) for name in CELLS]
 
     def _relations(self) -> None:
-        genes = names.GENES
+        genes = GENES
         regulators = [gene for gene in genes if gene == "EOMES" or self._share() < 0.3]
         for gene in regulators:
             for other in self._some([g for g in genes if g != gene], self._whole(4, 14)):
@@ -151,10 +187,10 @@ class _Making:
                 self.edges["TARGETS"].append((drug, gene, self._one(("inhibits", "binds", "activates"))))
 
     def _named(self, count: int, kinds: Sequence[str]) -> Iterable[tuple[str, str]]:
-        """Made-up names, each one once, with what they are the name of."""
+        """Yield distinct invented names, each with the kind of thing that it names."""
         seen: set[str] = set()
         while len(seen) < count:
-            stem = self._one(names.STARTS) + self._one(names.MIDDLES) + self._one(names.ENDS)
+            stem = self._one(STARTS) + self._one(MIDDLES) + self._one(ENDS)
             if stem not in seen:
                 seen.add(stem)
                 kind = self._one(kinds)
@@ -200,7 +236,7 @@ def _cell(value: Any) -> str:
 
 
 def _spelled(label: str) -> str:
-    """CellType as BioCypher's schemas spell it: cell type."""
+    """Spell a label as BioCypher does: CellType becomes "cell type"."""
     return "".join(f" {char.lower()}" if char.isupper() else char for char in label).strip()
 
 

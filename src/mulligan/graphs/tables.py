@@ -1,4 +1,4 @@
-"""A graph as tables: what the readers of files give and the loaders take. Rows are read as they are needed."""
+"""A graph as tables of nodes and edges: the readers of files produce them, the loader takes them. Rows are lazy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TypeAlias
 from mulligan.core.errors import InvalidInput
 
 Value: TypeAlias = bool | int | float | str | list[bool] | list[int] | list[float] | list[str] | None
-"""Dates and times are ISO 8601 texts here, without a zone: those of other zones are turned into UTC."""
+"""A value of a cell. Dates and times are ISO 8601 strings in UTC, without a zone."""
 
 KINDS: Mapping[str, str] = {
     **dict.fromkeys(("string", "char", "duration", "time", "localtime", "point"), "string"),
@@ -21,13 +21,13 @@ KINDS: Mapping[str, str] = {
     "date": "date",
     **dict.fromkeys(("datetime", "localdatetime"), "datetime"),
 }
-"""The names of types in headers, as neo4j-admin knows them, and the kinds of columns here."""
+"""The types that a header may name, as in neo4j-admin, and the kind of column that each becomes."""
 SMALLEST, LARGEST = -(2**63), 2**63 - 1
 
 
 @dataclass(frozen=True)
 class Column:
-    """A property. kind: string, int, float, boolean, date or datetime; `many`: a list of them."""
+    """A property. kind: string, int, float, boolean, date or datetime. many: whether it is a list of them."""
 
     name: str
     kind: str = "string"
@@ -36,7 +36,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Row:
-    """Values in the order of the columns, and where they were read, for messages."""
+    """Values in the order of the columns. where: the file and line, for error messages."""
 
     values: Sequence[Value]
     where: str = ""
@@ -44,7 +44,7 @@ class Row:
 
 @dataclass(frozen=True)
 class EdgeRow(Row):
-    """source and target: label and key of a node."""
+    """An edge. source and target: the label and key of a node."""
 
     source: tuple[str, Value] = ("", None)
     target: tuple[str, Value] = ("", None)
@@ -52,7 +52,7 @@ class EdgeRow(Row):
 
 @dataclass(frozen=True)
 class NodeTable:
-    """The nodes of a label; the first column is their key."""
+    """The nodes of one label. The first column is their key."""
 
     label: str
     columns: tuple[Column, ...]
@@ -61,7 +61,7 @@ class NodeTable:
 
 @dataclass(frozen=True)
 class EdgeTable:
-    """Relationships of a type; they may join nodes of any labels."""
+    """The relationships of one type. They may connect nodes of any labels."""
 
     label: str
     columns: tuple[Column, ...]
@@ -70,7 +70,7 @@ class EdgeTable:
 
 @dataclass(frozen=True)
 class Tables:
-    """notes: what of the files has no place in tables, in sentences."""
+    """A whole graph. notes: sentences about what of the files is left out."""
 
     nodes: tuple[NodeTable, ...] = ()
     edges: tuple[EdgeTable, ...] = ()
@@ -78,19 +78,20 @@ class Tables:
 
 
 def column(name: str, kind: str, where: str) -> Column:
-    """A column by the name of its type in a header. Raises `InvalidInput` for a type that is none."""
+    """Return a column whose type is named in a header. Raises `InvalidInput` for an unknown type."""
     one = kind.strip().lower().removesuffix("[]").partition("{")[0]
     if one not in KINDS:
         raise InvalidInput(
-            f"{where}: {name} has the type {kind!r}; types are {', '.join(sorted(KINDS))}, with [] lists."
+            f"{where}: {name} has the unknown type {kind!r}. Available: {', '.join(sorted(KINDS))}; add [] for lists."
         )
     return Column(name, KINDS[one], kind.strip().endswith("[]"))
 
 
 def value(text: str, column: Column, where: str, between: str = "|") -> Value:
-    """A cell of a file; an empty one is null. between: what stands between the items of a list.
+    """Convert a cell of a file; an empty cell is null. Raises `InvalidInput` if the text does not fit the column.
 
-    Raises `InvalidInput` for a text that is not of the column's kind.
+    Args:
+        between: The separator of list items.
     """
     if text == "":
         return None
@@ -99,11 +100,11 @@ def value(text: str, column: Column, where: str, between: str = "|") -> Value:
             return [_one(item, column.kind) for item in text.split(between)]  # pyright: ignore[reportReturnType]
         return _one(text, column.kind)
     except ValueError:
-        raise InvalidInput(f"{where}: {column.name} is {text!r}, which is no {column.kind}.") from None
+        raise InvalidInput(f"{where}: {column.name} is {text!r}, which is not a valid {column.kind}.") from None
 
 
 def kind_of(texts: Iterator[str]) -> str:
-    """The kind that all of these texts are of, empty ones left out: the narrowest of int, float, boolean, date."""
+    """Return the narrowest kind that fits all texts that are not empty: int, float, boolean, date, … or string."""
     kinds = ["int", "float", "boolean", "date", "datetime"]
     seen = False
     for text in texts:
@@ -116,7 +117,7 @@ def kind_of(texts: Iterator[str]) -> str:
 
 
 def unique(columns: Sequence[Column], where: str) -> tuple[Column, ...]:
-    """Raises `InvalidInput` for a name that stands there twice (databases mind no case), or for none."""
+    """Return the columns. Raises `InvalidInput` for an empty name or one that repeats, ignoring case."""
     seen: set[str] = set()
     for one in columns:
         if not one.name or one.name.lower() in seen:

@@ -10,6 +10,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from mulligan.core.extras import MissingExtra
+
 if TYPE_CHECKING:
     from mulligan.langgraph.agent import (
         DRAFT_NODE,
@@ -17,18 +19,18 @@ if TYPE_CHECKING:
         EXECUTE_TOOL_NODE,
         REVISE_NODE,
         ReflexionAgent,
+        ReflexionAgentLogger,
         ReflexionAgentResult,
     )
     from mulligan.langgraph.ask import ask_graph, resume_graph
+    from mulligan.langgraph.asking import ResponderWithRetries
     from mulligan.langgraph.bank_store import BankStore
     from mulligan.langgraph.chat import chat_model
     from mulligan.langgraph.conversation import GptConversation
     from mulligan.langgraph.kg import GenerateQuery, KGQueryReflexionAgent, ReviseQuery
     from mulligan.langgraph.lesson_tools import bank_tools
-    from mulligan.langgraph.logger import ReflexionAgentLogger
-    from mulligan.langgraph.modern import create_reflexion_graph
     from mulligan.langgraph.prompt_engine import BioCypherPromptEngine
-    from mulligan.langgraph.responder import ResponderWithRetries
+    from mulligan.langgraph.reflexion_graph import create_reflexion_graph
     from mulligan.langgraph.schemas import Draft, Revision
     from mulligan.langgraph.scripted import ScriptedChat
     from mulligan.langgraph.state import Reading, ReflexionResult, ReflexionState
@@ -47,18 +49,18 @@ _HOMES = {
     "REVISE_NODE": "agent",
     "Reading": "state",
     "ReflexionAgent": "agent",
-    "ReflexionAgentLogger": "logger",
+    "ReflexionAgentLogger": "agent",
     "ReflexionAgentResult": "agent",
     "ReflexionResult": "state",
     "ReflexionState": "state",
-    "ResponderWithRetries": "responder",
+    "ResponderWithRetries": "asking",
     "ReviseQuery": "kg",
     "Revision": "schemas",
     "ScriptedChat": "scripted",
     "ask_graph": "ask",
     "bank_tools": "lesson_tools",
     "chat_model": "chat",
-    "create_reflexion_graph": "modern",
+    "create_reflexion_graph": "reflexion_graph",
     "episode_of": "working",
     "resume_graph": "ask",
 }
@@ -97,8 +99,6 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'mulligan.langgraph' has no attribute {name!r}")
     if find_spec("langgraph") is None:
-        from mulligan.core.extras import MissingExtra
-
         raise MissingExtra(f"mulligan.langgraph.{name} needs LangGraph", "langgraph")
     return getattr(import_module(f"mulligan.langgraph.{_HOMES[name]}"), name)
 

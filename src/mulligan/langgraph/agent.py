@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import logging
 import secrets
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
@@ -20,25 +23,31 @@ from langgraph.graph import END
 
 from mulligan.core.episode import RESUMABLE
 from mulligan.core.errors import BadAnswer, InvalidInput
+from mulligan.core.plain import one_line
 from mulligan.core.protocols import Bank, Store
 from mulligan.core.records import Json
 from mulligan.langgraph import bridge
-from mulligan.langgraph.graph import DRAFT, EXECUTE_TOOL, REVISE, STEPS, Nodes, Parts, Reading, wired
-from mulligan.langgraph.heads import head
-from mulligan.langgraph.logger import ReflexionAgentLogger
-from mulligan.langgraph.modern import GOOD_SCORE
-from mulligan.langgraph.responder import proposed
-from mulligan.langgraph.roles import Conversation, OwnBank, Prompted, Role, Told, conversation
+from mulligan.langgraph.defaults import OwnBank, store_of
+from mulligan.langgraph.nodes import STEPS, Nodes, Parts, episode_head
+from mulligan.langgraph.reflexion_graph import GOOD_SCORE
+from mulligan.langgraph.roles import Conversation, Prompted, QuestionPrompt, Role
 from mulligan.langgraph.rows import result_in
-from mulligan.langgraph.schemas import score_of
-from mulligan.langgraph.state import checked
-from mulligan.langgraph.working import Recorder
+from mulligan.langgraph.schemas import queries_in, score_of
+from mulligan.langgraph.state import DRAFT, EXECUTE_TOOL, REVISE, Reading, check_limits
+from mulligan.langgraph.state_graph import wired
+from mulligan.langgraph.working import Recorder, log
 
 DRAFT_NODE, EXECUTE_TOOL_NODE, REVISE_NODE, END_NODE = DRAFT, EXECUTE_TOOL, REVISE, END
 QUESTION = "question"
 """The id of the message that asks: with the run's thread, it says which record a run goes on with."""
 PROMPT = "prompt.md"
 """What the model was told, among the files of a record."""
+
+LOG_WIDTH = 2000
+"""Characters of one entry."""
+LOG_ENTRIES = 10_000
+"""Entries that are kept, the newest."""
+_LEVELS = {"info": logging.INFO, "warn": logging.WARNING, "error": logging.ERROR}
 
 
 @dataclass(frozen=True)
@@ -61,6 +70,32 @@ class ReflexionAgentResult:
 
     def __str__(self) -> str:
         return self.answer or ""
+
+
+class ReflexionAgentLogger:
+    """One for each agent; `logs` is all that was logged so far, a line an entry."""
+
+    def __init__(self) -> None:
+        self._lines: deque[str] = deque(maxlen=LOG_ENTRIES)
+
+    def log_step_message(self, step: int, node_name: str, output: BaseMessage) -> None:
+        """What a node gave: the arguments of its tool calls, or its text."""
+        calls = getattr(output, "tool_calls", ())
+        said = "; ".join(f"{call['name']}({_arguments(call['args'])})" for call in calls) or output.text
+        self._log_message(f"step {step}, {node_name}: {said}")
+
+    def log_final_result(self, final_result: Any) -> None:
+        self._log_message(f"result: {final_result}")
+
+    @property
+    def logs(self) -> str:
+        return "".join(f"{line}\n" for line in self._lines)
+
+    def _log_message(self, msg: str, level: str = "info") -> None:
+        """level: "info", "warn" or "error"."""
+        line = one_line(msg, LOG_WIDTH)
+        log.log(_LEVELS.get(level, logging.INFO), "%s", line)
+        self._lines.append(f"[{level}]{datetime.now(UTC).isoformat(timespec='seconds')} - {line}")
 
 
 class Transcript(list[BaseMessage]):
@@ -115,8 +150,8 @@ class ReflexionAgent(ABC):
         bank: Bank | str | None = None,
         learn: bool = True,
     ) -> None:
-        checked(max_steps, good_score)
-        self.conversation: Conversation = conversation(conversation_factory)
+        check_limits(max_steps, good_score)
+        self.conversation = Conversation(conversation_factory)
         self.max_steps = max_steps if max_steps > 0 else STEPS
         self.agent_logger = ReflexionAgentLogger() if agent_logger is None else agent_logger
         self.good_score = good_score
@@ -169,7 +204,7 @@ class ReflexionAgent(ABC):
         if not calls:
             return Reading(message.text)
         given = calls[0]["args"]
-        answer = next(iter(proposed(given)), message.text)
+        answer = next(iter(queries_in(given)), message.text)
         return Reading(answer, str(given.get("reflection") or ""), score_of(given.get("score")))
 
     def _answered(self, reading: Reading, message: ToolMessage) -> str:
@@ -280,18 +315,21 @@ class ReflexionAgent(ABC):
     def graph(self, prompt: Prompted = None) -> Any:
         """The agent as a `StateGraph` that is not compiled: for checkpointers, interrupts, or as a part of another."""
         prompt = self._prompt(prompt)
-        told, own = Told(prompt, self._with_lessons), type(self)._should_continue is not ReflexionAgent._should_continue
+        texts = QuestionPrompt(prompt, self._with_lessons)
+        own_rule = type(self)._should_continue is not ReflexionAgent._should_continue
         parts = Parts(
-            Role(self._create_initial_responder, prompt, told, self._prepare),
+            Role(self._create_initial_responder, prompt, texts, self._prepare),
             self._tool_function,
-            Role(self._create_revise_responder, prompt, told),
+            Role(self._create_revise_responder, prompt, texts),
             self._read,
             self._answered,
             self._passed,
-            self._should_continue if own else None,
+            self._should_continue if own_rule else None,
             self._settles,
         )
-        texts, given = self._prompt_texts(), {PROMPT: prompt} if isinstance(prompt, str) else {}
+        files = self._prompt_texts()
+        hashes = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in files.items()}
+        given = {PROMPT: prompt} if isinstance(prompt, str) else {}
         chat, settings = self.conversation.chat, {"agent": type(self).__name__, **self._settings()}
         return wired(
             Nodes(
@@ -299,8 +337,8 @@ class ReflexionAgent(ABC):
                 self._recorder(),
                 self.max_steps,
                 self._agent_id,
-                head({"draft": chat, "revise": chat}, {name: _hash(text) for name, text in texts.items()}, settings),
-                {**{f"prompts/{name}.md": text for name, text in texts.items()}, **given},
+                episode_head({"draft": chat, "revise": chat}, hashes, settings),
+                {**{f"prompts/{name}.md": text for name, text in files.items()}, **given},
                 self._bank,
                 self._learn,
                 type(self).__name__,
@@ -342,15 +380,10 @@ class ReflexionAgent(ABC):
         return given
 
     def _store(self) -> Store | None:
-        if self._given_store is False:
-            return None
-        if self._given_store is not None and self._given_store is not True:
+        if self._given_store is not None and not isinstance(self._given_store, bool):
             return self._given_store
         if self._opened is None:
-            from mulligan.app.config import load
-            from mulligan.store import open_store
-
-            self._opened = open_store(load().store)
+            self._opened = store_of(self._given_store)
         return self._opened
 
 
@@ -359,5 +392,5 @@ def _since_question(state: Sequence[BaseMessage]) -> list[BaseMessage]:
     return list(state[last + 1 :])
 
 
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+def _arguments(arguments: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in arguments.items())

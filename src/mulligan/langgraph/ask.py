@@ -14,25 +14,25 @@ from langchain_core.runnables import RunnableConfig
 
 from mulligan.app.config import load, located_model
 from mulligan.app.graph_led import ASKED, refuse_resume
+from mulligan.app.graphs import open_graph
 from mulligan.app.places import Notice
 from mulligan.app.runner import OnStart
 from mulligan.app.session import DEFAULT_MODEL, with_store
 from mulligan.core.codec import event_from_json, from_json
 from mulligan.core.episode import advance
 from mulligan.core.errors import BadAnswer
-from mulligan.core.graphs import SECONDS, Graph
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Bank, Observer, Store
 from mulligan.core.records import Episode, Json
+from mulligan.graphs.protocol import SECONDS, Graph
 from mulligan.langgraph.agent import ReflexionAgentResult
 from mulligan.langgraph.chat import ChatMulligan, chat_model
-from mulligan.langgraph.graph import STEPS
-from mulligan.langgraph.kg import ROWS, KGQueryReflexionAgent
-from mulligan.langgraph.modern import GOOD_SCORE
+from mulligan.langgraph.defaults import OwnBank
+from mulligan.langgraph.kg import ROWS, KGQueryReflexionAgent, recorded_schema
+from mulligan.langgraph.nodes import STEPS
 from mulligan.langgraph.prompt_engine import BioCypherPromptEngine
-from mulligan.langgraph.roles import OwnBank
-from mulligan.langgraph.schema_forms import schema_of_json
-from mulligan.langgraph.schema_text import schema_text
+from mulligan.langgraph.reflexion_graph import GOOD_SCORE
+from mulligan.langgraph.schema_forms import schema_text
 from mulligan.langgraph.working import Recorder, Work, log
 
 
@@ -97,8 +97,6 @@ async def ask_graph(
 
     Raises `InvalidInput`, `GraphError`, `ModelError`, `StoreError`.
     """
-    from mulligan.app.graphs import open_graph
-
     if isinstance(model, str):
         model = located_model(model, Path.cwd())
     asked = Asked(
@@ -140,7 +138,6 @@ async def resume_graph(
     Raises `NotFound`, `LeaseLost`, `InvalidInput` where there is nothing left to do, or where the run was asked with
     objects of a program's, which alone can go on with it.
     """
-    from mulligan.app.graphs import open_graph
 
     async def go_on(at: Store) -> ReflexionAgentResult:
         episode = await at.load((await at.resolve(run))[0])
@@ -211,7 +208,7 @@ class _Agent(KGQueryReflexionAgent):
 
     async def told(self, question: str) -> str:
         """What the model is told of the graph: what the question is about, chosen by the model, or all of it."""
-        schema = schema_of_json(await self._known_schema())
+        schema = await recorded_schema(self._database)
         if not self._wish.prompt_engine:
             return schema_text(schema)
         engine = BioCypherPromptEngine(graph=schema, conversation_factory=lambda: self.conversation)

@@ -1,127 +1,179 @@
-"""A chat model that answers in the fields of a schema: by a tool call, or in JSON where it knows no tools."""
+"""Asks a model until its answer is valid, and tells it each time what was wrong."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar, cast
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableBinding
 from pydantic import BaseModel, ValidationError
 
 from mulligan.core.errors import BadAnswer
 from mulligan.core.prompts import Prompt
-from mulligan.langgraph.bridge import blocking
+from mulligan.core.records import Json
+from mulligan.langgraph.bridge import both_ways, finish, invoke
 from mulligan.langgraph.journalled import journalled
-from mulligan.langgraph.responder import said_back
-from mulligan.langgraph.schemas import ANSWERS, score_of
-from mulligan.langgraph.state import Reading, text_of
+from mulligan.langgraph.messages import as_messages
+from mulligan.langgraph.schemas import answer_in, fields_of, queries_in
+from mulligan.langgraph.state import text_of
 from mulligan.langgraph.working import here
-from mulligan.models.json_answers import parse
-from mulligan.text.formatting import labelled
 
+T = TypeVar("T")
 TIMES = 3
-"""How often a model is asked for an answer that fits; what is wrong with one is told with the next question."""
+"""How often a model is asked for a valid answer."""
+NO_CALL = "There was no tool call in it."
+_INVALID = (ValueError, TypeError, LookupError, AssertionError, BadAnswer)
 
 
-class Asking:
-    """Asks for the fields of `schema`, with the prompt and what the bank recalled before the messages.
+async def until_valid(
+    ask: Callable[[list[BaseMessage]], Awaitable[Any]],
+    messages: Sequence[BaseMessage],
+    check: Callable[[Any], T],
+    times: int = TIMES,
+) -> T:
+    """Ask until `check` accepts the answer, and return what it makes of the answer.
 
-    Given the messages since the question, it gives the model's message; it can be called from both kinds of code.
-    Raises `BadAnswer` after the third answer that does not fit, and what the model raises.
+    Args:
+        ask: Asks the model with these messages.
+        messages: The conversation so far. An invalid answer and what is wrong with it are added to a copy.
+        check: Raises an error, such as a `ValueError`, for an invalid answer.
+        times: How often the model is asked at most.
+
+    Raises:
+        BadAnswer: No answer was valid. A subclass, if `check` raised one.
+    """
+    messages = list(messages)
+    problem, kind = "", BadAnswer
+    for _ in range(times):
+        message = await ask(messages)
+        try:
+            return check(message)
+        except _INVALID as error:
+            problem = str(error) or type(error).__name__
+            kind = type(error) if isinstance(error, BadAnswer) else BadAnswer
+        messages += correction(message, problem)
+    raise kind(f"The model gave no valid answer in {times} attempts. The last problem: {problem}")
+
+
+def correction(message: Any, problem: str) -> list[BaseMessage]:
+    """Return the message and what is wrong with it as turns of the conversation. Each tool call gets an answer."""
+    text = f"That cannot be used. {problem}"
+    calls = [*getattr(message, "tool_calls", ()), *getattr(message, "invalid_tool_calls", ())]
+    answers = [ToolMessage(text, tool_call_id=call.get("id") or "", status="error") for call in calls]
+    return [message, *(answers or [HumanMessage(text)])]
+
+
+class ResponderWithRetries:
+    """Asks a runnable until its answer is valid, three times at most.
+
+    Args:
+        runnable: Takes {"messages": …}.
+        validator: A runnable or a function of the answer. It raises an error, such as pydantic's, for an invalid
+            answer, or returns nothing.
     """
 
-    both_ways = True
+    TIMES = TIMES
 
-    def __init__(self, model: Any, schema: type[BaseModel], prompt: Prompt, instructions: str) -> None:
-        self._schema, self._prompt, self._instructions = schema, prompt, instructions
-        self._scores = "score" in schema.model_fields
+    def __init__(self, runnable: Any, validator: Any) -> None:
+        self.runnable, self.validator = runnable, validator
+
+    def respond(self, state: Sequence[BaseMessage]) -> Any:
+        """Return a valid answer. Raises `BadAnswer` if there is none."""
+        return finish(self.arespond(state))
+
+    @both_ways
+    async def arespond(self, state: Sequence[BaseMessage]) -> Any:
+        """Like `respond`, for async code."""
+        return await until_valid(self._ask, state, self._valid, self.TIMES)
+
+    async def _ask(self, messages: list[BaseMessage]) -> Any:
+        return await invoke(self.runnable, {"messages": messages})
+
+    def _valid(self, message: Any) -> Any:
+        """Return the message. Raises an error if it is not valid."""
+        for call in getattr(message, "invalid_tool_calls", ()):
+            why = call.get("error") or repr(call.get("args"))[:200]
+            raise ValueError(f"The arguments of {call.get('name') or 'the tool'} are not valid JSON: {why}")
+        if not getattr(self.validator, "invoke", self.validator)(message) and not getattr(message, "tool_calls", ()):
+            raise ValueError(f"{NO_CALL} Answer with a call of the tool, and nothing else.")
+        return message
+
+
+class SchemaResponder(ResponderWithRetries):
+    """Asks a chat model for the fields of a schema: by a tool call, or in JSON if the model does not support tools.
+
+    Args:
+        prompt: Rendered before the messages, with the lessons that the bank recalled.
+        values: Returns further values of the prompt.
+        needs_tools: Whether a model without tools is refused, with the `NotImplementedError` of `bind_tools`.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        schema: type[BaseModel],
+        prompt: Prompt,
+        values: Callable[[], Mapping[str, str]],
+        needs_tools: bool = False,
+    ) -> None:
+        self._schema, self._prompt, self._values = schema, prompt, values
         try:
             bound = model.bind_tools([schema], tool_choice=schema.__name__)
             self._tools = True
         except NotImplementedError:
+            if needs_tools:
+                raise
             bound, self._tools = model, False
         self.model: Any = journalled(bound)
-        self._asked, self._options = self.model, dict[str, Any]()
+        super().__init__(self.model, self._checked_fields)
+        self._inner, self._options = self.model, dict[str, Any]()
         made: object = self.model
-        if isinstance(made, RunnableBinding) and not cast(Any, made).config:  # asked without its detour
-            self._asked, self._options = cast(Any, made).bound, cast(Any, made).kwargs
-        self._systems: dict[str, list[BaseMessage]] = {}
+        if isinstance(made, RunnableBinding) and not cast(Any, made).config:  # saves the detour through the binding
+            self._inner, self._options = cast(Any, made).bound, cast(Any, made).kwargs
+        self._rendered: dict[str, list[BaseMessage]] = {}
 
-    async def __call__(self, messages: Sequence[BaseMessage]) -> AIMessage:
-        work = here.get()
-        recall = work.episode.recall if work else None
-        told = [*self._system(recall.formatted_prompt if recall else ""), *self._spoken(messages)]
-        wrong = ""
-        for _ in range(TIMES):
-            message = await self._answer(told)
-            if not (wrong := self._wrong(message)):
-                return message
-            told += said_back(message, wrong)
-        raise BadAnswer(f"The model gave nothing that can be used, {TIMES} times: {wrong}")
-
-    async def _answer(self, told: list[BaseMessage]) -> AIMessage:
-        if blocking.get():
-            return self._asked.invoke(told, **self._options)
-        return await self._asked.ainvoke(told, **self._options)
+    async def _ask(self, messages: list[BaseMessage]) -> Any:
+        if not self._tools:
+            messages = [
+                HumanMessage(labelled("Result", text_of(m))) if isinstance(m, ToolMessage) else m for m in messages
+            ]
+        return await invoke(self._inner, [*self._system(recalled()), *messages], **self._options)
 
     def _system(self, lessons: str) -> list[BaseMessage]:
-        known = self._systems  # replaced whole: another thread may ask with other lessons meanwhile
+        known = self._rendered  # replaced as a whole: another thread may ask with other lessons at the same time
         if lessons not in known:
+            tool = self._schema.__name__ if self._tools else ""
             schema = "" if self._tools else json.dumps(self._schema.model_json_schema(), ensure_ascii=False)
-            rendered = self._prompt.render(
-                tool=self._schema.__name__ if self._tools else "",
-                schema=schema,
-                instructions=self._instructions,
-                lessons=lessons,
-            )
-            known = self._systems = {lessons: [SystemMessage(message.text) for message in rendered]}
+            rendered = self._prompt.render(**self._values(), tool=tool, schema=schema, lessons=lessons)
+            known = self._rendered = {lessons: as_messages(rendered)}
         return known[lessons]
 
-    def _spoken(self, messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
-        if self._tools:
-            return messages
-        return [HumanMessage(labelled("Result", text_of(m))) if isinstance(m, ToolMessage) else m for m in messages]
-
-    def _wrong(self, message: AIMessage) -> str:
-        """What is wrong with it; "" for nothing."""
+    def _checked_fields(self, message: AIMessage) -> bool:
         name = self._schema.__name__
-        if message.invalid_tool_calls:
-            return f"The arguments are no JSON: {message.invalid_tool_calls[0].get('error') or 'they cannot be read'}"
         if self._tools and [call["name"] for call in message.tool_calls] != [name]:
-            return f"Answer with one call of the tool {name}."
+            missing = "" if message.tool_calls else f"{NO_CALL} "
+            raise ValueError(f"{missing}Answer with one call of the tool {name}.")
+        fields = fields_of(message)
         try:
-            given = fields_of(message)
-            self._schema.model_validate(given)
+            self._schema.model_validate(fields)
         except ValidationError as error:
-            return "; ".join(f"{'.'.join(map(str, e['loc'])) or name}: {e['msg']}" for e in error.errors()[:5])
-        except ValueError as error:
-            return str(error)
-        return (
-            "" if reading_of(message).answer.strip() or "score" in self._schema.model_fields else "The answer is empty."
-        )
+            problems = [f"{'.'.join(map(str, e['loc'])) or name}: {e['msg']}" for e in error.errors()[:5]]
+            raise ValueError("; ".join(problems)) from None
+        if not (answer_in(fields).strip() or queries_in(fields) or "score" in self._schema.model_fields):
+            raise ValueError("The answer is empty.")
+        return True
 
 
-def fields_of(message: AIMessage) -> Mapping[str, Any]:
-    """The arguments of the first tool call; without one, the JSON object in the text. Raises `ValueError`."""
-    if message.tool_calls:
-        return message.tool_calls[0]["args"]
-    return parse(message.text, {"type": "object"})
+def recalled() -> str:
+    """Return the lessons that the bank recalled for the node that runs now, as text; "" for none."""
+    work = here.get()
+    recall = work.episode.recall if work else None
+    return recall.formatted_prompt if recall else ""
 
 
-def reading_of(message: AIMessage) -> Reading:
-    """What a draft or a revision says; its text is the answer where it has no fields."""
-    try:
-        given = fields_of(message)
-    except ValueError:
-        return Reading(message.text)
-    return Reading(answer_in(given), str(given.get("reflection") or ""), score_of(given.get("score")))
-
-
-def answer_in(given: Mapping[str, Any]) -> str:
-    """What is to be executed, of the fields that a model gave; "" for nothing."""
-    for name in ANSWERS:
-        if said := given.get(name):
-            return str(said)
-    return ""
+async def recorded(name: str, request: Json, do: Callable[[], Awaitable[Json]]) -> Json:
+    """Return the result of `do`. Inside a node it is a step of the journal, so that it is not done twice."""
+    work = here.get()
+    return await (do() if work is None else work.journal.step(name, request, do))

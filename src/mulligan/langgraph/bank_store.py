@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+import operator
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from textwrap import shorten
@@ -22,12 +23,12 @@ from langgraph.store.base import (
     SearchOp,
 )
 
+from mulligan.app.service import Service
 from mulligan.bank.bank import EDITABLE, OF_FACTS, Bank
 from mulligan.core.errors import InvalidInput, NotFound
 from mulligan.core.lessons import Selection
 from mulligan.core.records import Json, Lesson
 from mulligan.langgraph.bridge import finish, portal, settled
-from mulligan.langgraph.store_filters import fits, matches
 
 T = TypeVar("T")
 
@@ -334,8 +335,6 @@ class _All:
     @property
     def _service(self) -> Any:
         if self._opened is None:
-            from mulligan.app.service import Service
-
             self._opened = Service()
         return self._opened
 
@@ -358,3 +357,55 @@ class _All:
         opened, self._opened = self._opened, None
         if opened is not None:
             await self.do(opened.close())
+
+
+# --- filters on values, and patterns of namespaces ----------------------------------------------------------------
+
+_COMPARED: Mapping[str, Callable[[Any, Any], bool]] = {
+    "$eq": operator.eq,
+    "$ne": operator.ne,
+    "$gt": operator.gt,
+    "$gte": operator.ge,
+    "$lt": operator.lt,
+    "$lte": operator.le,
+}
+
+
+def fits(value: Mapping[str, Json], wanted: Mapping[str, Any] | None) -> bool:
+    """Whether the value holds what is wanted, key by key: a value to equal, or {"$gte": 0.5} and the like.
+
+    Raises `InvalidInput` for an operator that there is not.
+    """
+    return all(_fits(value.get(name), one) for name, one in (wanted or {}).items())
+
+
+def _fits(value: Any, wanted: Any) -> bool:
+    if isinstance(wanted, Mapping):
+        table = cast(Mapping[str, Any], wanted)
+        if any(str(name).startswith("$") for name in table):
+            return all(_compared(value, name, against) for name, against in table.items())
+        return isinstance(value, Mapping) and fits(cast(Mapping[str, Json], value), table)
+    if isinstance(wanted, list | tuple):
+        listed = cast(Sequence[Any], wanted)
+        if not isinstance(value, list | tuple) or len(cast(Sequence[Any], value)) != len(listed):
+            return False
+        return all(_fits(one, other) for one, other in zip(cast(Sequence[Any], value), listed, strict=True))
+    return value == wanted
+
+
+def _compared(value: Any, name: str, against: Any) -> bool:
+    if name not in _COMPARED:
+        raise InvalidInput(f"A filter knows {', '.join(_COMPARED)}, and not {name}.")
+    try:
+        return bool(_COMPARED[name](value, against))
+    except TypeError:  # of different kinds: neither is more
+        return False
+
+
+def matches(namespace: tuple[str, ...], condition: tuple[str, tuple[str, ...]]) -> bool:
+    """Whether a namespace begins, or ends, with this path; "*" stands for any label."""
+    kind, path = condition
+    if len(path) > len(namespace):
+        return False
+    part = namespace[: len(path)] if kind == "prefix" else namespace[len(namespace) - len(path) :]
+    return all(wanted in ("*", there) for wanted, there in zip(path, part, strict=True))

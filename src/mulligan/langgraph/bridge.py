@@ -161,6 +161,15 @@ async def called(function: Callable[..., Any], *given: Any) -> Any:
     return await settled(result) if inspect.isawaitable(result) else result
 
 
+async def invoke(runnable: Any, given: Any, **options: Any) -> Any:
+    """The result of a runnable, in both kinds of code. In a loop, one that is not async runs in a thread."""
+    if blocking.get():
+        return runnable.invoke(given, **options)
+    if not hasattr(runnable, "ainvoke"):
+        return await asyncio.to_thread(runnable.invoke, given, **options)
+    return await runnable.ainvoke(given, **options)
+
+
 def _called_async(thing: Any) -> bool:
     """Whether it is an object whose call is a coroutine function."""
     return not inspect.isroutine(thing) and inspect.iscoroutinefunction(type(thing).__call__)

@@ -19,6 +19,9 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable
 from pydantic import PrivateAttr, SecretStr
 
+from mulligan.app.config import choose_model, load
+from mulligan.app.model_roles import is_role, role_of
+from mulligan.app.models_by_name import Models
 from mulligan.core.errors import BadAnswer, InvalidInput
 from mulligan.core.protocols import Model
 from mulligan.core.questions import Sampling
@@ -27,6 +30,7 @@ from mulligan.langgraph.bridge import run
 from mulligan.langgraph.chat_messages import answered, chunk_of, said, unreadable
 from mulligan.langgraph.chat_tools import Asking, described, tools_of, wanted
 from mulligan.models.failures import NotJson
+from mulligan.models.settings import CallSettings
 
 NO_MODEL = (
     'No model was named: give one, such as "openai:gpt-6-luna" or "local", set MULLIGAN_MODEL, or write model = "…" '
@@ -92,11 +96,6 @@ class ChatMulligan(BaseChatModel):
         return self._opened[name]
 
     def _open(self, name: str | None) -> tuple[Model, Sampling]:
-        from mulligan.app.config import choose_model, load
-        from mulligan.app.model_roles import is_role, role_of
-        from mulligan.app.models_by_name import Models
-        from mulligan.models.settings import CallSettings
-
         config = load()
         named = choose_model(name, config)
         if named is None:

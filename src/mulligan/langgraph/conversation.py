@@ -8,6 +8,8 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from pydantic import SecretStr
 
+from mulligan.app.config import load
+from mulligan.app.model_roles import is_role
 from mulligan.core.records import Json
 from mulligan.langgraph.chat import ChatMulligan, chat_model
 from mulligan.langgraph.messages import usage_of
@@ -94,7 +96,4 @@ def _full_name(name: str | None) -> str | None:
     """With its provider: a name without one is OpenAI's, unless it is ours."""
     if name is None or ":" in name or name == "local":
         return name
-    from mulligan.app.config import load
-    from mulligan.app.model_roles import is_role
-
     return name if is_role(load(), name) else f"openai:{name}"

@@ -14,11 +14,11 @@ from langgraph.errors import GraphBubbleUp
 from pydantic import BaseModel
 
 from mulligan.core.errors import BadAnswer, InvalidInput, MulliganError, QueryError, ToolError
-from mulligan.core.graphs import Graph
 from mulligan.core.records import Json
-from mulligan.langgraph.asking import answer_in, fields_of
+from mulligan.graphs.protocol import Graph
 from mulligan.langgraph.bridge import blocking, called, portal
 from mulligan.langgraph.messages import jsonable
+from mulligan.langgraph.schemas import answer_in, fields_of
 from mulligan.langgraph.state import newest
 from mulligan.langgraph.working import here
 

@@ -1,4 +1,4 @@
-"""`KGQueryReflexionAgent`: writes a query for a question, runs it on a graph database, and mends it (seed 001)."""
+"""`KGQueryReflexionAgent`: writes a query for a question, runs it on a graph database, and corrects it."""
 
 from __future__ import annotations
 
@@ -10,35 +10,40 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import BaseMessage, ToolMessage
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from mulligan.app.prompts import FilePrompts
-from mulligan.core.errors import InvalidInput, QueryError
-from mulligan.core.graphs import SECONDS, Graph, Rows
-from mulligan.core.protocols import Bank, Store
+from mulligan.app.graphs import open_graph
+from mulligan.core.errors import QueryError
+from mulligan.core.prompts import Prompt
+from mulligan.core.protocols import Bank, Prompts, Store
 from mulligan.core.records import Json
-from mulligan.langgraph.agent import ReflexionAgent, ReflexionAgentResult
+from mulligan.core.truncate import truncate_text
+from mulligan.graphs.protocol import SECONDS, Graph, GraphSchema, Rows, check_limits
+from mulligan.langgraph.agent import ReflexionAgent, ReflexionAgentLogger, ReflexionAgentResult
+from mulligan.langgraph.asking import ResponderWithRetries, SchemaResponder, recorded
 from mulligan.langgraph.bridge import run, settled
-from mulligan.langgraph.graph import STEPS, Reading
-from mulligan.langgraph.kg_prompts import CYPHER, KGPrompts
-from mulligan.langgraph.logger import ReflexionAgentLogger
-from mulligan.langgraph.modern import GOOD_SCORE
-from mulligan.langgraph.responder import NO_CALL, ResponderWithRetries, one_call, proposed
-from mulligan.langgraph.roles import Prompted, recalled
+from mulligan.langgraph.defaults import prompts_of
+from mulligan.langgraph.nodes import STEPS
+from mulligan.langgraph.reflexion_graph import GOOD_SCORE
+from mulligan.langgraph.roles import Prompted
 from mulligan.langgraph.rows import has_values, record_in, result_in, tool_message
-from mulligan.langgraph.schema_forms import schema_json, schema_of_json
-from mulligan.langgraph.schema_text import schema_text
+from mulligan.langgraph.schema_forms import schema_text
+from mulligan.langgraph.schemas import merge_calls, queries_in
+from mulligan.langgraph.state import Reading
 from mulligan.langgraph.working import here
 from mulligan.text.truncate import truncate_text
 
 T = TypeVar("T")
 
 ROWS = 30
-"""Rows of an answer that are kept, and that the model is told to ask for at most (seed 001's prompt)."""
+"""The rows of an answer that are kept, and the limit that the prompt gives the model."""
 QUERIES = 5
-"""Queries of one draft or revision that are tried."""
+"""The queries of one draft or revision that are tried."""
 ERROR_TOKENS = 1000
+CYPHER = "Cypher"
+"""The default query language; the database's own name for its dialect replaces it."""
+SLOTS = ("language", "rows", "graph", "notes", "lessons")
 
 
 class GenerateQuery(BaseModel):
@@ -103,13 +108,12 @@ class KGQueryReflexionAgent(ReflexionAgent):
             bank=bank,
             learn=learn,
         )
-        if seconds <= 0 or rows < 1:
-            raise InvalidInput(f"A query is given some seconds and a row at least, not {seconds:g} s and {rows} rows.")
+        check_limits(seconds, rows)
         self.query_lang, self.seconds, self.rows = query_lang, seconds, rows
-        self._texts = _prompts(prompts)
-        self._prompts = KGPrompts(self._texts)
+        self._texts = prompts_of(prompts)
+        self._prompts = query_prompts(self._texts)
         self._own = not isinstance(connection_args, Graph)
-        self._database = _opened(connection_args)
+        self._database = connection_args if isinstance(connection_args, Graph) else open_graph(connection_args)
         self.connection_args = _Access(connection_args if isinstance(connection_args, Mapping) else {})
         self.neodriver: Any = None
 
@@ -120,20 +124,16 @@ class KGQueryReflexionAgent(ReflexionAgent):
         return self._responder("revise", ReviseQuery, prompt)
 
     def _responder(self, part: str, schema: type[BaseModel], prompt: str | None) -> ResponderWithRetries:
-        def told() -> list[BaseMessage]:
-            return self._prompts.messages(part, self._database, self.query_lang, self.rows, prompt or "", recalled())
+        def values() -> Mapping[str, str]:
+            database, language = self._database, self.query_lang
+            return {
+                "language": database.language if language == CYPHER else language,
+                "rows": str(self.rows),
+                "graph": prompt or "",
+                "notes": "\n".join(f"- {note}" for note in database.notes),
+            }
 
-        model = self.conversation.chat.bind_tools([schema], tool_choice=schema.__name__)
-
-        def check(message: AIMessage) -> bool:
-            if not message.tool_calls:
-                raise ValueError(NO_CALL)
-            call = message.tool_calls[0]
-            if call["name"] != schema.__name__:
-                raise ValueError(f"There is no tool {call['name']!r}: call {schema.__name__}.")
-            return bool(schema.model_validate(call["args"]))
-
-        return ResponderWithRetries(_Told(told, model), check)
+        return _QueryResponder(self.conversation.chat, schema, self._prompts[part], values, needs_tools=True)
 
     def _tool_function(self, state: list[BaseMessage]) -> ToolMessage:
         """Runs the proposed queries in their order, until one gives rows; the message says which, and what came of it.
@@ -142,7 +142,7 @@ class KGQueryReflexionAgent(ReflexionAgent):
         """
         calls = getattr(state[-1], "tool_calls", ())
         call: Mapping[str, Any] = calls[0] if calls else {"args": {"answer": state[-1].text}}
-        return tool_message(self._awaited(self._tried(proposed(call["args"]))), call)
+        return tool_message(self._awaited(self._tried(queries_in(call["args"]))), call)
 
     async def _tried(self, queries: Sequence[str]) -> dict[str, Json]:
         """{"query", "result"} of the first query that gives rows, else of the first that can be run, else of the first;
@@ -201,8 +201,7 @@ class KGQueryReflexionAgent(ReflexionAgent):
             more = {"truncated": f"there are more than these {len(found.rows)} rows"} if found.truncated else {}
             return {"query": query, "result": [*found.rows], **more}
 
-        work, request = here.get(), {"query": query, "graph": self._database.name, "rows": self.rows}
-        return await (ask() if work is None else work.journal.step("query", request, ask))
+        return await recorded("query", {"query": query, "graph": self._database.name, "rows": self.rows}, ask)
 
     async def _found(self, query: str) -> Rows:
         """The answer of our database, or of what a subclass asks in its place."""
@@ -257,21 +256,11 @@ class KGQueryReflexionAgent(ReflexionAgent):
         return prompt
 
     def _prompt(self, given: Prompted) -> Prompted:
-        """The graph's whole schema, where nothing is given (`BioCypherPromptEngine` chooses of it)."""
+        """The graph's whole schema, if nothing is given (`BioCypherPromptEngine` chooses parts of it)."""
         return given or self._schema
 
     async def _schema(self, question: str) -> str:
-        return schema_text(schema_of_json(await self._known_schema()))
-
-    async def _known_schema(self) -> Json:
-        """The database's schema as JSON; journalled while a node is at work."""
-        database = self._database
-
-        async def look() -> Json:
-            return schema_json(await settled(database.schema()))
-
-        work = here.get()
-        return await (look() if work is None else work.journal.step("schema", {"graph": database.name}, look))
+        return schema_text(await recorded_schema(self._database))
 
     async def aclose(self) -> None:
         await super().aclose()
@@ -293,30 +282,22 @@ def _plain(value: Any) -> Any:
     return dict(cast(Mapping[str, Any], value)) if isinstance(value, Mapping) else str(value)
 
 
-class _Told:
-    """The model, told something before the messages of the conversation."""
+class _QueryResponder(SchemaResponder):
+    """Asks for a query; of several tool calls it makes one."""
 
-    def __init__(self, told: Callable[[], Sequence[BaseMessage]], model: Any) -> None:
-        self._told, self._model = told, model
-
-    def invoke(self, given: Mapping[str, Any]) -> AIMessage:
-        return one_call(self._model.invoke([*self._told(), *given["messages"]]))
-
-    async def ainvoke(self, given: Mapping[str, Any]) -> AIMessage:
-        return one_call(await self._model.ainvoke([*self._told(), *given["messages"]]))
+    async def _ask(self, messages: list[BaseMessage]) -> Any:
+        return merge_calls(await super()._ask(messages))
 
 
-def _prompts(folder: str | Path | None) -> FilePrompts:
-    """Those of this folder, else of the one that mulligan.toml names, and ours."""
-    from mulligan.app.config import load, prompts_folder
-
-    chosen = folder or prompts_folder(load())
-    return FilePrompts([Path(chosen)] if chosen else [])
+def query_prompts(prompts: Prompts) -> Mapping[str, Prompt]:
+    """Return the prompts kg.draft and kg.revise. Raises `InvalidInput` for an unknown placeholder."""
+    return {part: prompts.get(f"kg.{part}").check(*SLOTS) for part in ("draft", "revise")}
 
 
-def _opened(where: Mapping[str, Any] | str | Path | Graph) -> Graph:
-    if isinstance(where, Graph):
-        return where
-    from mulligan.app.graphs import open_graph
+async def recorded_schema(database: Graph) -> GraphSchema:
+    """Return the schema of a database. Inside a node it is a step of the journal."""
 
-    return open_graph(where)
+    async def read() -> Json:
+        return (await settled(database.schema())).to_json()
+
+    return GraphSchema.from_json(await recorded("schema", {"graph": database.name}, read))

@@ -1,18 +1,21 @@
-"""The bank as LangChain tools, for any agent: recall lessons before a task, learn from it after."""
+"""`bank_tools`: a lesson bank as LangChain tools, to recall lessons before a task and to learn from it after."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, TypeVar
 
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import BaseModel, Field
 
 from mulligan.app.teaching import said
+from mulligan.bank.learn.trajectory import episode_of
 from mulligan.core.errors import MulliganError
 from mulligan.core.protocols import Learned
 from mulligan.core.records import Json, Recall
-from mulligan.langgraph.bridge import finish, portal, settled
+from mulligan.langgraph.bridge import finish, settled
+from mulligan.langgraph.defaults import OwnBank
 
 T = TypeVar("T")
 
@@ -53,58 +56,40 @@ class Learning(BaseModel):
 
 
 def bank_tools(bank: Any) -> list[BaseTool]:
-    """The tools `recall_lessons` and `learn_lessons`, for an agent of LangChain or LangGraph, sync or async.
+    """Return the tools `recall_lessons` and `learn_lessons`, for an agent of LangChain or LangGraph, sync or async.
 
-    bank: a bank, or an agent_id, whose bank is opened when it is first used. Without a model for the bank, the calling
-    agent is asked to draw the lessons itself. What goes wrong is told to the agent.
+    Without a model for the bank, `learn_lessons` asks the calling agent for the lessons. Errors are answers to the
+    agent.
+
+    Args:
+        bank: A bank, or an agent_id, whose bank is opened by its first use.
     """
-    tools = _Tools(bank)
-    return [_tool(RECALL, Recalling, tools.recall), _tool(LEARN, Learning, tools.learn)]
+    own = OwnBank(bank) if isinstance(bank, str) else None
 
+    async def do(work: Callable[[Any], Awaitable[T]]) -> T:
+        return await (settled(work(bank)) if own is None else own.do(work))
 
-class _Tools:
-    def __init__(self, bank: Any) -> None:
-        self._bank, self._agent_id = (None, bank) if isinstance(bank, str) else (bank, None)
-
-    async def recall(self, task: str, top_k: int) -> str:
-        recall: Recall = await self._do(lambda bank: bank.recall(task, top_k=top_k))
-        if not recall.lessons:
+    async def recall(task: str, top_k: int) -> str:
+        found: Recall = await do(lambda bank: bank.recall(task, top_k=top_k))
+        if not found.lessons:
             return "No lesson helps with this yet."
-        return f"{recall.formatted_prompt}\n\n(recall_id: {recall.id})"
+        return f"{found.formatted_prompt}\n\n(recall_id: {found.id})"
 
-    async def learn(
-        self,
-        task: str,
-        steps: Sequence[Did],
-        success: bool | None = None,
-        recall_id: str | None = None,
-        lessons: Sequence[Drawn] | None = None,
-    ) -> str:
-        return await self._do(lambda bank: _learned(bank, task, steps, success, recall_id, lessons))
+    async def learn(**given: Any) -> str:
+        return await do(lambda bank: _learn(bank, **given))
 
-    async def _do(self, work: Callable[[Any], Awaitable[T]]) -> T:
-        if self._agent_id is None:
-            return await settled(work(self._bank))
-        if self._bank is None:
-            from mulligan.app.memory import open_bank
-
-            self._bank = open_bank(self._agent_id)
-        return await portal.within(work(self._bank))
+    return [_tool(RECALL, Recalling, recall), _tool(LEARN, Learning, learn)]
 
 
-async def _learned(
+async def _learn(
     bank: Any,
     task: str,
     steps: Sequence[Did],
-    success: bool | None,
-    recall_id: str | None,
-    lessons: Sequence[Drawn] | None,
+    success: bool | None = None,
+    recall_id: str | None = None,
+    lessons: Sequence[Drawn] | None = None,
 ) -> str:
-    """Learns, and says what came of it, or what the agent has to think about."""
-    from dataclasses import replace
-
-    from mulligan.bank.learn.trajectory import episode_of
-
+    """Learn, and return what was learned or the question that the agent must answer."""
     items: list[Json] = []
     for step in steps:
         items.append({"role": "assistant", "content": step.did})
@@ -127,11 +112,11 @@ async def _learned(
 
 
 def _answer(lessons: Sequence[Drawn], items: Sequence[Json]) -> Json:
-    """The lessons as the bank asks for them. A step of the agent's is an action, and what came of it the next one."""
-    places = [n for n, item in enumerate(items, 1) if item["role"] == "assistant"]
+    """Return the lessons in the form that the bank asks for. It counts actions and their results as separate steps."""
+    actions = [n for n, item in enumerate(items, 1) if item["role"] == "assistant"]
 
     def cited(lesson: Drawn) -> list[int]:
-        return [places[n - 1] for n in lesson.steps if 1 <= n <= len(places)]
+        return [actions[n - 1] for n in lesson.steps if 1 <= n <= len(actions)]
 
     drawn = [{**lesson.model_dump(), "steps": cited(lesson)} for lesson in lessons]
     return {"why": "The calling agent drew them.", "lessons": drawn, "nothing_because": "" if drawn else "it said so"}

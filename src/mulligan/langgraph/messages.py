@@ -4,17 +4,25 @@ whole of what was answered."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
+from mulligan.core.questions import Message
 from mulligan.core.records import Json, Usage
 
 _LEFT_OUT = object()
 _ASKED = ("content", "name", "tool_calls", "status", "role")
 """What of a message a model is told. Ids, metadata and what a provider sent along say nothing to it."""
 _ANSWERED = ("tool_calls", "invalid_tool_calls", "usage_metadata", "response_metadata", "additional_kwargs", "name")
+
+_KINDS: Mapping[str, type[BaseMessage]] = {"system": SystemMessage, "user": HumanMessage, "assistant": AIMessage}
+
+
+def as_messages(rendered: Sequence[Message]) -> list[BaseMessage]:
+    """Return the messages of a rendered prompt as LangChain's."""
+    return [_KINDS[message.role](message.text) for message in rendered]
 
 
 def plain(message: BaseMessage) -> Json:

@@ -1,40 +1,44 @@
-"""`BioCypherPromptEngine`: what a model is told of a graph to write a query for one question, and no more (seed 001).
+"""`BioCypherPromptEngine`: describes to a model the parts of a graph that it needs to write a query for a question.
 
-Three selections, each one call of the model: entities, relationships, properties. Nothing is kept from one question to
-the next, so an engine can be asked many at once.
+It makes three selections, each one call of the model: entities, relationships, properties. Nothing is kept from one
+question to the next, so one engine can serve many questions at once.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
 
 from mulligan.core.errors import BadAnswer, InvalidInput
-from mulligan.core.graphs import Graph, GraphSchema
 from mulligan.core.loop import Meter
+from mulligan.core.prompts import Prompt
 from mulligan.core.protocols import Model, Prompts
 from mulligan.core.records import Json, Usage
+from mulligan.graphs.protocol import Graph, GraphSchema, quoted
 from mulligan.langgraph import prompt_selection as choosing
-from mulligan.langgraph.bridge import finish, settled
-from mulligan.langgraph.prompt_asking import Asker, conversation_of
+from mulligan.langgraph.asking import recorded, until_valid
+from mulligan.langgraph.bridge import called, finish, invoke
+from mulligan.langgraph.chat import chat_model
+from mulligan.langgraph.defaults import prompts_of
+from mulligan.langgraph.journalled import journalled
+from mulligan.langgraph.kg import CYPHER, recorded_schema
+from mulligan.langgraph.messages import as_messages, usage_of
 from mulligan.langgraph.prompt_selection import Selection
-from mulligan.langgraph.schema_forms import (
-    Known,
-    Relationship,
-    from_database,
-    from_file,
-    from_table,
-    schema_json,
-    schema_of_json,
-)
+from mulligan.langgraph.schema_forms import Known, Relationship, from_database, from_file, from_table, typed
+from mulligan.langgraph.schemas import fields_of
 from mulligan.langgraph.working import here
 
-CYPHER = "Cypher"
-"""As a language, it is made exact by what a live database says of its own."""
+T = TypeVar("T")
+TIMES = 2
+"""How often a model is asked for one selection."""
+PROVIDERS = {"google_genai": "google", "mistralai": "mistral", "azure_openai": "azure", "bedrock_converse": "bedrock"}
+"""LangChain's names of providers, where Mulligan's are different."""
 _SLOTS = {
     "entities": ("entities", "question", "tool", "schema"),
     "relationships": ("entities", "relationships", "question", "tool", "schema"),
@@ -72,7 +76,7 @@ class BioCypherPromptEngine:
     ) -> None:
         self._known = _known(schema_config_or_info_path, schema_config_or_info_dict, graph)
         self._graph = None if isinstance(graph, GraphSchema) else graph
-        files = prompts or _prompts()
+        files = prompts or prompts_of()
         self._prompts = {part: files.get(f"prompt_engine.{part}").check(*slots) for part, slots in _SLOTS.items()}
         self._model = (conversation_factory, model, model_provider, model_name)
         self._meter = Meter()
@@ -122,7 +126,7 @@ class BioCypherPromptEngine:
         if not question.strip():
             raise InvalidInput("The question is empty: say what is to be found out.")
         asker = self._asking()
-        known = self._known or await self._live()
+        known = self._known or from_database(await recorded_schema(cast(Graph, self._graph)))
         entities = await self._entities(asker, question, known)
         entities, relationships = await self._relationships(asker, question, entities, known)
         chosen = await self._properties(asker, question, choosing.properties_of(entities, relationships, known))
@@ -187,25 +191,94 @@ class BioCypherPromptEngine:
             self._asker = Asker(conversation_of(*self._model), self._meter)
         return self._asker
 
-    async def _live(self) -> Known:
-        """The schema of the database as it is now."""
-        graph = cast(Graph, self._graph)
 
-        async def look() -> Json:
-            return schema_json(await settled(graph.schema()))
+class Asker:
+    """Asks for JSON of a schema: a chat model by a tool that it must call, any other conversation in words.
 
-        work = here.get()
-        found = await (look() if work is None else work.journal.step("schema", {"graph": graph.name}, look))
-        return from_database(schema_of_json(found))
+    Args:
+        conversation: A chat model, an object with one as `.chat`, or an object with `reset`, `append_system_message`
+            and `query(text)`, which returns (text, usage, correction).
+
+    Raises:
+        InvalidInput: The conversation is none of these.
+    """
+
+    def __init__(self, conversation: Any, meter: Meter) -> None:
+        self._meter = meter
+        chat: Any = conversation if isinstance(conversation, BaseChatModel) else getattr(conversation, "chat", None)
+        self._chat = None if chat is None else journalled(chat)
+        self._conversation: Any = conversation
+        if chat is None and not hasattr(conversation, "query"):
+            kind = type(conversation).__name__
+            raise InvalidInput(f"A conversation needs a chat model as .chat, or query(text); {kind} has neither.")
+
+    async def ask(
+        self, prompt: Prompt, schema: Mapping[str, Json], take: Callable[[Json], T], values: Mapping[str, str]
+    ) -> T:
+        """Return what `take` makes of the answer. Raises its `BadAnswer` if the second answer is not valid either."""
+        bound = self._bound(schema)
+        format = {"tool": schema["title"], "schema": ""} if bound else {"tool": "", "schema": json.dumps(schema)}
+        messages = as_messages(prompt.render(**values, **format))
+
+        def check(answer: AIMessage) -> T:
+            return take(cast(Json, fields_of(answer, schema)))
+
+        async def ask_chat(messages: list[BaseMessage]) -> AIMessage:
+            answer: AIMessage = await invoke(bound or self._chat, messages)
+            self._meter.add(usage_of(answer))
+            return answer
+
+        async def ask_in_words(messages: list[BaseMessage]) -> AIMessage:
+            return AIMessage(await self._query(messages[-1].text, system))
+
+        if self._chat is not None:
+            return await until_valid(ask_chat, messages, check, TIMES)
+        system = [message.text for message in messages[:-1]]
+        self._conversation.reset()
+        for text in system:
+            self._conversation.append_system_message(text)
+        return await until_valid(ask_in_words, messages, check, TIMES)
+
+    def _bound(self, schema: Mapping[str, Json]) -> Any:
+        """Return the model that must call a tool of this schema; None for one that does not support tools."""
+        try:
+            return self._chat and self._chat.bind_tools([dict(schema)], tool_choice=schema["title"])
+        except NotImplementedError:
+            return None
+
+    async def _query(self, text: str, system: Sequence[str]) -> str:
+        async def ask() -> Json:
+            answer: Any = await called(self._conversation.query, text)
+            return str(cast(Any, answer)[0] if isinstance(answer, tuple) else answer)
+
+        for meter in (self._meter, *((work.meter,) if (work := here.get()) else ())):
+            meter.add(Usage(calls=1, cost=None))
+        return await recorded("model", {"conversation": [*system], "asked": text}, ask)
+
+
+def conversation_of(
+    factory: Callable[[], Any] | None, model: str | Model | BaseChatModel | None, provider: str | None, name: str | None
+) -> Any:
+    """Return what is asked: the factory's product, else the model, else the model of this provider and name.
+
+    Without any of them, MULLIGAN_MODEL or mulligan.toml names the model. A model of Mulligan is asked at temperature 0.
+    Nothing is called. Raises `InvalidInput`.
+    """
+    if factory is not None:
+        return factory()
+    if isinstance(model, BaseChatModel):
+        return model
+    if model is not None:
+        return chat_model(model, temperature=0.0)
+    if name and provider:
+        name = f"{PROVIDERS.get(provider, provider)}:{name}"
+    if provider and not name:
+        raise InvalidInput(f"Which model of {provider}? Give model_name=….")
+    return chat_model(name, temperature=0.0)
 
 
 def listed(properties: Mapping[str, str]) -> str:
     return ", ".join(properties)
-
-
-def typed(properties: Mapping[str, str]) -> str:
-    """name (str), score (float)"""
-    return ", ".join(f"{name} ({kind})" if kind else name for name, kind in properties.items())
 
 
 def in_query(kinds: Mapping[str, Mapping[str, str]]) -> str:
@@ -220,7 +293,7 @@ def in_query(kinds: Mapping[str, Mapping[str, str]]) -> str:
 
 def spelled(name: str) -> str:
     """As a query has to spell it."""
-    return name if _PLAIN.fullmatch(name) else "`" + name.replace("`", "``") + "`"
+    return name if _PLAIN.fullmatch(name) else quoted(name)
 
 
 def pattern(source: str, label: str, target: str) -> str:
@@ -258,12 +331,3 @@ def _known(path: str | Path | None, table: Mapping[str, Any] | None, graph: Grap
             "The engine needs a schema: schema_config_or_info_path=…, schema_config_or_info_dict=…, or graph=…."
         )
     return from_database(graph) if isinstance(graph, GraphSchema) else None
-
-
-def _prompts() -> Prompts:
-    """The user's prompts, as mulligan.toml says, and ours."""
-    from mulligan.app.config import load, prompts_folder
-    from mulligan.app.prompts import FilePrompts
-
-    folder = prompts_folder(load())
-    return FilePrompts([Path(folder)] if folder else [])

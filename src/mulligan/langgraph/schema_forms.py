@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from mulligan.core.errors import InvalidInput
-from mulligan.core.graphs import EdgeKind, GraphSchema, NodeKind
-from mulligan.core.records import Json
+from mulligan.graphs.protocol import GraphSchema
 
 _RELATIONS = ("interaction", "association")
 """A node that is called one of these stands for a relationship (reference A4)."""
@@ -52,22 +51,6 @@ def from_database(schema: GraphSchema) -> Known:
         for edge in schema.edges
     }
     return _checked(Known(entities, relationships), "The graph")
-
-
-def schema_json(schema: GraphSchema) -> Json:
-    """A database's schema as JSON, which `schema_of_json` reads."""
-    nodes = [{"label": node.label, "properties": dict(node.properties)} for node in schema.nodes]
-    edges = [
-        {"label": edge.label, "ends": [list(pair) for pair in edge.ends], "properties": dict(edge.properties)}
-        for edge in schema.edges
-    ]
-    return {"nodes": nodes, "edges": edges}
-
-
-def schema_of_json(found: Json) -> GraphSchema:
-    nodes = tuple(NodeKind(**node) for node in found["nodes"])
-    edges = tuple(EdgeKind(e["label"], tuple((s, t) for s, t in e["ends"]), e["properties"]) for e in found["edges"])
-    return GraphSchema(nodes, edges)
 
 
 def from_file(path: str | Path) -> Known:
@@ -172,3 +155,24 @@ def _checked(known: Known, where: str) -> Known:
     if not known.entities:
         raise InvalidInput(f"{where} has no entities: nothing of it is a node of the graph.")
     return known
+
+
+def schema_text(schema: GraphSchema) -> str:
+    """Nodes and relationships, each with its properties and their types; nothing for an empty graph."""
+    nodes = [f"- {node.label}{_listed(node.properties)}" for node in schema.nodes]
+    edges = [
+        f"- (:{source})-[:{edge.label}]->(:{target}){_listed(edge.properties)}"
+        for edge in schema.edges
+        for source, target in edge.ends
+    ]
+    parts = (["Nodes:", *nodes] if nodes else []) + (["Relationships:", *edges] if edges else [])
+    return "\n".join(parts)
+
+
+def _listed(properties: Mapping[str, str]) -> str:
+    return f": {typed(properties)}" if properties else ""
+
+
+def typed(properties: Mapping[str, str]) -> str:
+    """name (str), score (float)"""
+    return ", ".join(f"{name} ({kind})" if kind else name for name, kind in properties.items())

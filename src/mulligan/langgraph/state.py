@@ -143,7 +143,7 @@ def result_of(episode: Episode, steps: int, tool: ToolMessage | None) -> Reflexi
     }
 
 
-def checked(max_steps: int, good_score: float) -> None:
+def check_limits(max_steps: int, good_score: float) -> None:
     """Raises `InvalidInput` for a limit of steps that is no whole number, and for a score that none can be."""
     if isinstance(max_steps, bool) or not isinstance(max_steps, int):
         raise InvalidInput(f"max_steps is a whole number: drafts and revisions at most; not {max_steps!r}.")

@@ -14,13 +14,22 @@ from langchain_core.messages import AnyMessage, BaseMessage, convert_to_messages
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.tools import BaseTool
-from langgraph.graph import StateGraph
+from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from pydantic import BaseModel, PlainValidator
 from typing_extensions import TypedDict
 
 from mulligan.langgraph.bridge import blocking, finish
-from mulligan.langgraph.state import Record, ReflexionInput, ReflexionOutput, ReflexionState
+from mulligan.langgraph.nodes import Nodes
+from mulligan.langgraph.state import (
+    DRAFT,
+    EXECUTE_TOOL,
+    REVISE,
+    Record,
+    ReflexionInput,
+    ReflexionOutput,
+    ReflexionState,
+)
 
 
 def _message(given: Any) -> BaseMessage:
@@ -106,3 +115,19 @@ class _Way(RunnableLambda[Any, Any]):
 
 
 way = _Way(_next)
+
+
+def wired(nodes: Nodes) -> ReflexionStateGraph:
+    """The nodes in their order, as a `StateGraph` that is not compiled yet."""
+    graph: Any = ReflexionStateGraph(nodes.steps)
+    graph.add_node(DRAFT, Node(DRAFT, nodes.draft))
+    graph.add_node(EXECUTE_TOOL, Node(EXECUTE_TOOL, nodes.execute_tool))
+    graph.add_edge(START, DRAFT)
+    graph.add_conditional_edges(DRAFT, way, [EXECUTE_TOOL, END])
+    if nodes.steps == 1:
+        graph.add_edge(EXECUTE_TOOL, END)
+        return graph
+    graph.add_node(REVISE, Node(REVISE, nodes.revise))
+    graph.add_edge(EXECUTE_TOOL, REVISE)
+    graph.add_conditional_edges(REVISE, way, [EXECUTE_TOOL, END])
+    return graph

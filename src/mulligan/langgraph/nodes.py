@@ -7,17 +7,20 @@ reflects on it and makes the next answer. The graph owns order, checkpoints, str
 from __future__ import annotations
 
 import inspect
+import platform
 import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
+from importlib.metadata import version
 from typing import Any, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, RemoveMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.graph import END, START
+from langgraph.graph import END
 
+from mulligan.app.journaled import JournaledBank
 from mulligan.app.teaching import teach
 from mulligan.core.codec import to_json
 from mulligan.core.episode import Acted, Evaluated, Recalled, Reflected, Stopped, due
@@ -25,10 +28,10 @@ from mulligan.core.errors import BadAnswer, InvalidInput, StoreError
 from mulligan.core.journal import digest
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Bank
-from mulligan.core.records import Attempt, Episode, Feedback, Head, Plan, Reflection, Step, Stop, Task
+from mulligan.core.records import Attempt, Episode, Feedback, Head, Json, Plan, Reflection, Step, Stop, Task
 from mulligan.langgraph.approval import Approve
 from mulligan.langgraph.bridge import Settling, called, settled
-from mulligan.langgraph.roomy import Node, ReflexionStateGraph, way
+from mulligan.langgraph.journalled import model_id, models_in
 from mulligan.langgraph.state import (
     DRAFT,
     EXECUTE_TOOL,
@@ -42,8 +45,6 @@ from mulligan.langgraph.state import (
     text_of,
 )
 from mulligan.langgraph.working import Recorder, Work, log
-
-__all__ = ["DRAFT", "EXECUTE_TOOL", "REVISE", "STEPS", "Nodes", "Parts", "Reading", "ReflexionState", "wired"]
 
 STEPS = 30
 """A step is one draft or one revise (seed 001)."""
@@ -202,8 +203,6 @@ class Nodes:
         return {"record": self.recorder.update(work), "reflexion": result_of(work.episode, work.steps, tool)}
 
     async def _recall(self, work: Work, bank: Bank) -> None:
-        from mulligan.app.journaled import JournaledBank
-
         journaled = JournaledBank(cast(Bank, Settling(bank)), work.journal)
         await work.keep(Recalled(await journaled.recall(work.episode.task), work.lap()))
 
@@ -259,17 +258,18 @@ def _beginning(begun: Any, question: BaseMessage) -> Record:
     return {"begun": begun, "events": [], "question": question.id or "", "steps": 0, "next": DRAFT, "spent": None}
 
 
-def wired(nodes: Nodes) -> ReflexionStateGraph:
-    """The nodes in their order, as a `StateGraph` that is not compiled yet."""
-    graph: Any = ReflexionStateGraph(nodes.steps)
-    graph.add_node(DRAFT, Node(DRAFT, nodes.draft))
-    graph.add_node(EXECUTE_TOOL, Node(EXECUTE_TOOL, nodes.execute_tool))
-    graph.add_edge(START, DRAFT)
-    graph.add_conditional_edges(DRAFT, way, [EXECUTE_TOOL, END])
-    if nodes.steps == 1:
-        graph.add_edge(EXECUTE_TOOL, END)
-        return graph
-    graph.add_node(REVISE, Node(REVISE, nodes.revise))
-    graph.add_edge(EXECUTE_TOOL, REVISE)
-    graph.add_conditional_edges(REVISE, way, [EXECUTE_TOOL, END])
-    return graph
+def episode_head(models: Mapping[str, Any], prompts: Mapping[str, str], settings: Mapping[str, Json]) -> Head:
+    """Return what the record of an episode says about versions, models, prompts and settings.
+
+    Args:
+        models: Journalled models by role.
+        prompts: sha256 by name.
+    """
+    named = {role: ", ".join(map(model_id, models_in(model))) for role, model in models.items()}
+    return Head(_versions(), named, {"led_by": "langgraph", **settings}, prompts)
+
+
+@cache
+def _versions() -> Mapping[str, str]:
+    packages = {name: version(name) for name in ("mulligan", "langgraph", "langchain-core")}
+    return {**packages, "python": platform.python_version(), "platform": platform.platform()}

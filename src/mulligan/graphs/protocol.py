@@ -1,0 +1,116 @@
+"""The protocol of a graph database: run a query, describe the schema. No implementation writes to its database."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+from mulligan.core.errors import InvalidInput
+from mulligan.core.records import Json
+
+SECONDS, ROWS = 10.0, 1000
+"""The default time limit of a query, and the default number of rows that an answer keeps."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The answer to a query: rows by column, as JSON. `truncated`: the database had more rows than were requested.
+
+    A node is {"id", "label", "properties"}, an edge {"label", "source", "target", "properties"} with the ids of its
+    nodes, and a path is a list of nodes and edges in order. Several labels of a node are joined by colons. Dates and
+    times are ISO 8601 strings, bytes are Base64, and special floats are "NaN", "Infinity" and "-Infinity". Ids belong
+    to the database and may change when it is loaded again.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[Mapping[str, Json], ...] = ()
+    truncated: bool = False
+
+    @property
+    def empty(self) -> bool:
+        """True when no row holds a value. A `count(*)` of 0 is a value; null is not."""
+        return not any(value is not None for row in self.rows for value in row.values())
+
+
+@dataclass(frozen=True)
+class NodeKind:
+    """A node label and its properties, name to type as the engine names it ("" if the engine does not know)."""
+
+    label: str
+    properties: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True)
+class EdgeKind:
+    """A relationship type; `ends` are the (source, target) labels that it connects."""
+
+    label: str
+    ends: tuple[tuple[str, str], ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True)
+class GraphSchema:
+    """The node labels and relationship types of a graph."""
+
+    nodes: tuple[NodeKind, ...] = ()
+    edges: tuple[EdgeKind, ...] = ()
+
+    def to_json(self) -> Json:
+        nodes = [{"label": node.label, "properties": dict(node.properties)} for node in self.nodes]
+        edges = [
+            {"label": edge.label, "ends": [list(pair) for pair in edge.ends], "properties": dict(edge.properties)}
+            for edge in self.edges
+        ]
+        return {"nodes": nodes, "edges": edges}
+
+    @classmethod
+    def from_json(cls, found: Json) -> GraphSchema:
+        nodes = tuple(NodeKind(node["label"], node["properties"]) for node in found["nodes"])
+        joined = [(edge, tuple((a, b) for a, b in edge["ends"])) for edge in found["edges"]]
+        edges = tuple(EdgeKind(edge["label"], ends, edge["properties"]) for edge, ends in joined)
+        return cls(nodes, edges)
+
+
+@runtime_checkable
+class Graph(Protocol):
+    """A graph database that is only read.
+
+    name: its path or address, without a password. language: the query language as a prompt names it, such as
+    "Cypher (Ladybug dialect)". notes: what a model must know about the dialect, one sentence each.
+    """
+
+    name: str
+    language: str
+    notes: Sequence[str]
+
+    async def run(
+        self,
+        query: str,
+        parameters: Mapping[str, Json] | None = None,
+        *,
+        seconds: float = SECONDS,
+        rows: int = ROWS,
+    ) -> Rows:
+        """Run a query for at most about `seconds` and return at most `rows` rows.
+
+        Raises:
+            QueryError: The query is wrong, too slow or too large; its author can correct it.
+            GraphError: The database cannot be reached, or it has crashed.
+        """
+        ...
+
+    async def schema(self) -> GraphSchema: ...
+    async def close(self) -> None: ...
+
+
+def check_limits(seconds: float, rows: int) -> None:
+    """Raise `InvalidInput` unless a query may take some time and return a row."""
+    if seconds <= 0 or rows < 1:
+        raise InvalidInput(f"A query needs more than 0 seconds and at least 1 row, not {seconds:g} s and {rows} rows.")
+
+
+def quoted(name: str) -> str:
+    """Write a name in backticks, as Cypher does."""
+    return "`" + name.replace("`", "``") + "`"

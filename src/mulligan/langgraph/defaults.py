@@ -1,0 +1,76 @@
+"""What a graph opens by itself when the caller names it or leaves it out: the store, a bank, the prompt files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from mulligan.app.config import load, prompts_folder
+from mulligan.app.places import Notice
+from mulligan.app.prompts import FilePrompts
+from mulligan.app.teaching import said
+from mulligan.core.errors import MulliganError
+from mulligan.core.protocols import Learned, Model, Store
+from mulligan.core.records import Episode, Recall, Task
+from mulligan.langgraph.bridge import portal
+from mulligan.store import open_store
+
+T = TypeVar("T")
+
+
+def store_of(given: Store | bool | None) -> Store | None:
+    """Return the given store; for None or True, open the default one; for False, return None."""
+    if given is None or given is True:
+        return open_store(load().store)
+    return given or None
+
+
+def prompts_of(folder: str | os.PathLike[str] | None = None) -> FilePrompts:
+    """Return the prompts of this folder, or of the one that mulligan.toml names; then those that ship."""
+    chosen = folder if folder is not None else prompts_folder(load())
+    return FilePrompts([Path(chosen)] if chosen else [])
+
+
+class OwnBank:
+    """The bank of an agent_id. It is opened by its first use and runs on the portal's event loop.
+
+    The portal outlives the callers' event loops, so background work of the bank goes on there.
+
+    Args:
+        model: The model that learns for the bank; None: as `open_bank` chooses.
+        notice: Called with a sentence that says what was learned.
+    """
+
+    def __init__(self, agent_id: str, model: Model | None = None, notice: Notice | None = None) -> None:
+        self.agent_id = agent_id
+        self._model, self._notice = model, notice
+        self._opened: Any = None
+
+    async def do(self, work: Callable[[Any], Awaitable[T]]) -> T:
+        """Return the result of `work`, a function of the bank."""
+        if self._opened is None:
+            from mulligan.app.memory import open_bank  # loads numpy
+
+            self._opened = open_bank(self.agent_id, model=self._model)
+        return await portal.within(work(self._opened))
+
+    async def recall(self, task: Task, *, top_k: int | None = None) -> Recall:
+        return await self.do(lambda bank: bank.recall(task, top_k=top_k))
+
+    async def learn(self, episodes: Sequence[Episode]) -> Learned:
+        try:
+            learned: Learned = await self.do(lambda bank: bank.learn(episodes))
+        except MulliganError as error:
+            if self._notice:
+                self._notice(f"nothing was learned: {error}")
+            raise
+        if self._notice:
+            self._notice(said(learned, self.agent_id))
+        return learned
+
+    async def close(self) -> None:
+        bank, self._opened = self._opened, None
+        if bank is not None:
+            await portal.within(bank.close())
