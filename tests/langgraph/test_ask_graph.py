@@ -200,7 +200,7 @@ def test_where_nothing_is_chosen_the_whole_schema_is_told(asking: Asking) -> Non
     none: dict[str, Any] = {"entities": []}
     ended = asking([none, none, *said(draft(GOOD), revision(9))], "ask-graph", QUESTION)
     assert (ended.status, ended.out.splitlines()) == (0, TABLE)
-    assert "the whole schema is told" in ended.err
+    assert "the model gets the whole schema" in ended.err
 
 
 @pytest.mark.parametrize(

@@ -228,10 +228,10 @@ def test_errors_are_ours() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"reasoning": 1}, "takes no option 'reasoning'"),
+        ({"reasoning": 1}, "has no option 'reasoning'"),
         ({"tools": [{"type": "web_search"}]}, "'web_search' runs at its provider"),
-        ({"tools": [add, add]}, "Two tools are called add"),
-        ({"tools": [3]}, "3 is no tool"),
+        ({"tools": [add, add]}, "Two tools have the name add"),
+        ({"tools": [3]}, "3 is not a tool"),
         ({"tools": [add], "tool_choice": "addd"}, "Did you mean 'add'"),
     ],
 )

@@ -19,7 +19,7 @@ from langchain_core.messages import (
 from mulligan.core.errors import InvalidInput
 from mulligan.core.questions import Message, ToolCall
 from mulligan.core.records import Image
-from mulligan.langgraph.chat_messages import UNANSWERED, said
+from mulligan.langgraph.chat_messages import UNANSWERED, to_messages
 
 PIXEL = base64.b64encode(b"\x89PNG").decode()
 IMAGE = Image("image/png", b"\x89PNG")
@@ -37,7 +37,7 @@ def test_roles_and_texts() -> None:
         ChatMessage(content="And?", role="user"),
         ChatMessage(content="Well.", role="assistant"),
     ]
-    assert said(messages) == (
+    assert to_messages(messages) == (
         Message("system", "Be brief."),
         Message("user", "One.\n\nTwo."),
         Message("assistant", "Fine."),
@@ -57,13 +57,15 @@ def test_roles_and_texts() -> None:
     ids=["standard", "openai", "anthropic", "langchain 0.3"],
 )
 def test_images_in_every_format(block: Any) -> None:
-    (message,) = said([HumanMessage([{"type": "text", "text": "What is it?"}, block])])
+    (message,) = to_messages([HumanMessage([{"type": "text", "text": "What is it?"}, block])])
     assert message == Message("user", "What is it?", (IMAGE,))
 
 
 def test_tool_messages_are_put_in_the_order_of_the_calls() -> None:
     asked = AIMessage("I look.", tool_calls=[call("one", "a", x=1), call("two", "b")])
-    found = said([HumanMessage("?"), asked, ToolMessage("2", tool_call_id="b"), ToolMessage("1", tool_call_id="a")])
+    found = to_messages(
+        [HumanMessage("?"), asked, ToolMessage("2", tool_call_id="b"), ToolMessage("1", tool_call_id="a")]
+    )
     assert found[1:] == (
         Message("assistant", "I look.", calls=(ToolCall("one", {"x": 1}), ToolCall("two", {}))),
         Message("tool", "1"),
@@ -73,14 +75,14 @@ def test_tool_messages_are_put_in_the_order_of_the_calls() -> None:
 
 def test_a_call_that_nobody_answered_is_told_so() -> None:
     asked = AIMessage("", tool_calls=[call("one", "a"), call("two", None)])
-    found = said([asked, ToolMessage("1", tool_call_id="a"), HumanMessage("Never mind."), AIMessage("Good.")])
+    found = to_messages([asked, ToolMessage("1", tool_call_id="a"), HumanMessage("Never mind."), AIMessage("Good.")])
     assert [message.role for message in found] == ["assistant", "tool", "tool", "user", "assistant"]
     assert [message.text for message in found[1:3]] == ["1", UNANSWERED]
 
 
 def test_a_call_that_could_not_be_read_is_told_with_what_it_was() -> None:
     broken: Any = {"name": "one", "args": '{"x": ', "id": "a", "error": None, "type": "invalid_tool_call"}
-    found = said([AIMessage("", invalid_tool_calls=[broken]), ToolMessage("No JSON.", tool_call_id="a")])
+    found = to_messages([AIMessage("", invalid_tool_calls=[broken]), ToolMessage("No JSON.", tool_call_id="a")])
     assert found == (
         Message("assistant", "", calls=(ToolCall("one", '{"x": '),)),
         Message("tool", "No JSON."),
@@ -101,13 +103,13 @@ def test_a_call_that_could_not_be_read_is_told_with_what_it_was() -> None:
             "'a', which is answered already",
         ),
         ([HumanMessage([{"type": "image", "url": "http://127.0.0.1/x.png"}])], "fetches nothing"),
-        ([HumanMessage([{"type": "image", "base64": "!", "mime_type": "image/png"}])], "not in base64"),
+        ([HumanMessage([{"type": "image", "base64": "!", "mime_type": "image/png"}])], "not valid base64"),
         ([HumanMessage([{"type": "image", "base64": PIXEL}])], "lacks its mime_type"),
         ([HumanMessage([{"type": "audio", "base64": PIXEL, "mime_type": "audio/wav"}])], "holds 'audio'"),
         ([HumanMessage([{"type": "hologram"}])], "holds 'hologram'"),
         (
             [SystemMessage([{"type": "image", "base64": PIXEL, "mime_type": "image/png"}])],
-            "system message holds 'image'",
+            "system message contains 'image'",
         ),
         ([ChatMessage(content="x", role="narrator")], "the role 'narrator'"),
         ([FunctionMessage(content="x", name="f")], "the type 'function'"),
@@ -115,7 +117,7 @@ def test_a_call_that_could_not_be_read_is_told_with_what_it_was() -> None:
 )
 def test_what_cannot_be_said_is_refused(messages: list[BaseMessage], text: str) -> None:
     with pytest.raises(InvalidInput) as caught:
-        said(messages)
+        to_messages(messages)
     assert text in str(caught.value)
 
 
@@ -130,7 +132,7 @@ def test_every_call_has_one_answer_behind_it_in_its_order(turns: list[Any]) -> N
         answered = ids if all_answered else ids[:1]
         messages += random.sample([ToolMessage(f"of tool_{id}", tool_call_id=id) for id in answered], len(answered))
     waiting: list[str] = []
-    for message in said(messages):
+    for message in to_messages(messages):
         if message.role == "tool":
             assert message.text in (f"of {waiting.pop(0)}", UNANSWERED)
         else:

@@ -71,7 +71,7 @@ def test_a_reply_without_a_tool_call(where: Any, agent_on: Any, reply: str) -> N
     result = agent.execute(QUESTION, PROMPT)
     assert len(chat.asked) == 3
     assert (result.answer, result.tool_result, result.stop, str(result)) == (None, None, "gave_up", "")
-    assert "3 times" in result.detail
+    assert "3 attempts" in result.detail
     assert "no tool call" in result.detail
 
 

@@ -260,7 +260,7 @@ def test_a_graph_that_is_not_there_is_said_before_anything(tmp_path: Path, agent
         agent_on({"path": str(tmp_path / "none")})
     with pytest.raises(InvalidInput, match="no color"):
         agent_on({"path": "kg", "color": "red"})
-    with pytest.raises(InvalidInput, match="some seconds"):
+    with pytest.raises(InvalidInput, match="more than 0 seconds"):
         agent_on({"host": "", "port": "7687"}, seconds=0)
 
 

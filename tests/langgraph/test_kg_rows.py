@@ -37,7 +37,7 @@ def test_a_row_that_is_too_large_however_it_is_cut_is_not_shown() -> None:
     text = shown({"query": "q", "result": [row]})
     said = json.loads(text)
     assert said["result"] == []
-    assert "Ask for single properties" in said["shown"]
+    assert "Return single properties" in said["shown"]
     assert estimate(text) < SHOWN
 
 
@@ -125,7 +125,7 @@ async def test_a_runnable_without_coroutines_is_asked_all_the_same() -> None:
 
 
 def test_after_three_times_it_is_over() -> None:
-    with pytest.raises(BadAnswer, match=r"3 times\. The last time: call the tool"):
+    with pytest.raises(BadAnswer, match=r"3 attempts\. The last problem: call the tool"):
         ResponderWithRetries(Says(*[AIMessage("no")] * 3), refuse).respond([HumanMessage("?")])
 
 

@@ -123,7 +123,7 @@ def test_another_agents_run_is_not_gone_on_with(kg: Path, store: SqliteStore) ->
     other.close()
     agent = KGQueryReflexionAgent(lambda: Conversation(Chat([])), str(kg), store=store)
     run = asyncio.run(store.list())[0].run  # pyright: ignore[reportArgumentType]
-    with pytest.raises(InvalidInput, match="is none of KGQueryReflexionAgent"):
+    with pytest.raises(InvalidInput, match="is not a run of KGQueryReflexionAgent"):
         agent.resume(run)
     agent.close()
 

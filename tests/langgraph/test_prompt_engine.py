@@ -83,9 +83,9 @@ def test_a_schema_that_cannot_be_is_refused(case: Any) -> None:
 
 def test_a_file_that_is_no_yaml_and_two_names_that_are_one_are_refused(tmp_path: Path) -> None:
     (tmp_path / "broken.yaml").write_text("gene: [", "utf-8")
-    with pytest.raises(InvalidInput, match="is no YAML"):
+    with pytest.raises(InvalidInput, match="is not valid YAML"):
         BioCypherPromptEngine(tmp_path / "broken.yaml")
-    with pytest.raises(InvalidInput, match="Gene: there is another entry that is called Gene"):
+    with pytest.raises(InvalidInput, match="Gene: another entry has the same label Gene"):
         BioCypherPromptEngine(
             schema_config_or_info_dict={"gene": {"represented_as": "node"}, "Gene": {"represented_as": "edge"}}
         )
@@ -120,7 +120,7 @@ async def test_an_answer_that_cannot_be_used_is_sent_back_with_what_was_wrong() 
     engine, model = engine_of(*case["answers"])
     assert of_selection(await engine.aselect("Which?"))["entities"] == case["entities"]
     assert len(model.questions) == case["calls"]
-    assert "there is no Planet. There is Gene, Disease, Drug" in model.questions[1].messages[-1].text
+    assert "there is no Planet. Available: Gene, Disease, Drug" in model.questions[1].messages[-1].text
 
 
 async def test_one_question_leaves_nothing_for_the_next() -> None:

@@ -146,10 +146,10 @@ def test_prompts_of_ones_own_take_the_place_of_ours(tmp_path: Any) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"max_steps": 0}, "max_steps is a whole number from 1"),
-        ({"max_steps": 2.5}, "max_steps is a whole number: "),
-        ({"good_score": 11}, "good_score is a number from 0 to 10"),
-        ({"good_score": True}, "good_score is a number from 0 to 10"),
+        ({"max_steps": 0}, "max_steps must be at least 1"),
+        ({"max_steps": 2.5}, "max_steps must be a whole number, "),
+        ({"good_score": 11}, "good_score must be a number from 0 to 10"),
+        ({"good_score": True}, "good_score must be a number from 0 to 10"),
         ({"learn": True}, "needs a bank"),
         ({"interrupt_before": ["nowhere"]}, "nowhere"),
     ],

@@ -124,8 +124,8 @@ class Unscored(BaseModel):
     [
         ({"draft": Other}, "Other has no field for what is executed"),
         ({"revise": Unscored}, "no field 'score'"),
-        ({"draft": dict}, "draft is a pydantic model"),
-        ({"draft": Wider, "revise": Wider}, "Both schemas are called Wider"),
+        ({"draft": dict}, "draft must be a pydantic model class"),
+        ({"draft": Wider, "revise": Wider}, "Both schemas are named Wider"),
     ],
 )
 def test_schemas_that_a_graph_cannot_go_by_are_refused(given: Any, said: str) -> None:

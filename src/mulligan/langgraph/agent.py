@@ -1,6 +1,6 @@
-"""`ReflexionAgent`: subclass it, say how to draft, execute and revise, and it goes round (BioChatter's base class).
+"""`ReflexionAgent`: the base class of agents that draft, execute and revise an answer, compatible with BioChatter's.
 
-Code written for the seed's class runs here: its six methods, or the four of the code that it documents.
+A subclass implements four methods; code written for BioChatter's class, with its six methods, runs unchanged.
 """
 
 from __future__ import annotations
@@ -39,25 +39,30 @@ from mulligan.langgraph.working import Recorder, log
 
 DRAFT_NODE, EXECUTE_TOOL_NODE, REVISE_NODE, END_NODE = DRAFT, EXECUTE_TOOL, REVISE, END
 QUESTION = "question"
-"""The id of the message that asks: with the run's thread, it says which record a run goes on with."""
+"""The id of the message with the question. With the run's thread it identifies the record that a run continues."""
 PROMPT = "prompt.md"
-"""What the model was told, among the files of a record."""
+"""The file of a record that holds the prompt."""
 
 LOG_WIDTH = 2000
-"""Characters of one entry."""
+"""The characters of one log entry."""
 LOG_ENTRIES = 10_000
-"""Entries that are kept, the newest."""
+"""The number of log entries that are kept; the oldest go first."""
 _LEVELS = {"info": logging.INFO, "warn": logging.WARNING, "error": logging.ERROR}
 
 
 @dataclass(frozen=True)
 class ReflexionAgentResult:
-    """answer: what was executed last; None where the model gave nothing that can be used. tool_result: what that gave.
+    """The result of a question.
 
-    score: of the answer, 0 to 10, higher is better, by the model itself. stop, detail: why it ended: "solved",
-    "unconfirmed" (a rule ended it, such as that rows came back, and the model does not call them good; detail has its
-    critique), "exhausted" (the steps are used up), "gave_up" (no answer that can be used). run: for `mulligan runs
-    show`. note: what qualifies the result, such as that there are more rows.
+    Attributes:
+        answer: What was executed last; None if the model gave no valid answer.
+        tool_result: What executing the answer returned.
+        score: The model's own score of the answer, 0 to 10; higher is better.
+        stop: Why the run ended: "solved"; "unconfirmed" (a rule ended it, such as that rows came back, and the model
+            does not call them good); "exhausted" (all steps are used); "gave_up" (no valid answer).
+        detail: More about the end, such as the model's critique.
+        run: The id for `mulligan runs show`.
+        note: A remark on the result, such as that there are more rows.
     """
 
     answer: str | None
@@ -73,13 +78,13 @@ class ReflexionAgentResult:
 
 
 class ReflexionAgentLogger:
-    """One for each agent; `logs` is all that was logged so far, a line an entry."""
+    """The log of one agent. `logs` is the whole text, one line per entry."""
 
     def __init__(self) -> None:
         self._lines: deque[str] = deque(maxlen=LOG_ENTRIES)
 
     def log_step_message(self, step: int, node_name: str, output: BaseMessage) -> None:
-        """What a node gave: the arguments of its tool calls, or its text."""
+        """Log a node's message: the arguments of its tool calls, or its text."""
         calls = getattr(output, "tool_calls", ())
         said = "; ".join(f"{call['name']}({_arguments(call['args'])})" for call in calls) or output.text
         self._log_message(f"step {step}, {node_name}: {said}")
@@ -99,17 +104,17 @@ class ReflexionAgentLogger:
 
 
 class Transcript(list[BaseMessage]):
-    """The messages of a run, the question first. Asked for an attribute of a message, the newest of the model's
-    answers: the seed hands that one to `_parse_final_result` and `_log_final_result`, its code all messages.
+    """The messages of a run, the question first. Attributes of a message are those of the model's newest answer.
 
-    result: what `_parse_final_result` made of them, once it has.
+    So it serves both kinds of subclasses: those whose `_parse_final_result` takes one message, and those whose takes
+    all of them. `result` is what `_parse_final_result` returned, once it has run.
     """
 
     result: Any = None
 
     @property
     def newest(self) -> BaseMessage:
-        """The newest message of the model; where it gave none that can be used, the last message of all."""
+        """The newest message of the model; if there is none, the last message of all."""
         return next((message for message in reversed(self) if isinstance(message, AIMessage)), self[-1])
 
     def __getattr__(self, name: str) -> Any:
@@ -118,24 +123,28 @@ class Transcript(list[BaseMessage]):
         return getattr(self.newest, name)
 
     def to(self, method: Callable[[Any], Any]) -> Any:
-        """What the method gives for them; for the newest one where its parameter is annotated as a message."""
+        """Call the method with the messages, or with the newest one if its parameter is annotated as a message."""
         annotation: Any = None
-        with suppress(NameError, TypeError, ValueError):  # one that cannot be read is none
+        with suppress(NameError, TypeError, ValueError):  # an annotation that cannot be read does not count
             annotation = next(iter(inspect.signature(method, eval_str=True).parameters.values())).annotation
         one = isinstance(annotation, type) and issubclass(annotation, BaseMessage)
         return method(self.newest if one else self)
 
 
 class ReflexionAgent(ABC):
-    """Draft, execute, revise, until it is good enough or the steps are used up.
+    """Drafts, executes and revises an answer until it is good enough or all steps are used.
 
-    conversation_factory: makes an object with a LangChain chat model as `.chat`, or the chat model. max_steps: drafts
-    and revisions at most; 0 or less: 30. good_score: the score of a revision that ends it, 0 to 10. store: where runs
-    are recorded; None: where `mulligan runs` looks; False: nowhere. agent_id: whose record it is. bank: lessons are
-    recalled from it before the draft, and shown with the prompt; a bank, or an agent_id. learn: it is taught by each
-    question that is over.
+    Args:
+        conversation_factory: Returns an object with a LangChain chat model as `.chat`, or the chat model itself.
+        max_steps: The number of drafts and revisions at most; 0 or less means 30.
+        good_score: The score of a revision, 0 to 10, that ends the run.
+        store: Where runs are recorded; None: the store that `mulligan runs` reads; False: nowhere.
+        agent_id: The owner of the records.
+        bank: Lessons are recalled from it before the draft and added to the prompt; a bank, or an agent_id.
+        learn: Whether the bank learns from each run that ends.
 
-    Raises `InvalidInput`.
+    Raises:
+        InvalidInput: A value is out of range, or there is no chat model.
     """
 
     def __init__(
@@ -160,30 +169,30 @@ class ReflexionAgent(ABC):
         self._bank = OwnBank(bank) if isinstance(bank, str) else bank
         self._learn = learn
 
-    # --- to be written by a subclass ------------------------------------------------------------------------------
+    # --- implemented by a subclass ------------------------------------------------------------------------------
 
     @abstractmethod
     def _tool_function(self, state: list[BaseMessage]) -> ToolMessage:
-        """Executes what the newest draft or revision, the last message, proposes."""
+        """Execute what the last message, a draft or a revision, proposes."""
 
     @abstractmethod
     def _create_initial_responder(self, prompt: str | None = None) -> Any:
-        """What drafts: an object with `respond(messages)`, a runnable over {"messages": …}, or a function of them."""
+        """Return what drafts: an object with `respond(messages)`, a runnable over {"messages": …}, or a function."""
 
     @abstractmethod
     def _create_revise_responder(self, prompt: str | None = None) -> Any:
-        """What scores the newest result, reflects on it and revises: as above."""
+        """Return what scores the newest result, reflects on it and revises, in one of the same forms."""
 
     @abstractmethod
     def _parse_final_result(self, output: Any) -> Any:
-        """What `execute` returns, made of all messages; asked for an attribute of a message, they give that of the
-        model's newest. A parameter that is annotated as a message (`output: BaseMessage`) gets that one alone."""
+        """Return the result of `execute`, given a `Transcript`; or, if the parameter is annotated as a message
+        (`output: BaseMessage`), the newest message of the model."""
 
     # --- may be overridden ----------------------------------------------------------------------------------------
 
     def _should_continue(self, state: list[BaseMessage]) -> str:
-        """EXECUTE_TOOL_NODE to go on or END_NODE, after each revision, the last message. The limit of steps holds
-        whatever it says."""
+        """Return EXECUTE_TOOL_NODE to continue after a revision, the last message, or END_NODE. The limit of steps
+        holds in any case."""
         if self._get_num_iterations(state) >= self.max_steps:
             return END_NODE
         tool = next((message for message in reversed(state) if isinstance(message, ToolMessage)), None)
@@ -199,7 +208,7 @@ class ReflexionAgent(ABC):
         self.agent_logger.log_final_result(output.result if isinstance(output, Transcript) else output)
 
     def _read(self, message: AIMessage) -> Reading:
-        """Of the first tool call, the fields of `GenerateQuery` and `ReviseQuery`; without one, the text."""
+        """Read the fields of `GenerateQuery` and `ReviseQuery` from the first tool call; without one, the text."""
         calls = getattr(message, "tool_calls", ())
         if not calls:
             return Reading(message.text)
@@ -208,57 +217,63 @@ class ReflexionAgent(ABC):
         return Reading(answer, str(given.get("reflection") or ""), score_of(given.get("score")))
 
     def _answered(self, reading: Reading, message: ToolMessage) -> str:
-        """The answer that was really executed, as far as the tool's message says."""
+        """Return the answer that was really executed, as far as the tool's message tells."""
         return reading.answer
 
     def _passed(self, reading: Reading, message: ToolMessage) -> bool | None:
-        """Whether what was executed is good enough, by the revision that looked at it and the tool's message; None
-        where the revision gave no score."""
+        """Return whether the executed answer is good enough, given the revision and the tool's message; None if the
+        revision has no score."""
         return None if reading.score is None else reading.score >= self.good_score
 
     def _settles(self, message: ToolMessage) -> str:
-        """Why what the tool gave ends the loop, whatever a revision says of it; "" where it does not. Where `_passed`
-        does not call it good, the run is then "unconfirmed"."""
+        """Return why this result ends the loop in any case; "" if it does not. If `_passed` does not call the result
+        good, the run then ends as "unconfirmed"."""
         return ""
 
     def _prepare(self) -> Any:
-        """Called before the model is first asked; may be a coroutine function."""
+        """Called before the first call of the model. May be a coroutine function."""
         return None
 
     # --- for subclasses to call -----------------------------------------------------------------------------------
 
     @staticmethod
     def _get_num_iterations(state: Sequence[BaseMessage]) -> int:
-        """Steps since the question: a step is one draft or one revision."""
+        """Return the number of steps since the question. A step is a draft or a revision."""
         return sum(isinstance(message, AIMessage) for message in _since_question(state))
 
     @staticmethod
     def _get_user_question(state: Sequence[BaseMessage]) -> str:
-        """The newest question; "" where nobody asked one."""
+        """Return the newest question; "" if there is none."""
         return next((message.text for message in reversed(state) if isinstance(message, HumanMessage)), "")
 
     @staticmethod
     def _get_last_tool_result(state: Sequence[BaseMessage]) -> Any:
-        """What "result" was in the newest tool message; all of it where that is no such JSON; None without one."""
+        """Return the "result" of the newest tool message, or its whole text if it is other JSON; None without one."""
         message = next((message for message in reversed(state) if isinstance(message, ToolMessage)), None)
         return None if message is None else result_in(message)
 
     # --- running --------------------------------------------------------------------------------------------------
 
     def execute(self, question: str, prompt: Prompted = None) -> Any:
-        """Answers the question; what `_parse_final_result` makes of the messages. See `aexecute`. May be called where
-        an event loop runs (a notebook), which stands still meanwhile."""
+        """Answer the question; see `aexecute`. It may be called inside a running event loop, such as a notebook's, and
+        blocks it."""
         return bridge.run(self.aexecute(question, prompt))
 
     async def aexecute(self, question: str, prompt: Prompted = None, config: RunnableConfig | None = None) -> Any:
-        """prompt: what the model is told besides the question, at the draft and at each revision; or a function of the
-        question that makes it. config: LangGraph's, for callbacks and the like.
+        """Answer the question, and return what `_parse_final_result` makes of the messages.
 
-        Raises `InvalidInput` for an empty question, `BadAnswer` where the model gave nothing that the agent could make
-        a result of, and what the model or the tool raises; what was done until then is in the record.
+        Args:
+            prompt: What the model is told besides the question, at the draft and at each revision; or a function of
+                the question that returns it.
+            config: LangGraph's configuration, for callbacks and the like.
+
+        Raises:
+            InvalidInput: The question is empty.
+            BadAnswer: The model gave no answer that the agent could make a result of.
+            Exception: What the model or the tool raises. The record keeps what was done until then.
         """
         if not question.strip():
-            raise InvalidInput("The question is empty: say what is to be found out.")
+            raise InvalidInput("The question is empty. Write what you want to find out.")
         messages, ended = Transcript([HumanMessage(question, id=QUESTION)]), dict[str, Any]()
         graph = self.graph(prompt).compile()
         config = {**(config or {}), "recursion_limit": 2 * self.max_steps + 5}
@@ -277,22 +292,28 @@ class ReflexionAgent(ABC):
         return messages.result
 
     def resume(self, run: str, prompt: Prompted = None) -> Any:
-        """Goes on with a recorded run that was cut short. See `aresume`."""
+        """Continue a recorded run that was interrupted; see `aresume`."""
         return bridge.run(self.aresume(run, prompt))
 
     async def aresume(self, run: str, prompt: Prompted = None, config: RunnableConfig | None = None) -> Any:
-        """Goes on with a run (its id, or the beginning of one) where it was cut short: what was done is not done again.
+        """Continue a run (its id, or the beginning of one) where it was interrupted. Nothing is done twice.
 
-        prompt: as it was given to `execute`; a text is in the record, and need not be given again. Raises `NotFound`,
-        `LeaseLost`, `InvalidInput` where there is nothing left to do or another agent's run is meant.
+        Args:
+            prompt: As given to `execute`. A string is in the record and need not be given again.
+
+        Raises:
+            InvalidInput: The run is complete, or it belongs to another agent.
+            NotFound, LeaseLost
         """
         store = self._store()
         if store is None:
-            raise InvalidInput("This agent records nothing (store=False), so that it has nothing to go on with.")
+            raise InvalidInput("This agent records nothing (store=False), so it cannot resume a run.")
         episode = await store.load((await store.resolve(run))[0])
         settings = episode.head.settings
         if settings.get("agent") != type(self).__name__ or "thread" not in settings:
-            raise InvalidInput(f"Run {episode.run} is none of {type(self).__name__}: see mulligan runs show {run}.")
+            raise InvalidInput(
+                f"Run {episode.run} is not a run of {type(self).__name__}. See mulligan runs show {run}."
+            )
         if episode.stop is not None and episode.stop.reason not in RESUMABLE:
             raise InvalidInput(f"Run {episode.run} is over: {episode.stop.reason}, {episode.stop.detail}.")
         told = prompt or (await store.files(episode.id)).get(PROMPT)
@@ -313,7 +334,7 @@ class ReflexionAgent(ABC):
         return final
 
     def graph(self, prompt: Prompted = None) -> Any:
-        """The agent as a `StateGraph` that is not compiled: for checkpointers, interrupts, or as a part of another."""
+        """Return the agent as an uncompiled `StateGraph`, for checkpointers, interrupts, or as a part of another."""
         prompt = self._prompt(prompt)
         texts = QuestionPrompt(prompt, self._with_lessons)
         own_rule = type(self)._should_continue is not ReflexionAgent._should_continue
@@ -346,23 +367,23 @@ class ReflexionAgent(ABC):
         )
 
     def _settings(self) -> dict[str, Json]:
-        """What the record says of how the agent was made."""
+        """Return the settings of the agent that the record keeps."""
         return {"max_steps": self.max_steps, "good_score": self.good_score}
 
     def _prompt_texts(self) -> Mapping[str, str]:
-        """The prompt files that the agent rests on, by name."""
+        """Return the texts of the prompt files that the agent uses, by name."""
         return {}
 
     def _with_lessons(self, prompt: str | None, lessons: str) -> str | None:
-        """The prompt, with what the bank recalled."""
+        """Return the prompt with the recalled lessons."""
         return "\n\n".join(part for part in (prompt, lessons) if part) or None
 
     def get_logs(self) -> str:
-        """All that was logged so far, a line an entry."""
+        """Return the log, one line per entry."""
         return self.agent_logger.logs
 
     def close(self) -> None:
-        """Lets go of what the agent opened by itself. Closing twice does no harm; so does leaving it to the end."""
+        """Close what the agent opened by itself. Closing twice, or never, does no harm."""
         bridge.run(self.aclose())
 
     async def aclose(self) -> None:
@@ -376,7 +397,7 @@ class ReflexionAgent(ABC):
         return Recorder(self._store())
 
     def _prompt(self, given: Prompted) -> Prompted:
-        """What the model is told, where the caller gave this."""
+        """Return the prompt to use, given the caller's."""
         return given
 
     def _store(self) -> Store | None:

@@ -1,4 +1,4 @@
-"""A person decides before anything is executed: approves it, edits it, or refuses it."""
+"""Asks a person before an answer is executed, who approves, edits or refuses it."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.types import interrupt
 
 Approve: TypeAlias = Callable[[AIMessage, str, str, int], tuple[AIMessage, ToolMessage | None]]
-"""Given the proposal, its answer, the question and the trial's number: the proposal to be executed, as it was or
-edited; and the tool's answer in its place, where it was refused."""
+"""Takes the proposal, its answer, the question and the trial's number. Returns the proposal to execute, perhaps edited,
+and the tool message that replaces its execution if it was refused."""
 
 REFUSED = "A person refused to run this."
 HOW = 'Answer with Command(resume=…): True, {"edit": "…"} or {"refuse": "why"}.'
 
 
 def ask(proposal: AIMessage, answer: str, question: str, trial: int) -> tuple[AIMessage, ToolMessage | None]:
-    """Interrupts the graph until a person has decided; what is no decision is asked for again."""
+    """Interrupt the graph until a person has decided. An invalid decision is asked for again."""
     payload: dict[str, Any] = {"approve": answer, "question": question, "trial": trial, "how": HOW}
     decision = interrupt(payload)
     while (taken := _taken(decision, proposal, answer)) is None:
-        decision = interrupt({**payload, "error": f"{decision!r} is no decision."})
+        decision = interrupt({**payload, "error": f"{decision!r} is not a valid decision."})
     return taken
 
 
@@ -41,14 +41,14 @@ def _taken(decision: Any, proposal: AIMessage, answer: str) -> tuple[AIMessage, 
 
 
 def refusal(proposal: AIMessage, why: str) -> ToolMessage:
-    """What the model is told in place of the tool's answer."""
+    """Return the tool message that replaces the execution."""
     call = proposal.tool_calls[0] if proposal.tool_calls else {"id": "", "name": None}
     said = f"{REFUSED} {why}".strip()
     return ToolMessage(said, tool_call_id=call["id"] or "", name=call["name"], status="error")
 
 
 def edited(proposal: AIMessage, answer: str, instead: str) -> AIMessage:
-    """The proposal as if the model had said this: in its text, or wherever its tool call holds the answer."""
+    """Return the proposal with another answer, in its text or wherever its tool call holds the answer."""
     if not proposal.tool_calls:
         return proposal.model_copy(update={"content": instead})
     call = proposal.tool_calls[0]

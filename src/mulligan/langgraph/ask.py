@@ -1,4 +1,7 @@
-"""`ask_graph`: a question to a graph database, in one call: what `mulligan ask-graph` does."""
+"""`ask_graph` answers a question from a graph database in one call, and `resume_graph` continues such a run.
+
+They are what `mulligan ask-graph` and `mulligan runs resume` use.
+"""
 
 from __future__ import annotations
 
@@ -37,8 +40,8 @@ from mulligan.langgraph.working import Recorder, Work, log
 
 
 @dataclass(frozen=True)
-class Asked:
-    """How a question is asked, as far as a record can hold it. The password is not part of it."""
+class GraphRequest:
+    """The settings of a question that a record keeps, so that a run can be resumed. The password is not among them."""
 
     graph: str | Mapping[str, Json] | None
     model: str | None
@@ -53,8 +56,8 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Told:
-    """Who is told how it goes."""
+class Callbacks:
+    """What is called while a question is answered: see `ask_graph`."""
 
     observers: Sequence[Observer] = ()
     on_start: OnStart | None = None
@@ -86,20 +89,30 @@ async def ask_graph(
     on_step: Notice | None = None,
     notice: Notice | None = None,
 ) -> ReflexionAgentResult:
-    """Writes a query for the question, runs it, and mends it; the query and its rows, recorded and resumable.
+    """Write a query for the question, run it and correct it; return the query and its rows. The run is recorded.
 
-    graph: a file, an address such as "bolt://localhost:7687" (with user, password and database), `connection_args`, or
-    a `Graph`. model: a name, or a LangChain chat model; None: `MULLIGAN_MODEL`, else mulligan.toml. max_steps: drafts
-    and revisions at most. good_score: of a revision, 0 to 10. rows: how many are kept. seconds: of one query.
-    prompt_engine: the model first chooses what of the graph the question is about, by three calls; else, and where it
-    chooses nothing, it is told all of the schema. bank: recalled from and taught; a bank, or an agent_id.
-    observers, on_start, notice: are told how it goes; on_step: what is about to be done, in a sentence.
+    Args:
+        graph: A file, an address such as "bolt://localhost:7687" (with user, password and database), the
+            `connection_args` of `KGQueryReflexionAgent`, or a `Graph`.
+        model: A name, or a LangChain chat model; None: `MULLIGAN_MODEL`, else mulligan.toml.
+        max_steps: The number of drafts and revisions at most.
+        good_score: The score of a revision, 0 to 10, that ends the run.
+        rows: The number of rows that an answer keeps.
+        seconds: The time limit of one query.
+        prompt_engine: Whether the model first chooses, in three calls, the parts of the graph that the question is
+            about. Otherwise, and if it chooses nothing, it gets the whole schema.
+        bank: Lessons are recalled from it; a bank, or an agent_id, whose bank also learns from the run.
+        observers: Called with the episode and each event.
+        on_start: Called when the run begins or continues.
+        on_step: Called with a sentence about the next step.
+        notice: Called with remarks, such as what was learned.
 
-    Raises `InvalidInput`, `GraphError`, `ModelError`, `StoreError`.
+    Raises:
+        InvalidInput, GraphError, ModelError, StoreError
     """
     if isinstance(model, str):
         model = located_model(model, Path.cwd())
-    asked = Asked(
+    request = GraphRequest(
         _located(graph),
         model if isinstance(model, str) else None,
         user,
@@ -111,12 +124,12 @@ async def ask_graph(
         prompt_engine,
         bank if isinstance(bank, str) else None,
     )
-    by_name = asked.graph is not None and not isinstance(model, BaseChatModel) and (bank is None or bank == asked.bank)
-    opened = graph if isinstance(graph, Graph) else open_graph(_in_place(graph), user, password, database)
-    told = Told(observers, on_start, on_step, notice or log.info)
-    agent = _Agent(opened, model, asked, bank, store, told, by_name)
+    all_named = request.graph is not None and not isinstance(model, BaseChatModel) and bank == request.bank
+    opened = graph if isinstance(graph, Graph) else open_graph(_absolute(graph), user, password, database)
+    callbacks = Callbacks(observers, on_start, on_step, notice or log.info)
+    agent = _Agent(opened, model, request, bank, store, callbacks, all_named)
     try:
-        return await agent.aexecute(question, agent.told, agent.watched)
+        return await agent.aexecute(question, agent.describe_graph, agent.watched)
     finally:
         await agent.aclose()
         if opened is not graph:
@@ -133,89 +146,92 @@ async def resume_graph(
     on_step: Notice | None = None,
     notice: Notice | None = None,
 ) -> ReflexionAgentResult:
-    """Goes on with what `ask_graph` began (a run's id, or the beginning of one) where it was cut short.
+    """Continue a run of `ask_graph` (its id, or the beginning of one) where it was interrupted.
 
-    Raises `NotFound`, `LeaseLost`, `InvalidInput` where there is nothing left to do, or where the run was asked with
-    objects of a program's, which alone can go on with it.
+    Raises:
+        InvalidInput: The run is complete, or it was started with objects instead of names, so that only the program
+            that made them can continue it.
+        NotFound, LeaseLost
     """
 
-    async def go_on(at: Store) -> ReflexionAgentResult:
+    async def resume(at: Store) -> ReflexionAgentResult:
         episode = await at.load((await at.resolve(run))[0])
         if ASKED not in episode.head.settings:
             refuse_resume(episode)
-        asked = Asked(**episode.head.settings[ASKED])
-        assert asked.graph is not None
-        graph = open_graph(asked.graph, asked.user, password, asked.database)
-        agent = _Agent(
-            graph, asked.model, asked, asked.bank, at, Told(observers, on_start, on_step, notice or log.info), True
-        )
+        request = GraphRequest(**episode.head.settings[ASKED])
+        assert request.graph is not None
+        graph = open_graph(request.graph, request.user, password, request.database)
+        callbacks = Callbacks(observers, on_start, on_step, notice or log.info)
+        agent = _Agent(graph, request.model, request, request.bank, at, callbacks, True)
         try:
-            return await agent.aresume(run, agent.told, agent.watched)
+            return await agent.aresume(run, agent.describe_graph, agent.watched)
         finally:
             await agent.aclose()
             await graph.close()
 
-    return await with_store(store, load(), go_on)
+    return await with_store(store, load(), resume)
 
 
 class _Agent(KGQueryReflexionAgent):
-    """by_name: whether all that it works with has a name, so that the record can say how to go on."""
+    """The agent of one question. all_named: whether everything it uses has a name, so that the run can be resumed."""
 
     def __init__(
         self,
         graph: Graph,
         model: str | BaseChatModel | None,
-        asked: Asked,
+        request: GraphRequest,
         bank: Bank | str | None,
         store: Store | None,
-        told: Told,
-        by_name: bool,
+        callbacks: Callbacks,
+        all_named: bool,
     ) -> None:
         chat = model if isinstance(model, BaseChatModel) else chat_model(model)
         super().__init__(
             chat,
             graph,
-            max_steps=asked.max_steps,
-            good_score=asked.good_score,
-            rows=asked.rows,
-            seconds=asked.seconds,
+            max_steps=request.max_steps,
+            good_score=request.good_score,
+            rows=request.rows,
+            seconds=request.seconds,
             store=store,
-            agent_id=asked.bank or "",
-            bank=OwnBank(bank, _thinking(chat), told.notice) if isinstance(bank, str) else bank,
+            agent_id=request.bank or "",
+            bank=OwnBank(bank, _learning_model(chat), callbacks.notice) if isinstance(bank, str) else bank,
             learn=isinstance(bank, str),
         )
-        self._wish, self._tells, self._by_name = asked, told, by_name
-        self._calls = _Calls(told.step)
+        self._request, self._callbacks, self._all_named = request, callbacks, all_named
+        self._calls = _Calls(callbacks.step)
 
     def _settings(self) -> dict[str, Json]:
-        return {**super()._settings(), **({ASKED: asdict(self._wish)} if self._by_name else {})}
+        return {**super()._settings(), **({ASKED: asdict(self._request)} if self._all_named else {})}
 
     @property
     def watched(self) -> RunnableConfig:
         return {"callbacks": [self._calls]}
 
     def _prepare(self) -> None:
-        self._tells.step(f"connecting to {self._database.name}")
+        self._callbacks.step(f"connecting to {self._database.name}")
         super()._prepare()
 
     async def _asked(self, query: str) -> dict[str, Json]:
         self._calls.last = ""
-        self._tells.step("running the query")
+        self._callbacks.step("running the query")
         return await super()._asked(query)
 
     def _recorder(self) -> Recorder:
-        return Telling(self._store(), self._tells, Limits(trials=max(self.max_steps - 1, 1), identical=None))
+        return _ObservedRecorder(
+            self._store(), self._callbacks, Limits(trials=max(self.max_steps - 1, 1), identical=None)
+        )
 
-    async def told(self, question: str) -> str:
-        """What the model is told of the graph: what the question is about, chosen by the model, or all of it."""
+    async def describe_graph(self, question: str) -> str:
+        """Return what the model is told about the graph: the parts that it chose, or the whole schema."""
         schema = await recorded_schema(self._database)
-        if not self._wish.prompt_engine:
+        if not self._request.prompt_engine:
             return schema_text(schema)
         engine = BioCypherPromptEngine(graph=schema, conversation_factory=lambda: self.conversation)
         try:
             return await engine.agenerate_query_prompt(question)
         except BadAnswer as error:
-            self._tells.notice(f"the whole schema is told, as nothing of it was chosen: {error}")
+            self._callbacks.notice(f"the model gets the whole schema, because it chose no part of it: {error}")
             return schema_text(schema)
 
 
@@ -229,7 +245,7 @@ _STEPS = {
 
 
 class _Calls(AsyncCallbackHandler):
-    """Says what the model is asked for, each time before it is. last: what it was asked for last, since a query."""
+    """Reports each call of the model before it is made. last: what was asked for since the last query."""
 
     def __init__(self, step: Notice) -> None:
         self._step, self.last = step, ""
@@ -242,12 +258,12 @@ class _Calls(AsyncCallbackHandler):
         self.last = name
 
 
-class Telling(Recorder):
-    """A recorder that says how it goes: each episode as it is begun or gone on with, each event once it is recorded."""
+class _ObservedRecorder(Recorder):
+    """A recorder that reports each episode when it begins or continues, and each event once it is recorded."""
 
-    def __init__(self, store: Store | None, told: Told, limits: Limits) -> None:
+    def __init__(self, store: Store | None, callbacks: Callbacks, limits: Limits) -> None:
         super().__init__(store)
-        self._told, self._limits = told, limits
+        self._callbacks, self._limits = callbacks, limits
         self._at: dict[str, tuple[int, Episode]] = {}
 
     async def begin(self, episode: Episode, record: Any, files: Mapping[str, str]) -> None:
@@ -266,19 +282,19 @@ class Telling(Recorder):
         for row in work.events[seen:]:
             event = event_from_json(row)
             episode = advance(episode, event)
-            for observer in self._told.observers:
+            for observer in self._callbacks.observers:
                 observer(episode, event)
         self._at[work.episode.id] = (len(work.events), episode)
         return update
 
     def _began(self, episode: Episode) -> None:
         self._at[episode.id] = (0, episode)
-        if self._told.on_start is not None:
-            self._told.on_start(episode, self._limits)
+        if self._callbacks.on_start is not None:
+            self._callbacks.on_start(episode, self._limits)
 
 
 def _located(graph: str | Path | Mapping[str, Any] | Graph) -> str | dict[str, Json] | None:
-    """Where the graph is, as a record may hold it: files by their whole path, no password."""
+    """Return where the graph is in the form that a record keeps: files by their absolute path, no password."""
     if isinstance(graph, Graph):
         return None
     if isinstance(graph, Mapping):
@@ -290,8 +306,8 @@ def _located(graph: str | Path | Mapping[str, Any] | Graph) -> str | dict[str, J
     return _without_password(str(graph))
 
 
-def _in_place(graph: str | Path | Mapping[str, Any]) -> Any:
-    """Where the graph is, a file by its whole path: as it is called when the run is gone on with from elsewhere."""
+def _absolute(graph: str | Path | Mapping[str, Any]) -> Any:
+    """Return where the graph is, a file by its absolute path, so that it has the same name when the run is resumed."""
     located = _located(graph)
     is_file = "path" in located if isinstance(located, dict) else "://" not in str(located)
     return located if is_file else graph
@@ -305,8 +321,8 @@ def _without_password(address: str) -> str:
     return f"{scheme}://{access.partition(':')[0]}{at}{place}"
 
 
-def _thinking(chat: BaseChatModel) -> Any:
-    """The model that thinks for the bank: the one that was named, but never the embedded one behind somebody's back."""
+def _learning_model(chat: BaseChatModel) -> Any:
+    """Return the model that learns for the bank: the named one, but never the embedded default."""
     if not isinstance(chat, ChatMulligan):
         return None
     model = chat.open()[0]

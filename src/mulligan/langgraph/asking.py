@@ -16,7 +16,7 @@ from mulligan.core.records import Json
 from mulligan.langgraph.bridge import both_ways, finish, invoke
 from mulligan.langgraph.journalled import journalled
 from mulligan.langgraph.messages import as_messages
-from mulligan.langgraph.schemas import answer_in, fields_of, queries_in
+from mulligan.langgraph.schemas import answer_in, fields_of
 from mulligan.langgraph.state import text_of
 from mulligan.langgraph.working import here
 
@@ -107,8 +107,13 @@ class SchemaResponder(ResponderWithRetries):
     Args:
         prompt: Rendered before the messages, with the lessons that the bank recalled.
         values: Returns further values of the prompt.
+
+    Attributes:
         needs_tools: Whether a model without tools is refused, with the `NotImplementedError` of `bind_tools`.
+        may_be_empty: Whether an answer without anything to execute is valid.
     """
+
+    needs_tools = may_be_empty = False
 
     def __init__(
         self,
@@ -116,14 +121,13 @@ class SchemaResponder(ResponderWithRetries):
         schema: type[BaseModel],
         prompt: Prompt,
         values: Callable[[], Mapping[str, str]],
-        needs_tools: bool = False,
     ) -> None:
         self._schema, self._prompt, self._values = schema, prompt, values
         try:
             bound = model.bind_tools([schema], tool_choice=schema.__name__)
             self._tools = True
         except NotImplementedError:
-            if needs_tools:
+            if self.needs_tools:
                 raise
             bound, self._tools = model, False
         self.model: Any = journalled(bound)
@@ -153,15 +157,16 @@ class SchemaResponder(ResponderWithRetries):
     def _checked_fields(self, message: AIMessage) -> bool:
         name = self._schema.__name__
         if self._tools and [call["name"] for call in message.tool_calls] != [name]:
-            missing = "" if message.tool_calls else f"{NO_CALL} "
-            raise ValueError(f"{missing}Answer with one call of the tool {name}.")
+            other = next((call["name"] for call in message.tool_calls if call["name"] != name), "")
+            why = f"There is no tool {other!r}. " if other else "" if message.tool_calls else f"{NO_CALL} "
+            raise ValueError(f"{why}Answer with one call of the tool {name}.")
         fields = fields_of(message)
         try:
             self._schema.model_validate(fields)
         except ValidationError as error:
             problems = [f"{'.'.join(map(str, e['loc'])) or name}: {e['msg']}" for e in error.errors()[:5]]
             raise ValueError("; ".join(problems)) from None
-        if not (answer_in(fields).strip() or queries_in(fields) or "score" in self._schema.model_fields):
+        if not (self.may_be_empty or answer_in(fields).strip() or "score" in self._schema.model_fields):
             raise ValueError("The answer is empty.")
         return True
 

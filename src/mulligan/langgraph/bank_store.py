@@ -1,4 +1,4 @@
-"""The bank as a LangGraph store: lessons as items, by key, in the namespace of their agent."""
+"""`BankStore`: the lesson bank as a LangGraph store, with lessons as items in the namespace of their agent."""
 
 from __future__ import annotations
 
@@ -35,55 +35,59 @@ T = TypeVar("T")
 LESSONS = "lessons"
 UNNAMED = "_"
 LATEST = 1 << 62
-"""Later than all changes."""
+"""A tip that is later than all changes."""
 TITLE = 60
-"""Characters of a title that is taken from the content."""
+"""The characters of a title that is taken from the content."""
 KEYS = "langgraph_keys"
-"""Where a lesson's context holds the keys that it was put under."""
+"""The entry of a lesson's context that holds the keys under which it was put."""
 
 
 def label(agent_id: str) -> str:
-    """What stands for the agent in a namespace, whose labels may not be empty, nor hold a full stop."""
+    """Return the label of an agent in a namespace. Labels may not be empty and may not contain a full stop."""
     return (
         UNNAMED if not agent_id else "%5F" if agent_id == UNNAMED else quote(agent_id, safe=" /:@").replace(".", "%2E")
     )
 
 
 class BankStore(BaseStore):
-    """Items are lessons, in the namespace (agent_id, "lessons"); `label` says how an agent_id is written there.
+    """A LangGraph store whose items are lessons, in the namespace (agent_id, "lessons"); `label` writes the agent_id.
 
-    bank: whose lessons there are; None: those of all agents, in the store in force, opened when it is first used.
-    threshold: relevance below which `search` finds nothing, as `Bank.recall` takes it; 0: it ranks, and hides nothing.
-    An item's value is what a lesson holds: title and content, and description, outcome, query, tags, kind, context,
-    confidence; without a title, it is the beginning of the content. `put` adds a lesson or edits the one of that key;
-    what it said before stays in its history. `delete` retires it. `search` with a query is a recall, with its scores;
-    without one, the newest come first. The key of a lesson that was not put here is its id. Raises `InvalidInput` for
-    what a lesson cannot hold.
+    The value of an item has the fields of a lesson: title and content, and description, outcome, query, tags, kind,
+    context, confidence. Without a title, it is the beginning of the content. `put` adds a lesson or edits the one with
+    that key; its history keeps the earlier text. `delete` retires it. `search` with a query is a recall, with scores;
+    without one, the newest come first. The key of a lesson that was not put here is its id.
+
+    Args:
+        bank: The bank with the lessons; None: the lessons of all agents in the default store, opened by its first use.
+        threshold: The relevance below which `search` returns nothing, as for `Bank.recall`; 0: it returns all, ranked.
+
+    Raises:
+        InvalidInput: A value has something that a lesson cannot hold.
     """
 
     def __init__(self, bank: Bank | None = None, *, threshold: float | str = 0) -> None:
         self._threshold = threshold
         self._known: dict[str, _Keys] = {}
-        self._banks = _One(bank) if bank is not None else _All()
+        self._banks = _OneBank(bank) if bank is not None else _AllBanks()
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        return finish(self._done(list(ops)))
+        return finish(self._run(list(ops)))
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        return await self._done(list(ops))
+        return await self._run(list(ops))
 
     def close(self) -> None:
-        """Lets go of what it opened by itself; a bank that was given is its giver's to close."""
+        """Close what the store opened by itself. The caller closes a bank that was given."""
         finish(self._banks.close())
 
     async def aclose(self) -> None:
         await self._banks.close()
 
-    async def _done(self, ops: Sequence[Op]) -> list[Result]:
-        """Reads see what was there before the writes of the same batch; of two writes to one key, the last counts."""
+    async def _run(self, ops: Sequence[Op]) -> list[Result]:
+        """Run a batch. Reads see the state before the batch's writes; of two writes to one key, the last counts."""
         puts = {(op.namespace, op.key): op for op in ops if isinstance(op, PutOp)}
         for put in puts.values():
-            _checked(put)
+            _check_put(put)
         results: list[Result] = [None if isinstance(op, PutOp) else await self._read(op) for op in ops]
         for put in puts.values():
             await self._put(put)
@@ -108,7 +112,7 @@ class BankStore(BaseStore):
     async def _put(self, op: PutOp) -> None:
         bank = await self._bank(op.namespace)
         if bank is None:
-            raise InvalidInput(f'There is no namespace {op.namespace}: lessons are in (agent_id, "{LESSONS}").')
+            raise InvalidInput(f'There is no namespace {op.namespace}. Lessons are in (agent_id, "{LESSONS}").')
         lesson = await self._find(bank, op.key, ("active", "retired"))
         if op.value is None:
             if lesson is not None and lesson.state == "active":
@@ -137,12 +141,12 @@ class BankStore(BaseStore):
                 f"Lesson {lesson.id} says the same and is {lesson.state}, or was held back as it was read: "
                 f"mulligan memory show {lesson.id[:8]}"
             )
-        if key not in _keys(lesson):  # it was there already, under another name
+        if key not in _keys(lesson):  # the lesson existed under another key
             context = {**lesson.context, KEYS: [*(_keys(lesson) or [lesson.id]), key]}
             await self._banks.do(bank.edit(lesson.id, context=context))
 
     async def _removed(self, bank: Bank, lesson: Lesson, key: str) -> None:
-        """The lesson under this key no longer; retired, where it has no other."""
+        """Remove the key from the lesson; retire the lesson if it has no other key."""
         left = [other for other in _keys(lesson) if other != key]
         if left:
             await self._banks.do(bank.edit(lesson.id, context={**lesson.context, KEYS: left}))
@@ -168,8 +172,8 @@ class BankStore(BaseStore):
         return found[max(op.offset, 0) : last]
 
     async def _count(self, bank: Bank) -> int:
-        told = await self._banks.do(bank.stats())
-        return sum(agent["lessons"].get("active", 0) for agent in told.values())
+        stats = await self._banks.do(bank.stats())
+        return sum(agent["lessons"].get("active", 0) for agent in stats.values())
 
     async def _namespaces(self, op: ListNamespacesOp) -> list[tuple[str, ...]]:
         there: list[tuple[str, ...]] = [(label(agent), LESSONS) for agent in await self._banks.agents()]
@@ -178,18 +182,18 @@ class BankStore(BaseStore):
         return [*cut[op.offset : op.offset + op.limit]]
 
     async def _bank(self, namespace: tuple[str, ...]) -> Bank | None:
-        """Whose namespace it is; None where there is none such."""
+        """Return the bank of a namespace; None if there is no such namespace."""
         return await self._banks.of(namespace[0]) if len(namespace) == 2 and namespace[1] == LESSONS else None
 
     async def _find(self, bank: Bank, key: str, states: tuple[Any, ...]) -> Lesson | None:
-        """The lesson of this key, in one of these states."""
+        """Return the lesson with this key, if it is in one of these states."""
         keys = self._known.setdefault(bank.agent_id or "", _Keys())
         return await self._at(bank, keys, key, states) or (
             await self._at(bank, keys, key, states) if await self._refreshed(bank, keys) else None
         )
 
     async def _at(self, bank: Bank, keys: _Keys, key: str, states: tuple[Any, ...]) -> Lesson | None:
-        """The lesson that was last known under this key, if it still is."""
+        """Return the lesson last known under this key, if it still has the key."""
         if key not in keys.ids:
             return None
         with suppress(NotFound):
@@ -199,7 +203,7 @@ class BankStore(BaseStore):
         return None
 
     async def _refreshed(self, bank: Bank, keys: _Keys) -> bool:
-        """Takes in what changed in the bank; False for nothing."""
+        """Read what changed in the bank; return False if nothing did."""
         delta = await self._banks.do(bank.changes(keys.tip))
         if (delta.tip, delta.generation) == (keys.tip, keys.generation):
             return False
@@ -217,12 +221,12 @@ class BankStore(BaseStore):
         return True
 
     async def _item(self, bank: Bank, lesson: Lesson, key: str) -> Item:
-        return Item(**await self._told(bank, lesson, key))
+        return Item(**await self._fields(bank, lesson, key))
 
     async def _hit(self, bank: Bank, lesson: Lesson, key: str) -> SearchItem:
-        return SearchItem(**await self._told(bank, lesson, key), score=lesson.score)
+        return SearchItem(**await self._fields(bank, lesson, key), score=lesson.score)
 
-    async def _told(self, bank: Bank, lesson: Lesson, key: str) -> dict[str, Any]:
+    async def _fields(self, bank: Bank, lesson: Lesson, key: str) -> dict[str, Any]:
         history = await self._banks.do(bank.history(lesson.id))
         changed = max((version.at for version in history if version.lesson is not None), default=lesson.created)
         return {
@@ -235,7 +239,7 @@ class BankStore(BaseStore):
 
 
 class _Keys:
-    """Which lesson is under which key, for one agent, as of a tip of its changes."""
+    """The lessons of one agent by key, as of a tip of its changes."""
 
     def __init__(self) -> None:
         self.tip, self.generation = LATEST, -1
@@ -258,7 +262,7 @@ _NEW: Mapping[str, Json] = {
 
 
 def _value(lesson: Lesson) -> dict[str, Json]:
-    """What of a lesson can be put."""
+    """Return the value of an item: the fields of a lesson that can be put."""
     names = EDITABLE if lesson.nature == "fact" else [name for name in EDITABLE if name not in OF_FACTS]
     value = {name: getattr(lesson, name) for name in names}
     context = {name: said for name, said in lesson.context.items() if name != KEYS}
@@ -266,7 +270,7 @@ def _value(lesson: Lesson) -> dict[str, Json]:
 
 
 def _titled(value: Mapping[str, Any]) -> Mapping[str, Any]:
-    """With a title of the content's first words, where it has none."""
+    """Return the value with a title; the default is the content's first words."""
     return value if "title" in value else {**value, "title": shorten(value["content"], TITLE, placeholder=" …")}
 
 
@@ -274,25 +278,25 @@ def _keys(lesson: Lesson) -> list[str]:
     return list(lesson.context.get(KEYS) or ())
 
 
-def _checked(op: PutOp) -> None:
-    """Raises `InvalidInput` for what a lesson cannot hold."""
+def _check_put(op: PutOp) -> None:
+    """Raise `InvalidInput` for a value that a lesson cannot hold."""
     if op.value is None:
         return
     unknown = [str(name) for name in op.value if name not in EDITABLE]
     if unknown:
         raise InvalidInput(
-            f"A lesson has no {', '.join(unknown)}: an item of this store holds {', '.join(EDITABLE)}. What else there "
-            "is to say goes into context."
+            f"A lesson has no {', '.join(unknown)}. An item of this store has {', '.join(EDITABLE)}; put anything else "
+            "into context."
         )
     for name, value in (("content", op.value.get("content")), ("title", op.value.get("title", "no need"))):
         if not isinstance(value, str) or not value.strip():
-            raise InvalidInput(f"A lesson needs a {name}: put it into the item's value, as a text.")
+            raise InvalidInput(f"A lesson needs a {name}. Put it into the item's value, as a string.")
     context = op.value.get("context", {})
     if not isinstance(context, Mapping) or KEYS in context:
-        raise InvalidInput(f"The context of a lesson is an object, without a key {KEYS!r} of its own.")
+        raise InvalidInput(f"The context of a lesson must be an object without the key {KEYS!r}.")
     if op.index is False or op.ttl is not None:
         raise InvalidInput(
-            "Each lesson can be found, and none is forgotten: index=False and ttl are not for this store."
+            "This store does not support index=False and ttl: every lesson can be found, and none expires."
         )
 
 
@@ -300,8 +304,8 @@ def _condition(condition: MatchCondition) -> tuple[str, tuple[str, ...]]:
     return condition.match_type, tuple(condition.path)
 
 
-class _One:
-    """One bank, on whatever event loop its owner uses it."""
+class _OneBank:
+    """One bank, used on the event loop of its owner."""
 
     def __init__(self, bank: Bank) -> None:
         self._bank = bank
@@ -323,8 +327,8 @@ class _One:
         return None
 
 
-class _All:
-    """A bank for each agent, opened when it is asked for, on one event loop for life."""
+class _AllBanks:
+    """The banks of all agents in the default store, opened by their first use, always on the portal's event loop."""
 
     def __init__(self) -> None:
         self._opened: Any = None
@@ -372,9 +376,9 @@ _COMPARED: Mapping[str, Callable[[Any, Any], bool]] = {
 
 
 def fits(value: Mapping[str, Json], wanted: Mapping[str, Any] | None) -> bool:
-    """Whether the value holds what is wanted, key by key: a value to equal, or {"$gte": 0.5} and the like.
+    """Return whether the value fits the filter: for each key a value to equal, or {"$gte": 0.5} and the like.
 
-    Raises `InvalidInput` for an operator that there is not.
+    Raises `InvalidInput` for an unknown operator.
     """
     return all(_fits(value.get(name), one) for name, one in (wanted or {}).items())
 
@@ -395,15 +399,15 @@ def _fits(value: Any, wanted: Any) -> bool:
 
 def _compared(value: Any, name: str, against: Any) -> bool:
     if name not in _COMPARED:
-        raise InvalidInput(f"A filter knows {', '.join(_COMPARED)}, and not {name}.")
+        raise InvalidInput(f"There is no filter operator {name}. Available: {', '.join(_COMPARED)}.")
     try:
         return bool(_COMPARED[name](value, against))
-    except TypeError:  # of different kinds: neither is more
+    except TypeError:  # values of different types have no order
         return False
 
 
 def matches(namespace: tuple[str, ...], condition: tuple[str, tuple[str, ...]]) -> bool:
-    """Whether a namespace begins, or ends, with this path; "*" stands for any label."""
+    """Return whether a namespace begins, or ends, with this path; "*" matches any label."""
     kind, path = condition
     if len(path) > len(namespace):
         return False

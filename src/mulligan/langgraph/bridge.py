@@ -1,8 +1,7 @@
-"""One way of writing for code that runs in an event loop and code that does not.
+"""Lets one coroutine serve synchronous and asynchronous callers.
 
-What a node does is a coroutine. In a loop it is awaited. In synchronous code it is run to its end without ever waiting
-(`finish`): while `blocking` is set, whatever would have to wait for something does so on a portal, an event loop in a
-thread of its own, and this thread stands still meanwhile.
+In an event loop a coroutine is awaited. In synchronous code `finish` runs it to its end: while `blocking` is set, what
+would have to wait runs on a portal, an event loop in another thread, and the calling thread blocks until it is done.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
 blocking: ContextVar[bool] = ContextVar("mulligan_langgraph_blocking", default=False)
-"""True while a coroutine is run by synchronous code, which may wait but not await."""
+"""True while synchronous code runs a coroutine. It may block but not await."""
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """The result of `work`. Inside a running loop (a notebook) it runs in a thread of its own; Ctrl-C here ends it
-    there."""
+    """Return the result of `work`. Inside a running loop, such as a notebook's, it runs in another thread, which Ctrl-C
+    in this thread cancels."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -49,14 +48,14 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         return done.result()
     except KeyboardInterrupt:
         for loop, task in begun:
-            with suppress(RuntimeError):  # it is over, and its loop closed
+            with suppress(RuntimeError):  # it has ended and closed its loop
                 loop.call_soon_threadsafe(task.cancel)
         wait([done])
         raise
 
 
 def finish(work: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine that awaits nothing but what comes at once while `blocking` is set."""
+    """Return the result of a coroutine that never waits while `blocking` is set."""
     token = blocking.set(True)
     try:
         work.send(None)
@@ -64,13 +63,13 @@ def finish(work: Coroutine[Any, Any, T]) -> T:
         return end.value
     else:
         work.close()
-        raise RuntimeError(f"{work} waits for what synchronous code cannot wait for: use ainvoke or astream.")
+        raise RuntimeError(f"{work} waits for something that synchronous code cannot wait for. Use ainvoke or astream.")
     finally:
         blocking.reset(token)
 
 
 class Portal:
-    """An event loop in a thread of its own, started when it is first asked for; a forked process gets another."""
+    """An event loop in its own thread, started by its first use. A forked process gets another one."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -88,25 +87,25 @@ class Portal:
 
     @property
     def here(self) -> bool:
-        """Whether this is the portal's own thread."""
+        """Whether the current thread is the portal's."""
         try:
             return asyncio.get_running_loop() is self._loop
         except RuntimeError:
             return False
 
     def run(self, work: Awaitable[T]) -> T:
-        """The result of `work`, for which this thread waits. On the portal itself, another thread does the work."""
+        """Return the result of `work` and block until it is done. On the portal itself, another thread runs it."""
         if self.here:
             return run(_awaited(work))
         future = asyncio.run_coroutine_threadsafe(_awaited(work), self.loop)
         try:
             return future.result()
         except BaseException:
-            future.cancel()  # Ctrl-C here: it does not go on over there
+            future.cancel()  # Ctrl-C here also ends it there
             raise
 
     async def within(self, work: Awaitable[T]) -> T:
-        """The result of `work`, which always runs over there: for what belongs to one event loop for life."""
+        """Return the result of `work`, which always runs on the portal: for objects that belong to one event loop."""
         if blocking.get():
             return self.run(work)
         if self.here:
@@ -115,10 +114,10 @@ class Portal:
 
 
 portal = Portal("mulligan-portal")
-"""Where what is asynchronous of a user's runs, for synchronous code."""
+"""Runs a user's asynchronous code for synchronous callers."""
 
 keeper = Portal("mulligan-keeper")
-"""Where a store is spoken to, for synchronous code. No other code runs there, so that it never waits for itself."""
+"""Runs the calls of a store for synchronous callers. No other code runs there, so it never waits for itself."""
 
 
 async def _awaited(work: Awaitable[T]) -> T:
@@ -127,12 +126,12 @@ async def _awaited(work: Awaitable[T]) -> T:
 
 
 async def settled(work: Awaitable[T], where: Portal = portal) -> T:
-    """The result of `work`: awaited, or waited for where this is run by synchronous code."""
+    """Return the result of `work`: awaited, or in synchronous code run on a portal."""
     return where.run(work) if blocking.get() else await work
 
 
 class Settling:
-    """An object whose methods are coroutine functions; here each of them can be called from both kinds of code."""
+    """Wraps an object with coroutine methods, so that synchronous and asynchronous callers can use them."""
 
     def __init__(self, inner: Any, where: Portal = portal) -> None:
         self._inner, self._where = inner, where
@@ -147,13 +146,13 @@ class Settling:
 
 
 def both_ways(function: F) -> F:
-    """Marks a coroutine function that can be run by `finish`."""
+    """Mark a coroutine function that `finish` can run."""
     cast(Any, function).both_ways = True
     return function
 
 
 async def called(function: Callable[..., Any], *given: Any) -> Any:
-    """The function's result. In a loop, one that is not async runs in a thread, so that it may take its time."""
+    """Return the function's result. In a loop, a function that is not async runs in a thread, so it may block."""
     if getattr(function, "both_ways", False):
         return await function(*given)
     quick = blocking.get() or inspect.iscoroutinefunction(function) or _called_async(function)
@@ -162,7 +161,7 @@ async def called(function: Callable[..., Any], *given: Any) -> Any:
 
 
 async def invoke(runnable: Any, given: Any, **options: Any) -> Any:
-    """The result of a runnable, in both kinds of code. In a loop, one that is not async runs in a thread."""
+    """Return the result of a runnable. In a loop, one without `ainvoke` runs in a thread."""
     if blocking.get():
         return runnable.invoke(given, **options)
     if not hasattr(runnable, "ainvoke"):
@@ -171,5 +170,5 @@ async def invoke(runnable: Any, given: Any, **options: Any) -> Any:
 
 
 def _called_async(thing: Any) -> bool:
-    """Whether it is an object whose call is a coroutine function."""
+    """Whether the object's `__call__` is a coroutine function."""
     return not inspect.isroutine(thing) and inspect.iscoroutinefunction(type(thing).__call__)

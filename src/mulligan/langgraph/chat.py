@@ -1,7 +1,7 @@
-"""Every model of Mulligan as a LangChain chat model: `chat_model("local")`, `chat_model("openai:gpt-4o-mini")`.
+"""`chat_model` gives any model of Mulligan as a LangChain chat model, such as `chat_model("openai:gpt-4o-mini")`.
 
-None of LangChain's packages for providers is needed. Inside a node of ours, wrapped by `journalled`, each call is one
-step of the journal.
+It needs none of LangChain's provider packages. Inside a node of a Mulligan graph, wrapped by `journalled`, each call is
+one step of the journal.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from mulligan.core.protocols import Model
 from mulligan.core.questions import Sampling
 from mulligan.core.records import Json
 from mulligan.langgraph.bridge import run
-from mulligan.langgraph.chat_messages import answered, chunk_of, said, unreadable
-from mulligan.langgraph.chat_tools import Asking, described, tools_of, wanted
+from mulligan.langgraph.chat_messages import chunk_of, from_answer, to_messages, unreadable
+from mulligan.langgraph.chat_tools import ToolRequest, chosen_tool, tool_schemas, tools_of
 from mulligan.models.failures import NotJson
 from mulligan.models.settings import CallSettings
 
 NO_MODEL = (
-    'No model was named: give one, such as "openai:gpt-6-luna" or "local", set MULLIGAN_MODEL, or write model = "…" '
-    "into mulligan.toml. docs/models.md has the names."
+    'No model was named. Give one, such as "openai:gpt-6-luna" or "local", set MULLIGAN_MODEL, or write model = "…" '
+    "into mulligan.toml. docs/models.md lists the names."
 )
 _OPTIONS = (
     "model",
@@ -50,13 +50,19 @@ _OPTIONS = (
 
 
 class ChatMulligan(BaseChatModel):
-    """A chat model over one of Mulligan's. `chat_model` makes one, and says at once what cannot be.
+    """A LangChain chat model over a model of Mulligan. Make it with `chat_model`, which checks the arguments at once.
 
-    model: a name as in docs/models.md, or a role of mulligan.toml; None: `MULLIGAN_MODEL`, else mulligan.toml. What is
-    None besides is as the role has it, or the provider. base_url, timeout (seconds of one attempt) and max_retries are
-    over what mulligan.toml says in [calls]; api_key is held in this object, and goes to the provider alone.
+    Attributes that are None have the value of the role, or else the provider's default.
 
-    Raises `ModelError`; and `InvalidInput` for messages and options that cannot be.
+    Attributes:
+        model: A name as in docs/models.md, or a role of mulligan.toml; None: `MULLIGAN_MODEL`, else mulligan.toml.
+        base_url, timeout, max_retries: They replace the values of [calls] in mulligan.toml; timeout is in seconds per
+            attempt.
+        api_key: Kept in this object and sent to the provider only.
+
+    Raises:
+        ModelError: The model fails.
+        InvalidInput: A message or an option is not valid.
     """
 
     model: str | None = None
@@ -72,7 +78,7 @@ class ChatMulligan(BaseChatModel):
 
     @property
     def _llm_type(self) -> str:
-        """The model's id, which a journal keeps: the same before its first call and after; its name, where it cannot
+        """The model's id, which a journal keeps, the same before and after its first call; or its name, if it cannot
         be opened."""
         with suppress(InvalidInput):
             return self.open()[0].id
@@ -89,7 +95,7 @@ class ChatMulligan(BaseChatModel):
         return {**told, "ls_provider": provider if name else "mulligan", "ls_model_name": name or provider}
 
     def open(self, name: str | None = None) -> tuple[Model, Sampling]:
-        """The model behind this one, opened once, and how it is sampled. Raises `InvalidInput`; nothing is called."""
+        """Return the model, opened once, and its sampling. Nothing is called. Raises `InvalidInput`."""
         name = name or self.model
         if name not in self._opened:
             self._opened[name] = self._open(name)
@@ -105,7 +111,7 @@ class ChatMulligan(BaseChatModel):
             calls["attempts"] = self.max_retries + 1
         key = self.api_key.get_secret_value() if self.api_key else None
         given = {setting: value for setting, value in calls.items() if value is not None}
-        CallSettings.parse(given)  # so that no file is blamed for them
+        CallSettings.parse(given)  # checked here, so that an error does not blame mulligan.toml
         model = Models(config).open(named, calls=given, key=key)
         if ":" not in named and is_role(config, named):
             role = role_of(config, named)
@@ -115,20 +121,23 @@ class ChatMulligan(BaseChatModel):
     def bind_tools(
         self, tools: Sequence[Any], *, tool_choice: Any = None, **kwargs: Any
     ) -> Runnable[LanguageModelInput, AIMessage]:
-        """tools: pydantic classes, functions, LangChain's tools, schemas. tool_choice: "auto", "none", "any" (or
-        "required"), or the name of the tool that has to be called. Raises `InvalidInput`, `UnknownName`.
+        """Bind tools to the model. Raises `InvalidInput` and `UnknownName`.
 
-        A call that has to be made is asked for as JSON of the tools' schemas, to which local models and most providers
-        are held. Where the model gives something else all the same, there is an `invalid_tool_calls`.
+        A required call is requested as JSON of the tools' schemas, which local models and most providers enforce. If
+        the model returns something else, the message has `invalid_tool_calls`.
+
+        Args:
+            tools: Pydantic classes, functions, LangChain's tools, schemas.
+            tool_choice: "auto", "none", "any" (or "required"), or the name of the tool that must be called.
         """
-        given = described(tools)
-        choice = wanted(tool_choice, given)
+        given = tool_schemas(tools)
+        choice = chosen_tool(tool_choice, given)
         return self.bind(tools=given, **({} if choice is None else {"tool_choice": choice}), **kwargs)
 
     def with_structured_output(self, schema: Any, *, include_raw: bool = False, **kwargs: Any) -> Runnable[Any, Any]:
-        """As in LangChain. Raises `BadAnswer`, when it is run, where the model gave nothing to be parsed."""
+        """Like LangChain's. The result raises `BadAnswer` if the model's answer does not fit the schema."""
         parsed = super().with_structured_output(schema, include_raw=include_raw, **kwargs)
-        return parsed if include_raw else parsed | _something
+        return parsed if include_raw else parsed | _parsed
 
     async def _agenerate(
         self,
@@ -140,19 +149,19 @@ class ChatMulligan(BaseChatModel):
         _check(kwargs)
         name = kwargs.get("model") or self.model
         opened = self._opened.get(name) or await asyncio.to_thread(self.open, name)
-        bound = described(cast(list[Any], kwargs.get("tools") or []))
-        asking = Asking(
+        bound = tool_schemas(cast(list[Any], kwargs.get("tools") or []))
+        request = ToolRequest(
             opened[0],
             self._sampling(opened[1], stop, kwargs),
-            said(messages),
+            to_messages(messages),
             tools_of(bound),
-            wanted(kwargs.get("tool_choice"), bound) if bound else None,
+            chosen_tool(kwargs.get("tool_choice"), bound) if bound else None,
             parallel=kwargs.get("parallel_tool_calls") is not False,
         )
         try:
-            message = answered(await asking.answer(), asking.messages)
+            message = from_answer(await request.answer(), request.messages)
         except NotJson as bad:
-            message = unreadable(bad, asking.demanded[0].name if len(asking.demanded) == 1 else "")
+            message = unreadable(bad, request.required[0].name if len(request.required) == 1 else "")
         return ChatResult(generations=[ChatGeneration(message=message)])
 
     def _generate(
@@ -165,14 +174,14 @@ class ChatMulligan(BaseChatModel):
         return run(self._agenerate(messages, stop, None, **kwargs))
 
     async def _astream(self, messages: list[BaseMessage], *given: Any, **named: Any) -> AsyncIterator[Any]:
-        """The whole answer as one piece: a call that can be taken up again is not given away in pieces."""
+        """Yield the whole answer as one chunk: a call that can be resumed is not given out in pieces."""
         yield chunk_of((await self._agenerate(messages, *given, **named)).generations[0])
 
     def _stream(self, messages: list[BaseMessage], *given: Any, **named: Any) -> Iterator[Any]:
         yield chunk_of(self._generate(messages, *given, **named).generations[0])
 
     def _sampling(self, of_role: Sampling, stop: Sequence[str] | None, options: Mapping[str, Any]) -> Sampling:
-        """What the call says first, then what this object does, then the role."""
+        """Return the sampling: the call's options first, then this object's, then the role's."""
 
         def first(name: str) -> Any:
             values = (options.get(name), getattr(self, name), getattr(of_role, name))
@@ -193,9 +202,9 @@ def chat_model(
     max_retries: int | None = None,
     api_key: str | None = None,
 ) -> ChatMulligan:
-    """A LangChain chat model over a model of Mulligan's: a name, a role of mulligan.toml, or an object.
+    """Return a LangChain chat model over a model of Mulligan: a name, a role of mulligan.toml, or an object.
 
-    Raises `InvalidInput` for a model that cannot be, or none at all; nothing is called. The rest: see `ChatMulligan`.
+    Nothing is called. Raises `InvalidInput` for an unknown model or none. See `ChatMulligan` for the arguments.
     """
     made = ChatMulligan(
         model=model.name if isinstance(model, Model) else model,
@@ -215,13 +224,13 @@ def chat_model(
 
 
 def _check(options: Mapping[str, Any]) -> None:
-    """strict: the schema is kept to wherever that can be done, asked for or not. stream: LangChain's own."""
+    """Raise `InvalidInput` for unknown options. `strict` and `stream` are accepted and ignored."""
     for name in options:
         if name not in _OPTIONS:
-            raise InvalidInput(f"A model of Mulligan's takes no option {name!r}; it takes {', '.join(_OPTIONS)}.")
+            raise InvalidInput(f"A model of Mulligan has no option {name!r}. Available: {', '.join(_OPTIONS)}.")
 
 
-def _something(parsed: Json) -> Json:
+def _parsed(parsed: Json) -> Json:
     if parsed is None:
-        raise BadAnswer("The model gave nothing that fits the schema: raise max_tokens, or take a larger model.")
+        raise BadAnswer("The model gave nothing that fits the schema. Raise max_tokens, or use a larger model.")
     return parsed

@@ -1,7 +1,7 @@
-"""LangChain's messages in our words, and our answers in LangChain's.
+"""Converts LangChain's messages to Mulligan's, and Mulligan's answers to LangChain's messages.
 
-Our calls have no ids: the answers of tools follow the calls in their order. So ids are made here, always the same for
-the same conversation, and tool messages are put in the order of the calls.
+Mulligan's calls have no ids: tool messages follow the calls in their order. So this module makes ids, always the same
+for the same conversation, and puts tool messages in the order of the calls.
 """
 
 from __future__ import annotations
@@ -34,35 +34,39 @@ from mulligan.core.records import Image, Json, Usage
 from mulligan.models.failures import NotJson
 
 UNANSWERED = "(nothing: this call was not made)"
-"""What a model is told of a call of its own that no tool message answers: providers refuse a call without an answer."""
+"""The answer to a call that no tool message answers: providers refuse a call without an answer."""
 _ROLES = {"user": "user", "human": "user", "assistant": "assistant", "ai": "assistant", "system": "system"}
 
 
-def said(messages: Sequence[BaseMessage]) -> tuple[Message, ...]:
-    """Raises `InvalidInput` for what cannot be said: no message at all, a tool's answer that belongs to no call, what
-    is neither text nor image, an image by its address."""
-    told: list[Message] = []
+def to_messages(messages: Sequence[BaseMessage]) -> tuple[Message, ...]:
+    """Convert a conversation.
+
+    Raises:
+        InvalidInput: There is no message, a tool message belongs to no call, content is neither text nor image, or an
+            image is given by its address.
+    """
+    converted: list[Message] = []
     waiting: list[_Waiting] = []
     for message in messages:
         if isinstance(message, ToolMessage):
             _answer(waiting, message)
             continue
-        told += [Message("tool", each.text) for each in waiting]
+        converted += [Message("tool", each.text) for each in waiting]
         waiting = []
         if isinstance(message, AIMessage):
-            told.append(Message("assistant", str(message.text), calls=_calls(message)))
+            converted.append(Message("assistant", str(message.text), calls=_calls(message)))
             waiting = [_Waiting(call["id"] or "") for call in _all(message)]
         else:
-            told.append(_plain(message))
-    told += [Message("tool", each.text) for each in waiting]
-    if not told:
+            converted.append(_plain(message))
+    converted += [Message("tool", each.text) for each in waiting]
+    if not converted:
         raise InvalidInput("There is no message for the model to answer.")
-    return tuple(told)
+    return tuple(converted)
 
 
 @dataclass
 class _Waiting:
-    """A call of the newest assistant message, and what it was answered."""
+    """A call of the newest assistant message, and its answer."""
 
     id: str
     text: str = UNANSWERED
@@ -79,9 +83,9 @@ def _answer(waiting: Sequence[_Waiting], message: ToolMessage) -> None:
     raise InvalidInput(f"The tool message {message.text[:40]!r} answers the call {message.tool_call_id!r}, {why}.")
 
 
-def answered(answer: Answer, question: Sequence[Message]) -> AIMessage:
-    """The answer as a message. Calls whose arguments are no JSON object are `invalid_tool_calls`. Of a cost that nobody
-    knows, `response_metadata` says nothing."""
+def from_answer(answer: Answer, question: Sequence[Message]) -> AIMessage:
+    """Convert an answer. Calls whose arguments are not a JSON object become `invalid_tool_calls`. `response_metadata`
+    has the cost, if it is known."""
     made = [{"name": call.name, "arguments": call.arguments} for call in answer.calls]
     stem = digest([[_plain_json(message) for message in question], made])[:12] if made else ""
     calls: list[Called] = []
@@ -92,19 +96,19 @@ def answered(answer: Answer, question: Sequence[Message]) -> AIMessage:
         if isinstance(arguments, dict):
             calls.append(Called(name=call.name, args=cast(dict[str, Any], arguments), id=id, type="tool_call"))
         else:
-            invalid.append(_invalid(call.name, str(arguments), id, "The arguments are no JSON object."))
+            invalid.append(_invalid(call.name, str(arguments), id, "The arguments are not a JSON object."))
     text = answer.content if isinstance(answer.content, str) else json.dumps(answer.content, ensure_ascii=False)
     return _message(text, answer.model, answer.usage, tool_calls=calls, invalid_tool_calls=invalid)
 
 
 def unreadable(bad: NotJson, tool: str) -> AIMessage:
-    """What should have been a call of this tool ("": of any), and cannot be read."""
+    """Return the message for a call of this tool ("": any tool) that cannot be read."""
     invalid = _invalid(tool, bad.text, f"call_{digest(bad.text)[:12]}_1", bad.why)
     return _message("", bad.model, bad.usage, invalid_tool_calls=[invalid])
 
 
 def chunk_of(generation: ChatGeneration) -> ChatGenerationChunk:
-    """The whole of an answer as the only piece of a stream."""
+    """Return a whole answer as the only chunk of a stream."""
     message = cast(AIMessage, generation.message)
     chunk = AIMessageChunk(
         content=message.content,
@@ -151,7 +155,7 @@ def _plain(message: BaseMessage) -> Message:
         return _human(message)
     if role is None:
         kind = f"the role {message.role!r}" if isinstance(message, ChatMessage) else f"the type {message.type!r}"
-        raise InvalidInput(f"No model can be told a message of {kind}: write system, human, ai or tool messages.")
+        raise InvalidInput(f"A message with {kind} cannot be sent. Write system, human, ai or tool messages.")
     return Message(role, _text(message))  # pyright: ignore[reportArgumentType]
 
 
@@ -170,7 +174,7 @@ def _human(message: BaseMessage) -> Message:
 
 
 def _text(message: BaseMessage) -> str:
-    """The text of a message that can hold nothing else."""
+    """Return the text of a message that may contain nothing else."""
     for block in message.content_blocks:
         if block["type"] not in ("text", "text-plain"):
             raise _cannot(message, cast(dict[str, Any], block))
@@ -182,12 +186,12 @@ def _image(block: dict[str, Any]) -> Image:
     given = block.get("base64")
     if not given:
         raise InvalidInput(
-            "An image is given by its address, and Mulligan fetches nothing: give the image itself, in base64."
+            "An image is given by its address, but Mulligan fetches nothing. Give the image itself, in base64."
         )
     try:
         data = base64.b64decode(given, validate=True)
     except (binascii.Error, ValueError):
-        raise InvalidInput("An image is not in base64.") from None
+        raise InvalidInput("An image is not valid base64.") from None
     if not block.get("mime_type"):
         raise InvalidInput("An image lacks its mime_type, such as image/png.")
     return Image(block["mime_type"], data)
@@ -195,11 +199,11 @@ def _image(block: dict[str, Any]) -> Image:
 
 def _cannot(message: BaseMessage, block: dict[str, Any]) -> InvalidInput:
     value = block.get("value", {}) if block["type"] == "non_standard" else block
-    where = "only human messages can hold images" if block["type"] == "image" else "only text and images can be said"
-    return InvalidInput(f"The {message.type} message holds {value.get('type', 'something')!r}, and {where}.")
+    where = "only human messages may contain images" if block["type"] == "image" else "only text and images are allowed"
+    return InvalidInput(f"The {message.type} message contains {value.get('type', 'something')!r}, but {where}.")
 
 
 def _plain_json(message: Message) -> Json:
-    """What of a message tells conversations apart."""
+    """Return a message as JSON, to tell conversations apart."""
     calls = [[call.name, call.arguments] for call in message.calls]
     return [message.role, message.text, [base64.b64encode(image.data).decode() for image in message.images], calls]

@@ -1,4 +1,4 @@
-"""What LangChain binds to a model as tools, in our words; which of them has to be called; and a call made as JSON."""
+"""Asks a model of Mulligan with the tools that LangChain binds: their schemas, the required tool, calls as JSON."""
 
 from __future__ import annotations
 
@@ -28,30 +28,34 @@ REPLY = Tool(
         "additionalProperties": False,
     },
 )
-"""Offered beside the tools to a model that can answer with nothing but a call."""
+"""An extra tool for models that can only answer with a call."""
 
 
-def described(tools: Sequence[Any]) -> list[dict[str, Any]]:
-    """Pydantic classes, functions, LangChain's tools and schemas, as JSON that can be bound to a model. Raises
-    `InvalidInput` for tools that run at a provider: none of them is spoken to directly."""
+def tool_schemas(tools: Sequence[Any]) -> list[dict[str, Any]]:
+    """Return pydantic classes, functions, LangChain's tools and schemas as JSON that can be bound to a model.
+
+    Raises `InvalidInput` for tools that run at a provider, which Mulligan does not support.
+    """
     found: list[dict[str, Any]] = []
     for tool in tools:
         try:
-            told = convert_to_openai_tool(tool)
+            schema = convert_to_openai_tool(tool)
         except ValueError as error:
-            raise InvalidInput(f"{tool!r} is no tool: {str(error).splitlines()[0]}.") from None
-        if told.get("type") != "function" or "function" not in told:
+            raise InvalidInput(f"{tool!r} is not a tool: {str(error).splitlines()[0]}.") from None
+        if schema.get("type") != "function" or "function" not in schema:
             raise InvalidInput(
-                f"The tool {told.get('type')!r} runs at its provider, and cannot be used here: give functions, "
+                f"The tool {schema.get('type')!r} runs at its provider and cannot be used here. Give functions, "
                 "pydantic classes, LangChain's tools or JSON schemas."
             )
-        found.append(told)
+        found.append(schema)
     return found
 
 
-def wanted(choice: Any, tools: Sequence[Mapping[str, Any]]) -> str | None:
-    """`tool_choice` as it is bound: "any", "none", the name of a tool; None where the model may choose. Raises
-    `UnknownName`."""
+def chosen_tool(choice: Any, tools: Sequence[Mapping[str, Any]]) -> str | None:
+    """Return `tool_choice` as it is bound: "any", "none" or the name of a tool; None if the model may choose.
+
+    Raises `UnknownName`.
+    """
     names = [tool["function"]["name"] for tool in tools]
     match choice:
         case None | "auto" | False:
@@ -61,7 +65,7 @@ def wanted(choice: Any, tools: Sequence[Mapping[str, Any]]) -> str | None:
         case {"function": {"name": str(name)}} | {"name": str(name)}:
             choice = name
         case {"type": str(kind)}:
-            return wanted(kind, tools)
+            return chosen_tool(kind, tools)
         case _:
             pass
     if choice == "none" or choice in names:
@@ -70,11 +74,11 @@ def wanted(choice: Any, tools: Sequence[Mapping[str, Any]]) -> str | None:
 
 
 def tools_of(bound: Sequence[Mapping[str, Any]]) -> tuple[Tool, ...]:
-    """What `described` made, as our tools. Raises `InvalidInput` for two of one name."""
+    """Return the result of `tool_schemas` as `Tool`s. Raises `InvalidInput` for two tools with the same name."""
     empty: Json = {"type": "object", "properties": {}}
     names = [each["function"]["name"] for each in bound]
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise InvalidInput(f"Two tools are called {', '.join(twice)}: give each a name of its own.")
+        raise InvalidInput(f"Two tools have the name {', '.join(twice)}. Give each its own name.")
     return tuple(
         Tool(told["name"], told.get("description") or "", told.get("parameters") or empty)
         for told in (each["function"] for each in bound)
@@ -82,8 +86,8 @@ def tools_of(bound: Sequence[Mapping[str, Any]]) -> tuple[Tool, ...]:
 
 
 @dataclass(frozen=True)
-class Asking:
-    """One question to a model. choice: as of `wanted`. parallel: False: one call in an answer, and no more."""
+class ToolRequest:
+    """One question to a model. choice: a result of `chosen_tool`. parallel: whether an answer may have many calls."""
 
     model: Model
     sampling: Sampling
@@ -93,34 +97,36 @@ class Asking:
     parallel: bool = True
 
     async def answer(self) -> Answer:
-        """Raises what the model raises; `NotJson` for a call that cannot be read.
+        """Return the model's answer. Raises what the model raises, and `NotJson` for a call that cannot be read.
 
-        Without tools, earlier calls are worded: some providers refuse calls of tools that are not there.
+        Without tools, earlier calls become text: some providers refuse calls of tools that are not bound.
         """
         if not self.tools or self.choice == "none":
             return await self.model.ask(in_json(Question(self.messages)), self.sampling)
         if self.choice is not None:
-            return await self._as_json(self.demanded)
-        if not await asyncio.to_thread(getattr, self.model, "calls_tools", True):  # its client may have to be loaded
+            return await self._as_json(self.required)
+        if not await asyncio.to_thread(getattr, self.model, "calls_tools", True):  # it may have to load its client
             reply = _reply(self.tools)
             return _replied(await self._as_json([*self.tools, reply]), reply)
         answer = await self.model.ask(Question(self.messages, tools=self.tools), self.sampling)
         return answer if self.parallel else replace(answer, calls=answer.calls[:1])
 
     @property
-    def demanded(self) -> list[Tool]:
-        """The tools of which one has to be called."""
+    def required(self) -> list[Tool]:
+        """The tools of which one must be called."""
         return [tool for tool in self.tools if self.choice in (ANY, tool.name)]
 
     async def _as_json(self, tools: Sequence[Tool]) -> Answer:
-        """A call of one of these tools, as JSON of a schema that local models and most providers are held to."""
+        """Request a call of one of these tools as JSON of a schema, which local models and most providers enforce."""
         answer = await self.model.ask(in_json(Question(self.messages, tools=tuple(tools))), self.sampling)
         return replace(answer, content="", calls=(_call_in(answer, tools),))
 
 
 def _call_in(answer: Answer, tools: Sequence[Tool]) -> ToolCall:
-    """The call that the answer stands for; a model that no schema holds may give the arguments alone, where there is
-    one tool only. Raises `NotJson` that says what is wrong with it."""
+    """Return the call in an answer. If there is only one tool, an answer may hold its arguments alone.
+
+    Raises `NotJson` that tells what is wrong.
+    """
     content: Json = answer.content
     given = cast(dict[str, Json], content) if isinstance(content, dict) else {}
     if len(tools) == 1 and "tool" not in given and not ("name" in given and "arguments" in given):
@@ -141,7 +147,7 @@ def _reply(tools: Sequence[Tool]) -> Tool:
 
 
 def _replied(answer: Answer, reply: Tool) -> Answer:
-    """The answer, whose call of `reply` is its text."""
+    """Return the answer, with a call of `reply` turned into its text."""
     (call,) = answer.calls
     if call.name != reply.name:
         return answer

@@ -71,14 +71,21 @@ class ReviseQuery(GenerateQuery):
 
 
 class KGQueryReflexionAgent(ReflexionAgent):
-    """connection_args: `path` of an embedded graph, or `host`, `port`, `user`, `password`, `database`, or `uri`; a path
-    or an address alone; or a `Graph`. query_lang: what the model is told to write; "Cypher" is made exact by the
-    database's dialect. seconds: what one query may take. rows: how many of an answer are kept. prompts: a folder with
-    kg.draft.md and kg.revise.md in the place of ours. The rest is as in `ReflexionAgent`. Raises `InvalidInput`.
+    """An agent that answers questions from a graph database.
 
-    The database is opened by the first question, before the model is asked, and stays open until `close` or the end of
-    the process. An override of `_connect_db` may set `neodriver`, whose `query(query)` is then asked in the place of
-    our database; one of `_query_graph_database` answers queries by itself.
+    The first question opens the database, before the model is asked; it stays open until `close` or the end of the
+    process. An override of `_connect_db` may set `neodriver`, whose `query(query)` then replaces the database; an
+    override of `_query_graph_database` answers queries by itself.
+
+    Args:
+        connection_args: `path` of an embedded graph, or `host`, `port`, `user`, `password`, `database`, or `uri`; a
+            path or an address alone; or a `Graph`.
+        query_lang: The language of the queries; "Cypher" is replaced by the name of the database's dialect.
+        seconds: The time limit of one query.
+        rows: The number of rows that an answer keeps.
+        prompts: A folder with kg.draft.md and kg.revise.md that replace the default prompts.
+
+    The other arguments and errors are those of `ReflexionAgent`.
     """
 
     def __init__(
@@ -133,22 +140,24 @@ class KGQueryReflexionAgent(ReflexionAgent):
                 "notes": "\n".join(f"- {note}" for note in database.notes),
             }
 
-        return _QueryResponder(self.conversation.chat, schema, self._prompts[part], values, needs_tools=True)
+        return _QueryResponder(self.conversation.chat, schema, self._prompts[part], values)
 
     def _tool_function(self, state: list[BaseMessage]) -> ToolMessage:
-        """Runs the proposed queries in their order, until one gives rows; the message says which, and what came of it.
+        """Run the proposed queries in order until one gives rows.
 
-        All of that is in its `artifact`, and in its text as much as the model is shown.
+        The message's `artifact` holds the query and its result, its text as much of it as the model is shown.
         """
         calls = getattr(state[-1], "tool_calls", ())
         call: Mapping[str, Any] = calls[0] if calls else {"args": {"answer": state[-1].text}}
         return tool_message(self._awaited(self._tried(queries_in(call["args"]))), call)
 
     async def _tried(self, queries: Sequence[str]) -> dict[str, Json]:
-        """{"query", "result"} of the first query that gives rows, else of the first that can be run, else of the first;
-        "error", "truncated" and "others" where there is something to say."""
+        """Return {"query", "result"} of the first query that gives rows; else of the first that runs, or of the first.
+
+        "error", "truncated" and "others" are added where they apply.
+        """
         if not queries:
-            return {"query": "", "result": [], "error": "There was no query to run: put one into revised_query."}
+            return {"query": "", "result": [], "error": "There was no query to run. Put one into revised_query."}
         tried: list[dict[str, Json]] = []
         for query in dict.fromkeys(queries[:QUERIES]):
             tried.append(await self._asked(query))
@@ -164,19 +173,19 @@ class KGQueryReflexionAgent(ReflexionAgent):
             self._connect_db()
 
     def _connect_db(self) -> None:
-        """Connects to the database, before the model is first asked and before each query. Raises `GraphError` where it
-        cannot be reached."""
+        """Connect to the database; called before the model is first asked and before each query. Raises `GraphError`
+        if the database cannot be reached."""
         if self.neodriver is None and not self._overridden("_query_graph_database"):
             self._awaited(self._reached())
 
     async def _reached(self) -> None:
-        with suppress(QueryError):  # it answers, whatever it thinks of the query
+        with suppress(QueryError):  # it answers, even if it refuses the query
             await self._database.run("RETURN 1 AS connected", rows=1)
 
     def _query_graph_database(self, query: str) -> Any:
-        """The rows of the query, and what else the database says of them; an override may give the rows alone.
+        """Return the rows of the query, and the `Rows` object. An override may return the rows alone.
 
-        Raises `QueryError` for what the model can mend, `GraphError`.
+        Raises `QueryError` for what the model can correct, and `GraphError`.
         """
         self._connect_db()
         if self.neodriver is not None:
@@ -191,7 +200,7 @@ class KGQueryReflexionAgent(ReflexionAgent):
         return getattr(type(self), name) is not getattr(KGQueryReflexionAgent, name)
 
     async def _asked(self, query: str) -> dict[str, Json]:
-        """What came of the query; journalled while a node is at work."""
+        """Return what came of the query. Inside a node it is a step of the journal."""
 
         async def ask() -> Json:
             try:
@@ -204,14 +213,14 @@ class KGQueryReflexionAgent(ReflexionAgent):
         return await recorded("query", {"query": query, "graph": self._database.name, "rows": self.rows}, ask)
 
     async def _found(self, query: str) -> Rows:
-        """The answer of our database, or of what a subclass asks in its place."""
+        """Return the rows of the database, or of what a subclass asks instead."""
         if not self._overridden("_connect_db") and not self._overridden("_query_graph_database"):
             return await self._run(query)
         found: Any = await asyncio.to_thread(self._query_graph_database, query)
         if inspect.isawaitable(found):
             found = await found
         rows, more = cast(tuple[Any, Any], (*found, None)[:2] if isinstance(found, tuple) else (found, None))
-        if rows is None:  # so says neo4j_utils
+        if rows is None:  # how neo4j_utils reports an error
             raise QueryError("The database refused the query, and did not say why.", "failed")
         listed: list[Any] = json.loads(json.dumps([_plain(row) for row in rows], default=_plain))
         truncated = len(listed) > self.rows or (isinstance(more, Rows) and more.truncated)
@@ -228,15 +237,15 @@ class KGQueryReflexionAgent(ReflexionAgent):
         return str(record_in(message).get("query", reading.answer))
 
     def _passed(self, reading: Reading, message: ToolMessage) -> bool | None:
-        """A good score; what failed is no answer, whatever the model says of it."""
+        """A good score; a query that failed never passes, whatever its score."""
         return False if message.status == "error" else super()._passed(reading, message)
 
     def _settles(self, message: ToolMessage) -> str:
-        """Rows with a value in them end it, as in the seed."""
+        """Rows with a value end the loop."""
         return "rows came back" if message.status != "error" and has_values(result_in(message)) else ""
 
     def _parse_final_result(self, output: Any) -> ReflexionAgentResult:
-        """The query that was run last, and its rows."""
+        """Return the query that ran last, and its rows."""
         message = next((message for message in reversed(output) if isinstance(message, ToolMessage)), None)
         if message is None:
             return ReflexionAgentResult(None)
@@ -252,11 +261,11 @@ class KGQueryReflexionAgent(ReflexionAgent):
         return self._texts.texts
 
     def _with_lessons(self, prompt: str | None, lessons: str) -> str | None:
-        """The prompt alone: lessons have a place of their own in ours."""
+        """Return the prompt alone: the kg prompts have a placeholder of their own for lessons."""
         return prompt
 
     def _prompt(self, given: Prompted) -> Prompted:
-        """The graph's whole schema, if nothing is given (`BioCypherPromptEngine` chooses parts of it)."""
+        """Return the given prompt, or else the graph's whole schema. `BioCypherPromptEngine` chooses parts of it."""
         return given or self._schema
 
     async def _schema(self, question: str) -> str:
@@ -269,21 +278,23 @@ class KGQueryReflexionAgent(ReflexionAgent):
 
 
 class _Access(dict[str, Any]):
-    """The connection's arguments, for an override of `_connect_db`; shown without their values."""
+    """The connection's arguments, for an override of `_connect_db`. `repr` does not show their values."""
 
     def __repr__(self) -> str:
         return f"connection_args({', '.join(self)})"
 
 
 def _plain(value: Any) -> Any:
-    """A row of another driver, or what it holds, as JSON knows it."""
+    """Convert a row of another driver, or a value in it, to JSON."""
     if isinstance(value, str | int | float | list) or value is None:
         return cast(Any, value)
     return dict(cast(Mapping[str, Any], value)) if isinstance(value, Mapping) else str(value)
 
 
 class _QueryResponder(SchemaResponder):
-    """Asks for a query; of several tool calls it makes one."""
+    """Asks for a query, and merges several tool calls into one."""
+
+    needs_tools = may_be_empty = True
 
     async def _ask(self, messages: list[BaseMessage]) -> Any:
         return merge_calls(await super()._ask(messages))

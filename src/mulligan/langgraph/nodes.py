@@ -1,7 +1,7 @@
-"""Draft, execute, revise, and again: Reflexion as a LangGraph graph over core's state machine (BioChatter's agent).
+"""The nodes of the Reflexion graph: draft, execute the tool, revise. They record each trial as core's events.
 
-A trial is an answer that was drafted or revised and what its execution gave; one call of the model then evaluates it,
-reflects on it and makes the next answer. The graph owns order, checkpoints, streaming and interrupts.
+A trial is a drafted or revised answer and the result of executing it. One call of the model then evaluates it, reflects
+on it and writes the next answer. LangGraph owns order, checkpoints, streaming and interrupts.
 """
 
 from __future__ import annotations
@@ -47,21 +47,25 @@ from mulligan.langgraph.state import (
 from mulligan.langgraph.working import Recorder, Work, log
 
 STEPS = 30
-"""A step is one draft or one revise (seed 001)."""
+"""The default number of steps. A step is a draft or a revision."""
 OWN_RULE = "the agent's own rule ended it"
 
 
 @dataclass(frozen=True)
 class Parts:
-    """What the nodes do. Functions may be async; others run in a thread. Messages are those since the question.
+    """The functions that the nodes call with the messages since the question. Those that are not async run in a thread.
 
-    read: what a draft or a revision says. answered: the answer that was really executed. passed: whether a trial is
-    good enough, by the revision's reading and the tool's answer; None: it cannot be told. goes_on: the user's own rule
-    after a revision, "execute_tool" or END; None: `passed`, `settles` and the limits. settles: why a result ends the
-    loop whatever the revision says of it, "" where it does not. approve: asks a person before anything is executed;
-    None: nobody is asked. A draft or a revision may raise `BadAnswer`: the model gave nothing that can be used.
+    Attributes:
+        draft, execute, revise: Return the node's message. A draft or a revision may raise `BadAnswer`: no valid answer.
+        read: Reads a draft or a revision.
+        answered: Returns the answer that was really executed.
+        passed: Whether a trial is good enough, given the revision and the tool's message; None: it cannot be told.
+        goes_on: A rule of the user's after a revision, which returns "execute_tool" or END; None: `passed`, `settles`
+            and the limits decide.
+        settles: Returns why a result ends the loop in any case; "" if it does not.
+        approve: Asks a person before anything is executed; None: nobody is asked.
 
-    A loop that `goes_on` or `settles` ends, and that `passed` does not call good, is over as "unconfirmed".
+    A loop that `goes_on` or `settles` ends, and that `passed` does not call good, ends as "unconfirmed".
     """
 
     draft: Callable[[list[BaseMessage]], Any]
@@ -77,8 +81,15 @@ class Parts:
 
 @dataclass(frozen=True)
 class Nodes:
-    """The three nodes and the way between them. agent_id: whose record it is. head, files: what the record says that
-    it rests on. bank: recalled from before the draft; learn: and taught at the end. name: the graph's."""
+    """The three nodes.
+
+    Attributes:
+        agent_id: The owner of the records.
+        head, files: What the record says about versions, models and prompts.
+        bank: Lessons are recalled from it before the draft.
+        learn: Whether the bank learns from each run that ends.
+        name: The name of the graph.
+    """
 
     parts: Parts
     recorder: Recorder
@@ -92,15 +103,17 @@ class Nodes:
 
     @cached_property
     def limits(self) -> Limits:
-        """A trial takes a revision to be judged, and the draft is a step too."""
+        """The limits of the episode: a revision judges each trial, and the draft is a step too."""
         return Limits(trials=max(self.steps - 1, 1), identical=None)
 
     async def draft(self, state: ReflexionState, config: RunnableConfig) -> Mapping[str, Any]:
         messages, removed = since_question(state["messages"]), list[RemoveMessage]()
         if messages[0].id and messages[0].id == (state.get("record") or {}).get("question"):
-            removed = [RemoveMessage(id=message.id or "") for message in messages[1:]]  # asked again: it begins anew
+            removed = [
+                RemoveMessage(id=message.id or "") for message in messages[1:]
+            ]  # the same question again: start over
             messages = messages[:1]
-        record = await self._begun(messages[0], config)
+        record = await self._record(messages[0], config)
         async with self.recorder.work(record, "trial.1", "draft") as work:
             if self.bank is not None:
                 await self._recall(work, self.bank)
@@ -135,8 +148,8 @@ class Nodes:
             if self.steps > 1:
                 return {**update, "record": self.recorder.update(work)}
             await work.keep(Evaluated(number, Feedback(None, "no step was left to judge it", source="revise")))
-            update |= await self._moved(work, reading, message)
-        return await self._taught(update, work)
+            update |= await self._after_verdict(work, reading, message)
+        return await self._learn(update, work)
 
     async def revise(self, state: ReflexionState, config: RunnableConfig) -> Mapping[str, Any]:
         record = state["record"]
@@ -147,7 +160,7 @@ class Nodes:
             try:
                 message: AIMessage = await called(self.parts.revise, messages)
             except BadAnswer as error:
-                return await self._taught(await self._unrevised(work, tool, error), work)
+                return await self._learn(await self._unrevised(work, tool, error), work)
             reading = self.parts.read(message)
             passed, ended, last = (
                 await self._verdict(reading, tool),
@@ -160,25 +173,26 @@ class Nodes:
                 passed, ended = (passed, ended or own) if ends else (False, "")
             if ended and passed is False:
                 passed = None
-            said, usage = _said(reading, critique=passed is not False or last), work.spent()
-            feedback = Feedback(passed, said, reading.score, "revise", usage=usage)
+            text, usage = _feedback_text(reading, critique=passed is not False or last), work.spent()
+            feedback = Feedback(passed, text, reading.score, "revise", usage=usage)
             await work.keep(Evaluated(number, feedback, work.lap()))
-            update = {"messages": [message], **await self._moved(work, reading, tool, ended)}
-        return await self._taught(update, work)
+            update = {"messages": [message], **await self._after_verdict(work, reading, tool, ended)}
+        return await self._learn(update, work)
 
     async def _unrevised(self, work: Work, tool: ToolMessage, error: BadAnswer) -> dict[str, Any]:
-        """The end where no revision can be used: of a result that is good, or that ends the loop, all the same."""
+        """End a run without a valid revision. A result that is good or ends the loop counts all the same."""
         passed, ended = await self._verdict(Reading(""), tool), self.parts.settles(tool)
         if not passed and not ended:
             return await self._given_up(work, tool, error)
         feedback = Feedback(passed or None, str(error), source="revise", usage=work.spent())
         await work.keep(Evaluated(len(work.episode.trials), feedback, work.lap()))
-        return await self._moved(work, Reading(""), tool, ended)
+        return await self._after_verdict(work, Reading(""), tool, ended)
 
-    async def _moved(self, work: Work, reading: Reading, tool: ToolMessage, ended: str = "") -> dict[str, Any]:
-        """What comes after a verdict: the end, or the reflection and the next trial. The update of the state.
+    async def _after_verdict(self, work: Work, reading: Reading, tool: ToolMessage, ended: str = "") -> dict[str, Any]:
+        """Return the update of the state after a verdict: the end, or the reflection and the next trial.
 
-        ended: why the loop is over, where a rule besides the verdict and the limits ended it.
+        Args:
+            ended: Why the loop ends, if a rule besides the verdict and the limits ended it.
         """
         move, number = due(work.episode, self.limits), len(work.episode.trials)
         feedback = work.episode.trials[-1].feedback
@@ -206,8 +220,8 @@ class Nodes:
         journaled = JournaledBank(cast(Bank, Settling(bank)), work.journal)
         await work.keep(Recalled(await journaled.recall(work.episode.task), work.lap()))
 
-    async def _taught(self, update: dict[str, Any], work: Work) -> dict[str, Any]:
-        """The update, once the bank has learned from an episode that is over."""
+    async def _learn(self, update: dict[str, Any], work: Work) -> dict[str, Any]:
+        """Return the update after the bank has learned from an episode that has ended."""
         if self.learn and self.bank is not None and work.episode.stop is not None:
             await settled(teach(self.bank, work.episode, log.info))
         return update
@@ -219,42 +233,41 @@ class Nodes:
             return await said
         return await settled(said) if inspect.isawaitable(said) else said
 
-    async def _begun(self, question: BaseMessage, config: RunnableConfig) -> Record:
-        """The record that this run of the graph works on: within one thread, the same one each time it is run on the
-        same message."""
+    async def _record(self, question: BaseMessage, config: RunnableConfig) -> Record:
+        """Return the record of this run. Within one thread, running again on the same message gives the same record."""
         prompt = question.text
         if not prompt.strip():
-            raise InvalidInput("The question is empty: say what is to be found out.")
+            raise InvalidInput("The question is empty. Write what you want to find out.")
         where = config.get("configurable", {})
         thread, run = where.get("thread_id"), secrets.token_hex(6)
         if thread is not None and question.id:
             outer = str(where.get("checkpoint_ns", "")).rpartition("|")[0]  # without the task of this node
             run = digest([str(thread), outer, question.id, prompt, self.agent_id, self.name])[:12]
             if (known := await self.recorder.stored(f"{run}.1")) is not None:
-                return _beginning(known, question)
+                return _new_record(known, question)
         plan = Plan(recalls=self.bank is not None, reflects=True)
         head, started = self.head, round(time.time(), 3)
         if thread is not None:
             head = replace(head, settings={**head.settings, "thread": str(thread)})
         episode = Episode(f"{run}.1", Task(prompt), run, self.agent_id, plan, head, started)
         lean = thread is None and not self.recorder.records  # no checkpoint and no store will ask for JSON
-        record = _beginning(episode if lean else to_json(episode), question)
+        record = _new_record(episode if lean else to_json(episode), question)
         try:
             await self.recorder.begin(episode, record, self.files)
         except StoreError:
             if (known := await self.recorder.stored(episode.id)) is None:
                 raise
-            return _beginning(known, question)  # another run of the thread was faster
+            return _new_record(known, question)  # another run of the thread was faster
         return record
 
 
-def _said(reading: Reading, *, critique: bool) -> str:
-    """The score in words, with the critique where no reflection will hold it."""
+def _feedback_text(reading: Reading, *, critique: bool) -> str:
+    """Return the score in words, with the critique if no reflection will hold it."""
     score = "no score" if reading.score is None else f"scored {reading.score:g} of 10 by the model itself"
     return f"{score}: {reading.reflection}" if critique and reading.reflection else score
 
 
-def _beginning(begun: Any, question: BaseMessage) -> Record:
+def _new_record(begun: Any, question: BaseMessage) -> Record:
     return {"begun": begun, "events": [], "question": question.id or "", "steps": 0, "next": DRAFT, "spent": None}
 
 

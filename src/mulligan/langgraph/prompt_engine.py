@@ -50,16 +50,24 @@ _PLAIN = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
 class BioCypherPromptEngine:
-    """schema_config_or_info_path, schema_config_or_info_dict: BioCypher's schema configuration, or the schema info that
-    it writes (`is_schema_info: true`); one of them. graph: a live database or its `GraphSchema`: the schema, where none
-    of the two is given, and the notes on its dialect.
+    """Writes prompts that describe the parts of a graph that a question is about.
 
-    The model: what `conversation_factory` makes (with a LangChain chat model as `.chat`), else `model` (a name, or a
-    model), else model_provider and model_name, else what MULLIGAN_MODEL or mulligan.toml names; there is no other
-    default. prompts: where the files prompt_engine.*.md come from. Raises `InvalidInput`; nothing is called before the
-    first question.
+    Nothing is called before the first question. `usage` is the sum of all questions so far. Inside a node of a
+    Mulligan graph each call is a step of its journal.
 
-    `usage` is what all questions took so far. Inside a node of ours each call is a step of its journal.
+    Args:
+        schema_config_or_info_path, schema_config_or_info_dict: BioCypher's schema configuration, or the schema info
+            that it writes (`is_schema_info: true`); at most one of them.
+        model_provider, model_name: The model, if neither `conversation_factory` nor `model` is given. Without any of
+            them, MULLIGAN_MODEL or mulligan.toml names it; there is no other default.
+        conversation_factory: Returns a conversation with a LangChain chat model as `.chat`.
+        graph: A live database or its `GraphSchema`: the source of the schema, if it is not given otherwise, and of the
+            notes on its dialect.
+        model: A name, or a model.
+        prompts: Where the files prompt_engine.*.md come from.
+
+    Raises:
+        InvalidInput: The schema, the model or a prompt is not valid.
     """
 
     def __init__(
@@ -90,7 +98,7 @@ class BioCypherPromptEngine:
 
     @property
     def entities(self) -> Mapping[str, Mapping[str, str]]:
-        """The entities of the schema by label, with their properties; those of a live database are not known here."""
+        """The entities of the schema by label, with their properties; empty for a live database."""
         return self._known.entities if self._known else {}
 
     @property
@@ -98,10 +106,12 @@ class BioCypherPromptEngine:
         return self._known.relationships if self._known else {}
 
     def generate_query_prompt(self, question: str, query_language: str = CYPHER) -> str:
-        """What a model has to know of the graph to write a query for this question, in words.
+        """Return what a model must know about the graph to write a query for this question, in words.
 
-        Raises `InvalidInput` for an empty question or a missing key, `NothingSelected` (a `BadAnswer` and a
-        `ValueError`) for a selection that came to nothing, and what the model raises.
+        Raises:
+            InvalidInput: The question is empty, or a key is missing.
+            NothingSelected: A selection has no result. It is a `BadAnswer` and a `ValueError`.
+            Exception: What the model raises.
         """
         return finish(self.agenerate_query_prompt(question, query_language))
 
@@ -109,7 +119,7 @@ class BioCypherPromptEngine:
         return self._described(await self.aselect(question), query_language)
 
     def generate_query(self, question: str, query_language: str = CYPHER) -> str:
-        """A query for this question, by a fourth call. Raises as `generate_query_prompt` does."""
+        """Return a query for this question, by a fourth call. Raises what `generate_query_prompt` raises."""
         return finish(self.agenerate_query(question, query_language))
 
     async def agenerate_query(self, question: str, query_language: str = CYPHER) -> str:
@@ -119,12 +129,12 @@ class BioCypherPromptEngine:
         return await self._asking().ask(self._prompts["query"], schema, _query, values)
 
     def select(self, question: str) -> Selection:
-        """The part of the graph that the question is about. Raises as `generate_query_prompt` does."""
+        """Return the part of the graph that the question is about. Raises what `generate_query_prompt` raises."""
         return finish(self.aselect(question))
 
     async def aselect(self, question: str) -> Selection:
         if not question.strip():
-            raise InvalidInput("The question is empty: say what is to be found out.")
+            raise InvalidInput("The question is empty. Write what you want to find out.")
         asker = self._asking()
         known = self._known or from_database(await recorded_schema(cast(Graph, self._graph)))
         entities = await self._entities(asker, question, known)
@@ -282,7 +292,7 @@ def listed(properties: Mapping[str, str]) -> str:
 
 
 def in_query(kinds: Mapping[str, Mapping[str, str]]) -> str:
-    """A line for each, all names spelt as a query has to spell them."""
+    """Return a line for each kind, with all names spelt as in a query."""
     return _lines(
         {
             spelled(kind): typed({spelled(name): type for name, type in properties.items()})
@@ -292,7 +302,7 @@ def in_query(kinds: Mapping[str, Mapping[str, str]]) -> str:
 
 
 def spelled(name: str) -> str:
-    """As a query has to spell it."""
+    """Spell a name as a query must, with backticks where they are needed."""
     return name if _PLAIN.fullmatch(name) else quoted(name)
 
 
@@ -312,15 +322,15 @@ def _lines(said: Mapping[str, str]) -> str:
 def _query(answer: Json) -> str:
     found = cast(dict[str, Json], answer).get("query") if isinstance(answer, dict) else None
     if not isinstance(found, str) or not found.strip():
-        raise BadAnswer("The answer must hold the query as a text.")
+        raise BadAnswer("The answer must hold the query as a string.")
     return found.strip()
 
 
 def _known(path: str | Path | None, table: Mapping[str, Any] | None, graph: Graph | GraphSchema | None) -> Known | None:
-    """None: a live database is asked for its schema."""
+    """Return the schema; None if a live database must be asked for it."""
     if path is not None and table is not None:
         raise InvalidInput(
-            "schema_config_or_info_path and schema_config_or_info_dict are both given: give one of them."
+            "schema_config_or_info_path and schema_config_or_info_dict are both given. Give one of them."
         )
     if path is not None:
         return from_file(path)

@@ -1,7 +1,6 @@
-"""What of a graph a question is about, chosen in three steps: entities, relationships, properties (reference A4).
+"""The three selections of the prompt engine: which entities, relationships and properties a question is about.
 
-The pure half: what is offered at each step, the JSON schema of the answer, and what an answer comes to. Nothing is kept
-from one question to the next.
+For each step there is what the model may choose from, the JSON schema of its answer, and how the answer is read.
 """
 
 from __future__ import annotations
@@ -15,41 +14,43 @@ from mulligan.core.records import Json
 from mulligan.langgraph.schema_forms import Known, Relationship
 
 Offered: TypeAlias = "Mapping[str, Mapping[str, str]]"
-"""Properties, name to type, by the name of what has them."""
+"""Properties (name to type) by the name of the entity or relationship that has them."""
 
 
 class NothingSelected(BadAnswer, ValueError):
-    """A selection that came to nothing. The message says which one, and what there was to choose from."""
+    """A selection without a result. The message says which one, and what was available."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The part of a graph that a question is about; properties with their types. Relationships stand by their name."""
+    """The part of a graph that a question is about, with the types of properties and the names of relationships."""
 
     entities: Mapping[str, Mapping[str, str]]
     relationships: Mapping[str, Relationship]
 
     @property
     def combinations(self) -> list[tuple[str, str, str]]:
-        """(source, label, target), each once."""
+        """The distinct (source, label, target)."""
         found = [(s, each.label, t) for each in self.relationships.values() for s, t in each.ends]
         return list(dict.fromkeys(found))
 
     @property
     def labels(self) -> dict[str, dict[str, str]]:
-        """The relationships by label, with the properties of all of that label."""
+        """The properties of the relationships by label."""
         found: dict[str, dict[str, str]] = {}
         for each in self.relationships.values():
             found.setdefault(each.label, {}).update(each.properties)
         return found
 
 
-# --- what is offered ----------------------------------------------------------------------------------------------
+# --- what is available ----------------------------------------------------------------------------------------------
 
 
 def relationships_for(entities: Iterable[str], known: Known) -> dict[str, Relationship]:
-    """Those with both ends selected; where there are none, with one; where there are none, all. Those whose ends nobody
-    knows are always among them. Each keeps the pairs of ends that count."""
+    """Return the relationships with both ends selected; if there are none, with one end; if there are none, all.
+
+    Relationships with unknown ends are always included. Each keeps the pairs of ends that match.
+    """
     chosen = set(entities)
     for needed in (2, 1, 0):
         found: dict[str, Relationship] = {}
@@ -63,19 +64,19 @@ def relationships_for(entities: Iterable[str], known: Known) -> dict[str, Relati
 
 
 def properties_of(entities: Sequence[str], relationships: Mapping[str, Relationship], known: Known) -> Offered:
-    """The properties of what was selected, by name; nothing for what has none."""
+    """Return the properties of the selected entities and relationships that have any."""
     found = {name: known.entities.get(name, {}) for name in entities}
     found |= {name: each.properties for name, each in relationships.items()}
     return {name: properties for name, properties in found.items() if properties}
 
 
 def schema_of_names(title: str, key: str, names: Sequence[str]) -> dict[str, Json]:
-    """An object with a list of some of these names."""
+    """Return the schema of an object with a list of some of these names."""
     return _object(title, f"The {key} that the question is about.", {key: _some_of(names)})
 
 
 def schema_of_properties(title: str, offered: Offered) -> dict[str, Json]:
-    """An object with a list of properties for each kind that has any."""
+    """Return the schema of an object with a list of properties for each kind."""
     lists = {name: _some_of(list(properties)) for name, properties in offered.items()}
     return _object(title, "Of each kind, the properties that the query needs.", lists)
 
@@ -99,11 +100,11 @@ def _object(title: str, description: str, properties: dict[str, Json]) -> dict[s
     }
 
 
-# --- what an answer comes to --------------------------------------------------------------------------------------
+# --- how an answer is read --------------------------------------------------------------------------------------
 
 
 def take_entities(answer: Json, known: Known) -> list[str]:
-    """Raises `NothingSelected`."""
+    """Return the selected entities. Raises `NothingSelected` if there are none."""
     chosen = _taken("Entity", "entities", answer, _own(known.entities))
     if not chosen:
         raise NothingSelected(f"Entity selection failed: the model chose none of {', '.join(known.entities)}.")
@@ -113,8 +114,11 @@ def take_entities(answer: Json, known: Known) -> list[str]:
 def take_relationships(
     answer: Json, entities: Sequence[str], offered: Mapping[str, Relationship]
 ) -> tuple[list[str], dict[str, Relationship]]:
-    """The entities with those that the relationships need besides, and the relationships. None chosen: those that join
-    the entities. Raises `NothingSelected` for an answer that names only what there is not."""
+    """Return the entities, with those that the relationships also need, and the relationships.
+
+    If the model chose none, these are the relationships between the entities. Raises `NothingSelected` for an answer
+    with unknown names only.
+    """
     spellings = {name: [name, each.label] for name, each in offered.items()}
     names = _taken("Relationship", "relationships", answer, spellings)
     if not names:
@@ -125,14 +129,16 @@ def take_relationships(
 
 
 def joined(entities: Iterable[str], offered: Mapping[str, Relationship]) -> dict[str, Relationship]:
-    """The relationships whose ends are both selected."""
+    """Return the relationships whose ends are both selected."""
     chosen = set(entities)
     return {name: each for name, each in offered.items() if each.ends and all(chosen.issuperset(p) for p in each.ends)}
 
 
 def take_properties(answer: Json, offered: Offered) -> dict[str, dict[str, str]]:
-    """By name of what has them. None chosen: all. Raises `NothingSelected` for an answer that names only what there is
-    not."""
+    """Return the selected properties by the name of what has them; all if the model chose none.
+
+    Raises `NothingSelected` for an answer with unknown names only.
+    """
     given = _table("Property", answer, f"lists of properties for {', '.join(offered)}")
     found: dict[str, set[str]] = {}
     unknown: list[str] = []
@@ -146,7 +152,7 @@ def take_properties(answer: Json, offered: Offered) -> dict[str, dict[str, str]]
                 unknown.append(f"{kind}.{wanted}")
     if unknown and not found:
         there = "; ".join(f"{name}: {', '.join(properties)}" for name, properties in offered.items())
-        raise NothingSelected(f"Property selection failed: there is no {', '.join(unknown[:5])}. There is {there}.")
+        raise NothingSelected(f"Property selection failed: there is no {', '.join(unknown[:5])}. Available: {there}.")
     if not found:
         return {name: dict(properties) for name, properties in offered.items()}
     return {
@@ -167,20 +173,20 @@ def _own(names: Iterable[str]) -> dict[str, list[str]]:
 
 
 def _taken(step: str, key: str, answer: Json, spellings: Mapping[str, Sequence[str]]) -> list[str]:
-    """The names that the answer lists and that there are, each once. Raises `NothingSelected` where there are none."""
+    """Return the distinct known names that the answer lists. Raises `NothingSelected` for unknown names only."""
     given = _table(step, answer, f"a list {key!r}")
     if not isinstance(given.get(key), list):
         raise NothingSelected(f"{step} selection failed: the answer must hold a list {key!r}.")
     wanted = _texts(given[key])
     found = list(dict.fromkeys(name for one in wanted for name in _found(one, spellings)))
     if wanted and not found:
-        there = ", ".join(spellings)
-        raise NothingSelected(f"{step} selection failed: there is no {', '.join(wanted[:5])}. There is {there}.")
+        known = ", ".join(spellings)
+        raise NothingSelected(f"{step} selection failed: there is no {', '.join(wanted[:5])}. Available: {known}.")
     return found
 
 
 def _found(given: str, spellings: Mapping[str, Sequence[str]]) -> list[str]:
-    """The names that are meant, however they are spelt: as they stand, else without regard to case, spaces and _."""
+    """Return the names that match: exactly, or else regardless of case, spaces and underscores."""
     exact = [name for name, known in spellings.items() if given in known]
     return exact or [name for name, known in spellings.items() if _bare(given) in map(_bare, known)]
 

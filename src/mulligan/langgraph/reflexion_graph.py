@@ -25,11 +25,10 @@ from mulligan.langgraph.state_graph import ReflexionGraph, wired
 from mulligan.langgraph.working import Recorder
 
 GOOD_SCORE = 7.0
-"""A score that is good enough, of 10. The seed says "greater than 7", its code `>= 7`: so it is here."""
+"""The default score, of 10, from which an answer is good enough."""
 
 Judge: TypeAlias = Callable[[Reading, ToolMessage], "bool | Awaitable[bool | None] | None"]
-"""Whether what was executed is good enough, by the revision that looked at it and the tool's message; None: it cannot
-be told."""
+"""Returns whether the executed answer is good enough, given the revision and the tool's message; None: unknown."""
 
 
 def create_reflexion_graph(
@@ -55,20 +54,32 @@ def create_reflexion_graph(
     prompts: str | os.PathLike[str] | None = None,
     name: str = "reflexion",
 ) -> ReflexionGraph:
-    """A compiled graph with the nodes draft, execute_tool and revise: `graph.invoke({"messages": [("user", "…")]})`.
+    """Return a compiled graph with the nodes draft, execute_tool and revise.
 
-    model: a LangChain chat model, retries or fallbacks over some, or a name as in docs/models.md. tool: executes an
-    answer; a function (also async), a LangChain tool or a runnable, given the answer, or those fields of the schemas
-    that it takes by name; or a graph database (`mulligan.graphs.Graph`). instructions: what the answer has to be,
-    for draft and revision.
-    draft, revise: what the model is asked for, as pydantic models; see `mulligan.langgraph.schemas`. judge: when it is
-    good enough; None: a score of good_score or more, 0 to 10. max_steps: drafts and revisions at most.
-    store: where runs are recorded; None: where `mulligan runs` looks; False: nowhere. agent_id: whose record it is.
-    bank: a bank, or an agent_id; recalled from before the draft. learn: it is taught by each episode that is over.
-    checkpointer, interrupt_before, interrupt_after: as `StateGraph.compile` takes them. approve: a person approves,
-    edits or refuses each answer before it is executed; needs a checkpointer. handle_errors: what the tool raises goes
-    back to the model. repeatable: whether the tool may be run again where it was cut off. prompts: a folder with
-    prompts in the place of ours. name: of the graph, and of its runs. Raises `InvalidInput`.
+    Run it with `graph.invoke({"messages": [("user", "…")]})`.
+
+    Args:
+        model: A LangChain chat model, retries or fallbacks over some, or a name as in docs/models.md.
+        tool: Executes an answer: a function (also async), a LangChain tool or a runnable, which gets the answer or the
+            fields of the schemas that its parameters name; or a graph database (`mulligan.graphs.Graph`).
+        instructions: What the answer must be, for the draft and the revision.
+        draft, revise: What the model is asked for, as pydantic models; see `mulligan.langgraph.schemas`.
+        judge: Decides whether an answer is good enough; None: a score of good_score or more does.
+        max_steps: The number of drafts and revisions at most.
+        good_score: The score, 0 to 10, from which an answer is good enough.
+        store: Where runs are recorded; None: the store that `mulligan runs` reads; False: nowhere.
+        agent_id: The owner of the records.
+        bank: Lessons are recalled from it before the draft; a bank, or an agent_id.
+        learn: Whether the bank learns from each run that ends.
+        checkpointer, interrupt_before, interrupt_after: As for `StateGraph.compile`.
+        approve: Whether a person approves, edits or refuses each answer before it is executed. Needs a checkpointer.
+        handle_errors: Whether the tool's errors go back to the model. Otherwise they are raised.
+        repeatable: Whether the tool may run again after it was interrupted.
+        prompts: A folder with prompts that replace the default ones.
+        name: The name of the graph and of its runs.
+
+    Raises:
+        InvalidInput: A value is out of range, or the parts do not fit together.
     """
     check_limits(max_steps, good_score)
     if max_steps < 1:

@@ -1,4 +1,4 @@
-"""Rows of an answer: which are as good as none, and as much of them as a model is shown."""
+"""The rows of a query's answer as a tool message: cut to what a model is shown, and read back."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from mulligan.core.records import Json
 from mulligan.text.truncate import estimate
 
 SHOWN = 4000
-"""Tokens, about, of a result that a model is shown."""
+"""The approximate tokens of a result that a model is shown."""
 TEXT, ITEMS = 400, 20
-"""Characters of a text, and items of a list or an object, where a single row is too much."""
+"""The characters of a string, and the items of a list or an object, that are shown of a row that is too large."""
 
 
 def has_values(rows: Any) -> bool:
-    """Whether any row holds a value: a 0 is one; a null, a text that says null (seed 001's code) and a list or object
-    without any are none."""
+    """Return whether any row holds a value. 0 is one; null, the strings "None" and "null", and empty lists and objects
+    are not."""
     listed = cast(list[Any], rows) if isinstance(rows, list) else [rows]
     values = [v for row in listed for v in (cast(dict[str, Any], row).values() if isinstance(row, dict) else [row])]
     return any(_is_value(value) for value in values)
@@ -33,8 +33,8 @@ def _is_value(value: Any) -> bool:
 
 
 def tool_message(found: Mapping[str, Json], call: Mapping[str, Any]) -> ToolMessage:
-    """What came of a query, {"query", "result", …}, as the answer to a tool call: whole in `artifact`, and as much of
-    it as fits in what the model is shown."""
+    """Return what came of a query, {"query", "result", …}, as the answer to a tool call. `artifact` holds all of it,
+    the text as much as the model is shown."""
     return ToolMessage(
         content=shown(found),
         artifact=dict(found),
@@ -45,7 +45,7 @@ def tool_message(found: Mapping[str, Json], call: Mapping[str, Any]) -> ToolMess
 
 
 def shown(found: Mapping[str, Json], tokens: int = SHOWN) -> str:
-    """As JSON, with the first rows that fit into so many tokens, and a note where there are more."""
+    """Return it as JSON with the first rows that fit into the tokens, and a note if there are more."""
     rows: list[Json] = found["result"]
     whole = _json(found)
     if len(whole) <= tokens or estimate(whole) <= tokens:
@@ -60,21 +60,21 @@ def shown(found: Mapping[str, Json], tokens: int = SHOWN) -> str:
         kept.append(row)
     if not kept and rows:
         kept = [_clipped(rows[0])]
-        note = f"the first of {len(rows)} rows, itself cut short: ask for less of it"
+        note = f"the first of {len(rows)} rows, itself cut short: return less of it"
         if estimate(_json(kept)) > tokens:
-            kept, note = [], f"no row is shown: each of the {len(rows)} is too large. Ask for single properties"
+            kept, note = [], f"no row is shown: each of the {len(rows)} is too large. Return single properties"
     else:
-        note = f"the first {len(kept)} of {len(rows)} rows: ask for fewer or shorter values to see more"
+        note = f"the first {len(kept)} of {len(rows)} rows: return fewer or shorter values to see more"
     return _json({**rest, "result": kept, "shown": note})
 
 
 def result_in(message: ToolMessage) -> Any:
-    """What "result" is in the whole of a tool's message, as the tool gave it; all of it where it is no such JSON."""
+    """Return the "result" of a tool message, or its whole text if it is not such JSON."""
     return record_in(message).get("result")
 
 
 def record_in(message: ToolMessage) -> dict[str, Any]:
-    """{"query", "result", …} of a tool's message; {"result": its text} where it is something else."""
+    """Return {"query", "result", …} of a tool message; {"result": its text} if it is something else."""
     whole: Any = message.artifact
     if isinstance(whole, dict) and "result" in whole:
         return cast(dict[str, Any], whole)
@@ -86,7 +86,7 @@ def record_in(message: ToolMessage) -> dict[str, Any]:
 
 
 def _clipped(value: Json) -> Json:
-    """The value with its long texts, lists and objects cut short, and how much was cut said in their place."""
+    """Return the value with long strings, lists and objects cut short, and a note of how much was cut."""
     if isinstance(value, str):
         return value if len(value) <= TEXT else f"{value[:TEXT]}… ({len(value) - TEXT:,} characters more)"
     if isinstance(value, list):

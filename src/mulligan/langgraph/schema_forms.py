@@ -1,7 +1,7 @@
-"""What a graph holds, read from the forms in which schemas come: BioCypher's two, and a live database's.
+"""Reads the entities and relationships of a graph from a schema: BioCypher's two forms, or a live database's.
 
-`schema_config` says how each kind is represented; `schema_info` (`is_schema_info: true`) what of it is in the graph.
-Names are labels: each word begins with a capital ("protein to disease association": ProteinToDiseaseAssociation).
+`schema_config` tells how each kind is represented; `schema_info` (`is_schema_info: true`) tells what is in the graph.
+Names become labels with a capital for each word ("protein to disease association": ProteinToDiseaseAssociation).
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from mulligan.core.errors import InvalidInput
 from mulligan.graphs.protocol import GraphSchema
 
 _RELATIONS = ("interaction", "association")
-"""A node that is called one of these stands for a relationship (reference A4)."""
+"""A node with one of these words in its name stands for a relationship."""
 
 
 @dataclass(frozen=True)
 class Relationship:
-    """label: what a query calls it. ends: (source, target) labels that it joins; none where nobody says."""
+    """A relationship. label: its type in a query. ends: the (source, target) labels that it connects, if known."""
 
     label: str
     ends: tuple[tuple[str, str], ...] = ()
@@ -30,8 +30,8 @@ class Relationship:
 
 @dataclass(frozen=True)
 class Known:
-    """What there is to choose from: entities by label with their properties (name to type, "" where none is known), and
-    relationships by name."""
+    """The entities of a graph, by label with their properties (name to type, "" if unknown), and its relationships by
+    name."""
 
     entities: Mapping[str, Mapping[str, str]]
     relationships: Mapping[str, Relationship]
@@ -42,7 +42,7 @@ def pascal_case(name: str) -> str:
 
 
 def from_database(schema: GraphSchema) -> Known:
-    """Labels as they are. Raises `InvalidInput` for an empty graph."""
+    """Read a database's schema. Raises `InvalidInput` for an empty graph."""
     entities = {node.label: node.properties for node in schema.nodes}
     relationships = {
         f"{edge.label} relationship" if edge.label in entities else edge.label: Relationship(
@@ -54,7 +54,7 @@ def from_database(schema: GraphSchema) -> Known:
 
 
 def from_file(path: str | Path) -> Known:
-    """A YAML or JSON file. Raises `InvalidInput`."""
+    """Read a YAML or JSON file. Raises `InvalidInput`."""
     import yaml
 
     try:
@@ -65,12 +65,12 @@ def from_file(path: str | Path) -> Known:
         found = yaml.safe_load(text)
     except yaml.YAMLError as error:
         said = " ".join(str(error).split())
-        raise InvalidInput(f"The schema {path} is no YAML: {said}.") from None
+        raise InvalidInput(f"The schema {path} is not valid YAML: {said}.") from None
     return from_table(found, str(path))
 
 
 def from_table(schema: Any, where: str = "The schema") -> Known:
-    """Either of BioCypher's forms, as a dict. Raises `InvalidInput` that names the entry."""
+    """Read either of BioCypher's forms from a dict. Raises `InvalidInput` that names the entry."""
     if not isinstance(schema, Mapping):
         raise InvalidInput(f"{where} must be a table of kinds by name, not {type(schema).__name__}.")
     table = cast(Mapping[str, Any], schema)
@@ -87,7 +87,7 @@ def from_table(schema: Any, where: str = "The schema") -> Known:
         if relates is None:
             continue
         if label in entities or label in relationships:
-            raise InvalidInput(f"{where}, {kind.name}: there is another entry that is called {label}.")
+            raise InvalidInput(f"{where}, {kind.name}: another entry has the same label {label}.")
         if relates:
             relationships[label] = kind.relationship()
         else:
@@ -104,7 +104,7 @@ class _Kind:
     where: str
 
     def relates(self, *, by_flag: bool) -> bool | None:
-        """Whether it is a relationship; None where it is no part of the graph. by_flag: `is_relationship` says so."""
+        """Whether it is a relationship; None if it is not part of the graph. by_flag: `is_relationship` counts."""
         flag = self.entry.get("is_relationship")
         if by_flag and isinstance(flag, bool):
             return flag
@@ -146,19 +146,19 @@ class _Kind:
 
 
 def _first(value: Any) -> Any:
-    """Of a list, as kinds with several sources have it, the first."""
+    """Return the first item of a list, as kinds with several sources have it; any other value unchanged."""
     listed = cast(list[Any], value) if isinstance(value, list) else []
     return listed[0] if listed else cast(Any, value)
 
 
 def _checked(known: Known, where: str) -> Known:
     if not known.entities:
-        raise InvalidInput(f"{where} has no entities: nothing of it is a node of the graph.")
+        raise InvalidInput(f"{where} has no entities: it describes no node of the graph.")
     return known
 
 
 def schema_text(schema: GraphSchema) -> str:
-    """Nodes and relationships, each with its properties and their types; nothing for an empty graph."""
+    """Return the schema in words for a prompt: nodes and relationships with their properties; "" for an empty graph."""
     nodes = [f"- {node.label}{_listed(node.properties)}" for node in schema.nodes]
     edges = [
         f"- (:{source})-[:{edge.label}]->(:{target}){_listed(edge.properties)}"
@@ -174,5 +174,5 @@ def _listed(properties: Mapping[str, str]) -> str:
 
 
 def typed(properties: Mapping[str, str]) -> str:
-    """name (str), score (float)"""
+    """Return properties with their types, such as "name (str), score (float)"."""
     return ", ".join(f"{name} ({kind})" if kind else name for name, kind in properties.items())

@@ -1,4 +1,4 @@
-"""What a reflexion graph keeps between its nodes, and what of it concerns the outside."""
+"""The state of a Reflexion graph: its input, its output, and the record that its nodes pass on."""
 
 from __future__ import annotations
 
@@ -21,12 +21,17 @@ DRAFT, EXECUTE_TOOL, REVISE = "draft", "execute_tool", "revise"
 
 
 class ReflexionResult(TypedDict):
-    """What came of a question. Executing `answer` gave `tool_result`, the tool's message as text; both are None where
-    nothing was executed.
+    """The result of a question.
 
-    score: of the answer, 0 to 10, higher is better; None: it was not scored. solved: whether it was good enough. stop,
-    detail: why it ended. reflections: the critiques, oldest first. steps: drafts and revisions. run: for `mulligan runs
-    show`. usage: {"input_tokens", "output_tokens", "calls", "cost"}; a cost of None is unknown.
+    Attributes:
+        answer, tool_result: What was executed last, and the tool's message as text; None if nothing was executed.
+        score: The score of the answer, 0 to 10; higher is better. None: it has no score.
+        solved: Whether the answer was good enough.
+        stop, detail: Why the run ended.
+        reflections: The critiques, oldest first.
+        steps: The number of drafts and revisions.
+        run: The id for `mulligan runs show`.
+        usage: {"input_tokens", "output_tokens", "calls", "cost"}; a cost of None is unknown.
     """
 
     answer: str | None
@@ -42,24 +47,29 @@ class ReflexionResult(TypedDict):
 
 
 class ReflexionInput(TypedDict):
-    """messages: the question is the newest message of a person."""
+    """The input. The newest human message is the question."""
 
     messages: Annotated[list[AnyMessage], add_messages]
 
 
 class ReflexionOutput(TypedDict):
-    """messages: with the drafts, the tool's answers and the revisions. reflexion: what came of it."""
+    """The output: all messages with the drafts, tool messages and revisions, and the result."""
 
     messages: Annotated[list[AnyMessage], add_messages]
     reflexion: ReflexionResult | None
 
 
 class Record(TypedDict):
-    """An episode as far as it has come: `episode_of` makes the object of it. As JSON, which any checkpointer keeps; but
-    the episode and its events are objects as they are where nothing is recorded and no thread is named.
+    """An episode so far; `episode_of` turns it into an object. It is JSON, which any checkpointer can keep, unless
+    nothing is recorded and no thread is named: then the episode and its events are objects.
 
-    begun: as it began; events: what happened since. question: the id of the message that asked. steps: drafts and
-    revisions so far. next: the node that comes next, or END. spent: usage and seconds that belong to the next event.
+    Attributes:
+        begun: The episode at its beginning.
+        events: What happened since.
+        question: The id of the message with the question.
+        steps: The number of drafts and revisions so far.
+        next: The next node, or END.
+        spent: Usage and seconds that belong to the next event.
     """
 
     begun: Any
@@ -71,7 +81,7 @@ class Record(TypedDict):
 
 
 def grown(record: Record, writes: Sequence[Any]) -> Record:
-    """The record with what nodes wrote of it: a whole one begins anew, else `events` holds those that are new."""
+    """Apply the writes of nodes to a record. A write with "begun" replaces it; the events of others are appended."""
     for write in writes:
         events = write["events"] if "begun" in write else [*record["events"], *write["events"]]
         record = cast(Record, {**record, **write, "events": events})
@@ -79,8 +89,13 @@ def grown(record: Record, writes: Sequence[Any]) -> Record:
 
 
 class ReflexionState(TypedDict):
-    """messages: the question, then draft, tool's answer, revision, tool's answer, … record: how far it has come; a
-    checkpoint holds what its node added to it. reflexion: what came of it, None as long as it goes on."""
+    """The state of the graph.
+
+    Attributes:
+        messages: The question, then the draft, the tool's message, the revision, the tool's message, ….
+        record: The episode so far. A checkpoint holds what its node added to it.
+        reflexion: The result; None until the run ends.
+    """
 
     messages: Annotated[list[AnyMessage], add_messages]
     record: Annotated[Record, DeltaChannel(grown)]
@@ -89,8 +104,8 @@ class ReflexionState(TypedDict):
 
 @dataclass(frozen=True)
 class Reading:
-    """What a draft or a revision says: the answer to be executed, the critique of the last one, and its score, 0 to 10,
-    higher is better (None: it named none)."""
+    """The contents of a draft or a revision: the answer to execute, the critique of the previous answer, and its score,
+    0 to 10; higher is better (None: no score)."""
 
     answer: str
     reflection: str = ""
@@ -98,9 +113,9 @@ class Reading:
 
 
 def since_question(messages: Sequence[BaseMessage], question: str | None = None) -> list[BaseMessage]:
-    """The question and what followed it: the message of this id or, without it, the newest of a person's.
+    """Return the question and what followed it: the message with this id, or the newest human message.
 
-    Raises `InvalidInput` where nobody asked anything.
+    Raises `InvalidInput` if there is no question.
     """
     for n in range(len(messages) - 1, -1, -1):
         if question and messages[n].id == question:
@@ -108,26 +123,26 @@ def since_question(messages: Sequence[BaseMessage], question: str | None = None)
     for n in range(len(messages) - 1, -1, -1):
         if isinstance(messages[n], HumanMessage):
             return list(messages[n:])
-    raise InvalidInput('There is no question: begin with {"messages": [("user", "…")]}.')
+    raise InvalidInput('There is no question. Start with {"messages": [("user", "…")]}.')
 
 
 def newest(messages: Sequence[BaseMessage], kind: type[M]) -> M:
-    """The newest message of this kind. Raises `InvalidInput` for none."""
+    """Return the newest message of this kind. Raises `InvalidInput` if there is none."""
     for message in reversed(messages):
         if isinstance(message, kind):
             return message
-    raise InvalidInput(f"The state's messages lack the {kind.__name__} that this node goes on from: it was removed.")
+    raise InvalidInput(f"The state's messages lack the {kind.__name__} that this node needs. It was removed.")
 
 
 def text_of(message: ToolMessage | AIMessage) -> str:
-    """What it says, as text; blocks that are no text as JSON."""
+    """Return the text of a message; content without text as JSON."""
     if isinstance(message.content, str):
         return message.content
     return message.text or json.dumps(message.content, ensure_ascii=False, default=str)
 
 
 def result_of(episode: Episode, steps: int, tool: ToolMessage | None) -> ReflexionResult:
-    """Of an episode that is over. tool: what the newest answer gave."""
+    """Return the result of an episode that has ended. tool: the newest tool message."""
     trial, stop, used = (episode.trials[-1] if episode.trials else None), episode.stop, episode.usage
     return {
         "answer": trial.attempt.output if trial else None,
@@ -144,8 +159,8 @@ def result_of(episode: Episode, steps: int, tool: ToolMessage | None) -> Reflexi
 
 
 def check_limits(max_steps: int, good_score: float) -> None:
-    """Raises `InvalidInput` for a limit of steps that is no whole number, and for a score that none can be."""
+    """Raise `InvalidInput` unless max_steps is a whole number and good_score is a score."""
     if isinstance(max_steps, bool) or not isinstance(max_steps, int):
-        raise InvalidInput(f"max_steps is a whole number: drafts and revisions at most; not {max_steps!r}.")
+        raise InvalidInput(f"max_steps must be a whole number, not {max_steps!r}. It limits drafts and revisions.")
     if isinstance(good_score, bool) or not isinstance(good_score, int | float) or not 0 <= good_score <= 10:
-        raise InvalidInput(f"good_score is a number from 0 to 10, as the model's scores are, not {good_score!r}.")
+        raise InvalidInput(f"good_score must be a number from 0 to 10, not {good_score!r}.")

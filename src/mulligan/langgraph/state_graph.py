@@ -1,7 +1,7 @@
-"""A compiled graph whose recursion limit is never reached before its step limit, and nodes for both kinds of code.
+"""The Reflexion graph as a LangGraph `StateGraph`: its nodes, its edges, and a recursion limit that fits its steps.
 
-LangGraph counts super-steps: up to two for each step of ours. A limit that is too low may come from the caller's
-config, from a graph around this one, or from the environment; each of them is raised for this graph alone.
+LangGraph counts super-steps, up to two for each step of the graph. A limit that is too low may come from the caller's
+config, from a surrounding graph or from the environment; it is raised for this graph alone.
 """
 
 from __future__ import annotations
@@ -37,40 +37,40 @@ def _message(given: Any) -> BaseMessage:
 
 
 class ToolInput(BaseModel):
-    """What a graph takes as a tool: messages in each of LangGraph's forms."""
+    """The input of a graph as a tool: messages in any of LangGraph's forms."""
 
     messages: list[Annotated[Any, PlainValidator(_message, json_schema_input_type=AnyMessage)]]
 
 
 class ReflexionStateGraph(StateGraph[Any, Any, Any, Any]):
-    """`steps`: drafts and revisions at most."""
+    """A `StateGraph` of Reflexion. steps: the number of drafts and revisions at most."""
 
     def __init__(self, steps: int) -> None:
         super().__init__(ReflexionState, input_schema=ReflexionInput, output_schema=ReflexionOutput)
         self.steps = steps
 
     def compile(self, *args: Any, **named: Any) -> CompiledStateGraph[Any, Any, Any, Any]:
-        """As `StateGraph.compile`; the name is "reflexion" unless another is given."""
+        """Like `StateGraph.compile`, with "reflexion" as the default name."""
         compiled = cast(Any, super()).compile(*args, **{"name": "reflexion", **named})
-        compiled.__class__ = ReflexionGraph  # LangGraph makes its own class, whatever graph it compiles
+        compiled.__class__ = ReflexionGraph  # LangGraph always compiles to its own class
         return compiled
 
 
 class ReflexionGraph(CompiledStateGraph[Any, Any, Any, Any]):
-    """What `ReflexionStateGraph.compile` gives: `invoke`, `stream` and the rest as of any compiled graph."""
+    """The result of `ReflexionStateGraph.compile`, with `invoke`, `stream` and the rest of any compiled graph."""
 
     def stream(self, input: Any, config: RunnableConfig | None = None, **named: Any) -> Iterator[Any]:
-        return cast(Any, super()).stream(input, self._roomy(config), **named)
+        return cast(Any, super()).stream(input, self._with_limit(config), **named)
 
     def astream(self, input: Any, config: RunnableConfig | None = None, **named: Any) -> AsyncIterator[Any]:
-        return cast(Any, super()).astream(input, self._roomy(config), **named)
+        return cast(Any, super()).astream(input, self._with_limit(config), **named)
 
     def as_tool(self, args_schema: type[BaseModel] | None = None, **named: Any) -> BaseTool:
-        """As of any graph. The input that LangChain makes of a graph's own refuses every message (1.7)."""
+        """Like any graph's. The input schema that LangChain 1.7 derives would refuse every message."""
         return cast(Any, super()).as_tool(args_schema or ToolInput, **named)
 
-    def _roomy(self, config: RunnableConfig | None) -> RunnableConfig | None:
-        """The config, with room for all steps. What runs inside, such as a graph as a tool, has no less than before."""
+    def _with_limit(self, config: RunnableConfig | None) -> RunnableConfig | None:
+        """Return the config with a recursion limit for all steps. The limit is never lowered."""
         needed = 2 * cast(ReflexionStateGraph, self.builder).steps + 5
         given = (config, self.config, var_child_runnable_config.get())
         limits = [found["recursion_limit"] for found in given if found and "recursion_limit" in found]
@@ -79,7 +79,7 @@ class ReflexionGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
 
 class Node(Runnable[Any, Any]):
-    """A node that is written once, as a coroutine: see `mulligan.langgraph.bridge`."""
+    """A node written as a coroutine that also runs in synchronous code: see `mulligan.langgraph.bridge`."""
 
     def __init__(self, name: str, work: Callable[[Any, RunnableConfig], Coroutine[Any, Any, Any]]) -> None:
         self.name = name
@@ -96,16 +96,16 @@ class Node(Runnable[Any, Any]):
             blocking.reset(token)
 
 
-class _Place(TypedDict):
+class _RecordState(TypedDict):
     record: Record
 
 
-def _next(state: _Place) -> str:
+def _next(state: _RecordState) -> str:
     return state["record"]["next"]
 
 
-class _Way(RunnableLambda[Any, Any]):
-    """Where to go on, read from the state. No thread, no callbacks: it is a look at one key."""
+class _NextNode(RunnableLambda[Any, Any]):
+    """Reads the next node from the state. It needs neither a thread nor callbacks."""
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         return _next(input)
@@ -114,20 +114,20 @@ class _Way(RunnableLambda[Any, Any]):
         return _next(input)
 
 
-way = _Way(_next)
+next_node = _NextNode(_next)
 
 
 def wired(nodes: Nodes) -> ReflexionStateGraph:
-    """The nodes in their order, as a `StateGraph` that is not compiled yet."""
+    """Return the nodes and edges as a `StateGraph` that is not compiled yet."""
     graph: Any = ReflexionStateGraph(nodes.steps)
     graph.add_node(DRAFT, Node(DRAFT, nodes.draft))
     graph.add_node(EXECUTE_TOOL, Node(EXECUTE_TOOL, nodes.execute_tool))
     graph.add_edge(START, DRAFT)
-    graph.add_conditional_edges(DRAFT, way, [EXECUTE_TOOL, END])
+    graph.add_conditional_edges(DRAFT, next_node, [EXECUTE_TOOL, END])
     if nodes.steps == 1:
         graph.add_edge(EXECUTE_TOOL, END)
         return graph
     graph.add_node(REVISE, Node(REVISE, nodes.revise))
     graph.add_edge(EXECUTE_TOOL, REVISE)
-    graph.add_conditional_edges(REVISE, way, [EXECUTE_TOOL, END])
+    graph.add_conditional_edges(REVISE, next_node, [EXECUTE_TOOL, END])
     return graph
