@@ -23,7 +23,6 @@ from langgraph.graph import END
 
 from mulligan.core.episode import RESUMABLE
 from mulligan.core.errors import BadAnswer, InvalidInput
-from mulligan.core.plain import one_line
 from mulligan.core.protocols import Bank, Store
 from mulligan.core.records import Json
 from mulligan.langgraph import bridge
@@ -36,6 +35,7 @@ from mulligan.langgraph.schemas import queries_in, score_of
 from mulligan.langgraph.state import DRAFT, EXECUTE_TOOL, REVISE, Reading, check_limits
 from mulligan.langgraph.state_graph import wired
 from mulligan.langgraph.working import Recorder, log
+from mulligan.text.plain import one_line
 
 DRAFT_NODE, EXECUTE_TOOL_NODE, REVISE_NODE, END_NODE = DRAFT, EXECUTE_TOOL, REVISE, END
 QUESTION = "question"

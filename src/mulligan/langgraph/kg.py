@@ -18,7 +18,6 @@ from mulligan.core.errors import QueryError
 from mulligan.core.prompts import Prompt
 from mulligan.core.protocols import Bank, Prompts, Store
 from mulligan.core.records import Json
-from mulligan.core.truncate import truncate_text
 from mulligan.graphs.protocol import SECONDS, Graph, GraphSchema, Rows, check_limits
 from mulligan.langgraph.agent import ReflexionAgent, ReflexionAgentLogger, ReflexionAgentResult
 from mulligan.langgraph.asking import ResponderWithRetries, SchemaResponder, recorded

@@ -10,10 +10,10 @@ from langchain_core.messages import AIMessage
 from pydantic import BaseModel, BeforeValidator, Field
 
 from mulligan.core.errors import InvalidInput
-from mulligan.core.plain import sound
 from mulligan.core.records import Json
 from mulligan.langgraph.state import Reading
 from mulligan.models.json_answers import parse
+from mulligan.text.plain import sound
 
 ANSWERS = ("revised_answer", "revised_query", "answer")
 """The fields that may hold what is executed; the first of these that is not empty counts."""
