@@ -19,6 +19,7 @@ from mulligan.langgraph.messages import as_messages
 from mulligan.langgraph.schemas import answer_in, fields_of
 from mulligan.langgraph.state import text_of
 from mulligan.langgraph.working import here
+from mulligan.text.formatting import labelled
 
 T = TypeVar("T")
 TIMES = 3

@@ -24,7 +24,8 @@ from langgraph.store.base import (
 )
 
 from mulligan.app.service import Service
-from mulligan.bank.bank import EDITABLE, OF_FACTS, Bank
+from mulligan.bank.bank import Bank
+from mulligan.bank.learn.validation import FIELDS
 from mulligan.core.errors import InvalidInput, NotFound
 from mulligan.core.lessons import Selection
 from mulligan.core.records import Json, Lesson
@@ -32,6 +33,7 @@ from mulligan.langgraph.bridge import finish, portal, settled
 
 T = TypeVar("T")
 
+_OF_FACTS = ("nature", "project", "confirmed")
 LESSONS = "lessons"
 UNNAMED = "_"
 LATEST = 1 << 62
@@ -263,7 +265,7 @@ _NEW: Mapping[str, Json] = {
 
 def _value(lesson: Lesson) -> dict[str, Json]:
     """Return the value of an item: the fields of a lesson that can be put."""
-    names = EDITABLE if lesson.nature == "fact" else [name for name in EDITABLE if name not in OF_FACTS]
+    names = [*FIELDS] if lesson.nature == "fact" else [name for name in FIELDS if name not in _OF_FACTS]
     value = {name: getattr(lesson, name) for name in names}
     context = {name: said for name, said in lesson.context.items() if name != KEYS}
     return {**value, "tags": list(lesson.tags), "context": context}
@@ -282,10 +284,10 @@ def _check_put(op: PutOp) -> None:
     """Raise `InvalidInput` for a value that a lesson cannot hold."""
     if op.value is None:
         return
-    unknown = [str(name) for name in op.value if name not in EDITABLE]
+    unknown = [str(name) for name in op.value if name not in FIELDS]
     if unknown:
         raise InvalidInput(
-            f"A lesson has no {', '.join(unknown)}. An item of this store has {', '.join(EDITABLE)}; put anything else "
+            f"A lesson has no {', '.join(unknown)}. An item of this store has {', '.join(FIELDS)}; put anything else "
             "into context."
         )
     for name, value in (("content", op.value.get("content")), ("title", op.value.get("title", "no need"))):
