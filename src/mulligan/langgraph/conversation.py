@@ -1,4 +1,4 @@
-"""`GptConversation`: a conversation with a model whose key is handed over in Python, as in seed 001 (BioChatter)."""
+"""`GptConversation`: a conversation with a model whose key is given in Python, compatible with BioChatter's class."""
 
 from __future__ import annotations
 
@@ -17,12 +17,17 @@ from mulligan.models.providers import MissingKey
 
 
 class GptConversation:
-    """model_name: OpenAI's, such as "gpt-4o-mini"; with its provider ("alibaba:qwen-plus"), `local`, or a role of
-    mulligan.toml, another's. None: `MULLIGAN_MODEL`, else mulligan.toml. prompts: kept, for code that looks for them;
-    what the model is told is said by `append_system_message`. base_url: the server, where it is not the provider's own.
-    More options are those of `chat_model`.
+    """A conversation. `chat` is its LangChain chat model. Nothing is called before the first question.
 
-    `chat` is the LangChain chat model. Nothing is called before the first question. Raises `InvalidInput`.
+    Args:
+        model_name: A model of OpenAI, such as "gpt-4o-mini"; or one with its provider ("alibaba:qwen-plus"), `local`,
+            or a role of mulligan.toml. None: `MULLIGAN_MODEL`, else mulligan.toml.
+        prompts: Kept for code that reads them. To instruct the model, use `append_system_message`.
+        base_url: The server, if it is not the provider's own.
+        options: Those of `chat_model`.
+
+    Raises:
+        InvalidInput: The model is not valid.
     """
 
     def __init__(
@@ -43,10 +48,10 @@ class GptConversation:
         return f"GptConversation({self.model_name!r})"
 
     def set_api_key(self, key: str | None, user: str | None = None) -> bool:
-        """Whether the model can be asked now: False for a key that is missing. It is held here and goes to the provider
-        alone; the environment stays as it is. Whether the provider takes it, the first call tells.
+        """Set the key, and return whether the model can be asked now: False if a key is missing.
 
-        Raises `InvalidInput` for anything else that is wrong with the model.
+        The key is kept here and sent to the provider only; the environment does not change. The first call shows
+        whether the provider accepts it. Raises `InvalidInput` for anything else that is wrong with the model.
         """
         self._key = SecretStr(key.strip()) if key and key.strip() else None
         self.user, self._chat = user or "", None
@@ -58,7 +63,7 @@ class GptConversation:
 
     @property
     def chat(self) -> ChatMulligan:
-        """Raises `InvalidInput` for a model that needs a key and has none."""
+        """The LangChain chat model. Raises `InvalidInput` for a model that needs a key and has none."""
         if self._chat is None:
             self._chat = self._opened()
         return self._chat
@@ -68,24 +73,24 @@ class GptConversation:
         try:
             return chat_model(self.model_name, api_key=key, **self._options)
         except MissingKey as error:
-            raise MissingKey(f"{error} Or hand it over: set_api_key(KEY).") from None
+            raise MissingKey(f"{error} Or give it here: set_api_key(KEY).") from None
 
     def reset(self) -> None:
-        """Begins anew: nothing is said yet."""
+        """Start a new, empty conversation."""
         self.messages = []
 
     def append_system_message(self, text: str) -> None:
         self.messages.append(SystemMessage(text))
 
     def query(self, text: str) -> tuple[str, dict[str, Json], None]:
-        """The model's answer to what was said so far and this, what it took ("input_tokens", "output_tokens", "cost"),
-        and no correction. Raises `ModelError`; what was asked is then no part of the conversation."""
-        return self._said(text, self.chat.invoke([*self.messages, HumanMessage(text)]))
+        """Ask the model, and return its answer, the usage ("input_tokens", "output_tokens", "cost") and None, for no
+        correction. Raises `ModelError`; the question is then not part of the conversation."""
+        return self._add(text, self.chat.invoke([*self.messages, HumanMessage(text)]))
 
     async def aquery(self, text: str) -> tuple[str, dict[str, Json], None]:
-        return self._said(text, await self.chat.ainvoke([*self.messages, HumanMessage(text)]))
+        return self._add(text, await self.chat.ainvoke([*self.messages, HumanMessage(text)]))
 
-    def _said(self, text: str, answer: AIMessage) -> tuple[str, dict[str, Json], None]:
+    def _add(self, text: str, answer: AIMessage) -> tuple[str, dict[str, Json], None]:
         self.messages += [HumanMessage(text), answer]
         used = usage_of(answer)
         usage = {"input_tokens": used.input_tokens, "output_tokens": used.output_tokens, "cost": used.cost}
@@ -93,7 +98,7 @@ class GptConversation:
 
 
 def _full_name(name: str | None) -> str | None:
-    """With its provider: a name without one is OpenAI's, unless it is ours."""
+    """Return a name with its provider. A name without one is OpenAI's, unless it is a role."""
     if name is None or ":" in name or name == "local":
         return name
     return name if is_role(load(), name) else f"openai:{name}"

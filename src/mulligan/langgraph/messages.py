@@ -1,5 +1,7 @@
-"""LangChain's messages as the journal keeps them: what was asked, without what is made up anew each time, and the
-whole of what was answered."""
+"""Converts LangChain's messages for the journal: requests without ids that differ in each run, and whole answers.
+
+It also makes LangChain's messages of rendered prompts, and reads their usage.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from mulligan.core.records import Json, Usage
 
 _LEFT_OUT = object()
 _ASKED = ("content", "name", "tool_calls", "status", "role")
-"""What of a message a model is told. Ids, metadata and what a provider sent along say nothing to it."""
+"""The attributes of a message that a model gets. It does not see ids, metadata and a provider's extras."""
 _ANSWERED = ("tool_calls", "invalid_tool_calls", "usage_metadata", "response_metadata", "additional_kwargs", "name")
 
 _KINDS: Mapping[str, type[BaseMessage]] = {"system": SystemMessage, "user": HumanMessage, "assistant": AIMessage}
@@ -26,7 +28,7 @@ def as_messages(rendered: Sequence[Message]) -> list[BaseMessage]:
 
 
 def plain(message: BaseMessage) -> Json:
-    """The message as it is asked, without ids: those of messages and of tool calls differ from run to run."""
+    """Return a message of a request as JSON without ids, which differ from run to run."""
     said: dict[str, Json] = {"type": message.type}
     for name in _ASKED:
         value = getattr(message, name, None)
@@ -40,7 +42,7 @@ def plain(message: BaseMessage) -> Json:
 
 
 def said(message: AIMessage) -> Json:
-    """What a model answered: the whole message but for its id, and what it took."""
+    """Return a model's answer as JSON: the whole message except its id, and its usage."""
     parts = {name: jsonable(getattr(message, name, None)) for name in _ANSWERED}
     kept = {name: value for name, value in parts.items() if value not in (None, [], {})}
     used = usage_of(message)
@@ -49,13 +51,13 @@ def said(message: AIMessage) -> Json:
 
 
 def message_of(row: Json) -> AIMessage:
-    """The message that `said` took down."""
+    """Return the message that `said` converted."""
     return AIMessage(**row["message"])
 
 
 def usage_of(message: AIMessage) -> Usage:
-    """One call. Tokens are 0 where the model said nothing of them; a cost that nobody named is unknown, and that of an
-    answer from LangChain's cache nothing."""
+    """Return the usage of one call. Unknown tokens count as 0; an unknown cost is None; an answer from LangChain's cache
+    costs nothing."""
     used = cast(dict[str, Any], message.usage_metadata or {})
     cost = used.get("total_cost", message.response_metadata.get("cost"))
     known = float(cost) if isinstance(cost, int | float) and math.isfinite(cost) else None
@@ -63,7 +65,7 @@ def usage_of(message: AIMessage) -> Usage:
 
 
 def jsonable(value: Any) -> Json:
-    """The value as strict JSON: what has no place there is left out of lists and objects, and is else None."""
+    """Return the value as strict JSON. Values that JSON cannot express are left out of lists and objects, or are None."""
     found = _json(value)
     return None if found is _LEFT_OUT else found
 
@@ -84,7 +86,7 @@ def _json(value: Any) -> Any:
 
 
 def _without_id(block: Any) -> Any:
-    """A block of content; providers repeat the ids of tool calls there."""
+    """Return a content block without ids: providers repeat those of tool calls there."""
     if not isinstance(block, Mapping):
         return block
     return {key: value for key, value in cast(Mapping[str, Any], block).items() if key not in ("id", "call_id")}

@@ -1,4 +1,4 @@
-"""A LangChain chat model that says what it was told to say: for tests, of our graphs and of what is built on them."""
+"""`ScriptedChat`: a LangChain chat model that gives prepared answers, for tests."""
 
 from __future__ import annotations
 
@@ -24,14 +24,17 @@ Line: TypeAlias = "str | dict[str, Json] | list[dict[str, Json]] | AIMessage | E
 
 
 class ScriptedChat(BaseChatModel):
-    """Gives its answers in order, or asks a function of the messages for each.
+    """Gives its answers in order, or the result of a function of the messages.
 
-    answers: texts; arguments of the tool that is bound (of the one that was forced, else the first), or {"tool": NAME,
-    "arguments": {...}}, or a list of these for several calls; messages; exceptions to raise; or a function that returns
-    one of these. cost: US dollars of each call; None is unknown. Usage is counted in words. It streams word by word.
+    It counts usage in words and streams word by word. `asked` holds the messages of each call. The script starts over
+    with each process; for an agent that is killed and resumed, use a function of the messages. Raises `ModelError` at
+    the end of the script.
 
-    `asked` is what it was asked so far. The script begins anew with each process: for an agent that is killed and goes
-    on take a function of the messages. Raises `ModelError` when the script is at its end.
+    Args:
+        answers: Texts; arguments of the bound tool (the required one, or else the first), or {"tool": NAME,
+            "arguments": {...}}, or a list of these for several calls; messages; exceptions to raise. Or a function that
+            returns one of these.
+        cost: The US dollars of each call; None is unknown.
     """
 
     answers: Any
@@ -113,7 +116,7 @@ class ScriptedChat(BaseChatModel):
         if number > len(self.answers):
             last = messages[-1].text[:80] if messages else ""
             raise ModelError(
-                f"The script has {len(self.answers)} answers and was asked for number {number}: add one. "
+                f"The script has {len(self.answers)} answers and was asked for number {number}. Add one. "
                 f"The messages end with {last!r}."
             )
         return self.answers[number - 1]
@@ -137,14 +140,14 @@ def _bound(kwargs: dict[str, Any]) -> str:
     tools = [tool["function"]["name"] for tool in kwargs.get("tools") or ()]
     if not tools:
         raise InvalidInput(
-            "An answer of the script is a call, and no tool is bound: write a text, or "
+            "An answer of the script is a call, but no tool is bound. Write a text, or "
             '{"tool": NAME, "arguments": {...}}.'
         )
     return kwargs["tool_choice"] if kwargs.get("tool_choice") in tools else tools[0]
 
 
 def _chunks(message: AIMessage) -> Iterator[ChatGenerationChunk]:
-    """The message word by word: its text, then its calls, then what it took."""
+    """Yield the message word by word: its text, then its calls, then its usage."""
     for word in re.findall(r"\S+\s*|\s+", message.text):
         yield ChatGenerationChunk(message=AIMessageChunk(content=word))
     for index, call in enumerate(message.tool_calls):
