@@ -254,12 +254,12 @@ def test_a_prefix_of_the_namespace_is_searched(store: Any) -> None:
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        ({"text": "x"}, "A lesson has no text: an item of this store holds title, "),
+        ({"text": "x"}, "A lesson has no text\. An item of this store has title, "),
         ({"title": "x"}, "needs a content"),
         (a_lesson(" "), "needs a content"),
         (a_lesson("x", outcome="fine"), "success or failure"),
         (a_lesson("x", tags="a"), "list of texts"),
-        (a_lesson("x", context={"langgraph_keys": []}), "without a key"),
+        (a_lesson("x", context={"langgraph_keys": []}), "without the key"),
         (a_lesson("x", confidence=2), "from 0 to 1"),
     ],
 )

@@ -56,8 +56,8 @@ def message_of(row: Json) -> AIMessage:
 
 
 def usage_of(message: AIMessage) -> Usage:
-    """Return the usage of one call. Unknown tokens count as 0; an unknown cost is None; an answer from LangChain's cache
-    costs nothing."""
+    """Return the usage of one call. Unknown tokens count as 0, and an unknown cost is None. An answer from LangChain's
+    cache costs nothing."""
     used = cast(dict[str, Any], message.usage_metadata or {})
     cost = used.get("total_cost", message.response_metadata.get("cost"))
     known = float(cost) if isinstance(cost, int | float) and math.isfinite(cost) else None
@@ -65,7 +65,7 @@ def usage_of(message: AIMessage) -> Usage:
 
 
 def jsonable(value: Any) -> Json:
-    """Return the value as strict JSON. Values that JSON cannot express are left out of lists and objects, or are None."""
+    """Return the value as strict JSON. What JSON cannot express is left out of lists and objects, or becomes None."""
     found = _json(value)
     return None if found is _LEFT_OUT else found
 
