@@ -128,10 +128,10 @@ def test_what_goes_wrong_everywhere_is_said_at_once(mulligan: Run, here: Path) -
 
 
 def test_the_time_left_is_told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    from mulligan.cli import benching
+    from mulligan.cli.bench import _progress as benching
 
     clock = iter([100.0, 160.0, 160.0, 160.0, 160.0])
-    monkeypatch.setattr("mulligan.cli.benching.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("mulligan.cli.bench._progress.time.monotonic", lambda: next(clock))
     progress = benching.Progress(False)
     run = BenchRun("b1", "toy", 0.0, {}, tuple(f"c{n}" for n in range(1, 11)), {})
     for n in range(1, 5):

@@ -374,7 +374,7 @@ if __name__ == "__main__":
         for number, house in enumerate(HOUSES):
             with tempfile.TemporaryDirectory() as folder:
                 told.append(played(house, await answers(house, Path(folder) / str(number))))
-        file = Path(__file__).parents[2] / "src/mulligan/actors/interact.alfworld.games.md"
+        file = Path(__file__).parents[2] / "src/mulligan/bench/alfworld/interact.alfworld.games.md"
         file.write_text(examples(iter(told)))
 
     asyncio.run(write())

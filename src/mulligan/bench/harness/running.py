@@ -18,14 +18,14 @@ from mulligan.app.recipe import Recipe
 from mulligan.app.runner import Runner, log, restart_seed
 from mulligan.app.session import Session, with_store
 from mulligan.app.teaching import teach
-from mulligan.bench.harness.banks import with_memory
+from mulligan.bank.bank import Bank as OurBank
 from mulligan.bench.harness.plan import LOG, SETTING, BenchPlan, Choice, choice_json, choice_of, make_plan
 from mulligan.core.benchmarks import BenchRun, CaseResult, Marked, Score, Status
 from mulligan.core.episode import RESUMABLE
 from mulligan.core.errors import InvalidInput, JournalDiverged, NotFound, StoreError
 from mulligan.core.journal import Told
-from mulligan.core.protocols import Bank, Model, Observer, Store
-from mulligan.core.records import Case, Episode, Json, Task, Trial, Usage
+from mulligan.core.protocols import Bank, Learned, Model, Observer, Store
+from mulligan.core.records import Case, Episode, Json, Recall, Task, Trial, Usage
 
 OnCase: TypeAlias = Callable[[BenchRun, CaseResult | None], None]
 """Is told of each case that has ended: those that had ended before, then None once the run is begun or gone on with,
@@ -313,3 +313,24 @@ def _status(marked: Sequence[Marked]) -> Status:
     if any(score == 1 for score in scores):
         return "solved"
     return "unjudged" if not scores or all(score is None for score in scores) else "failed"
+
+
+def with_memory(parts: Parts, memory: str | None) -> Parts:
+    """Where memory is "frozen", the bank is only asked."""
+    return replace(parts, bank=FrozenBank(parts.bank)) if memory == "frozen" and parts.bank is not None else parts
+
+
+class FrozenBank:
+    """Recalls, and leaves one of ours exactly as it is: a use that counts would change what the next case is shown, and
+    cases run in any order. A bank of another make is asked as it can be."""
+
+    def __init__(self, inner: Bank) -> None:
+        self._inner = inner
+
+    async def recall(self, task: Task, *, top_k: int | None = None) -> Recall:
+        if isinstance(self._inner, OurBank):
+            return await self._inner.recall(task, top_k=top_k, counted=False)
+        return await self._inner.recall(task, top_k=top_k)
+
+    async def learn(self, episodes: Sequence[Episode]) -> Learned:
+        return Learned(nothing_because="the bank is frozen")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from mulligan.bench.programming import _programs
-from mulligan.bench.programming._strategies import methods
+from mulligan.bench.programming._programs import methods
 from mulligan.core.benchmarks import Method, Score, Source
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Case, Episode, Task

@@ -10,7 +10,7 @@ from dataclasses import MISSING, dataclass, fields
 from typing import Any, cast
 
 from mulligan.bench.harness.plan import LOG, Choice
-from mulligan.bench.report.comparing import of_data
+from mulligan.bench.report.figures import of_data
 from mulligan.core.benchmarks import BenchRun
 from mulligan.core.records import Episode, Json
 

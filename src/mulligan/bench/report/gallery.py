@@ -8,9 +8,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from mulligan.app.config import load
+from mulligan.app.models_by_name import Models
+from mulligan.app.session import Session
 from mulligan.app.story import story
+from mulligan.bench.harness.plan import LOG, choice_of, make_plan
 from mulligan.bench.report.figures import Recorded
-from mulligan.core.benchmarks import CaseResult
+from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Episode, Json, Trial
 from mulligan.text.pages import Block, Facts, Fence, Heading, Line, Table, html, markdown
@@ -114,3 +118,15 @@ def file_name(recorded: Recorded, result: CaseResult, form: Form) -> str:
     """Of the case, in a folder that all file systems take: the id without what they do not."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", result.case)[:60].strip(".-")
     return f"{recorded.run.id}-{result.position:04d}-{plain or 'case'}.{form}"
+
+
+def targets_of(run: BenchRun) -> Mapping[str, Json]:
+    """By case, from the data of the run. Raises `InvalidInput` where these are gone, or are others now."""
+    if run.benchmark.startswith(LOG):
+        raise InvalidInput(f"Run {run.id} replays a log: its hidden targets stand in that.")
+    config, choice = load(), choice_of(run.options)
+    plan = make_plan(choice, config, Session(config, Models(config)).sandbox(choice.sandbox))
+    for name, sha in plan.files.items():
+        if run.rests_on.get(f"data {name}") != sha:
+            raise InvalidInput(f"The data {name} is not what run {run.id} was made with: its targets are not shown.")
+    return {case.id: case.target for case in plan.cases}

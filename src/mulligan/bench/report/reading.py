@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass
 from itertools import combinations
 
 from mulligan.bench.report.about import About, about
-from mulligan.bench.report.comparing import Comparison, compare
-from mulligan.bench.report.figures import Figures, Recorded, figures
+from mulligan.bench.report.figures import Comparison, Figures, Recorded, compare, figures
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Store
 from mulligan.core.records import Json

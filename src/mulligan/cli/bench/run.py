@@ -71,7 +71,7 @@ OPTIONS = (
 def command(ctx: click.Context, name: str | None, resume: str | None, form: str, quiet: bool, **given: Any) -> None:
     """Run the cases of the benchmark NAME, or of a file of tasks (mine.toml)."""
     from mulligan.bench.harness.running import Hooks, resume_benchmark, run_benchmark
-    from mulligan.cli.benching import Progress
+    from mulligan.cli.bench._progress import Progress
     from mulligan.cli.conduct import run
 
     if (name is None) == (resume is None):

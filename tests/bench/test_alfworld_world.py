@@ -17,7 +17,7 @@ from mulligan.core.errors import WorldError
 from mulligan.core.records import Outcome
 
 DATA = Path(__file__).parents[3] / "shared/data/alfworld"
-EXAMPLES = Path(__file__).parents[2] / "src/mulligan/actors/interact.alfworld.games.md"
+EXAMPLES = Path(__file__).parents[2] / "src/mulligan/bench/alfworld/interact.alfworld.games.md"
 pytestmark = [pytest.mark.slow, needs_alfworld]
 
 

@@ -11,7 +11,7 @@ import click
 from mulligan.cli.terminal import emit, one_line, say
 
 if TYPE_CHECKING:
-    from mulligan.bench.harness.replaying import Compared, Replayed
+    from mulligan.bench.programming.replay.replay import Compared, Replayed
     from mulligan.core.benchmarks import BenchRun, CaseResult
     from mulligan.text.pages import Block
 
@@ -42,8 +42,8 @@ def command(
     """
     import os
 
-    from mulligan.bench.harness.replaying import replay_log
     from mulligan.bench.harness.running import Hooks
+    from mulligan.bench.programming.replay.replay import replay_log
     from mulligan.cli.conduct import run
     from mulligan.cli.errors import NOT_SOLVED, SOLVED, UNFINISHED
     from mulligan.text.pages import markdown, plain
@@ -90,7 +90,7 @@ def _page(found: Replayed, file: str) -> list[Block]:
 
 def _parted(one: Compared) -> list[Block]:
     """Where one episode parts: the first lines that differ."""
-    from mulligan.bench.harness.replaying import first_difference
+    from mulligan.bench.programming.replay.replay import first_difference
     from mulligan.text.pages import Fence, Heading, Line
 
     blocks: list[Block] = [Heading(2, f"{one.case} parts ({one.episode})")]

@@ -14,7 +14,7 @@ from mulligan.app.config import load
 from mulligan.bench.harness.running import run_benchmark
 from mulligan.bench.report.page import page
 from mulligan.bench.report.reading import as_json, make_report, read_run
-from mulligan.cli import bench_run
+from mulligan.cli.bench import run as bench_run
 from mulligan.cli.main import main
 from mulligan.core.errors import InvalidInput
 from mulligan.models.scripted import ScriptedModel

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 def command(run: str, folder: Path, start: int) -> None:
     """Write the results of an ALFWorld RUN as the reference's files: one for each trial."""
     from mulligan.app.config import load
-    from mulligan.bench.alfworld._env_results import file_name, written
-    from mulligan.bench.report.env_results import env_results
+    from mulligan.bench.alfworld._env_results import env_results, file_name, written
     from mulligan.store import open_store
 
     async def work() -> Sequence[Sequence[EnvResult]]:

@@ -63,7 +63,7 @@ def command(
 
 
 def _targets(recorded: list[Recorded]) -> list[Mapping[str, Json]]:
-    from mulligan.bench.report.targets import targets_of
+    from mulligan.bench.report.gallery import targets_of
 
     return [targets_of(one.run) for one in recorded]
 

@@ -7,8 +7,7 @@ from bench_reports import case, recorded
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan.bench.report.comparing import compare
-from mulligan.bench.report.figures import Recorded, figures
+from mulligan.bench.report.figures import Recorded, compare, figures
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Usage
 

@@ -21,8 +21,8 @@ from mulligan.app.plugins import build
 from mulligan.app.recipe import Recipe
 from mulligan.app.session import Session, with_store
 from mulligan.bench.harness.plan import LOG, BenchPlan, Choice
-from mulligan.bench.harness.published import LogModel, Published, read_log
 from mulligan.bench.harness.running import Finished, Hooks, run_plan
+from mulligan.bench.programming.replay.log import LogModel, Published, read_log
 from mulligan.core.benchmarks import CaseResult, Judges, Method, Score, Source
 from mulligan.core.errors import InvalidInput, NotFound
 from mulligan.core.protocols import Evaluator, Store

@@ -1,4 +1,4 @@
-"""`mulligan bench`: benchmarks, fetched, run, reported. Each subcommand is a file of its own, imported when needed."""
+"""`mulligan bench`: benchmarks, fetched, run, reported. Each subcommand is a file here, imported when it is needed."""
 
 from __future__ import annotations
 
@@ -7,19 +7,17 @@ from pathlib import Path
 
 import click
 
-_FILE = "bench_{}.py"
-"""Each subcommand is such a file of this folder, with a click command `command` in it."""
-
 
 class Lazy(click.Group):
+    """Its commands are the files of this folder, but for those that begin with `_`; each has a `command`."""
+
     def list_commands(self, ctx: click.Context) -> list[str]:
-        here = Path(__file__).parent.glob(_FILE.format("*"))
-        return sorted(path.stem.removeprefix("bench_") for path in here)
+        return sorted(file.stem for file in Path(__file__).parent.glob("[!_]*.py"))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.list_commands(ctx):
             return None
-        return import_module(f"mulligan.cli.bench_{cmd_name}").command
+        return import_module(f"mulligan.cli.bench.{cmd_name}").command
 
 
 @click.group(cls=Lazy)

@@ -1,0 +1,1 @@
+"""Replays of published logs: the log is the model, and the result is compared with it."""
