@@ -45,7 +45,7 @@ async def the_same(tmp_path: Path, revision: str, most: int) -> None:
     assert MARK not in received.replace(BYSTANDER, "")
 
 
-@pytest.mark.parametrize("near_duplicates", ["link", "skip"])
+@pytest.mark.parametrize("near_duplicates", ["link", pytest.param("skip", marks=pytest.mark.slow)])
 async def test_learning_the_same_is_as_if_nobody_had_learned_it(tmp_path: Path, near_duplicates: str) -> None:
     """Nothing is folded with, or taken for, another agent's: lessons, work and recalls are those of a first time."""
     lives: list[list[str]] = []

@@ -49,7 +49,13 @@ TERM, INT = signal.SIGTERM, signal.SIGINT
 
 @pytest.mark.parametrize(
     ("transport", "mode", "by"),
-    [("http", "auto", TERM), ("http", "legacy", INT), ("sse", "legacy", TERM), ("sse", "auto", INT)],
+    [
+        ("http", "auto", TERM),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (("http", "legacy", INT), ("sse", "legacy", TERM), ("sse", "auto", INT))
+        ),
+    ],
 )
 async def test_calls_in_flight_are_answered(model: Wire, transport: str, mode: str, by: signal.Signals) -> None:
     model.plays({"when": "", "answer": "42", "delay": 1.0})
@@ -92,7 +98,7 @@ def test_open_streams_are_ended_in_good_form(transport: str) -> None:
         assert "Traceback" not in server.said()
 
 
-@pytest.mark.parametrize("era", ["modern", "older"])
+@pytest.mark.parametrize("era", ["modern", pytest.param("older", marks=pytest.mark.slow)])
 def test_a_call_that_takes_longer_than_the_drain_is_ended(model: Wire, era: str) -> None:
     model.plays({"when": "", "hang": True})
     with served(*MODEL, "--drain", "0.5") as server, ThreadPoolExecutor(1) as pool:
@@ -193,7 +199,7 @@ def test_logs_are_json_and_hold_nothing_that_was_said() -> None:
             ]
 
 
-@pytest.mark.parametrize("transport", ["http", "stdio"])
+@pytest.mark.parametrize("transport", ["http", pytest.param("stdio", marks=pytest.mark.slow)])
 def test_keys_that_are_set_and_not_used_are_named(transport: str) -> None:
     def said(*options: str, **env: str) -> str:
         command = [*MULLIGAN, "--transport", transport, "--port", "0", *options]

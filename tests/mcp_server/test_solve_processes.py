@@ -44,14 +44,14 @@ async def cancelled(server: Any, mode: str) -> None:
         assert "solve" in [tool.name for tool in (await client.list_tools()).tools]
 
 
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
+@pytest.mark.parametrize("mode", ["auto", pytest.param("legacy", marks=pytest.mark.slow)])
 async def test_a_client_that_cancels(wire: Wire, mode: str) -> None:
     await cancelled(by_stdio(*MODEL), mode)
     await goes_on(wire, await left())
 
 
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
-@pytest.mark.parametrize("transport", ["sse", "http"])
+@pytest.mark.parametrize("mode", ["auto", pytest.param("legacy", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("transport", [pytest.param("sse", marks=pytest.mark.slow), "http"])
 async def test_a_client_that_cancels_over_http(wire: Wire, transport: str, mode: str) -> None:
     with served(*MODEL, transport=transport) as server:
         await cancelled(over(server.url), mode)
