@@ -73,8 +73,8 @@ SKILLS: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
     "tools of tama": (
         {"skills/a/SKILL.md": skill("a", "tools:\n- tama_bash\n- tama_mem_set\n- tama_http_post")},
         [
-            "skills/a/SKILL.md:6: the tool 'tama_mem_set' of tama is not there in Mulligan.",
-            "skills/a/SKILL.md:7: the tool 'tama_http_post' of tama is not there in Mulligan.",
+            "skills/a/SKILL.md:6: the tool 'tama_mem_set' of tama does not exist in Mulligan.",
+            "skills/a/SKILL.md:7: the tool 'tama_http_post' of tama does not exist in Mulligan.",
         ],
     ),
     "tools as text": (

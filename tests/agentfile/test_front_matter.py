@@ -31,7 +31,7 @@ def test_arbitrary_text_never_raises_and_is_read_or_refused(text: str, fenced: b
     if document is not None:
         assert all(1 <= line <= count for line in document.source.lines.values())
         str(document.values).encode()
-        assert document.blamed or not problems or not document.values or document.source.lines
+        assert document.refused or not problems or not document.values or document.source.lines
 
 
 @given(st.binary(max_size=60))

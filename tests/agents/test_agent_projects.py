@@ -138,7 +138,7 @@ def test_tamas_own_examples() -> None:
         assert len(lines) == len(set(lines)), agent
         if any(f"\npattern: {pattern}\n" in text for pattern in ("react", "reflexion", "oneshot")):
             known += 1
-            runs += found.sound
+            runs += found.ok
         else:
             assert len(lines) == 1, lines
     assert (known, runs) == (46, 28)
@@ -146,4 +146,4 @@ def test_tamas_own_examples() -> None:
         lines = [str(problem) for problem in lint(example).problems]
         assert len(lines) == len(set(lines))
         tools = [line for line in lines if "tama_mem" in line]
-        assert all("of tama is not there" in line for line in tools)
+        assert all("of tama does not exist" in line for line in tools)

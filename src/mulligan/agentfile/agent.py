@@ -1,4 +1,4 @@
-"""An agent as its files say it: plain values, with the lines that they stand on. Read by `agentfile.reading`."""
+"""An agent as plain values, with the lines of its files that they come from. `agentfile.reading` reads it."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Memory:
 
 @dataclass(frozen=True)
 class Agent:
-    """One agent, read and found sound as far as its files tell.
+    """One agent, read from files without an error.
 
     folder: where AGENT.md stands. source: AGENT.md itself. act: the actor's step; AGENT.md where there is one step.
     reflect: None but for reflexion. max_iter: act-reflect cycles of a reflexion agent. evaluate: as in AGENT.md, one of

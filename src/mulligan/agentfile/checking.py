@@ -1,4 +1,4 @@
-"""Holds a document against the keys of its format, and says in our own words what does not fit, each on its line."""
+"""Compares a document with its format, and reports in plain words what does not fit, with its line."""
 
 from __future__ import annotations
 
@@ -20,16 +20,18 @@ M = TypeVar("M", bound=BaseModel)
 
 
 def checked(document: Document, model: type[M], *, strict: bool) -> tuple[M | None, list[Problem]]:
-    """The front matter as the model has it; None when a value is wrong. A key that there is not stops nothing: it is
-    left out, and an error only where `strict`."""
+    """The front matter as a model, and its problems; None instead of the model when a value is wrong.
+
+    An unknown key is left out. It is an error where `strict`, else a warning.
+    """
     root = schema_of(model)
     values = cast(dict[str, Json], _copied(document.values))
     conflicts = _conflicts(document, properties(root, root))
     problems = _ignored(document, root) + conflicts
-    sound = not document.blamed and not conflicts
+    usable = not document.refused and not conflicts
     try:
         made = model.model_validate(values)
-        return (made if sound else None), problems
+        return (made if usable else None), problems
     except ValidationError as error:
         for fault in error.errors(include_url=False):
             where, schema = _place(fault["loc"], root)
@@ -39,15 +41,15 @@ def checked(document: Document, model: type[M], *, strict: bool) -> tuple[M | No
                 problems.append(document.source.problem(key, said, "error" if strict else "warning"))
                 _remove(values, where)
                 continue
-            sound = False
-            if key not in document.blamed:
+            usable = False
+            if key not in document.refused:
                 said = _worded(fault["type"], where, fault["input"], schema, root)
                 problems.append(document.source.problem(key, said))
-    return (model.model_validate(values) if sound else None), problems
+    return (model.model_validate(values) if usable else None), problems
 
 
 def meant(given: str, known: Sequence[str]) -> str:
-    """A sentence that names the nearest, with a space before it; empty where nothing is near."""
+    """ " Did you mean …?" with the nearest known name; "" where nothing is near."""
     near = difflib.get_close_matches(given, known, n=1)
     return f" Did you mean {near[0]!r}?" if near else ""
 
@@ -136,7 +138,7 @@ def _ignored(document: Document, root: Schema) -> list[Problem]:
 
 
 def _conflicts(document: Document, known: Mapping[str, Schema]) -> list[Problem]:
-    """Keys that say the same thing, or exclude each other."""
+    """Keys with the same meaning, and keys that exclude each other."""
     values = {key: value for key, value in document.values.items() if key in known}
     source = document.source
     call, evaluate = _table(values, "call"), values.get("evaluate")

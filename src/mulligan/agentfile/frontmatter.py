@@ -40,7 +40,7 @@ class Document:
     """A file that could be taken apart.
 
     values: the front matter; empty where there is none, and `present` is False then. body: what comes after, stripped;
-    its first line is `body_line`. blamed: the keys whose values were refused already; a stand-in is in `values`.
+    its first line is `body_line`. refused: the keys whose values were refused already; a stand-in is in `values`.
     """
 
     source: Source
@@ -48,7 +48,7 @@ class Document:
     present: bool = False
     body: str = ""
     body_line: int | None = None
-    blamed: frozenset[str] = frozenset()
+    refused: frozenset[str] = frozenset()
 
 
 def read_document(path: Path) -> tuple[Document | None, list[Problem]]:
@@ -91,7 +91,7 @@ def parse_document(path: Path, text: str) -> tuple[Document | None, list[Problem
     if values is None:
         return None, reader.problems
     source = replace(source, lines=reader.lines)
-    document = Document(source, values, present=True, blamed=frozenset(reader.blamed))
+    document = Document(source, values, present=True, refused=frozenset(reader.refused))
     return _with_body(document, lines, end + 1), reader.problems
 
 
@@ -142,7 +142,7 @@ class _FrontMatter:
         self._path, self._text = path, text
         self.problems: list[Problem] = []
         self.lines: dict[str, int] = {}
-        self.blamed: set[str] = set()
+        self.refused: set[str] = set()
 
     def read(self) -> Mapping[str, Json] | None:
         """None when nothing of it can be used."""
@@ -227,7 +227,7 @@ class _FrontMatter:
         return self._value(loader, node, key)
 
     def _blame(self, node: Any, key: str, stand_in: str, why: str) -> str:
-        self.blamed.add(key)
+        self.refused.add(key)
         self._say(node.start_mark.index, f"{key} {why}")
         return stand_in
 
@@ -237,7 +237,7 @@ class _FrontMatter:
             index = key_node.start_mark.index
             name = self._value(loader, key_node, "a key") if isinstance(key_node, yaml.ScalarNode) else None
             if not isinstance(name, str):
-                self.blamed.add(above)
+                self.refused.add(above)
                 text = str(key_node.value) if isinstance(key_node, yaml.ScalarNode) else ""
                 hint = f' Write it in quotes: "{text}".' if text else ""
                 self._say(

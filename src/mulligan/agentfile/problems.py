@@ -1,4 +1,4 @@
-"""What is wrong with a file, where, and what to do about it: collected, so that all of it is said at once."""
+"""A problem in a file: where it is, what is wrong and what to do. Problems are collected and shown together."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Problem:
         return f"{where}: {'warning: ' if self.level == 'warning' else ''}{self.message}"
 
 
-def told(file: Path, error: InvalidInput) -> Problem | None:
-    """An error of the form `file:line: message` as a problem; None when it says nothing of this file."""
+def problem_of(file: Path, error: InvalidInput) -> Problem | None:
+    """The problem in an error of the form `file:line: message`; None for an error about another file."""
     found = re.match(r"(?::(\d+))?[:,]? *(.*)", str(error).removeprefix(str(file)), re.DOTALL)
     if found is None or not str(error).startswith(str(file)):
         return None
@@ -37,7 +37,7 @@ def told(file: Path, error: InvalidInput) -> Problem | None:
 
 
 def refuse(problems: Iterable[Problem]) -> None:
-    """Raises `InvalidInput` with a line for each error, if there is one. Warnings are the caller's to show."""
+    """Raises `InvalidInput` with a line for each error, if any. The caller shows warnings."""
     errors = [str(problem) for problem in problems if problem.level == "error"]
     if errors:
         raise InvalidInput("\n".join(errors))

@@ -27,7 +27,7 @@ from mulligan.agentfile.schema import (
     ModelTable,
     StepKeys,
 )
-from mulligan.agentfile.skills import Skills, Wanted, misnamed, uses
+from mulligan.agentfile.skills import Skills, SkillUse, misnamed, uses
 from mulligan.core.records import Json
 
 M = TypeVar("M", bound=BaseModel)
@@ -52,14 +52,14 @@ def read_agent(folder: Path, skills: Sequence[Path], *, strict: bool) -> tuple[A
 
 
 class _Reading:
-    """One agent being read. `sound` is False as soon as it cannot be used."""
+    """One agent being read. `usable` is False as soon as it cannot be used."""
 
     def __init__(self, folder: Path, skills: Sequence[Path], strict: bool) -> None:
         self._folder, self._strict = folder, strict
         self._skills = Skills([folder / "skills", *skills], strict)
-        self._wanted: list[Wanted] = []
+        self._wanted: list[SkillUse] = []
         self._problems: list[Problem] = []
-        self._sound = True
+        self._usable = True
 
     @property
     def problems(self) -> list[Problem]:
@@ -82,7 +82,7 @@ class _Reading:
             if document and pattern == "reflexion":
                 self._complete(document, values, act, reflect)
         self._skills.reach(self._wanted)
-        if not (self._sound and self._skills.sound and document and values and act):
+        if not (self._usable and self._skills.usable and document and values and act):
             return None
         return self._made(document, values, act, reflect)
 
@@ -104,7 +104,7 @@ class _Reading:
             why = f"Mulligan does not run the pattern {pattern!r} of tama. There are: reflexion, react and oneshot."
             self._blame(document.source.problem("pattern", why))
             kept = {key: value for key, value in document.values.items() if key not in FOREIGN_KEYS}
-            document = replace(document, values=kept, blamed=document.blamed | {"pattern"})
+            document = replace(document, values=kept, refused=document.refused | {"pattern"})
         return self._checked(document, AgentFile)
 
     def _alone(
@@ -241,18 +241,18 @@ class _Reading:
     def _document(self, path: Path) -> Document | None:
         document, problems = read_document(path)
         self._problems += problems
-        self._sound = self._sound and not problems
+        self._usable = self._usable and not problems
         return document
 
     def _checked(self, document: Document, model: type[M]) -> M | None:
         values, problems = checked(document, model, strict=self._strict)
         self._problems += problems
-        self._sound = self._sound and values is not None
+        self._usable = self._usable and values is not None
         return values
 
     def _blame(self, problem: Problem) -> None:
         self._problems.append(problem)
-        self._sound = False
+        self._usable = False
 
     def _warn(self, problem: Problem) -> None:
         self._problems.append(problem)

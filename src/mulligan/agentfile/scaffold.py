@@ -1,6 +1,6 @@
-"""New projects, agents and skills as files that work without an edit, and the agents that ship with Mulligan.
+"""Writes new projects, agents and skills that work without an edit, and lists the agents that ship with Mulligan.
 
-Nothing that is there is ever overwritten: either all files are written, or none and an error says why.
+No existing file is overwritten. Either all files are written, or none and an error says why.
 """
 
 from __future__ import annotations

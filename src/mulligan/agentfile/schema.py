@@ -1,6 +1,6 @@
-"""The keys of the files of an agent, as pydantic models: what is read, what editors are told, what the docs say.
+"""The keys of an agent's files as pydantic models, from which reader, docs and JSON Schemas are made.
 
-A description is written for somebody who has never seen the file. Nothing here knows of files or lines.
+A description is for a reader who has never seen the file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FOREIGN_PATTERNS = (
 """Patterns of tama that are not run here."""
 
 FOREIGN_KEYS = ("worker", "workers", "initial", "states", "agents", "rounds", "judge", "n")
-"""The keys that those patterns have in AGENT.md: of no use to complain about beside the pattern itself."""
+"""The keys of those patterns in AGENT.md: not reported, because the pattern itself is."""
 
 TOOL_ALIASES = {
     "tama_bash": "run_command",
@@ -49,12 +49,12 @@ Count: TypeAlias = Annotated[int, Field(ge=1)]
 
 
 def _of_tama(why: str) -> Any:
-    """A key that is taken, so that an agent written for tama runs, and warned of."""
+    """A key that is accepted with a warning, so that an agent written for tama runs."""
     return Field(default=None, description=f"Of tama; ignored. {why}", json_schema_extra={"deprecated": True})
 
 
 class Table(BaseModel):
-    """Takes nothing that it does not know, and guesses no types: "4" is no number."""
+    """Refuses unknown keys, and converts no types: "4" is not a number."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
@@ -93,7 +93,7 @@ Identical: TypeAlias = Annotated[
 
 
 def _form(value: object) -> str | None:
-    """Which of a union's forms a value means: its mistakes are then said in the words of that form."""
+    """The form of a union that a value has, so that an error describes that form."""
     return next(
         (tag for kind, tag in ((str, "text"), (dict, "table"), (bool, "switch")) if isinstance(value, kind)), None
     )

@@ -1,4 +1,4 @@
-"""Skills: `skills/<name>/SKILL.md`, read as far as an agent can reach them."""
+"""Reads the skills that an agent can reach: `skills/<name>/SKILL.md`."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from mulligan.models.steps import Skill
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """A skill that a file names, and where: the key is that of the one entry, such as "uses.0"."""
+class SkillUse:
+    """A file's use of a skill. key: that of the entry, such as "uses.0"."""
 
     name: str
     source: Source
     key: str
 
 
-def uses(source: Source, key: str, names: Iterable[str] | None) -> list[Wanted]:
-    return [Wanted(name, source, f"{key}.{number}") for number, name in enumerate(names or ())]
+def uses(source: Source, key: str, names: Iterable[str] | None) -> list[SkillUse]:
+    return [SkillUse(name, source, f"{key}.{number}") for number, name in enumerate(names or ())]
 
 
 def misnamed(folder: Path, name: str) -> str:
@@ -45,19 +45,19 @@ def _entries(folder: Path) -> list[str]:
 
 @dataclass
 class Skills:
-    """Reads skills from these folders, the first that has one wins. `sound` is False when one cannot be used."""
+    """Reads skills from these folders, the first that has one wins. `usable` is False when one cannot be used."""
 
     folders: Sequence[Path]
     strict: bool
     found: dict[str, Skill] = field(default_factory=dict[str, Skill])
     sources: dict[str, Source] = field(default_factory=dict[str, Source])
     problems: list[Problem] = field(default_factory=list[Problem])
-    sound: bool = True
+    usable: bool = True
 
-    def reach(self, wanted: Iterable[Wanted]) -> None:
-        """Reads these, and what they use, and so on; says which are not there, and which go round in a circle."""
+    def reach(self, wanted: Iterable[SkillUse]) -> None:
+        """Reads these skills and those that they use; reports missing ones and circles."""
         waiting, seen = deque(wanted), set[str]()
-        graph: dict[str, list[Wanted]] = {}
+        graph: dict[str, list[SkillUse]] = {}
         while waiting:
             one = waiting.popleft()
             folder = next((f / one.name for f in self.folders if os.path.lexists(f / one.name / "SKILL.md")), None)
@@ -71,7 +71,7 @@ class Skills:
 
     def _blame(self, *problems: Problem) -> None:
         self.problems += problems
-        self.sound = self.sound and not problems
+        self.usable = self.usable and not problems
 
     def _missing(self, name: str) -> str:
         there = sorted({n for folder in self.folders for n in _entries(folder) if (folder / n / "SKILL.md").is_file()})
@@ -79,8 +79,8 @@ class Skills:
         where = f" Put it in skills/{name}/SKILL.md, in the agent's folder or the project's."
         return f"there is no skill {name!r}.{near or meant(name, there) + where}"
 
-    def _read(self, folder: Path) -> list[Wanted]:
-        """Takes one skill in, and gives what it uses."""
+    def _read(self, folder: Path) -> list[SkillUse]:
+        """Reads one skill; returns the skills that it uses."""
         document, problems = read_document(folder / "SKILL.md")
         self._blame(*problems)
         if document is None:
@@ -96,22 +96,22 @@ class Skills:
             why = "this file has no text below its front matter: reading it tells the model nothing."
             self.problems.append(source.problem("", why, "warning"))
         if values is None:
-            self.sound = False
+            self.usable = False
             return []
         if values.name != folder.name:
             why = f"the name {values.name!r} is not that of the skill's folder. Write name: {folder.name}."
             self._blame(source.problem("name", why))
         for number, tool in enumerate(values.tools or ()):
             if tool in MISSING_TOOLS:
-                self._blame(source.problem(f"tools.{number}", f"the tool {tool!r} of tama is not there in Mulligan."))
+                self._blame(source.problem(f"tools.{number}", f"the tool {tool!r} of tama does not exist in Mulligan."))
         there = (tool for tool in values.tools or () if tool not in MISSING_TOOLS)
         tools = tuple(TOOL_ALIASES.get(tool, tool) for tool in there)
         self.found[folder.name] = Skill(folder.name, values.description, document.body, tools, tuple(values.uses or ()))
         self.sources[folder.name] = source
         return uses(source, "uses", values.uses)
 
-    def _circles(self, graph: dict[str, list[Wanted]]) -> None:
-        """Each circle is said once, at the entry that closes it."""
+    def _circles(self, graph: dict[str, list[SkillUse]]) -> None:
+        """Reports each circle once, at the entry that closes it."""
         open_ways = {name: [one.name for one in using] for name, using in graph.items()}
         while True:
             try:

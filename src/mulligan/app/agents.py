@@ -1,6 +1,6 @@
-"""Finds agents, checks what their files name, and makes a recipe of them: who acts, who judges, with which models.
+"""Finds agents, checks the names in their files, and turns an agent into a recipe: who acts, who judges, which models.
 
-What an agent's files say by themselves is `agentfile`'s to read; here it meets the plug-ins and mulligan.toml.
+`agentfile` reads the files; this module compares them with the plug-ins and mulligan.toml.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mulligan.agentfile.agent import Agent, Source, StepSpec
-from mulligan.agentfile.problems import Problem, refuse, told
+from mulligan.agentfile.problems import Problem, problem_of, refuse
 from mulligan.agentfile.reading import read_agent
 from mulligan.agentfile.scaffold import builtin_agents
 from mulligan.app.config import Config, load, project_root
@@ -31,16 +31,16 @@ from mulligan.core.specs import Spec
 from mulligan.models.steps import Skill, StepFile
 
 KEPT = ("workspace", "sandbox", "recalls", "learns", "bank", "checks", "restarts", "seed", "prompts")
-"""What of a recorded recipe does not come from the agent's files, or is settled when a run begins."""
+"""The fields of a recorded recipe that do not come from the agent's files, or stay as they were when the run began."""
 
 STEPS = 10
 """Model calls of a react step, where its file does not say."""
 
 
 @dataclass(frozen=True)
-class Wish:
-    """What the user asks for beside the files: a model for every step, another number of cycles (or, of a react agent,
-    of model calls)."""
+class Overrides:
+    """What the user sets in place of the files: the model of every step, and the number of cycles (of model calls for a
+    react agent)."""
 
     model: str | None = None
     max_iter: int | None = None
@@ -97,7 +97,7 @@ def config_of(folder: Path, here: Config) -> Config:
 
 
 def read(folder: Path, config: Config, *, strict: bool) -> tuple[Agent | None, list[Problem]]:
-    """The agent in this folder, and all that is wrong with it here, in the order of its files. Calls no model."""
+    """The agent in this folder, and every problem with it, in the order of its files. Calls no model."""
     agent, problems = read_agent(folder, skill_folders(folder, config), strict=strict)
     if agent is not None:
         agent = replace(agent, skills=with_own_tools(agent.skills, agent.skill_sources))
@@ -134,7 +134,7 @@ def load_agent(folder: Path, config: Config) -> tuple[Agent, list[Problem]]:
 
 @dataclass
 class _Found:
-    """Collects what is refused, at the key that is to blame, or at the line of mulligan.toml that is."""
+    """Collects errors as problems, each at the key of its agent file or the line of mulligan.toml that causes it."""
 
     config: Config
     problems: list[Problem] = field(default_factory=list[Problem])
@@ -144,14 +144,14 @@ class _Found:
         try:
             yield
         except InvalidInput as error:
-            elsewhere = told(self.config.root / self.config.file, error) if self.config.root else None
+            elsewhere = problem_of(self.config.root / self.config.file, error) if self.config.root else None
             problem = elsewhere or source.problem(key, str(error))
             if problem not in self.problems:
                 self.problems.append(problem)
 
 
 def check(agent: Agent, config: Config) -> list[Problem]:
-    """What the files name and is not there, or does not fit: models' roles, plug-ins, settings, tools."""
+    """Problems with names in the files: model roles, plug-ins, settings and tools that do not exist or do not fit."""
     found = _Found(config)
     for step in steps_of(agent):
         with found.at(step.model.source or step.source, step.model.key):
@@ -162,7 +162,7 @@ def check(agent: Agent, config: Config) -> list[Problem]:
         with found.at(agent.source, "strategy"):
             _tried("strategies", plugin_beside("strategies", agent.folder, agent.strategy))
     with found.at(agent.source, "limits"):
-        limits_of(agent, Limits(), Wish())
+        limits_of(agent, Limits(), Overrides())
     return [*found.problems, *check_skills(agent.skills, agent.skill_sources, config)]
 
 
@@ -191,7 +191,7 @@ def _tried(role: str, spec: Spec) -> None:
 
 
 def check_skills(skills: Mapping[str, Skill], sources: Mapping[str, Source], config: Config) -> list[Problem]:
-    """Tools that skills name and that are not there, or not set up."""
+    """Problems with the tools that skills name: unknown, or not set up."""
     found = _Found(config)
     for name, source in sources.items():
         for number, tool in enumerate(skills[name].tools):
@@ -217,19 +217,19 @@ def tools_of(agent: Agent) -> list[str]:
     return list(dict.fromkeys(tool for skill in agent.skills.values() for tool in skill.tools))
 
 
-def recipe_of(agent: Agent, config: Config, wish: Wish, limits: Limits = Limits(identical=None)) -> Recipe:
+def recipe_of(agent: Agent, config: Config, overrides: Overrides, limits: Limits = Limits(identical=None)) -> Recipe:
     """limits: those of mulligan.toml, which the agent's go before.
 
     A reflexion agent's reflector is the judge; with `evaluate`, tests or a command judge and it only reflects. An agent
     of one step that nobody judges is tried once.
     """
-    act = _chosen(agent.act, config, wish)
+    act = _chosen(agent.act, config, overrides)
     recipe = Recipe(
-        actor=Spec("agent", {"step": _step(agent.act, agent, act, wish)}),
+        actor=Spec("agent", {"step": _step(agent.act, agent, act, overrides)}),
         evaluator=Spec("unjudged") if agent.evaluate is None else evaluator_of(agent),
         reflector=Spec("verbal"),
         strategy=_strategy_of(agent, "none" if agent.evaluate is None else DEFAULT_STRATEGY),
-        limits=limits_of(agent, limits, wish),
+        limits=limits_of(agent, limits, overrides),
         model=act.name,
         judge_model=config.text("judge_model"),
         reflect_model=config.text("reflect_model"),
@@ -237,16 +237,16 @@ def recipe_of(agent: Agent, config: Config, wish: Wish, limits: Limits = Limits(
         agent={
             "folder": str(agent.folder),
             "files": [*(str(source.path) for source in agent.sources), *filter(None, map(file_of, tools_of(agent)))],
-            "model": wish.model,
-            "max_iter": wish.max_iter,
+            "model": overrides.model,
+            "max_iter": overrides.max_iter,
         },
     )
     if agent.reflect is None:
         return recipe
-    reviewer = _chosen(agent.reflect, config, wish)
-    if lends_model(agent, config, wish):
+    reviewer = _chosen(agent.reflect, config, overrides)
+    if lends_model(agent, config, overrides):
         reviewer = replace(reviewer, name=act.name)
-    settings = {"step": _step(agent.reflect, agent, reviewer, wish)}
+    settings = {"step": _step(agent.reflect, agent, reviewer, overrides)}
     if agent.evaluate is not None:
         strategy = _strategy_of(agent, "last_attempt_and_reflexion")
         return replace(recipe, reflector=Spec("review", settings), strategy=strategy, reflect_model=reviewer.name)
@@ -261,20 +261,20 @@ def recipe_of(agent: Agent, config: Config, wish: Wish, limits: Limits = Limits(
 
 
 def remade(recorded: Recipe, config: Config, model: str | None) -> Recipe:
-    """The recipe of a recorded run, from the agent's files as they are now. `model` takes the place of the wish's.
+    """The recipe of a recorded run, from the agent's files as they are now. `model` replaces that of the overrides.
 
     Raises `InvalidInput` when the files are gone or broken.
     """
     made: Any = recorded.agent
     agent, _ = load_agent(find_agent(Path(made["folder"]), config), config)
-    wish = Wish(model or made["model"], made["max_iter"])
+    overrides = Overrides(model or made["model"], made["max_iter"])
     kept = {key: getattr(recorded, key) for key in KEPT}
     if model is None:  # a run that began with the embedded model as its judge keeps it
         judges = {key: getattr(recorded, key) for key in ("judge_model", "reflect_model")}
         kept |= {key: name for key, name in judges.items() if name and implicit(config, name)}
     if agent.strategy is None:
         kept["strategy"] = recorded.strategy  # a default of the time when the run began
-    return replace(recipe_of(agent, config, wish, recorded.limits), limits=recorded.limits, **kept)
+    return replace(recipe_of(agent, config, overrides, recorded.limits), limits=recorded.limits, **kept)
 
 
 def evaluator_of(agent: Agent) -> Spec:
@@ -293,32 +293,32 @@ def _strategy_of(agent: Agent, default: str) -> Spec:
     return plugin_beside("strategies", agent.folder, agent.strategy or default)
 
 
-def limits_of(agent: Agent, base: Limits, wish: Wish) -> Limits:
+def limits_of(agent: Agent, base: Limits, overrides: Overrides) -> Limits:
     """Its own limits over those of mulligan.toml. Raises `InvalidInput`, `UnknownName`."""
     limits = with_limits(base, agent.limits)  # pyright: ignore[reportArgumentType]
     if agent.pattern == "reflexion":
-        return replace(limits, trials=wish.max_iter or agent.limits.get("trials") or agent.max_iter)
+        return replace(limits, trials=overrides.max_iter or agent.limits.get("trials") or agent.max_iter)
     return limits if "trials" in agent.limits else replace(limits, trials=1)
 
 
-def lends_model(agent: Agent, config: Config, wish: Wish) -> bool:
+def lends_model(agent: Agent, config: Config, overrides: Overrides) -> bool:
     """Whether reflect.md is asked with the model of act.md, which was named where that of reflect.md was not.
 
     The embedded model that nobody named neither judges nor reflects for another.
     """
     if agent.reflect is None:
         return False
-    act, reviewer = (_chosen(step, config, wish).name for step in (agent.act, agent.reflect))
+    act, reviewer = (_chosen(step, config, overrides).name for step in (agent.act, agent.reflect))
     return implicit(config, reviewer) and not implicit(config, act)
 
 
-def _chosen(step: StepSpec, config: Config, wish: Wish) -> Chosen:
-    return chosen(config, step.model, step.pattern, wish.model)
+def _chosen(step: StepSpec, config: Config, overrides: Overrides) -> Chosen:
+    return chosen(config, step.model, step.pattern, overrides.model)
 
 
-def _step(step: StepSpec, agent: Agent, model: Chosen, wish: Wish) -> Json:
-    """The step as its role is told of it. A react agent's own step takes the wish's number of model calls."""
-    most = wish.max_iter if agent.pattern == "react" else None
+def _step(step: StepSpec, agent: Agent, model: Chosen, overrides: Overrides) -> Json:
+    """The step as JSON, for its role. A react agent's own step takes `max_iter` of the overrides."""
+    most = overrides.max_iter if agent.pattern == "react" else None
     made = StepFile(
         instructions=step.body,
         pattern=step.pattern,

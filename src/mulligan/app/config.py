@@ -1,4 +1,4 @@
-"""Where things are and what was configured: `mulligan.toml`, `.env`, the environment, the user's data folder."""
+"""The configuration: `mulligan.toml`, `.env`, environment variables and the user's data folder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mulligan.text.toml_lines import line_of
 
 FILE = "mulligan.toml"
 TAMA = "tama.toml"
-"""The project file of tama, read where there is no mulligan.toml beside it: its models, under the names that it has."""
+"""The project file of tama. Its models are read under their names where no mulligan.toml is beside it."""
 MODELS = ("model", "reflect_model", "judge_model")
 KEYS = (*MODELS, "sandbox", "prompts", "limits", "calls", "project", "models", "memory", "tools", "mcp")
 """What may stand at the top of the file; a test compares it with `app.project_schema`."""
@@ -65,8 +65,8 @@ class Config:
         return f"{self.root}/{self.file}:{line}" if line else f"{self.root}/{self.file}"
 
     @contextmanager
-    def blamed(self, key: str) -> Generator[None]:
-        """What is wrong with a table's values is said with the file that they stand in."""
+    def errors_at(self, key: str) -> Generator[None]:
+        """Adds the file and the table to the message of an `InvalidInput`."""
         try:
             yield
         except InvalidInput as error:
@@ -92,8 +92,10 @@ def project_root(start: Path | None = None) -> Path | None:
 
 
 def project_name(config: Config, folder: Path | None = None) -> str:
-    """What the project of this folder (the working folder) is called: `name` of [project], else the folder of its git
-    repository, else that of the project file. "" where there is none of them."""
+    """The project's name: `name` of [project], else of the git repository's folder, else of the project file's.
+
+    "" without any of them. folder: default is the working folder.
+    """
     named = config.table("project").get("name")
     here = (folder or Path.cwd()).absolute()
     if isinstance(named, str) and named.strip() and config.root in (here, *here.parents):
@@ -115,7 +117,7 @@ def _repository(top: Path) -> Path:
 
 
 def load(start: Path | None = None) -> Config:
-    """The configuration in force below `start` (the working folder). Raises `InvalidInput` for a broken file.
+    """The configuration for `start` (default: the working folder). Raises `InvalidInput` for a broken file.
 
     Sets the variables of the `.env` beside the project file in `os.environ`, for names that are not set there, so it
     counts for keys, MULLIGAN_MODEL and MULLIGAN_HOME alike. A model's file is looked for beside the project file.
@@ -209,16 +211,16 @@ def read_dotenv(file: Path) -> dict[str, str]:
 
 
 def located_model(name: str, folder: Path) -> str:
-    """A model's name; one that is made of a file has it by its whole path, from this folder."""
+    """The model's name; a path in it (scripted:FILE, replay:FILE, local:FILE.gguf) is made absolute from the folder."""
     kind, _, file = name.partition(":")
     is_file = kind in ("scripted", "replay") or (kind == "local" and file.endswith(".gguf"))
     return f"{kind}:{(folder / Path(file).expanduser()).resolve()}" if is_file and file else name
 
 
 def choose_model(named: str | None, config: Config) -> str | None:
-    """The model that was named: by the caller, `MULLIGAN_MODEL`, `mulligan.toml`. None when nobody named one.
+    """The model that the caller, `MULLIGAN_MODEL` or `mulligan.toml` names, in this order; None without any.
 
-    Never a provider just because its key is set.
+    A provider is never chosen because its key is set.
     """
     if named is not None and not named.strip():  # a shell's variable that is not set, as likely as not
         raise InvalidInput("The model's name is empty: leave --model out, or name one.")
@@ -226,6 +228,6 @@ def choose_model(named: str | None, config: Config) -> str | None:
 
 
 def prompts_folder(config: Config) -> str | None:
-    """The folder of the user's own prompts, by its whole path."""
+    """The absolute path of the user's prompts folder."""
     folder = config.text("prompts")
     return str((config.root or Path.cwd()) / folder) if folder else None

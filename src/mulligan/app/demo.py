@@ -1,4 +1,4 @@
-"""The example that ships, as one call: text for a model, a folder of files for a coding agent."""
+"""Solves the example that ships: with a model as text, with a coding agent as a folder of files."""
 
 from __future__ import annotations
 

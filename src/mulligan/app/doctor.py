@@ -1,4 +1,4 @@
-"""Whether Mulligan can work on this machine, as rows: Python, the sandbox, the store, the models. It prints nothing."""
+"""Checks whether Mulligan works on this machine: Python, the sandbox, the store, the models, a row each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mulligan.sandbox.doctor import report as sandbox_rows
 from mulligan.store import file_of, open_store
 
 NEEDED = frozenset({"sandbox", "store", "local models"})
-"""Rows that have to be fine for `mulligan solve` without options."""
+"""The rows that `mulligan solve` without options needs."""
 
 
 def report(config: Config | None = None) -> list[Row]:
@@ -28,7 +28,7 @@ def report(config: Config | None = None) -> list[Row]:
 
 
 def fine(rows: list[Row]) -> bool:
-    """Whether what the defaults need is there."""
+    """Whether every row that the defaults need is fine."""
     return all(row.ok for row in rows if row.name in NEEDED)
 
 

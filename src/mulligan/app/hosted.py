@@ -1,6 +1,6 @@
-"""`solve` on behalf of whoever asks a server: task and judge are theirs, everything else is the server's.
+"""Solves a task for a client of the server. The client gives task and judge; the server's configuration the rest.
 
-Nothing here takes a command, a file or a folder: who asks may sit on another machine.
+A request holds no command, file or folder, because the client may be on another machine.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ MOST_TRIALS = 20
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What is asked for. tests: the text of a Python tests file. expected: the exact answer. With neither, the model
+class SolveRequest:
+    """A client's request. tests: the text of a Python tests file. expected: the exact answer. With neither, the model
     judges itself. trials: None takes mulligan.toml's, else 4. agent_id: whose record it is, and whose bank, if
     `remember`: recalled from before the first trial, taught by the episode.
 
@@ -53,7 +53,7 @@ class Wanted:
 
 async def solve_hosted(
     service: Service,
-    wanted: Wanted,
+    request: SolveRequest,
     *,
     on_start: OnStart | None = None,
     observers: Sequence[Observer] = (),
@@ -69,22 +69,22 @@ async def solve_hosted(
     if service.model is None:
         raise InvalidInput("This server has no model to solve with: start it with --model.")
     limits, reflects = configured_limits(config), config.text("reflect_model")
-    bank = wanted.agent_id if wanted.remember else None
+    bank = request.agent_id if request.remember else None
     recipe = Recipe(
         actor=Spec("complete"),
-        evaluator=wanted.judge,
+        evaluator=request.judge,
         reflector=Spec("verbal"),
         strategy=Spec("evidence_and_reflexion" if reflects else DEFAULT_STRATEGY),
-        limits=limits if wanted.trials is None else replace(limits, trials=wanted.trials),
+        limits=limits if request.trials is None else replace(limits, trials=request.trials),
         model=service.model,
         reflect_model=reflects,
         judge_model=config.text("judge_model"),
-        sandbox=config.text("sandbox") or ("auto" if wanted.tests is None else "strict"),
+        sandbox=config.text("sandbox") or ("auto" if request.tests is None else "strict"),
         prompts=prompts_folder(config),
         **of_bank(bank),
     )
     opened = None if bank is None else service.bank(bank)
     session = Session(config, service.models, {}, opened, observers, on_start, None, notice)
     return await session.drive(
-        service.store, located(recipe), wanted.agent_id, lambda runner: runner.run(Task(wanted.task))
+        service.store, located(recipe), request.agent_id, lambda runner: runner.run(Task(request.task))
     )

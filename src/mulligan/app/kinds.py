@@ -1,4 +1,4 @@
-"""Whether a setting's value is of the kind that its parameter says, and that kind in words. It knows no plug-in."""
+"""Checks a setting's value against the annotation of its parameter, and says the annotation in words."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _WORDS = {str: "text", int: "a whole number", float: "a number", bool: "true or 
 
 
 def fits(value: Any, kind: Any) -> bool:
-    """What is neither plain nor a union, choice, list or table of plain kinds fits whatever it is."""
+    """Whether the value fits the annotation. Any value fits one that is not made of plain kinds."""
     origin, parts = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
         return any(fits(value, part) for part in parts)

@@ -1,4 +1,4 @@
-"""Every mistake in a project, an agent, a skill or one file, at once. No model is called, nothing is started."""
+"""Finds every mistake in a project, an agent, a skill or one file. Calls no model and starts nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from mulligan.agentfile.agent import Agent, Source
 from mulligan.agentfile.problems import Problem
 from mulligan.agentfile.reading import read_agent
-from mulligan.agentfile.skills import Skills, Wanted
+from mulligan.agentfile.skills import Skills, SkillUse
 from mulligan.app.agents import agents_of, check_skills, read, skill_folders, with_own_tools
 from mulligan.app.config import FILE, TAMA, Config, load, project_file, project_root
 from mulligan.app.project_file import check_project
@@ -21,14 +21,14 @@ STEPS = ("AGENT.md", "act.md", "reflect.md")
 
 @dataclass(frozen=True)
 class Linted:
-    """What was looked at, by kind, and what is wrong with it, file by file."""
+    """The number of agents and skills that were checked, and the problems, file by file."""
 
     problems: tuple[Problem, ...]
     agents: int = 0
     skills: int = 0
 
     @property
-    def sound(self) -> bool:
+    def ok(self) -> bool:
         return not any(problem.level == "error" for problem in self.problems)
 
 
@@ -67,7 +67,7 @@ def _config(root: Path | None) -> Config:
 
 
 def _meant(at: Path) -> tuple[list[Path], list[Path], bool]:
-    """The folders of agents and of skills that this path stands for, and whether the project file counts too."""
+    """The folders of agents and skills at this path, and whether the project file is to be checked."""
     if at.is_file():
         folder = at.parent
         return [folder] if at.name in STEPS else [], [folder] if at.name == "SKILL.md" else [], at.name in (FILE, TAMA)
@@ -100,11 +100,11 @@ def _taken(agents: Iterable[Agent]) -> list[Problem]:
 
 
 def _skill(folder: Path, config: Config | None, here: Config) -> list[Problem]:
-    """A skill by itself: one that no agent uses yet is checked too."""
+    """Problems of one skill, whether an agent uses it or not."""
     skills = Skills([folder.parent, *skill_folders(folder, here)], strict=True)
     if not (folder / "SKILL.md").is_file():
-        return [Problem(folder / "SKILL.md", None, "this file does not exist, so the folder is no skill.")]
-    skills.reach([Wanted(folder.name, Source(folder / "SKILL.md"), "")])
+        return [Problem(folder / "SKILL.md", None, "this file does not exist, so the folder is not a skill.")]
+    skills.reach([SkillUse(folder.name, Source(folder / "SKILL.md"), "")])
     own = with_own_tools(skills.found, skills.sources)
     found = check_skills(own, skills.sources, config) if config else []
     return [*skills.problems, *found]

@@ -93,7 +93,7 @@ def _embedder(given: str | Embedder, config: Config) -> Embedder | None:
     from mulligan.models.catalog import open_embedder
     from mulligan.models.settings import CallSettings
 
-    with config.blamed("calls"):
+    with config.errors_at("calls"):
         calls = CallSettings.parse(config.table("calls"))
     try:
         return open_embedder(given, settings=calls)

@@ -1,4 +1,4 @@
-"""The table [memory] of mulligan.toml: how the bank behaves, and which model, embedder and strategies it has."""
+"""The table [memory] of mulligan.toml: the bank's settings, model, embedder and strategies."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
 from mulligan.app.config import Config
-from mulligan.app.model_roles import blamed
+from mulligan.app.model_roles import errors_at
 from mulligan.app.plugins import PORTS, build, checked, file_of, find, parse_spec
 from mulligan.app.prompts import FilePrompts
 from mulligan.bank.settings import Settings
@@ -20,7 +20,7 @@ STRATEGIES = ("retrieval", "deduplication", "merging")
 OF_BANK = tuple(f.name for f in fields(Settings) if f.name != "paper")
 """The keys that are the bank's own settings; `paper` is what the preset says."""
 OF_PAPER = ("retrieval", "deduplication", "merging", "fold", "near_duplicates", "auto_merge")
-"""What the preset "paper" decides by itself."""
+"""The keys that the preset "paper" sets."""
 
 
 @dataclass(frozen=True)
@@ -71,14 +71,14 @@ class MemorySettings:
         """
         table = config.table("memory")
         for key, value in table.items():
-            with blamed(config.where("memory", key)):
+            with errors_at(config.where("memory", key)):
                 check_key(key, value, config.root)
         over = {**(given or {}), **({"preset": preset} if preset else {})}
         for key, value in over.items():
             check_key(key, value)
         if over.get("preset") == "paper":  # asked for by name: what the file says of the same is passed over
             table = {key: value for key, value in table.items() if key not in OF_PAPER}
-        with blamed(config.where("memory", "preset") if "preset" not in over and "preset" in table else ""):
+        with errors_at(config.where("memory", "preset") if "preset" not in over and "preset" in table else ""):
             check_together({**table, **over})
         return cls._made(table, over, config.root)
 

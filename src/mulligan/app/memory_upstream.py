@@ -17,7 +17,7 @@ from typing import cast
 from mulligan.agentfile.frontmatter import parse_document
 from mulligan.app.config import read_text
 from mulligan.app.memory_config import OF_PAPER, STRATEGIES, check_key
-from mulligan.app.model_roles import blamed
+from mulligan.app.model_roles import errors_at
 from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.records import Json
 
@@ -145,11 +145,11 @@ def import_config(file: Path) -> tuple[str, list[str]]:
         if choice and choice != chosen[section]:
             unused.add(f"{section}.{choice}")
             continue
-        with blamed(f"{file}:{line}: {key}"):
+        with errors_at(f"{file}:{line}: {key}"):
             to, to_value, note = _turned(key, value)
         notes += [f"{key}: {note}."] if note else []
         if to:
-            with blamed(f"{file}:{line}: {key}"):
+            with errors_at(f"{file}:{line}: {key}"):
                 if "." not in to:
                     check_key(to, to_value)
             found[to] = to_value
@@ -220,7 +220,7 @@ def _table(key: str) -> tuple[str, str]:
 def _chosen(section: str, leaves: Mapping[str, tuple[Json, int]], file: Path) -> str:
     selector, default, names = CHOICES[section]
     value, line = leaves.get(f"{section}.{selector}", (default, 0))
-    with blamed(f"{file}:{line}: {section}.{selector}"):
+    with errors_at(f"{file}:{line}: {section}.{selector}"):
         value = _filled(value)
         if not isinstance(value, str) or value not in names:
             raise UnknownName(f"{selector} of {section}", str(value), names)
@@ -253,7 +253,7 @@ def _toml(file: Path, found: dict[str, Json], notes: list[str]) -> str:
     for name, table in tables.items():
         if table:
             table.setdefault("name", _THEIR_DEFAULTS[name])
-            with blamed(f"{file}: {name}"):
+            with errors_at(f"{file}: {name}"):
                 check_key(name, table)
     named = {"memory": memory, **{f"memory.{name}": table for name, table in tables.items()}, f"models.{ROLE}": role}
     lines = [f"# From {file.name} of ReasoningBank-MCP, by `mulligan memory import-config`."]

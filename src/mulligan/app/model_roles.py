@@ -1,6 +1,6 @@
-"""Which model a step gets, by the roles of the environment and of `mulligan.toml`.
+"""Model roles, from environment variables and `mulligan.toml`: which model a step gets.
 
-A role's name can stand wherever a model's name can: it is what a record says, and it is looked up again on a resume.
+A role's name can stand wherever a model's can. Records hold the role, which a resume looks up again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LOCAL = "local"
 _TAKEN = frozenset({_LOCAL, "scripted", "replay", *PROVIDERS})
 
 BUILT_IN: Mapping[str, float] = {"thinker": 1.0, "worker": 0.0, "default": 0.8}
-"""The roles that there always are, with their temperatures; a role of one's own has that of `default`."""
+"""The roles that always exist, with their temperatures; a role of the user's has that of `default`."""
 
 _OF_PATTERN = {"react": "thinker", "oneshot": "worker"}
 _NAME = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
@@ -69,9 +69,9 @@ _KINDS = {**get_type_hints(RoleSettings), **get_type_hints(CallSettings)}
 
 @dataclass(frozen=True)
 class Role:
-    """A role with what the environment and the file say, taken together. `calls` is over the table [calls].
+    """A role, from the environment and the file together. `calls` overrides the table [calls].
 
-    `source` says where its model was named ("" for the built-in one).
+    source: where its model is named; "" for the built-in one.
     """
 
     name: str
@@ -84,7 +84,7 @@ class Role:
 
 @dataclass(frozen=True)
 class Chosen:
-    """What a step is asked with: a role or a model by name, for `Models.open`, and its sampling."""
+    """The model of a step, by its name or that of a role (see `Models.open`), and its sampling."""
 
     name: str
     temperature: float | None = None
@@ -92,7 +92,7 @@ class Chosen:
 
 
 def chosen(
-    config: Config, wanted: ModelChoice | None, pattern: Literal["react", "oneshot"], flag: str | None
+    config: Config, choice: ModelChoice | None, pattern: Literal["react", "oneshot"], flag: str | None
 ) -> Chosen:
     """The flag (a role or a model) first, then the front matter, the environment, mulligan.toml, what is built in.
 
@@ -100,16 +100,16 @@ def chosen(
     named instead of the role keeps the role's temperature and max_tokens, unless the front matter says others.
     Raises `UnknownName` for a role that there is not, `InvalidInput` for a setting or a model's name that cannot be.
     """
-    wanted = wanted or ModelChoice()
+    choice = choice or ModelChoice()
     if flag is not None and not flag.strip():
         raise InvalidInput("The model's name is empty: leave --model out, or name one.")
-    role = role_of(config, flag if flag and is_role(config, flag) else wanted.role or _OF_PATTERN[pattern])
-    if wanted.name and not is_role(config, wanted.name):
-        check_model_name(wanted.name)
+    role = role_of(config, flag if flag and is_role(config, flag) else choice.role or _OF_PATTERN[pattern])
+    if choice.name and not is_role(config, choice.name):
+        check_model_name(choice.name)
     return Chosen(
-        flag or wanted.name or role.name,
-        role.temperature if wanted.temperature is None else wanted.temperature,
-        role.max_tokens if wanted.max_tokens is None else wanted.max_tokens,
+        flag or choice.name or role.name,
+        role.temperature if choice.temperature is None else choice.temperature,
+        role.max_tokens if choice.max_tokens is None else choice.max_tokens,
     )
 
 
@@ -149,15 +149,15 @@ def role_of(config: Config, name: str) -> Role:
     if not is_role(config, name):
         hint = "A role of your own is a line in the table [models] of mulligan.toml."
         raise UnknownName("model role", name, role_names(config), hint)
-    said = _said(config, name)
-    if "name" not in said:
-        said = {**_said(config, "default"), **said}
-    if "name" not in said:
-        said = {**_of_all(config), **said}
-    model, source = said["name"]
+    settings = _settings_of(config, name)
+    if "name" not in settings:
+        settings = {**_settings_of(config, "default"), **settings}
+    if "name" not in settings:
+        settings = {**_of_all(config), **settings}
+    model, source = settings["name"]
     if is_role(config, model):
         raise InvalidInput(f"{source}: {model!r} is a role; name the model itself, such as {_LOCAL!r}.")
-    values = {key: value for key, (value, _) in said.items()}
+    values = {key: value for key, (value, _) in settings.items()}
     heat = values.get("temperature", BUILT_IN.get(name, BUILT_IN["default"]))
     calls = {key: values[key] for key in _CALLS if key in values}
     return Role(name, model, heat, values.get("max_tokens"), calls, source)
@@ -199,13 +199,13 @@ def check_setting(key: str, value: Json) -> None:
         raise UnknownName("setting of a model role", key, [*_OWN, *_CALLS])
 
 
-def _said(config: Config, role: str) -> dict[str, tuple[Any, str]]:
-    """What the environment says of this role, and what else the file says, with where each stands."""
+def _settings_of(config: Config, role: str) -> dict[str, tuple[Any, str]]:
+    """The role's settings, each with its source: the environment's before the file's."""
     return {**_in_file(config, role), **_in_environment(role)}
 
 
 def _of_all(config: Config) -> dict[str, tuple[Any, str]]:
-    """The model that is meant where no role names one; it may itself be a role that names a model."""
+    """The model for roles that name none; it may itself be a role that names a model."""
     model = choose_model(None, config)
     if model is None:
         return {"name": (_LOCAL, "")}
@@ -213,7 +213,7 @@ def _of_all(config: Config) -> dict[str, tuple[Any, str]]:
     source = variable if _environment(variable) else config.where("model")
     if not is_role(config, model):
         return {"name": (model, source)}
-    return {"name": (model, source), **_said(config, model)}
+    return {"name": (model, source), **_settings_of(config, model)}
 
 
 def _in_file(config: Config, role: str) -> dict[str, tuple[Any, str]]:
@@ -226,7 +226,7 @@ def _in_file(config: Config, role: str) -> dict[str, tuple[Any, str]]:
     else:
         raise InvalidInput(f"{where}: the role {role!r} must be a model's name or a table, not {value!r}.")
     for key, (one, at) in table.items():
-        with blamed(at):
+        with errors_at(at):
             check_setting(key, one)
     if "name" in table and config.root:
         table["name"] = (located_model(table["name"][0], config.root), table["name"][1])
@@ -244,7 +244,7 @@ def _in_environment(role: str) -> dict[str, tuple[Any, str]]:
             found[key] = (_number(variable, text), variable)
         else:
             found[key] = (text, variable)
-        with blamed(variable):
+        with errors_at(variable):
             check_setting(key, found[key][0])
     if "name" in found:
         found["name"] = (located_model(found["name"][0], Path.cwd()), found["name"][1])
@@ -269,8 +269,8 @@ def _environment(variable: str) -> str:
 
 
 @contextmanager
-def blamed(where: str) -> Generator[None]:
-    """What is wrong is said with where it stands."""
+def errors_at(where: str) -> Generator[None]:
+    """Adds the place to the message of an `InvalidInput`; "" adds nothing."""
     try:
         yield
     except InvalidInput as error:

@@ -1,11 +1,11 @@
-"""Models by name, opened once each: a model's own name, a role of mulligan.toml, or an object that was given."""
+"""Opens models by name, each once: a model's own name, a role of mulligan.toml, or the name of a given object."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from mulligan.app.config import Config
-from mulligan.app.model_roles import blamed, is_role, role_names, role_of
+from mulligan.app.model_roles import errors_at, is_role, role_names, role_of
 from mulligan.app.plugins import find, names
 from mulligan.core.errors import InvalidInput
 from mulligan.core.extras import MissingExtra
@@ -40,12 +40,12 @@ class Models:
         if name in self._given:
             return self._given[name]
         given, calls = calls or {}, self._config.table("calls")
-        with self._config.blamed("calls"):
+        with self._config.errors_at("calls"):
             settings = CallSettings.parse({**calls, **given})
         if ":" in name or not is_role(self._config, name):
             return self._once(name, settings, key)
         role = role_of(self._config, name)
-        with blamed(role.source):
+        with errors_at(role.source):
             settings = CallSettings.parse({**calls, **role.calls, **given})
             return self._once(role.model, settings, key)
 
@@ -65,7 +65,7 @@ class Models:
 
 
 def _instead() -> str:
-    """What does the work without an embedded model, by the keys and the coding agents that are here."""
+    """What to use instead of an embedded model, from the keys and coding agents on this machine."""
     keys = [f"--model {name} ({variable} is set)" for variable, name in found_keys()]
     named = ", ".join(keys) or "--model PROVIDER:NAME, with the key that `mulligan models list` names"
     actors = [find("actors", name) for name in names("actors")]

@@ -1,6 +1,6 @@
-"""Finds a plug-in by file name, dotted path, `./mine.py` or entry point, and hands it its settings and ports.
+"""Finds a plug-in by name, dotted path, `./mine.py` or entry point, and builds it with its settings and ports.
 
-A folder listing is the registry: nothing is imported until it is asked for.
+The registry is the list of files in a folder. A plug-in is imported when it is first used.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ AWAITED = {
     "environments": ("reset", "step", "close"),
     "benchmarks": ("score",),
 }
-"""The methods that are awaited; those of the other roles are called."""
+"""The methods that are awaited. Methods of the other roles are called without await."""
 
 KINDS = {
     "actors": "actor",
@@ -74,7 +74,7 @@ _PACKAGE = Path(__file__).parent.parent
 _NO_FAMILIES = ("harness", "report")
 """The folders of `bench/` that hold no benchmark."""
 _USERS = "mulligan_user_"
-"""What the name of a module begins with that was loaded from a user's file."""
+"""The prefix of the names of modules that were loaded from a user's file."""
 
 
 def parse_spec(role: str, text: str) -> Spec:
@@ -102,19 +102,19 @@ def names(role: str) -> list[str]:
 
 def find(role: str, name: str) -> type[Any]:
     """The plug-in's class. Raises `UnknownName`, or `InvalidInput` when the file cannot be used."""
-    path, _, wanted = name.partition(":")
+    path, _, class_name = name.partition(":")
     if _is_file(path):
         file = Path(path).expanduser().resolve()
         if not file.is_file():
             raise InvalidInput(f"The plug-in file {file} does not exist.")
-        return _class_in(_load(file, file.stat().st_mtime_ns), role, wanted)
+        return _class_in(_load(file, file.stat().st_mtime_ns), role, class_name)
     if "." in path:
         try:
-            return _class_in(importlib.import_module(path), role, wanted)
+            return _class_in(importlib.import_module(path), role, class_name)
         except ModuleNotFoundError as error:
             raise InvalidInput(f"{name!r} cannot be imported: {error}. Is it installed here?") from error
     if module := _shipped(role).get(path):
-        return _class_in(importlib.import_module(module), role, wanted)
+        return _class_in(importlib.import_module(module), role, class_name)
     for point in entry_points(group=f"mulligan.{role}", name=path):
         return point.load()
     raise UnknownName(KINDS[role], path, names(role), "A file of your own: ./mine.py.")
@@ -197,15 +197,15 @@ def build(role: str, spec: Spec, ports: Mapping[str, Any]) -> Any:
     """
     cls = find(role, spec.name)
     checked(spec.name, cls, spec.settings, role)
-    wanted = ports_of(cls)
-    absent = [n for n in wanted if ports.get(n) is None]
+    needed = ports_of(cls)
+    absent = [n for n in needed if ports.get(n) is None]
     if absent:
         article = "an" if absent[0][0] in "aeiou" else "a"
         raise InvalidInput(
             f"{spec.name!r} needs {article} {absent[0]}, and there is none here. {_HINTS.get(absent[0], '')}".rstrip()
         )
     try:
-        return fitted(role, cls(**spec.settings, **{n: ports[n] for n in wanted}))
+        return fitted(role, cls(**spec.settings, **{n: ports[n] for n in needed}))
     except MulliganError:
         raise
     except Exception as error:
@@ -213,9 +213,9 @@ def build(role: str, spec: Spec, ports: Mapping[str, Any]) -> Any:
 
 
 def fitted(role: str, plugin: Any) -> Any:
-    """The plug-in with methods that can be awaited where its role awaits them, be they written with `def` or not.
+    """The plug-in, wrapped where its role awaits a method that is a plain `def`.
 
-    A plain method runs in the event loop, and holds up what else runs there. Raises `InvalidInput` for an `async def`
+    A plain method runs in the event loop and blocks it. Raises `InvalidInput` for an `async def`
     where the role calls a plain function.
     """
     awaited = AWAITED.get(role, ())
@@ -228,7 +228,7 @@ def fitted(role: str, plugin: Any) -> Any:
 
 
 class _Awaitable:
-    """A plug-in, some of whose methods are plain functions, as one that can be awaited."""
+    """Wraps a plug-in so that its plain methods can be awaited."""
 
     def __init__(self, inner: Any, plain: Sequence[str]) -> None:
         self._inner, self._plain = inner, plain
@@ -246,13 +246,13 @@ class _Awaitable:
 
 
 def file_of(name: str) -> str | None:
-    """The file that a plug-in's name leads to, when it is one of the user's."""
+    """The path in a plug-in's name, if it names a file of the user's."""
     path = name.partition(":")[0]
     return path if _is_file(path) else None
 
 
 def short_name(name: str) -> str:
-    """What its prompts are called by: a file's name without its ending, the last part of a module's."""
+    """The prefix of the plug-in's prompt names: a file's name without its ending, or the last part of a module's."""
     path = name.partition(":")[0]
     return Path(path).stem if _is_file(path) else path.rpartition(".")[2]
 
@@ -276,14 +276,14 @@ def _load(path: Path, changed: int) -> ModuleType:
     return module
 
 
-def _class_in(module: ModuleType, role: str, wanted: str) -> type[Any]:
-    """The class that was asked for, else the only public one of the module that can play the role."""
+def _class_in(module: ModuleType, role: str, class_name: str) -> type[Any]:
+    """The class of that name, else the only public one of the module that can play the role."""
     method = ROLES[role]
     where = module.__file__ if module.__name__.startswith(_USERS) else module.__name__
-    if wanted:
-        found = getattr(module, wanted, None)
+    if class_name:
+        found = getattr(module, class_name, None)
         if not inspect.isclass(found) or not hasattr(found, method):
-            raise InvalidInput(f"{where} has no class {wanted!r} with a method {method!r}.")
+            raise InvalidInput(f"{where} has no class {class_name!r} with a method {method!r}.")
         return found
     own = [
         value

@@ -1,5 +1,7 @@
-"""Every mistake in a `mulligan.toml` at once, each with its line. Shapes come from `project_schema`; values are tried
-by what reads them."""
+"""Finds every mistake in a `mulligan.toml` and gives its line.
+
+`project_schema` checks keys and kinds; the code that uses a value checks the value.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from typing import Any, cast
 from mulligan.agentfile.agent import Source
 from mulligan.agentfile.checking import checked
 from mulligan.agentfile.frontmatter import Document
-from mulligan.agentfile.problems import Problem, told
+from mulligan.agentfile.problems import Problem, problem_of
 from mulligan.app.config import FILE, MODELS, TAMA, load, located_model, parse, project_file, read_dotenv, read_text
 from mulligan.app.memory_config import check_key, check_together
 from mulligan.app.model_roles import (
@@ -46,7 +48,7 @@ def check_project(path: Path) -> list[Problem]:
     """
     file = project_file(path) or path / FILE if path.is_dir() else path
     found: list[Problem] = []
-    with _kept(found, file):
+    with _collected(found, file):
         if file.name == TAMA:
             config = load(file.parent)
             for name in role_names(config):
@@ -57,23 +59,23 @@ def check_project(path: Path) -> list[Problem]:
             found += _Checks(file, text, values).problems()
     dotenv = file.parent / ".env"
     if dotenv.is_file():
-        with _kept(found, dotenv):
+        with _collected(found, dotenv):
             read_dotenv(dotenv)
     return sorted(found, key=lambda problem: (problem.file != file, problem.line or 0))
 
 
 @contextmanager
-def _kept(found: list[Problem], file: Path) -> Generator[None]:
-    """An error that names file and line, as a problem."""
+def _collected(found: list[Problem], file: Path) -> Generator[None]:
+    """Turns an `InvalidInput` into a problem with its file and line."""
     try:
         yield
     except InvalidInput as error:
-        found.append(told(file, error) or Problem(file, None, str(error)))
+        found.append(problem_of(file, error) or Problem(file, None, str(error)))
 
 
 @dataclass
 class _Checks:
-    """One file that could be read as TOML, being checked."""
+    """The checks of one file that is valid TOML."""
 
     file: Path
     text: str
@@ -102,12 +104,12 @@ class _Checks:
 
     def _role(self, name: str, value: Json) -> None:
         at = ("models", name)
-        with self._blaming(at):
+        with self._reporting(at):
             check_role_name(name, "")
         if isinstance(value, str):
             self._model(at, value, role=True)
         elif not isinstance(value, dict):
-            self._blame(at, f"{name} must be a model's name or a table, not {value!r}.")
+            self._report(at, f"{name} must be a model's name or a table, not {value!r}.")
         else:
             table = cast(dict[str, Json], value)
             self._fits(at, table, RoleTable)
@@ -120,15 +122,15 @@ class _Checks:
     def _rest(self) -> None:
         level, folder = self.values.get("sandbox"), self.values.get("prompts")
         if isinstance(level, str) and level not in ("auto", "strict"):
-            with self._blaming(("sandbox",)):
+            with self._reporting(("sandbox",)):
                 level_named(level)
         if isinstance(folder, str) and not (self.file.parent / folder).is_dir():
-            self._blame(("prompts",), f"the folder {folder} does not exist beside this file.")
+            self._report(("prompts",), f"the folder {folder} does not exist beside this file.")
 
     def _memory(self) -> None:
         self._values(("memory",), lambda key, value: check_key(key, value, self.file.parent))
         table = self._table("memory")
-        with self._blaming(("memory", "preset")):
+        with self._reporting(("memory", "preset")):
             check_together(table)
         if isinstance(model := table.get("model"), str) and model.strip():
             self._model(("memory", "model"), model)
@@ -137,27 +139,27 @@ class _Checks:
         tools = self._table("tools")
         self._fits(("tools",), tools, ToolsTable)
         hosts = {"http_hosts": tools["http_hosts"]} if "http_hosts" in tools else {}
-        if hosts and not self._blamed(("tools", "http_hosts")):
-            with self._blaming(("tools", "http_hosts")):
+        if hosts and not self._reported(("tools", "http_hosts")):
+            with self._reporting(("tools", "http_hosts")):
                 check_tools((n for n in names("tools") if "hosts" in settings_of(find("tools", n))), hosts, {})
         for name, table in tools.items():
             if name in names("tools") and isinstance(table, dict) and not self._inside(("tools", name)):
-                with self._blaming(("tools", name)):
+                with self._reporting(("tools", name)):
                     check_tools([name], {"http_hosts": ["localhost"], **hosts, name: table}, {})
         for name, table in self._table("mcp").items():
             at = ("mcp", name)
             if not isinstance(table, dict):
-                self._blame(at, f"{name} must be a table with a command or a url, not {table!r}.")
+                self._report(at, f"{name} must be a table with a command or a url, not {table!r}.")
                 continue
             server = cast(dict[str, Json], table)
             self._fits(at, server, McpTable)
             if not self._inside(at):
-                with self._blaming(at):  # env and headers may ask for keys, which need not be here
+                with self._reporting(at):  # env and headers may ask for keys, which need not be here
                     bare = {key: value for key, value in server.items() if key not in ("env", "headers")}
                     check_tools([f"mcp:{name}"], {}, {name: bare})
 
     def _fits(self, at: tuple[str, ...], values: Mapping[str, Json], model: Any) -> None:
-        """The shape: keys that there are, values of their kinds."""
+        """Checks that the keys exist and the values are of the right kinds."""
         lines = {".".join(keys[len(at) :]): line for keys, line in self._lines.items() if keys[: len(at)] == at}
         if at and at not in self._lines:
             lines[""] = self._line(at) or 1
@@ -165,24 +167,24 @@ class _Checks:
         self.found += checked(Document(source, values, present=True), model, strict=True)[1]
 
     def _values(self, at: tuple[str, ...], attempt: Callable[[str, Json], object]) -> None:
-        """Each value, tried by what reads it."""
+        """Checks each value with the function that reads it."""
         for key, value in self._table(*at).items():
-            if not self._blamed((*at, key)):
-                with self._blaming((*at, key)):
+            if not self._reported((*at, key)):
+                with self._reporting((*at, key)):
                     attempt(key, value)
 
     def _pairs(self, *at: str) -> None:
         table = self._table(*at)
         if ("input_price" in table) != ("output_price" in table):
-            with self._blaming((*at, "input_price" if "input_price" in table else "output_price")):
+            with self._reporting((*at, "input_price" if "input_price" in table else "output_price")):
                 CallSettings.parse({key: 1.0 for key in table if key.endswith("_price")})
 
     def _model(self, at: tuple[str, ...], name: str, *, role: bool = False) -> None:
         if not self._is_role(name):
-            with self._blaming(at):
+            with self._reporting(at):
                 check_model_name(located_model(name, self.file.parent))
         elif role:
-            self._blame(at, f"{name!r} is a role; name the model itself.")
+            self._report(at, f"{name!r} is a role; name the model itself.")
 
     def _is_role(self, name: str) -> bool:
         try:
@@ -200,27 +202,27 @@ class _Checks:
     def _line(self, at: tuple[str, ...]) -> int | None:
         return next((self._lines[at[:n]] for n in range(len(at), 0, -1) if at[:n] in self._lines), None)
 
-    def _blamed(self, at: tuple[str, ...]) -> bool:
-        """Whether something is said of this line already."""
+    def _reported(self, at: tuple[str, ...]) -> bool:
+        """Whether a problem was found on this line already."""
         return self._line(at) in {problem.line for problem in self.found}
 
     def _inside(self, at: tuple[str, ...]) -> bool:
-        """Whether something is said already of a key of this table."""
+        """Whether a problem was found in this table already."""
         lines = {line for keys, line in self._lines.items() if keys[: len(at)] == at}
         return bool(lines & {problem.line for problem in self.found})
 
-    def _blame(self, at: tuple[str, ...], message: str) -> None:
+    def _report(self, at: tuple[str, ...], message: str) -> None:
         self.found.append(Problem(self.file, self._line(at), message))
 
     @contextmanager
-    def _blaming(self, at: tuple[str, ...]) -> Generator[None]:
+    def _reporting(self, at: tuple[str, ...]) -> Generator[None]:
         try:
             yield
         except InvalidInput as error:
-            self._blame(at, str(error).removeprefix(": "))
+            self._report(at, str(error).removeprefix(": "))
 
     def _undated(self, at: tuple[str, ...], value: Any) -> Any:
-        """Without dates and times, which stand for nothing here and which JSON does not know."""
+        """The value without dates and times, which no setting takes and JSON does not know; each is reported."""
         if isinstance(value, dict):
             table = cast(dict[str, Any], value)
             return {
@@ -233,7 +235,7 @@ class _Checks:
     def _date(self, at: tuple[str, ...], value: object) -> bool:
         if not isinstance(value, (datetime.date, datetime.time)):
             return False
-        self._blame(at, f"{at[-1]} must not be a date or a time: write it in quotes if it is a text.")
+        self._report(at, f"{at[-1]} must not be a date or a time: write it in quotes if it is a text.")
         return True
 
 

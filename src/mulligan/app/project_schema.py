@@ -1,4 +1,4 @@
-"""`mulligan.toml` as a pydantic model: its shape, and what the docs and the JSON Schema say of it.
+"""`mulligan.toml` as a pydantic model, from which lint, the docs and the JSON Schema are made.
 
 Keys, types, defaults and descriptions of roles, calls, tools and the bank come from the classes that read them; a test
 compares the others with theirs.

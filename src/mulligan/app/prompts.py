@@ -1,4 +1,4 @@
-"""Finds prompt files: the user's folder first, then the folder of a user's plug-in, then ours beside the plug-ins."""
+"""Finds prompt files: in the user's folder, then in the folder of a user's plug-in, then beside our plug-ins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an episode is made of, as plain JSON: enough to build its roles again when it is resumed."""
+"""The recipe of an episode as plain JSON: enough to build its roles again on a resume."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from mulligan.core.records import Json
 from mulligan.core.specs import Spec
 
 DEFAULT_STRATEGY = "evidence"
-"""What the next trial is shown where nothing else was asked for. A record names its own: a resume keeps that."""
+"""The strategy where none is named. A record names its own, which a resume keeps."""
 
 BEFORE: Mapping[str, Json] = {"checks": False}
-"""What was done before a setting existed whose default is another."""
+"""Values that older records imply, where the default of a newer setting differs."""
 
 
 @dataclass(frozen=True)

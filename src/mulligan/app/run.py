@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from mulligan.app.agents import Wish, config_of, find_agent, lends_model, load_agent, recipe_of, tools_of
+from mulligan.app.agents import Overrides, config_of, find_agent, lends_model, load_agent, recipe_of, tools_of
 from mulligan.app.config import load, prompts_folder
 from mulligan.app.models_by_name import Models
 from mulligan.app.places import Notice
@@ -79,13 +79,13 @@ async def run(
     if needy and workspace is None:
         raise InvalidInput(f"{found.name} works in a folder ({', '.join(needy)}): name it with --workspace DIR.")
     models = Models(config)
-    wish = Wish(models.name(model), max_iter)
-    if lends_model(found, config, wish):
+    overrides = Overrides(models.name(model), max_iter)
+    if lends_model(found, config, overrides):
         (notice or log.info)(
             "The model of act.md is asked in reflect.md, too: none is named there, and the small local model does not "
             "judge for another."
         )
-    recipe = recipe_of(found, config, wish, configured_limits(config, Limits(identical=None)))
+    recipe = recipe_of(found, config, overrides, configured_limits(config, Limits(identical=None)))
     recipe = replace(
         recipe,
         limits=with_limits(recipe.limits, limits),

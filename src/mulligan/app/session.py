@@ -111,7 +111,7 @@ class Session:
 
 def configured_limits(config: Config, base: Limits = Limits()) -> Limits:
     """Those of mulligan.toml over `base`. Raises `InvalidInput` that names the file."""
-    with config.blamed("limits"):
+    with config.errors_at("limits"):
         return with_limits(base, cast(Mapping[str, float | None], config.table("limits")))
 
 

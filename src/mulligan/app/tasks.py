@@ -1,4 +1,4 @@
-"""A task as the user gives it: a sentence, or a folder with `task.md` and `tests.py` or `evaluate.toml`."""
+"""Reads a task: a sentence, or a folder with `task.md` and `tests.py` or `evaluate.toml`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mulligan.core.specs import Spec
 
 @dataclass(frozen=True)
 class Given:
-    """The task, and the evaluator that its folder names, if it names one."""
+    """The task, and the evaluator of its folder, if it has one."""
 
     task: Task
     evaluator: Spec | None = None

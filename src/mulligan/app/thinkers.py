@@ -1,6 +1,6 @@
-"""Who judges, who reflects and what is shown, where the caller of `solve` does not say.
+"""Chooses judge, reflector and strategy where the caller of `solve` leaves them open.
 
-The embedded model that nobody named thinks for itself alone: it neither judges nor reflects for another actor.
+An embedded model that nobody named only acts: it neither judges nor reflects for another actor.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _asks_model(kind: str, spec: Spec, objects: Mapping[str, Any]) -> bool:
 
 
 def _in_words(kind: str, spec: Spec, objects: Mapping[str, Any]) -> str:
-    """How the plug-in wants to be named in a sentence; "" where it does not say."""
+    """The plug-in's `in_words`: how a sentence names it; "" if it has none."""
     return getattr(objects.get(kind) or find(FOLDERS[kind], spec.name), "in_words", "")
 
 

@@ -1,7 +1,4 @@
-"""The tools that a step may call: found by name, opened for one move, working on the episode's workspace.
-
-It knows the sources by name and nothing of what a tool does.
-"""
+"""The tools that a step may call: found by name, opened for one move, on the episode's workspace."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ from mulligan.core.specs import Spec
 from mulligan.core.tools import ToolResult, Toolset
 
 KEPT = 100_000
-"""Characters of an answer that are kept in the record; a model is shown far less."""
+"""Characters of an answer that the record keeps; the model is shown far fewer."""
 MCP = "mcp"
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -65,7 +62,7 @@ class OpenTools:
 
 
 def check_tools(sources: Iterable[str], tools: Mapping[str, Json], servers: Mapping[str, Json]) -> None:
-    """Whether what a skill unlocks can be had; nothing is started. Raises `InvalidInput`, or `UnknownName`.
+    """Checks the tools that a skill unlocks; starts nothing. Raises `InvalidInput` or `UnknownName`.
 
     tools: `http_hosts`, and settings of a tool in a table of its name. servers: a server's table by its name, as
     `tools/mcp.py` has it, and `seconds`.
@@ -102,10 +99,10 @@ def _server(source: str, servers: Mapping[str, Json], root: str) -> Spec:
     if not isinstance(table, dict):
         raise InvalidInput(f"[mcp.{name}] in mulligan.toml must be a table with a command or a url, not {table!r}.")
     known = dict(cast(dict[str, Json], table))
-    patience = {"seconds": known.pop("seconds")} if "seconds" in known else {}
+    seconds = {"seconds": known.pop("seconds")} if "seconds" in known else {}
     if "command" in known and isinstance(known.get("cwd", ""), str):
         known["cwd"] = os.path.join(os.path.abspath(root), known.get("cwd", ""))
-    return Spec(MCP, {"server": known, "name": name, **patience})
+    return Spec(MCP, {"server": known, "name": name, **seconds})
 
 
 class OpenBox:
@@ -208,7 +205,7 @@ class OpenBox:
         return await self._tools.workspace.open(self._episode) if self._tools.workspace else None
 
     async def _bring(self) -> None:
-        """The folder to the newest state. What is recorded of a resumed move is not done again, so it may be behind."""
+        """Brings the folder to the newest state. After a resume it may be behind, as calls are not repeated."""
         place = await self._place()
         assert place is not None
         state = self._newest or place.start
@@ -241,7 +238,7 @@ def _is_server(source: str) -> bool:
 
 
 def _wrong(source: str, error: Exception) -> ToolError:
-    """What a tool or its caller did wrong. What is wrong with the machinery (the store, a lease) is raised on."""
+    """The error for the model. Errors of the store, a lease or the like are raised again instead."""
     if isinstance(error, InvalidInput | SandboxError):
         return ToolError(str(error))
     if isinstance(error, MulliganError):
@@ -250,7 +247,7 @@ def _wrong(source: str, error: Exception) -> ToolError:
 
 
 def _kept(text: str) -> str:
-    """As it can be recorded: no half surrogate pairs, and no more than `KEPT` characters."""
+    """The text for the record: without lone surrogates, at most `KEPT` characters."""
     if len(text) > KEPT:
         text = f"{text[:KEPT]}\n[cut: {len(text) - KEPT:,} more characters]"
     return text.encode("utf-8", "replace").decode()

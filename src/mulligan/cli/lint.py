@@ -35,4 +35,4 @@ def lint(ctx: click.Context, path: str | None, as_json: bool) -> None:
     warnings = len(linted.problems) - errors
     found = f"{count(errors, 'error')}, {count(warnings, 'warning')}" if linted.problems else "no mistake"
     say(f"{count(linted.agents, 'agent')}, {count(linted.skills, 'skill')}: {found}")
-    ctx.exit(SOLVED if linted.sound else BAD_INPUT)
+    ctx.exit(SOLVED if linted.ok else BAD_INPUT)

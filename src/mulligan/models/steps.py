@@ -1,7 +1,7 @@
 """One step of an agent: a single answer (oneshot), or thinking and calling tools until `finish` (react).
 
-The steps of ReAct (Yao et al. 2023) with tools called for real. It is no second loop: an actor, an evaluator or a
-reflector performs a step inside its one move. It knows nothing of files, providers or of what the tools do.
+ReAct (Yao et al. 2023) with real tool calls. An actor, an evaluator or a reflector performs a step within one move of
+the episode.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The agent that tried is asked itself, in a throw-away copy of its folder, what it would do otherwise.
+"""Asks the agent that tried, in a throw-away copy of its folder, what it would do otherwise.
 
-For an actor that can be asked, such as `command`: no model of Mulligan's reflects for it.
+The actor must be one that can be asked, such as `command`. No model of Mulligan's is called.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Plain resampling: every trial is shown the task alone. What every other strategy has to beat."""
+"""Plain resampling: every trial is shown the task alone. The baseline for every other strategy."""
 
 from mulligan.core.records import Episode, Past
 

@@ -148,13 +148,13 @@ class BenchPlan:
     def _of_agent(self, recipe: Recipe) -> Recipe:
         """The agent acts, reflects if it has a step for that, and chooses the strategy if it names one. The rest stays
         as it is, above all who judges."""
-        from mulligan.app.agents import Wish, config_of, find_agent, load_agent, recipe_of
+        from mulligan.app.agents import Overrides, config_of, find_agent, load_agent, recipe_of
 
         assert self.choice.agent is not None
         folder = find_agent(self.choice.agent, self.config)
         found, _ = load_agent(folder, config_of(folder, self.config))
         judged = replace(found, evaluate={"evaluator": "unjudged"})  # so that its own review only reflects
-        own = recipe_of(judged, self.config, Wish(recipe.model), recipe.limits)
+        own = recipe_of(judged, self.config, Overrides(recipe.model), recipe.limits)
         reviews, chooses = found.reflect is not None, found.strategy is not None
         return replace(
             own,

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import anyio
 
-from mulligan.app.hosted import Wanted, solve_hosted
+from mulligan.app.hosted import SolveRequest, solve_hosted
 from mulligan.core.episode import Acted, Evaluated, Event, Recalled, Reflected
 from mulligan.core.errors import InvalidInput, MulliganError, UnknownName
 from mulligan.core.records import Episode, Feedback, Json, Trial
@@ -32,7 +32,7 @@ Progress: TypeAlias = "tuple[float, float, str]"
 """How many trials are done, of how many, and a message."""
 
 
-async def solve(wanted: Wanted, call: Call) -> Reply:
+async def solve(request: SolveRequest, call: Call) -> Reply:
     """Runs the episode and returns the tool's answer; an error that names the episode, if an error stopped it.
 
     Raises:
@@ -40,7 +40,7 @@ async def solve(wanted: Wanted, call: Call) -> Reply:
     """
     watch = Watch()
     work = asyncio.create_task(
-        solve_hosted(call.service, wanted, on_start=watch.started, observers=(watch.saw,), notice=watch.notes.append)
+        solve_hosted(call.service, request, on_start=watch.started, observers=(watch.saw,), notice=watch.notes.append)
     )
     try:
         episode = await _follow(work, watch, call)
@@ -53,7 +53,7 @@ async def solve(wanted: Wanted, call: Call) -> Reply:
     return Reply(answer(episode, watch.notes), indent=None)
 
 
-def parse(arguments: Mapping[str, Json], known: Collection[str], call: Call) -> Wanted:
+def parse(arguments: Mapping[str, Json], known: Collection[str], call: Call) -> SolveRequest:
     """Checks the arguments; null counts as left out. Raises `InvalidInput`."""
     for name in arguments:
         if name not in known:
@@ -72,7 +72,7 @@ def parse(arguments: Mapping[str, Json], known: Collection[str], call: Call) -> 
     if not isinstance(remember, bool):
         raise InvalidInput("'remember' must be true or false.")
     agent = call.agent(given.get("agentId")) or ""
-    return Wanted(given["task"], given.get("tests"), given.get("expected"), trials, agent, remember)
+    return SolveRequest(given["task"], given.get("tests"), given.get("expected"), trials, agent, remember)
 
 
 async def _follow(work: asyncio.Task[Episode], watch: Watch, call: Call) -> Episode:
