@@ -54,10 +54,7 @@ class SqliteQueue:
         text = _text(payload, f"Work of kind {kind}")
 
         def work(db: sqlite3.Connection) -> str:
-            id = _enqueue(db, kind, agent_id, text, key, waiting, self.capacity)
-            for receipt in follows:
-                db.execute(_FOLLOWS, {"work": id, "receipt": receipt})
-            return id
+            return _enqueue(db, kind, agent_id, text, key, waiting, self.capacity, follows)
 
         return await self._db.write(work)
 
@@ -76,9 +73,7 @@ class SqliteQueue:
         text = _text(payload, f"Work of kind {kind}")
 
         def work(db: sqlite3.Connection) -> tuple[Queued, Claim | None]:
-            id = _enqueue(db, kind, agent_id, text, key, waiting, self.capacity)
-            for receipt in follows:
-                db.execute(_FOLLOWS, {"work": id, "receipt": receipt})
+            id = _enqueue(db, kind, agent_id, text, key, waiting, self.capacity, follows)
             n, status, _, holder, until = _found(db, writer(db, agent_id), id)
             gone = status == "running" and _gone(self._db.watch, n, holder, until, seconds)
             if owner is not None and (gone or status in ("queued", "waiting")):
@@ -213,23 +208,33 @@ def requeue(db: sqlite3.Connection, n: int, error: str) -> None:
 
 
 def _enqueue(
-    db: sqlite3.Connection, kind: str, agent_id: str, payload: str, key: str | None, waiting: bool, capacity: int
+    db: sqlite3.Connection,
+    kind: str,
+    agent_id: str,
+    payload: str,
+    key: str | None,
+    waiting: bool,
+    capacity: int,
+    follows: Sequence[str],
 ) -> str:
+    """The id of the new work, or of the work that has this key already; it follows these recalls from now on."""
     agent = writer(db, agent_id)
-    if key is not None and (there := _keyed(db, agent, kind, key)):
-        return there
-    pending = "SELECT count(*) FROM work WHERE agent = ? AND status <> 'done' AND status <> 'failed'"
-    if db.execute(pending, (agent,)).fetchone()[0] >= capacity:
-        raise StoreError(
-            f"The queue of agent {agent_id!r} is full: {capacity} pieces of work are pending. "
-            "Let them be done first (mulligan memory work)."
+    id = None if key is None else _keyed(db, agent, kind, key)
+    if id is None:
+        pending = "SELECT count(*) FROM work WHERE agent = ? AND status <> 'done' AND status <> 'failed'"
+        if db.execute(pending, (agent,)).fetchone()[0] >= capacity:
+            raise StoreError(
+                f"The queue of agent {agent_id!r} is full: {capacity} pieces of work are pending. "
+                "Let them be done first (mulligan memory work)."
+            )
+        id = f"w{secrets.token_hex(6)}"
+        added = db.execute(
+            "INSERT INTO work (id, agent, kind, key, status, borrowed, created) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (id, agent, kind, key, "waiting" if waiting else "queued", waiting, time.time()),
         )
-    id = f"w{secrets.token_hex(6)}"
-    added = db.execute(
-        "INSERT INTO work (id, agent, kind, key, status, borrowed, created) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (id, agent, kind, key, "waiting" if waiting else "queued", waiting, time.time()),
-    )
-    db.execute("INSERT INTO payloads (n, payload) VALUES (?, ?)", (added.lastrowid, payload))
+        db.execute("INSERT INTO payloads (n, payload) VALUES (?, ?)", (added.lastrowid, payload))
+    for receipt in follows:
+        db.execute(_FOLLOWS, {"work": id, "receipt": receipt})
     return id
 
 

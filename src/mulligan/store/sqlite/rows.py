@@ -75,6 +75,20 @@ def encoded(record: object, what: str) -> str:
         raise StoreError(f"{what} cannot be kept: {error}") from error
 
 
+def broken(rows: Iterable[R], read: Callable[[R], object]) -> Iterator[tuple[R, str]]:
+    """The rows for which `read` raises `Unreadable`, each with the reason, as a sentence."""
+    for row in rows:
+        try:
+            read(row)
+        except Unreadable as error:
+            yield row, str(error).partition(" See:")[0]
+
+
+def json_in(what: str) -> Callable[[tuple[Any, ...]], object]:
+    """Reads the JSON in the last column of a row, and raises `Unreadable`. `what` is formatted with the row."""
+    return lambda row: json_of(what.format(*row), row[-1])
+
+
 def readable(rows: Iterable[R], read: Callable[[R], T]) -> Iterator[T]:
     """What `read` makes of each row. Rows for which it raises `Unreadable` are left out, with a warning."""
     for row in rows:

@@ -1,7 +1,7 @@
-"""What can be wrong with the bank's tables, and what of it is mended. Each function is work within a transaction.
+"""Checks the whole file and mends what it can. Each function works within the caller's transaction.
 
-The log is what is believed: a lesson's row is made again from it. What cannot be read, and what hangs on nothing, is
-set aside (`store.aside`).
+The log of lessons is taken as true: a lesson's row is made again from it. Rows that cannot be read, or that belong to
+nothing, are set aside (`set_aside`).
 """
 
 from __future__ import annotations
@@ -20,14 +20,22 @@ from mulligan.core.records import Lesson
 from mulligan.store.leases import died
 from mulligan.store.sqlite import set_aside, verify_episodes
 from mulligan.store.sqlite.lessons.purge import retire_orphans
-from mulligan.store.sqlite.lessons.rows import TABLES, columns, drop_vectors, lesson_of, reactivate_parents
+from mulligan.store.sqlite.lessons.rows import (
+    TABLES,
+    add_row,
+    columns,
+    drop_vectors,
+    lesson_of,
+    reactivate_parents,
+    set_row,
+)
 from mulligan.store.sqlite.queue import requeue
-from mulligan.store.sqlite.rows import NO_CHARACTER, json_of, object_of, record_of, unreadable
+from mulligan.store.sqlite.rows import NO_CHARACTER, broken, json_in, object_of, record_of, unreadable
 from mulligan.store.sqlite.schema import expected, lacking, make_again, missing
 
 
 class Damaged(Exception):
-    """SQLite cannot read its own file, so nothing in it is acted on, and its transaction does not even commit."""
+    """SQLite cannot read its own file. Nothing in it is changed: its transaction would not even commit."""
 
     def __init__(self, findings: Sequence[Finding]) -> None:
         super().__init__("the file is damaged")
@@ -35,9 +43,9 @@ class Damaged(Exception):
 
 
 def verify(db: sqlite3.Connection, mend: bool) -> Sequence[Finding]:
-    """Empty when all is well. A generation ends when lessons were mended: other processes read them anew.
+    """What is wrong; empty when all is well. Raises `Damaged`.
 
-    Raises `Damaged`.
+    When anything is mended, a new generation begins, so that other processes read the lessons anew.
     """
     found = list(_file(db, mend))
     if any(not finding.mended for finding in found):
@@ -79,7 +87,7 @@ def _checked(db: sqlite3.Connection) -> list[str]:
 
 
 _OF_A_KIND = re.compile(r"(NUMERIC|TEXT|NULL) value in \w+\.\w+$")
-"""What newer versions of SQLite say of a value of the wrong kind: that is no damage to the file, see `_kinds`."""
+"""How newer versions of SQLite report a value of a wrong type: the file is not damaged, see `_kinds`."""
 
 
 def _newer(db: sqlite3.Connection) -> int:
@@ -133,7 +141,7 @@ def _history(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Find
 
 
 def _agents(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Finding]:
-    """Agents that have lessons, and that are not known, or whose id cannot be read: their lessons tell it."""
+    """Agents with lessons whose id is missing or cannot be read: their lessons have it."""
     rows = db.execute(
         "SELECT x.agent, a.id FROM (SELECT agent FROM lessons UNION SELECT agent FROM log WHERE record IS NOT NULL) x"
         " LEFT JOIN agents a ON a.n = x.agent"
@@ -143,9 +151,9 @@ def _agents(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Findi
             continue
         lines = db.execute("SELECT seq FROM log WHERE agent = ? AND record IS NOT NULL ORDER BY seq DESC", (n,))
         newest = next((seq for (seq,) in lines if seq not in bad), None)
-        told = None if newest is None else _told(db, newest).agent_id
-        other = db.execute("SELECT n FROM agents WHERE id = ? AND n <> ?", (told, n)).fetchone()
-        mended = mend and told is not None
+        owner = None if newest is None else _lesson_at(db, newest).agent_id
+        other = db.execute("SELECT n FROM agents WHERE id = ? AND n <> ?", (owner, n)).fetchone()
+        mended = mend and owner is not None
         if mended and other:
             for table in ("lessons", "log", "receipts", "work"):
                 db.execute(f"UPDATE OR IGNORE {table} SET agent = ? WHERE agent = ?", (*other, n))
@@ -153,9 +161,9 @@ def _agents(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Findi
         elif mended:
             db.execute(
                 "INSERT OR REPLACE INTO agents (n, id, generation) SELECT ?, ?, coalesce(max(generation), 0) FROM bank",
-                (n, told),
+                (n, owner),
             )
-        yield Finding(f"Agent number {n} is not known by its id. Mended, it is {told!r} again.", mended)
+        yield Finding(f"Agent number {n} is not known by its id. Mended, it is {owner!r} again.", mended)
 
 
 _MOVED = ("uses", "vectors", "query_vectors", "embedders", "links", "receipts", "outcomes", "payloads")
@@ -164,7 +172,7 @@ _LOOKED_AT = ("record", "payload")
 
 
 def _kinds(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
-    """Rows with a value of a kind that is never written there. Those of lessons and of the log are seen elsewhere."""
+    """Rows with a value of a wrong type, except those of lessons and of the log, which are checked elsewhere."""
     for table in _MOVED:
         columns = expected()[table].columns
         conditions = [f"typeof({column.name}) NOT IN ({', '.join(map(repr, column.kinds))})" for column in columns]
@@ -187,17 +195,10 @@ def _lost_rows(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Fi
     ).fetchall()
     newest = {n: (seq, agent) for seq, agent, n in lost if seq not in bad}
     for n, (seq, agent) in newest.items():
-        lesson = _told(db, seq)
+        lesson = _lesson_at(db, seq)
         taken = db.execute("SELECT 1 FROM lessons WHERE id = ? AND agent = ?", (lesson.id, agent)).fetchone()
         if mend and not taken:
-            row = {**columns(lesson), "n": n, "agent": agent, "version": seq}
-            db.execute(
-                "INSERT INTO lessons (n, agent, version, id, fingerprint, experience, state, success, confidence,"
-                " created, superseded_by, fact, project, subject, terms) VALUES (:n, :agent, :version, :id, '',"
-                " :experience, :state, :success, :confidence, :created, :superseded_by, :fact, :project, :subject,"
-                " x'')",
-                row,
-            )
+            add_row(db, lesson, agent, seq, n=n, fingerprint="", terms=b"")
             if lesson.uses or lesson.last_used is not None:
                 db.execute("INSERT OR IGNORE INTO uses VALUES (?, ?, ?)", (n, lesson.uses, lesson.last_used))
         yield Finding(
@@ -208,9 +209,9 @@ def _lost_rows(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Fi
 
 
 def _rows(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Finding]:
-    """Rows that say other than their newest record in the log that can be read."""
-    names = "id, experience, state, success, confidence, created, superseded_by, fact, project, subject"
-    found = f"SELECT n, agent, version, typeof(fingerprint), typeof(terms), {names} FROM lessons"
+    """Rows that differ from their newest readable record in the log."""
+    names = tuple(columns(Lesson("", "", "", "success")))
+    found = f"SELECT n, agent, version, typeof(fingerprint), typeof(terms), {', '.join(names)} FROM lessons"
     for n, agent, version, fingerprint, terms, *row in db.execute(found).fetchall():
         lines = db.execute("SELECT seq, agent FROM log WHERE lesson = ? AND record IS NOT NULL ORDER BY seq DESC", (n,))
         newest, whose = next(((seq, whose) for seq, whose in lines.fetchall() if seq not in bad), (None, agent))
@@ -224,17 +225,15 @@ def _rows(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Finding
                 str(row[0]),
             )
             continue
-        lesson = _told(db, newest)
-        told = {**columns(lesson), "agent": whose}
-        sound = (fingerprint, terms) == ("text", "blob")
-        if sound and version == newest and [*row, agent] == [*(told[name] for name in names.split(", ")), whose]:
+        lesson = _lesson_at(db, newest)
+        expected_row = columns(lesson)
+        intact = (fingerprint, terms) == ("text", "blob")
+        if intact and (version, agent) == (newest, whose) and row == [expected_row[name] for name in names]:
             continue
         if mend:
-            values: dict[str, Any] = {**told, "n": n, "version": newest}
-            sets = ", ".join(f"{name} = :{name}" for name in ("version", "agent", *names.split(", ")))
-            db.execute(f"UPDATE lessons SET {sets} WHERE n = :n", values)
-            if not sound:
-                db.execute("UPDATE lessons SET fingerprint = '', terms = x'' WHERE n = ?", (n,))
+            set_row(db, n, version=newest, agent=whose, **expected_row)
+            if not intact:
+                set_row(db, n, fingerprint="", terms=b"")
         yield Finding(f"Lesson {lesson.id}: its row is not what its history says.", mend, lesson.id)
 
 
@@ -245,7 +244,7 @@ def _move_lesson_aside(db: sqlite3.Connection, n: int, agent: int, id: str) -> N
     set_aside.move(db, "log", "lesson = ?", (n,), about=id, agent=agent)
 
 
-def _told(db: sqlite3.Connection, seq: int) -> Lesson:
+def _lesson_at(db: sqlite3.Connection, seq: int) -> Lesson:
     """The lesson in this line of the log, which can be read."""
     schema, record = db.execute("SELECT schema, record FROM log WHERE seq = ?", (seq,)).fetchone()
     return lesson_of(str(seq), schema, record)
@@ -302,7 +301,7 @@ def _successors(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
 
 
 def _orphans(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
-    """Rows that hang on a row that is not there; again, as long as that takes others with it."""
+    """Rows that refer to a row that is missing; repeated while setting them aside leaves others without theirs."""
     seen: set[tuple[str, int]] = set()
     while found := {(table, row) for table, row, _, _ in db.execute("PRAGMA foreign_key_check").fetchall()} - seen:
         for table, row in sorted(found):
@@ -313,43 +312,35 @@ def _orphans(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
 
 
 def _receipts(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
-    for n, id, agent, schema, record in db.execute("SELECT n, id, agent, schema, record FROM receipts").fetchall():
-        try:
-            record_of(Receipt, f"The receipt {id}", schema, record)
-        except Unreadable as error:
-            if mend:
-                set_aside.move(db, "outcomes", "receipt = ?", (n,), about=id, agent=agent)
-                set_aside.move(db, "receipts", "n = ?", (n,), about=id, agent=agent)
-            yield Finding(f"{str(error).partition(' See:')[0]} Mended, it is set aside.", mend)
+    found = db.execute("SELECT n, id, agent, schema, record FROM receipts").fetchall()
+    for (n, id, agent, *_), why in broken(found, lambda row: record_of(Receipt, f"The receipt {row[1]}", *row[3:])):
+        if mend:
+            set_aside.move(db, "outcomes", "receipt = ?", (n,), about=id, agent=agent)
+            set_aside.move(db, "receipts", "n = ?", (n,), about=id, agent=agent)
+        yield Finding(f"{why} Mended, it is set aside.", mend)
 
 
 def _work(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
-    """Work whose owner has died would be claimed again by itself; work without its payload cannot be done."""
-    whole = "SELECT w.n, w.agent, w.id, p.payload, w.result, w.error FROM work w LEFT JOIN payloads p ON p.n = w.n"
-    for n, agent, id, payload, result, error in db.execute(whole).fetchall():
-        for table, column, text, empty in (
-            ("payloads", "payload", payload or "null", None),
-            ("work", "result", result, "null"),
-            ("work", "error", error, '""'),
-        ):
-            try:
-                json_of(f"The {column} of work {id}", text)
-            except Unreadable as wrong:
-                if mend and empty is None:
-                    set_aside.move(db, table, "n = ?", (n,), about=id, agent=agent)
-                elif mend:
-                    set_aside.copy(db, table, "n = ?", (n,), about=id, agent=agent)
-                    db.execute(f"UPDATE {table} SET {column} = ? WHERE n = ?", (empty, n))
-                yield Finding(f"{str(wrong).partition(' See:')[0]} Mended, it is set aside.", mend, id)
+    """Work that cannot be read, has lost its payload, or is left behind by a process that ended."""
+    joined = "FROM work w LEFT JOIN payloads p ON p.n = w.n"
+    for column, empty in (("payload", None), ("result", "null"), ("error", '""')):
+        texts = db.execute(f"SELECT w.n, w.agent, w.id, {column} {joined} WHERE {column} IS NOT NULL").fetchall()
+        for (n, agent, id, _), why in broken(texts, json_in(f"The {column} of work {{2}}")):
+            if mend and empty is None:
+                set_aside.move(db, "payloads", "n = ?", (n,), about=id, agent=agent)
+            elif mend:
+                set_aside.copy(db, "work", "n = ?", (n,), about=id, agent=agent)
+                db.execute(f"UPDATE work SET {column} = ? WHERE n = ?", (empty, n))
+            yield Finding(f"{why} Mended, it is set aside.", mend, id)
     rows = db.execute(
-        "SELECT w.n, w.id, w.status, w.owner, p.n IS NOT NULL FROM work w LEFT JOIN payloads p ON p.n = w.n"
+        f"SELECT w.n, w.id, w.status, w.owner, p.n IS NOT NULL {joined}"
         " WHERE w.status <> 'done' AND w.status <> 'failed'"
     ).fetchall()
     for n, id, status, owner, whole in rows:
         if not whole:
             if mend:
-                said = json.dumps("what was to be done is lost")
-                db.execute("UPDATE work SET status = 'failed', owner = '', error = ? WHERE n = ?", (said, n))
+                why = json.dumps("what was to be done is lost")
+                db.execute("UPDATE work SET status = 'failed', owner = '', error = ? WHERE n = ?", (why, n))
             yield Finding(f"Work {id} has lost its payload, so it cannot be done: learn again.", mend, id)
         elif status not in ("queued", "running", "waiting") or (status == "running" and died(owner)):
             if mend:

@@ -1,5 +1,5 @@
-"""What can be wrong with episodes, their journal and the runs of benchmarks, and what of it is mended: what cannot be
-read is set aside. Each function is work within a transaction.
+"""Checks episodes, their journal and benchmark runs, and sets aside what cannot be read. Each function works within the
+caller's transaction.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from mulligan.core.errors import OutOfOrder, Unreadable
 from mulligan.core.lessons import Finding
 from mulligan.core.records import Episode
 from mulligan.store.sqlite import set_aside
-from mulligan.store.sqlite.rows import event_of, json_of, record_of, unreadable
+from mulligan.store.sqlite.episodes import agent_column
+from mulligan.store.sqlite.rows import broken, event_of, json_in, record_of, unreadable
 
 _OF_EPISODE = ("events", "steps", "files", "leases")
 
@@ -42,10 +43,10 @@ def _episode(db: sqlite3.Connection, n: int, id: str, mend: bool) -> Iterator[Fi
             set_aside.move(db, "episodes", "n = ?", (n,), about=str(id))
         yield _found(error, mend, "it is set aside with all that is recorded of it")
         return
-    said = (episode.id, episode.run, episode.agent.encode("utf-8", "replace").decode())
-    if (id_, run, agent) != said:
+    recorded = (episode.id, episode.run, agent_column(episode))
+    if (id_, run, agent) != recorded:
         if mend:
-            db.execute("UPDATE OR IGNORE episodes SET id = ?, run = ?, agent = ? WHERE n = ?", (*said, n))
+            db.execute("UPDATE OR IGNORE episodes SET id = ?, run = ?, agent = ? WHERE n = ?", (*recorded, n))
         yield Finding(f"Episode {episode.id}: its row is not what its record says.", mend)
     events = db.execute("SELECT seq, schema, event FROM events WHERE episode = ? ORDER BY seq", (n,))
     for due, (seq, written, text) in enumerate(events):
@@ -65,22 +66,20 @@ def _episode(db: sqlite3.Connection, n: int, id: str, mend: bool) -> Iterator[Fi
 
 
 def _steps(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
-    """Requests and results of the journal; SQLite itself finds those that might be damaged."""
+    """Requests and results of the journal. A query finds those that may be damaged; only they are read."""
     odd = "typeof({0}) <> 'text' OR NOT json_valid({0}) OR length({0}) <> length(CAST({0} AS BLOB))"
     for table, column, number in (("steps", "request", "n"), ("results", "result", "step")):
         rows = db.execute(
             f"SELECT s.n, s.key, e.id, x.{column} FROM {table} x JOIN steps s ON s.n = x.{number}"
             f" JOIN episodes e ON e.n = s.episode WHERE {odd.format(f'x.{column}')}"
         ).fetchall()
-        for n, key, episode, text in rows:
-            try:
-                json_of(f"The {column} of the step {key} of episode {episode}", text)
-            except Unreadable as error:
-                if mend:
-                    set_aside.move(db, "results", "step = ?", (n,), about=episode)
-                if mend and table == "steps":
-                    set_aside.move(db, "steps", "n = ?", (n,), about=episode)
-                yield _found(error, mend, "it is set aside, and a resume takes the step again")
+        what = f"The {column} of the step {{1}} of episode {{2}}"
+        for (n, _, episode, _), why in broken(rows, json_in(what)):
+            if mend:
+                set_aside.move(db, "results", "step = ?", (n,), about=episode)
+            if mend and table == "steps":
+                set_aside.move(db, "steps", "n = ?", (n,), about=episode)
+            yield Finding(f"{why} Mended, it is set aside, and a resume takes the step again.", mend)
 
 
 def _texts(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
@@ -98,24 +97,19 @@ def _texts(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
 
 
 def _benches(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
-    for n, id, schema, record in db.execute("SELECT n, id, schema, record FROM bench_runs").fetchall():
-        try:
-            record_of(BenchRun, f"Benchmark run {id}", schema, record)
-        except Unreadable as error:
-            if mend:
-                for table in ("bench_cases", "bench_leases"):
-                    set_aside.move(db, table, "run = ?", (n,), about=str(id))
-                set_aside.move(db, "bench_runs", "n = ?", (n,), about=str(id))
-            yield _found(error, mend, "it is set aside with its results; its episodes stay")
-    for row, position, schema, record in db.execute(
-        "SELECT rowid, position, schema, record FROM bench_cases"
-    ).fetchall():
-        try:
-            record_of(CaseResult, f"The result of case {position} of a benchmark run", schema, record)
-        except Unreadable as error:
-            if mend:
-                set_aside.move(db, "bench_cases", "rowid = ?", (row,))
-            yield _found(error, mend, "it is set aside, and a resume settles the case again")
+    runs = db.execute("SELECT n, id, schema, record FROM bench_runs").fetchall()
+    for (n, id, *_), why in broken(runs, lambda row: record_of(BenchRun, f"Benchmark run {row[1]}", *row[2:])):
+        if mend:
+            for table in ("bench_cases", "bench_leases"):
+                set_aside.move(db, table, "run = ?", (n,), about=str(id))
+            set_aside.move(db, "bench_runs", "n = ?", (n,), about=str(id))
+        yield Finding(f"{why} Mended, it is set aside with its results; its episodes stay.", mend)
+    cases = db.execute("SELECT rowid, position, schema, record FROM bench_cases").fetchall()
+    what = "The result of case {} of a benchmark run"
+    for (row, *_), why in broken(cases, lambda row: record_of(CaseResult, what.format(row[1]), *row[2:])):
+        if mend:
+            set_aside.move(db, "bench_cases", "rowid = ?", (row,))
+        yield Finding(f"{why} Mended, it is set aside, and a resume settles the case again.", mend)
 
 
 def _found(error: Unreadable, mend: bool, then: str) -> Finding:

@@ -102,6 +102,24 @@ def columns(lesson: Lesson) -> dict[str, Any]:
     }
 
 
+def add_row(
+    db: sqlite3.Connection, lesson: Lesson, agent: int, version: int, *, n: int | None, fingerprint: str, terms: bytes
+) -> int | None:
+    """The number of the new row; None where this agent has a lesson of this id. n: its number; None: the next."""
+    given = {"n": n, "agent": agent, "version": version, "fingerprint": fingerprint, "terms": terms}
+    row = {**given, **columns(lesson)}
+    names = ", ".join(row)
+    values = ", ".join(f":{name}" for name in row)
+    added = db.execute(f"INSERT OR IGNORE INTO lessons ({names}) VALUES ({values})", row)
+    return added.lastrowid if added.rowcount else None
+
+
+def set_row(db: sqlite3.Connection, n: int, **values: Any) -> None:
+    """Gives the row of a lesson these values."""
+    sets = ", ".join(f"{name} = :{name}" for name in values)
+    db.execute(f"UPDATE lessons SET {sets} WHERE n = :n", {**values, "n": n})
+
+
 def as_added(agent_id: str, entry: Entry) -> tuple[Entry, str]:
     """The entry as it is kept, with the text of its lesson. What is superseded keeps no vectors."""
     lesson = replace(entry.lesson, agent_id=agent_id, score=None)
@@ -117,17 +135,9 @@ def as_added(agent_id: str, entry: Entry) -> tuple[Entry, str]:
 def insert(db: sqlite3.Connection, agent: int, entry: Entry, text: str, detail: Json = None) -> int:
     """The new lesson's number."""
     seq, lesson = next_seq(db), entry.lesson
-    row = {**columns(lesson), "agent": agent, "version": seq, "print": entry.fingerprint, "terms": entry.terms}
-    added = db.execute(
-        "INSERT OR IGNORE INTO lessons (agent, version, id, fingerprint, experience, state, success, confidence,"
-        " created, superseded_by, fact, project, subject, terms) VALUES (:agent, :version, :id, :print, :experience,"
-        " :state, :success, :confidence, :created, :superseded_by, :fact, :project, :subject, :terms)",
-        row,
-    )
-    if not added.rowcount:
+    n = add_row(db, lesson, agent, seq, n=None, fingerprint=entry.fingerprint, terms=entry.terms)
+    if n is None:
         raise StoreError(f"There is a lesson {lesson.id!r} already: ids are given once.")
-    n = added.lastrowid
-    assert n is not None
     append(db, agent, n, "added", text, detail, seq)
     if lesson.uses or lesson.last_used is not None:
         db.execute("INSERT INTO uses (n, uses, last_used) VALUES (?, ?, ?)", (n, lesson.uses, lesson.last_used))
@@ -138,12 +148,7 @@ def insert(db: sqlite3.Connection, agent: int, entry: Entry, text: str, detail: 
 
 def update(db: sqlite3.Connection, agent: int, n: int, lesson: Lesson, change: Change, detail: Json = None) -> None:
     seq = append(db, agent, n, change, text_of(lesson), detail)
-    db.execute(
-        "UPDATE lessons SET version = :version, experience = :experience, state = :state, success = :success,"
-        " confidence = :confidence, created = :created, superseded_by = :superseded_by, fact = :fact,"
-        " project = :project, subject = :subject WHERE n = :n AND agent = :agent",
-        {**columns(lesson), "version": seq, "n": n, "agent": agent},
-    )
+    set_row(db, n, version=seq, **{name: value for name, value in columns(lesson).items() if name != "id"})
 
 
 def run_removed(db: sqlite3.Connection, episode: str) -> None:
