@@ -1,4 +1,4 @@
-"""Removing runs, and what runs have left behind: the record, working folders, states in the user's repositories.
+"""Removes runs and what they left behind: records, working folders, states in the user's repositories.
 
     found = await removable_runs("3f2a", "77c01b9e")             # what would go, and what stays, and why
     found = await removable_runs(older_than=timedelta(days=30))  # finished runs, and what nobody needs any more
@@ -28,7 +28,7 @@ from mulligan.core.records import Brief, StopReason
 from mulligan.workspace.leftovers import Leftovers, leftovers, repository_of
 
 PAGE = 1000
-"""Episodes that are looked at in one go."""
+"""Episodes read at once."""
 
 MOST = 2**62
 """No limit, for SQLite."""
@@ -36,10 +36,10 @@ MOST = 2**62
 
 @dataclass(frozen=True)
 class Removable:
-    """A run, or what one left behind. id: the run's, or of leftovers the episode's. what: it, in words.
+    """A run, or what one left behind.
 
-    stays: why it is not removed; empty where it is. episodes: those that are recorded. states: whether the states of
-    trials go, or the working folders alone.
+    id: of the run, or of the episode that left something. what: a description. stays: why it is not removed, or "".
+    episodes: the recorded ones. states: whether to remove the states of trials, or only the working folders.
     """
 
     id: str
@@ -66,7 +66,7 @@ async def removable_runs(
         recorded = await _recorded(at)
         old = [] if older_than is None else await _old(at, recorded, time.time() - older_than.total_seconds(), left)
         going = {episode for run in old for episode in run.episodes}
-        unreadable = set(await at.ids("", limit=MOST)) - set(recorded)  # which may be mended yet
+        unreadable = set(await at.ids("", limit=MOST)) - set(recorded)  # they may be mended later
         rest = {id: one for id, one in left.items() if id not in going | unreadable}
         return [*old, *_unneeded(rest, recorded)]
 
@@ -74,9 +74,9 @@ async def removable_runs(
 
 
 async def remove_runs(found: Sequence[Removable], *, store: Store | None = None) -> Sequence[Removable]:
-    """Removes them, but for those that stay. What became of each: `stays` then also says what could not be removed.
+    """Removes them, except those that stay. In the result, `stays` also says what could not be removed.
 
-    A run that somebody drives stays as a whole.
+    A run that a process drives stays as a whole.
     """
 
     async def work(at: Store) -> Sequence[Removable]:
@@ -92,7 +92,7 @@ async def _removed(at: Store, one: Removable) -> Removable:
             for left in one.left:
                 if not await asyncio.to_thread(left.remove, states=one.states):
                     return replace(one, stays=_in_use(left))
-            for lease in leases:  # last, so that whatever is cut off here is found again
+            for lease in leases:  # last, so that after an interruption the rest is found again
                 await at.remove(lease)
     except (LeaseLost, WorkspaceError, OSError) as error:
         return replace(one, stays=str(error))
@@ -106,7 +106,7 @@ async def _named(at: Store, name: str, left: Mapping[str, Leftovers]) -> Removab
         orphans = [one for id, one in left.items() if id.startswith(name)]
         if len(orphans) != 1:
             raise
-        return Removable(orphans[0].episode, _said("recorded no more", orphans), left=tuple(orphans))
+        return Removable(orphans[0].episode, _described("recorded no more", orphans), left=tuple(orphans))
     try:
         episodes = [await at.load(id) for id in ids]
     except StoreError as error:
@@ -130,7 +130,7 @@ async def _old(
         try:
             if (await at.load(briefs[0].id)).head.settings.get("bench"):
                 continue
-        except StoreError:  # it may be mended yet
+        except StoreError:
             continue
         ids = tuple(brief.id for brief in briefs)
         found.append(_run(run, ids, briefs[0].stop, sum(brief.trials for brief in briefs), left))
@@ -142,9 +142,9 @@ def _run(
 ) -> Removable:
     its = tuple(left[id] for id in ids if id in left)
     ended = (reason or "not finished").replace("_", " ")
-    said = _said(f"{ended}, {trials} trial{'' if trials == 1 else 's'}", its)
+    what = _described(f"{ended}, {trials} trial{'' if trials == 1 else 's'}", its)
     stays = next((_in_use(one) for one in its if one.in_use), "")
-    return Removable(run, said, stays, ids, its)
+    return Removable(run, what, stays, ids, its)
 
 
 def _unneeded(left: Mapping[str, Leftovers], recorded: Mapping[str, Brief]) -> list[Removable]:
@@ -154,7 +154,7 @@ def _unneeded(left: Mapping[str, Leftovers], recorded: Mapping[str, Brief]) -> l
         if brief is None:
             stays = "" if one.ours else f"another store may have its record. To remove it: mulligan runs rm {id} --yes"
             found.append(
-                Removable(id, _said("recorded no more", [one]), _in_use(one) if one.in_use else stays, left=(one,))
+                Removable(id, _described("recorded no more", [one]), _in_use(one) if one.in_use else stays, left=(one,))
             )
         elif one.working:
             stays = "" if _over(brief) else f"the run is not finished. To remove it: mulligan runs rm {id} --yes"
@@ -167,8 +167,8 @@ def _over(brief: Brief) -> bool:
     return brief.stop is not None and brief.stop not in RESUMABLE
 
 
-def _said(beginning: str, left: Sequence[Leftovers]) -> str:
-    """What there is, with how much lies in folders and repositories."""
+def _described(beginning: str, left: Sequence[Leftovers]) -> str:
+    """A description with what is in folders and repositories."""
     states = sum(len(names) for one in left for names in one.refs.values())
     parts = [beginning]
     parts += ["its working folder"] if any(one.working for one in left) else []

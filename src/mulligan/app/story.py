@@ -14,7 +14,7 @@ from mulligan.text.pages import Block, Facts, Fence, Heading, Line, as_markdown,
 from mulligan.text.pages import markdown as page
 
 LEADERS = {"client": "a client", "langgraph": "a LangGraph graph"}
-"""Who drives an episode, where it is not we."""
+"""Names of those who drive an episode, other than Mulligan's own loop."""
 
 
 async def markdown(store: Store, episodes: Sequence[str]) -> str:
@@ -24,7 +24,7 @@ async def markdown(store: Store, episodes: Sequence[str]) -> str:
 
 
 def beginning(episode: Episode, most: int) -> str:
-    """The story of about `most` characters, for one who may not be handed any length; a note says what was cut."""
+    """The story, cut after about `most` characters; a note says how much was cut."""
     blocks: list[str] = []
     total = 0
     for block in story(episode):
@@ -42,10 +42,14 @@ def _nothing(trial: Trial) -> Sequence[Block]:
 
 
 def story(
-    episode: Episode, level: int = 1, after: Callable[[Trial], Sequence[Block]] = _nothing, *, told: bool = True
+    episode: Episode, level: int = 1, after: Callable[[Trial], Sequence[Block]] = _nothing, *, task: bool = True
 ) -> Iterator[Block]:
-    """The blocks of one episode, its heading of this level. after: what is added to the story of each trial. told:
-    whether the task and what was recalled are in it."""
+    """The blocks of one episode, its heading of this level.
+
+    Args:
+        after: Gives blocks to add after each trial.
+        task: Whether to show the task and what was recalled.
+    """
     yield Heading(level, f"Episode {episode.id}")
     yield Facts(
         {
@@ -58,10 +62,10 @@ def story(
             "Used": f"{used(episode.usage)}, {episode.seconds:.1f} s",
         }
     )
-    if told:
+    if task:
         yield Heading(level + 1, "Task")
         yield Fence(episode.task.prompt)
-    if told and episode.recall:
+    if task and episode.recall:
         yield Heading(level + 1, "Recalled from the bank")
         for lesson in episode.recall.lessons:
             yield Line(f"(from a {lesson.outcome})", strong=lesson.title)
@@ -136,5 +140,5 @@ def _outcome(outcome: Outcome | None) -> str:
         "done" if outcome.done else "",
         f"halted: {outcome.halted}" if outcome.halted else "",
     ]
-    said = ", ".join(part for part in parts if part)
-    return f": {said}" if said else ""
+    text = ", ".join(part for part in parts if part)
+    return f": {text}" if text else ""

@@ -1,9 +1,8 @@
-"""Records as JSON and back, by the fields of the frozen dataclasses: no record says twice what it holds.
+"""Records as JSON and back, by the fields of the frozen dataclasses.
 
 Every field is written, defaults too: a default that changes later does not change what an old record says.
-Reading, a missing key takes the field's default and an unknown key is passed over, so that fields may be added
+Reading, a missing key takes the field's default and an unknown key is ignored, so that fields may be added
 within one `SCHEMA`. A change that alters the meaning of what is stored adds a migration, and with it a `SCHEMA`.
-It knows nothing of files or databases.
 """
 
 from __future__ import annotations
@@ -37,27 +36,27 @@ SCHEMA = len(MIGRATIONS) + 1
 def to_json(record: Any) -> Json:
     """The record as JSON: tuples as lists, bytes as base64, an event with its name under "event".
 
-    JSON values inside are handed on, not copied. Raises `InvalidInput` for what has no place in JSON (nan, inf, a
-    tuple within a JSON value) or does not fit its field, naming where.
+    JSON values inside are not copied. Raises `InvalidInput`, which names the place, for what is not JSON (nan, inf, a
+    tuple within a JSON value) or does not fit its field.
     """
     try:
         return _shape(cast(Any, type(record))).write(record)
     except _Misfit as misfit:
-        raise InvalidInput(misfit.said(type(record).__name__)) from None
+        raise InvalidInput(misfit.message(type(record).__name__)) from None
     except RecursionError:
         raise InvalidInput(f"{type(record).__name__}: a value in it is nested too deeply for JSON") from None
 
 
 def from_json(cls: type[T], data: Json, schema: int = SCHEMA) -> T:
-    """The record of this class that `data`, written in version `schema`, stands for.
+    """The record of this class in `data`, which was written in version `schema`.
 
-    Raises `InvalidInput`, naming where, for data that does not fit or that a newer version wrote.
+    Raises `InvalidInput`, which names the place, for data that does not fit or that a newer version wrote.
     """
     return _read(cls, cls.__name__, data, schema)
 
 
 def event_from_json(data: Json, schema: int = SCHEMA) -> Event:
-    """The event that `data` stands for; its key "event" says which. Raises `InvalidInput` as `from_json` does."""
+    """The event in `data`; its key "event" names the kind. Raises `InvalidInput` as `from_json` does."""
     return _read(Event, "Event", data, schema)
 
 
@@ -76,7 +75,7 @@ def migrate(kind: str, data: Json, schema: int, migrations: tuple[Migration, ...
 
 def record_text(record: Any) -> str:
     """`to_json` of the record as JSON text in ASCII, so that a lone surrogate survives."""
-    return _encoded(to_json(record), _PLAINLY)
+    return _encoded(to_json(record), _COMPACT)
 
 
 def json_text(value: Json, *, canonical: bool = False) -> str:
@@ -88,13 +87,13 @@ def json_text(value: Json, *, canonical: bool = False) -> str:
     try:
         _check(value)
     except _Misfit as misfit:
-        raise InvalidInput(misfit.said("value")) from None
+        raise InvalidInput(misfit.message("value")) from None
     except RecursionError:
         raise InvalidInput("value: is nested too deeply for JSON") from None
-    return _encoded(value, _SORTED if canonical else _PLAINLY)
+    return _encoded(value, _SORTED if canonical else _COMPACT)
 
 
-_PLAINLY = json.JSONEncoder(separators=(",", ":"), check_circular=False)
+_COMPACT = json.JSONEncoder(separators=(",", ":"), check_circular=False)
 _SORTED = json.JSONEncoder(separators=(",", ":"), check_circular=False, sort_keys=True)
 
 
@@ -106,13 +105,13 @@ def _encoded(value: Json, encoder: json.JSONEncoder) -> str:
 
 
 class _Misfit(Exception):
-    """Something does not fit; `at` is filled from the inside out while it is on its way up."""
+    """A value does not fit. `at` is its path, filled from the inside out as the exception passes up."""
 
     def __init__(self, what: str) -> None:
         super().__init__(what)
         self.at: list[str] = []
 
-    def said(self, root: str) -> str:
+    def message(self, root: str) -> str:
         return f"{'.'.join([root, *reversed(self.at)])}: {self}"
 
 
@@ -128,7 +127,7 @@ def _read(hint: Any, kind: str, data: Json, schema: int) -> Any:
     try:
         return _shape(hint).read(migrate(kind, data, schema))
     except _Misfit as misfit:
-        raise InvalidInput(misfit.said(kind)) from None
+        raise InvalidInput(misfit.message(kind)) from None
 
 
 @cache
@@ -157,7 +156,7 @@ def _record(cls: type) -> _Shape:
 
     def write(value: Any) -> Json:
         if type(value) is not cls:
-            raise _wanted(cls.__name__, value)
+            raise _mismatch(cls.__name__, value)
         out: dict[str, Json] = {**tag}
         name = ""
         try:
@@ -170,7 +169,7 @@ def _record(cls: type) -> _Shape:
 
     def read(data: Any) -> Any:
         if not isinstance(data, dict):
-            raise _wanted(f"an object ({cls.__name__})", data)
+            raise _mismatch(f"an object ({cls.__name__})", data)
         found, taken = cast(dict[str, Json], data), dict[str, Any]()
         name = ""
         try:
@@ -188,7 +187,7 @@ def _record(cls: type) -> _Shape:
 
 
 def _union(options: tuple[Any, ...]) -> _Shape:
-    """X | None, or a union of events, told apart by "event"."""
+    """X | None, or a union of events, distinguished by "event"."""
     if NoneType in options:
         rest = tuple(option for option in options if option is not NoneType)
         inner = _shape(rest[0] if len(rest) == 1 else Union[rest])  # noqa: UP007
@@ -197,7 +196,7 @@ def _union(options: tuple[Any, ...]) -> _Shape:
             lambda data: None if data is None else inner.read(data),
         )
     if not set(options) <= set(get_args(Event)):
-        raise TypeError(f"a union of {options} cannot be told apart in JSON")
+        raise TypeError(f"a union of {options} cannot be distinguished in JSON")
     shapes = {option.__name__.lower(): _shape(option) for option in options}
 
     def read(data: Any) -> Any:
@@ -212,7 +211,7 @@ def _union(options: tuple[Any, ...]) -> _Shape:
 def _literal(values: tuple[Any, ...]) -> _Shape:
     def one(value: Any) -> Any:
         if value not in values:
-            raise _wanted(f"one of {', '.join(map(repr, values))}", value)
+            raise _mismatch(f"one of {', '.join(map(repr, values))}", value)
         return value
 
     return _Shape(one, one)
@@ -221,12 +220,12 @@ def _literal(values: tuple[Any, ...]) -> _Shape:
 def _row(item: _Shape) -> _Shape:
     def write(value: Any) -> Json:
         if not isinstance(value, tuple):
-            raise _wanted("a tuple", value)
+            raise _mismatch("a tuple", value)
         return _each(cast(tuple[Any, ...], value), item.write)
 
     def read(data: Any) -> Any:
         if not isinstance(data, list):
-            raise _wanted("a list", data)
+            raise _mismatch("a list", data)
         return tuple(_each(cast(list[Any], data), item.read))
 
     return _Shape(write, read)
@@ -236,7 +235,7 @@ def _table(item: _Shape) -> _Shape:
     def both(turn: Callable[[Any], Any]) -> Callable[[Any], Any]:
         def do(value: Any) -> Any:
             if not isinstance(value, Mapping):
-                raise _wanted("an object", value)
+                raise _mismatch("an object", value)
             return _entries(cast(Mapping[Any, Any], value), turn)
 
         return do
@@ -261,7 +260,7 @@ def _entries(table: Mapping[Any, Any], turn: Callable[[Any], Any]) -> dict[str, 
     try:
         for key, value in table.items():
             if not isinstance(key, str):
-                raise _wanted("a text as key", key)
+                raise _mismatch("a text as key", key)
             done[key] = turn(value)
     except _Misfit as misfit:
         misfit.at.append(str(key))
@@ -289,7 +288,7 @@ def _check(value: Any) -> None:
 
 def _number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _wanted("a number", value)
+        raise _mismatch("a number", value)
     try:
         number = float(value)
     except OverflowError:
@@ -301,25 +300,25 @@ def _number(value: Any) -> float:
 
 def _whole(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise _wanted("a whole number", value)
+        raise _mismatch("a whole number", value)
     return value
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise _wanted("a text", value)
+        raise _mismatch("a text", value)
     return value
 
 
 def _truth(value: Any) -> bool:
     if not isinstance(value, bool):
-        raise _wanted("true or false", value)
+        raise _mismatch("true or false", value)
     return value
 
 
 def _to_base64(value: Any) -> str:
     if not isinstance(value, bytes):
-        raise _wanted("bytes", value)
+        raise _mismatch("bytes", value)
     return base64.b64encode(value).decode("ascii")
 
 
@@ -330,9 +329,9 @@ def _from_base64(data: Any) -> bytes:
         raise _Misfit(f"is not base64: {error}") from None
 
 
-def _wanted(kind: str, value: Any) -> _Misfit:
-    said = repr(value)
-    return _Misfit(f"must be {kind}, not {type(value).__name__} {said[:60] + '…' if len(said) > 60 else said}")
+def _mismatch(kind: str, value: Any) -> _Misfit:
+    shown = repr(value)
+    return _Misfit(f"must be {kind}, not {type(value).__name__} {shown[:60] + '…' if len(shown) > 60 else shown}")
 
 
 _PLAIN: dict[Any, _Shape] = {

@@ -1,4 +1,4 @@
-"""The store of lessons: what a bank keeps, behind one protocol. Isolation between agents is its to enforce.
+"""The port to a store of lessons, and the records that pass through it. The store keeps agents apart.
 
 `agent_id` None reads the lessons of all agents, "" is the unnamed agent; writing always names one. Vectors and terms
 are opaque bytes here: the bank makes and reads them.
@@ -36,7 +36,7 @@ Change: TypeAlias = Literal[
 
 @dataclass(frozen=True)
 class Entry:
-    """A lesson to be added. `fingerprint` is equal for exact duplicates; `terms` are what it is found by lexically.
+    """A lesson to add. `fingerprint` is equal for exact duplicates; `terms` are the words that it is found by.
 
     vectors: by part, of the embedder that `lesson.embedder` names.
     """
@@ -49,7 +49,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Kept:
-    """Where an added lesson went: its own row, or (`folded`) the lesson of the same fingerprint that was there."""
+    """Where an added lesson is: in its own row, or (`folded`) in the stored lesson of the same fingerprint."""
 
     id: str
     folded: bool = False
@@ -57,7 +57,7 @@ class Kept:
 
 @dataclass(frozen=True)
 class Row:
-    """What ranking needs of a lesson. `n` is its number in the store: it grows, and is never given twice."""
+    """The fields of a lesson that ranking needs. `n` is its number in the store: it grows and is never reused."""
 
     n: int
     id: str
@@ -78,9 +78,9 @@ class Row:
 
 @dataclass(frozen=True)
 class Delta:
-    """The rows that changed behind `since`, as they are now, purged ones by number, and the `tip` to ask from next.
+    """The rows that changed after `since`, as they are now, and the numbers of purged ones. Ask next from `tip`.
 
-    `generation` changes when the numbers before it mean nothing any more (a purge of everything, a rebuilt file).
+    generation: changes when earlier numbers are no longer valid (after a purge of everything, or in a mended file).
     """
 
     tip: int
@@ -112,8 +112,8 @@ class Link:
 
 @dataclass(frozen=True)
 class TaskOutcome:
-    """What came of a task that lessons were recalled for: the work that learns from it, and whether the task succeeded
-    (None: nobody has said so, or not yet)."""
+    """The outcome of a task that lessons were recalled for: the work that learns from it, and whether the task
+    succeeded (None: not known, or not yet)."""
 
     work: str
     success: bool | None = None
@@ -121,7 +121,7 @@ class TaskOutcome:
 
 @dataclass(frozen=True)
 class Receipt:
-    """A recall as it was handed out: the lessons' ids with their scores. filtered: how many fell below the threshold.
+    """A recall as it was returned: the lessons' ids with their scores. filtered: how many fell below the threshold.
 
     outcomes: of the tasks that named this recall when they were learned from, oldest first; the store knows them.
     """
@@ -137,7 +137,7 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Selection:
-    """Which lessons are listed. None leaves a question open.
+    """Which lessons to list. None does not filter.
 
     prefix: how their ids begin. before: the id of a lesson; those that are older. subject: what facts are about.
     """
@@ -157,7 +157,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class Finding:
-    """Something wrong with the store, in a sentence; `id`: of the lesson or work that it is about."""
+    """A fault of the store, in a sentence. id: of the lesson or work concerned."""
 
     what: str
     mended: bool = False
@@ -179,10 +179,10 @@ class Archive:
 
 @runtime_checkable
 class LessonStore(Protocol):
-    """Raises `StoreError`, and `NotFound` for an id that is not there or is another agent's: the two look the same.
+    """Raises `StoreError`, and `NotFound` for an id that is missing or another agent's: the two look the same.
 
     What a call has returned from survives the death of the process. `claim`: the queued work that this write settles,
-    in the same transaction; raises `LeaseLost` when somebody else has it by now, and then nothing is written.
+    in the same transaction; raises `LeaseLost` when another holds it by now; then nothing is written.
     """
 
     async def add(
@@ -204,9 +204,9 @@ class LessonStore(Protocol):
     async def change(
         self, agent_id: str, lesson: Lesson, change: Change, *, entry: Entry | None = None, detail: Json = None
     ) -> None:
-        """The lesson as it is from now on. entry: its new fingerprint, terms and vectors where its text changed.
+        """Stores a changed lesson. entry: its new fingerprint, terms and vectors if its text changed.
 
-        detail: what its history says of the change besides, such as why.
+        detail: kept with the change in its history, such as the reason.
         """
         ...
 
@@ -221,7 +221,7 @@ class LessonStore(Protocol):
         ...
 
     async def unmerge(self, agent_id: str, id: str) -> Sequence[str]:
-        """Puts the parents back as they were before the merge, and retires the merged lesson; the parents' ids.
+        """Restores the parents as they were before the merge, and retires the merged lesson; the parents' ids.
 
         Their vectors do not come back: `embedder` is None until they are made again. Raises `StoreError` for a lesson
         that holds no parents, or is superseded itself.
@@ -283,11 +283,11 @@ class LessonStore(Protocol):
     async def delta(
         self, agent_id: str | None, embedder: str | None, since: int = 0, *, queries: bool = False
     ) -> Delta:
-        """What ranking has to take in; vectors only of this embedder. queries: those of the past tasks, too."""
+        """The changes for ranking; vectors only of this embedder. queries: those of the past tasks, too."""
         ...
 
     async def recalled(self, receipt: Receipt) -> None:
-        """Keeps the receipt and counts a use of each of its lessons; once, however often it is told."""
+        """Keeps the receipt and counts a use of each of its lessons, once for each receipt."""
         ...
 
     async def receipt(self, agent_id: str | None, id: str) -> Receipt: ...
@@ -298,13 +298,14 @@ class LessonStore(Protocol):
         ...
 
     async def purge(self, agent_id: str, ids: Sequence[str] | None) -> int:
-        """Removes lessons with all that is known of them, history included; None: all of this agent, receipts and
-        queued work included. How many. What was merged into a purged lesson is retired.
+        """Removes lessons and their histories; None: everything of this agent, with receipts and queued work.
+
+        Returns how many lessons were removed. Lessons that were merged into a purged one are retired.
         """
         ...
 
     async def verify(self, *, mend: bool = False) -> Sequence[Finding]:
-        """What is wrong with the store, queued work included; with `mend`, put right where that can be done."""
+        """The faults of the whole store. mend: repair those that can be repaired."""
         ...
 
     async def archive(self, agent_id: str | None) -> Sequence[Archive]:

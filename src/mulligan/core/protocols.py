@@ -363,7 +363,7 @@ class BenchStore(Protocol):
 
     async def begin(self, run: BenchRun) -> None: ...
     async def run(self, prefix: str) -> BenchRun:
-        """By id, or the beginning of one. Raises `NotFound` for none, or several."""
+        """The run of this id or prefix of an id. Raises `NotFound` for none or several."""
         ...
 
     async def runs(self, limit: int = 50) -> Sequence[BenchRun]:
@@ -371,11 +371,11 @@ class BenchStore(Protocol):
         ...
 
     async def settle(self, run: str, result: CaseResult) -> None:
-        """Written once a case has ended; one that is there already is replaced."""
+        """Stores the result of a case that has ended; an earlier result of it is replaced."""
         ...
 
     async def results(self, run: str) -> Sequence[CaseResult]:
-        """In the order of the run; those that have ended."""
+        """The results of the cases that have ended, in the order of the run."""
         ...
 
     async def acquire(self, run: str, owner: str, seconds: float) -> Lease:
@@ -385,8 +385,10 @@ class BenchStore(Protocol):
     async def renew(self, lease: Lease, seconds: float) -> None: ...
     async def release(self, lease: Lease) -> None: ...
     async def answered(self, step: str, request_hash: str) -> tuple[Json, ...]:
-        """What a model has answered to this very request (model, messages, sampling, seed) in any episode here; nothing
-        where it was never asked, or `step` is no model call. The oldest answer wins, so that all runs take the same."""
+        """The oldest answer of a model to this same request (model, messages, sampling, seed) in any episode here.
+
+        Empty if there is none, or `step` is not a model call.
+        """
         ...
 
 
@@ -417,9 +419,8 @@ class Store(Protocol):
     async def copy(
         self, episode: str, id: str, run: str, head: Head, files: Mapping[str, str], event: Event
     ) -> Episode:
-        """A fork: the episode under a new id and run, with a head and files of its own, its events and steps as they
-        are, and then `event`. All of it or nothing; the old one stays as it is. Raises `StoreError` when the id is
-        taken.
+        """Forks an episode: copies its events and steps to a new id and run with its own head and files, and appends
+        `event`. All or nothing; the old episode does not change. Raises `StoreError` when the id is taken.
         """
         ...
 
@@ -428,7 +429,7 @@ class Store(Protocol):
         ...
 
     async def load(self, episode: str, *, agent: str | None = None) -> Episode:
-        """agent: whose it has to be; another's looks like one that is not there."""
+        """The episode. Raises `NotFound`, also for one of another agent, where `agent` names one."""
         ...
 
     async def events(self, episode: str) -> Sequence[Event]: ...
@@ -436,7 +437,7 @@ class Store(Protocol):
     async def list(
         self, *, run: str | None = None, agent: str | None = None, limit: int = 50, benches: bool = True
     ) -> Sequence[Episode]:
-        """Newest first. benches: those of benchmark runs, too."""
+        """The episodes, newest first. benches: include those of benchmark runs."""
         ...
 
     async def briefs(self, *, agent: str | None = None, before: str | None = None, limit: int = 50) -> Sequence[Brief]:
@@ -446,24 +447,24 @@ class Store(Protocol):
         ...
 
     async def ids(self, prefix: str, *, agent: str | None = None, limit: int = 50) -> Sequence[str]:
-        """Those that begin so, newest first."""
+        """The ids with this prefix, newest first."""
         ...
 
     async def agents(self, prefix: str = "", *, limit: int = 50) -> Sequence[str]:
-        """The agents that episodes name, of those that begin so, in order; not the unnamed one."""
+        """The agents of episodes whose name has this prefix, in order, without the unnamed agent."""
         ...
 
     async def resolve(self, prefix: str) -> Sequence[str]:
-        """Ids of the episodes whose id or run begins so, in order. Raises `NotFound` for none, or several runs."""
+        """The ids of episodes whose id or run has this prefix, in order. Raises `NotFound` for none or several runs."""
         ...
 
     async def remove(self, lease: Lease) -> None:
-        """The episode that is held, with its events, steps and files. The lease is gone with it; lessons that were
-        learned from it stay, and say so in their origin."""
+        """Removes the leased episode with its events, steps, files and lease. Lessons learned from it stay, and are
+        marked."""
         ...
 
     async def workspaces(self) -> Sequence[Mapping[str, Json]]:
-        """The settings of the workspaces that episodes worked in, each once."""
+        """The different settings of the workspaces that episodes worked in."""
         ...
 
     async def acquire(self, episode: str, owner: str, seconds: float) -> Lease:
@@ -471,19 +472,19 @@ class Store(Protocol):
         ...
 
     async def holder(self, episode: str) -> str | None:
-        """Who drives the episode now, if anybody does."""
+        """The owner of the lease, if the episode is driven now."""
         ...
 
     async def renew(self, lease: Lease, seconds: float) -> None: ...
     async def release(self, lease: Lease) -> None: ...
 
     async def steps(self, episode: str) -> Sequence[StepRow]:
-        """In the order in which they were begun."""
+        """The steps in the order in which they were begun."""
         ...
 
     async def begin_step(self, lease: Lease, key: str, request: Json, request_hash: str) -> None:
-        """Writes the row as started. One that is there with the same hash is replaced; with another (a fork), it is
-        dropped together with all that were begun after it, whose results rest on it.
+        """Stores a started step. A stored one with the same hash is replaced; with another hash (a fork), it is removed
+        with all steps begun after it, as their results depend on it.
         """
         ...
 

@@ -9,7 +9,7 @@ from typing import Literal, Protocol, TypeAlias, runtime_checkable
 from mulligan.core.records import Json
 
 QueueStatus: TypeAlias = Literal["queued", "running", "done", "failed", "waiting"]
-"""waiting: for somebody's thinking (borrowed), committed with an answer."""
+"""waiting: for an answer that a caller thinks of and commits."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Queue(Protocol):
         waiting: bool = False,
         follows: Sequence[str] = (),
     ) -> str:
-        """The id of the work, on disk when this returns. key: work of this agent and kind with the same key that is
+        """The id of the work, stored when this returns. key: work of this agent and kind with the same key that is
         not failed is not queued again; its id comes back. follows: recalls of this agent (or over all) whose outcome
         this work will tell; one that is not there is passed over. Raises `StoreError` when this agent's queue is full.
         """
@@ -87,26 +87,26 @@ class Queue(Protocol):
         ...
 
     async def turn(self, agent_id: str, id: str, *, waiting: bool) -> None:
-        """From now on it waits for an answer, or else is queued for whoever thinks by himself. Raises `LeaseLost` while
-        somebody has it, `StoreError` when it is done or has failed.
+        """Makes it wait for an answer, or else queues it for a process with a model. Raises `LeaseLost` while it is
+        claimed, `StoreError` when it is done or has failed.
         """
         ...
 
     async def due(self, kinds: Sequence[str]) -> float | None:
-        """When the next work of these kinds can be claimed, in seconds since the epoch, at the latest: what somebody
-        has may be free before its lease runs out. None: there is none, but for what waits for an answer.
+        """The latest time, in seconds since the epoch, at which work of these kinds can be claimed: claimed work may be
+        free before its lease runs out. None: there is no work, except what waits for an answer.
         """
         ...
 
     async def claim(self, owner: str, seconds: float, kinds: Sequence[str]) -> tuple[Queued, Claim] | None:
         """The oldest work that is due: queued, or running under a lease that ran out. None when there is none.
 
-        Work that waits for an answer is never given out here, not even when the one who took it is gone.
+        Work that waits for an answer is never returned here, even when the process that took it is gone.
         """
         ...
 
     async def take(self, agent_id: str, id: str, owner: str, seconds: float) -> tuple[Queued, Claim]:
-        """A claim on waiting work, for the one who commits its answer. Raises `LeaseLost` while somebody else has it,
+        """A claim on waiting work, for the caller who commits its answer. Raises `LeaseLost` while another has it,
         `StoreError` when it is not waiting (any more).
         """
         ...
@@ -120,7 +120,7 @@ class Queue(Protocol):
         ...
 
     async def waits(self, claim: Claim, error: str = "") -> None:
-        """Gives claimed work back to waiting, such as after an answer that did not fit."""
+        """Returns claimed work to waiting, such as after an invalid answer."""
         ...
 
     async def look(self, agent_id: str | None, id: str) -> Queued: ...

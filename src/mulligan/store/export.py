@@ -1,7 +1,4 @@
-"""Episodes as one JSON value that replays offline.
-
-Over any `Store`; it knows nothing of how one keeps things. Secrets are masked in all that leaves.
-"""
+"""Exports episodes of any `Store` as one JSON value that replays offline, with all secrets masked."""
 
 from __future__ import annotations
 
@@ -29,12 +26,12 @@ async def export(store: Store, episodes: Sequence[str]) -> Json:
     """
     from importlib.metadata import version
 
-    told = [one for _, one in await each_readable(episodes, lambda id: _told(store, id))]
+    exported = [one for _, one in await each_readable(episodes, lambda id: _exported(store, id))]
     return {
         "mulligan": version("mulligan"),
         "schema": SCHEMA,
-        "episodes": told,
-        "steps": [step for one in told for step in one["steps"]],
+        "episodes": exported,
+        "steps": [step for one in exported for step in one["steps"]],
     }
 
 
@@ -57,7 +54,7 @@ async def each_readable(ids: Sequence[str], read: Callable[[str], Awaitable[T]])
     return found
 
 
-async def _told(store: Store, id: str) -> dict[str, Any]:
+async def _exported(store: Store, id: str) -> dict[str, Any]:
     return mask_json(
         {
             "episode": to_json(await store.load(id)),

@@ -17,7 +17,7 @@ from functools import cache
 
 
 class Watch:
-    """How long the heartbeats of others have stood still, as far as this process has seen. clock: counts seconds."""
+    """Measures how long heartbeats of others have stood still, as seen by this process. clock: counts seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -34,12 +34,12 @@ class Watch:
 
 
 def owner() -> str:
-    """A name for one holder in this process: host:pid:random.birth, so that a holder that died can be told."""
+    """A name for one holder in this process: host:pid:random.birth, so that others can tell when it died."""
     return f"{_host()}:{os.getpid()}:{secrets.token_hex(4)}.{_own_birth(os.getpid())}"
 
 
 def _host() -> str:
-    """This machine, as far as process ids go: containers may share a name and a folder, but not their processes."""
+    """This machine as the space of its process ids: containers may share a name and a folder, but not processes."""
     try:
         return f"{socket.gethostname()}/{os.stat('/proc/self/ns/pid').st_ino}"
     except OSError:
@@ -47,7 +47,7 @@ def _host() -> str:
 
 
 def named(holder: str) -> str:
-    """A holder as a person is told of it: the host and the process."""
+    """A holder as messages name it: the host and the process."""
     return holder.rpartition(":")[0] or holder
 
 
@@ -57,8 +57,7 @@ def is_local(holder: str) -> bool:
 
 
 def died(holder: str) -> bool:
-    """True when the holder was a process of this machine that is there no more, also when its number is another's by
-    now, as after a boot."""
+    """Whether the holder was a process of this machine that has ended; another process may have its number by now."""
     _, _, pid = named(holder).rpartition(":")
     if not is_local(holder) or not pid.isdigit() or os.name != "posix":
         return False

@@ -71,7 +71,7 @@ def _told(result: CaseResult, episode: Episode, *, first: bool) -> list[Block]:
         score = scores[trial.number - 1] if trial.number <= len(scores) else None
         return [Line(_verdict(score), strong="Hidden verdict, had it ended here:")]
 
-    return list(story(episode, 2, after, told=first))
+    return list(story(episode, 2, after, task=first))
 
 
 def _verdict(score: float | None) -> str:

@@ -9,7 +9,7 @@ import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 
-from mulligan.store.sqlite.database import Database, Lane, Patience, lenient
+from mulligan.store.sqlite.database import Database, Lane, LockWait, lenient
 from mulligan.store.sqlite.schema import migrate
 from mulligan.store.sqlite.store import SqliteStore
 
@@ -35,7 +35,7 @@ class MemoryDatabase(Database):
         self._name = name
         super().__init__(Path(f"memory:{name}"))
 
-    def connect(self, patience: Patience) -> sqlite3.Connection:
+    def connect(self, lock_wait: LockWait) -> sqlite3.Connection:
         db = sqlite3.connect(":memory:", isolation_level=None)
         db.text_factory = lenient
         migrate(db, self.path)

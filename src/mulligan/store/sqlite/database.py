@@ -1,11 +1,11 @@
-"""One SQLite file, spoken to from async code: one writer thread, a few reader threads, no SQL of its own.
+"""Runs transactions on one SQLite file for async code: one writer thread and a few reader threads.
 
-Each piece of work is one transaction in one call, so none is ever open across an await. Work is a function of a
-connection; the file is opened, and brought up to date, by the first that comes. Write-ahead logging lets readers
-and one writer go on at once, in this process and in others; other writers wait up to `busy_seconds`.
+Work is a function of a connection, and runs as one transaction in one call, so no transaction is open across an await.
+The first work opens the file and brings it up to date. Write-ahead logging lets readers and one writer work at the
+same time, in this process and in others; other writers wait up to `busy_seconds`.
 
-A file that is deleted or replaced keeps taking writes from those who have it open, and nobody finds them again. So
-after each transaction the path is compared with the file that was opened: design/027.
+A file that is deleted or replaced still accepts writes from processes that have it open, and nobody can read them
+again. So after each transaction the path is compared with the file that was opened: design/027.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ IDLE = 0.2
 READERS = 2
 
 WAIT_AT_ONCE = 0.25
-"""Seconds that SQLite waits for a lock by itself, before we look how long that has been going on."""
+"""Seconds that SQLite waits for a lock by itself, before `LockWait` checks the total."""
 
 SAY_AFTER = 2.0
-"""Seconds of waiting for another process's lock after which that is said."""
+"""Seconds of waiting for another process's lock after which a warning is logged."""
 
 log = logging.getLogger("mulligan")
 
@@ -52,11 +52,17 @@ _ELSEWHERE = "name another folder in MULLIGAN_HOME"
 
 
 class Database:
-    """Raises `StoreError` for whatever SQLite or the file system will not do, saying what and what to try; once the
-    file was deleted or replaced, `RecordLost` for everything.
+    """One file, its threads and its connections.
 
-    busy_seconds: how long a lock that another process holds is waited for, in all. clock: counts the seconds of all
-    that is waited for.
+    Args:
+        path: Of the file; missing folders are made.
+        busy_seconds: How long, in all, to wait for a lock that another process holds.
+        synchronous: SQLite's setting of this name.
+        clock: Counts all seconds of waiting.
+
+    Raises:
+        StoreError: SQLite or the file system failed; the message says what to try.
+        RecordLost: The file was deleted or replaced since it was opened; then everything raises this.
     """
 
     def __init__(
@@ -80,14 +86,14 @@ class Database:
 
     def _open_lanes(self) -> None:
         self._file = _OpenFile(self.path)
-        self._writer = Lane(self, "BEGIN IMMEDIATE", 1, Patience(self.path, self._busy_seconds, self._clock))
-        self._readers = Lane(self, "BEGIN", READERS, Patience(self.path, self._busy_seconds, self._clock))
+        self._writer = Lane(self, "BEGIN IMMEDIATE", 1, LockWait(self.path, self._busy_seconds, self._clock))
+        self._readers = Lane(self, "BEGIN", READERS, LockWait(self.path, self._busy_seconds, self._clock))
 
     async def write(self, work: Work[T], *, under_way: bool = False) -> T:
-        """The result of `work`, committed. It is finished, or refused, even when the caller is cancelled meanwhile.
+        """The result of `work`, committed. A cancelled caller still waits until it is committed or rolled back.
 
-        under_way: the work belongs to something longer that should come to its end although the file is gone; one
-        of its later writes, without this, raises `RecordLost`.
+        under_way: do not raise `RecordLost` here: the work is part of a longer task that should end in its own way
+        although the file is gone, and a later write of it, without this, raises.
         """
         try:
             return await self._writer.do(work, under_way=under_way)
@@ -96,12 +102,12 @@ class Database:
             raise
 
     async def read(self, work: Work[T]) -> T:
-        """The result of `work`, which sees the file as of one moment. Nothing need be writable."""
+        """The result of `work`, which sees the file as of one moment. Works on a read-only disk, too."""
         return await self._readers.do(lambda db: reading_on(db, self.path, work))
 
     async def remove(self, work: Work[T]) -> T:
-        """As `write` and `fold`, for work that only removes. On a disk that is full it is done, too, and makes the file
-        smaller: there nobody else may have the file open, and other work is refused meanwhile.
+        """`write`, then `fold`, for work that only removes. Works on a full disk, too, and makes the file smaller: then
+        no other process may have the file open, and other work is refused meanwhile.
         """
         try:
             result = await self.write(work)
@@ -121,24 +127,24 @@ class Database:
             raise explained(error, self.path) from error
 
     async def fold(self) -> None:
-        """Folds the log into the file and empties it, so that nothing deleted is left there, unless a reader is in it
-        for longer than a second: then the next to fold it does so.
+        """Copies the log into the file and empties it, so that deleted text does not remain there. If a reader holds it
+        for longer than a second, the next call that folds empties it.
         """
-        await self._writer.do(_emptied, whole=False)
+        await self._writer.do(_empty_log, whole=False)
 
     async def close(self) -> None:
-        """Everything asked for before is finished first. The last one to close folds the log into the file."""
+        """Finishes earlier work first. The last process to close copies the log into the file."""
         await self._readers.close()
         await self._writer.close()
         self._snapshots.close()
 
     def snapshot(self) -> sqlite3.Connection:
-        """A connection that writes nothing, to the file as it is now. For one piece of work."""
+        """A connection that only reads the file as it is now, for one piece of work."""
         db = self._snapshots.connect()
         db.text_factory = lenient
         return db
 
-    def connect(self, patience: Patience) -> sqlite3.Connection:
+    def connect(self, lock_wait: LockWait) -> sqlite3.Connection:
         """A connection to the file as it is now, brought up to date."""
         self.check()
         try:
@@ -156,7 +162,7 @@ class Database:
             db.execute(f"PRAGMA synchronous = {self._synchronous}")
             db.execute("PRAGMA secure_delete = ON")
             # SQLite itself does not wait when a file is switched to write-ahead logging
-            patience.through(lambda: migrate(db, self.path), pause=0.01)
+            lock_wait.through(lambda: migrate(db, self.path), pause=0.01)
             self._file.opened()
         except BaseException:
             db.close()
@@ -168,24 +174,24 @@ class Database:
         self._file.check()
 
     def settled(self, db: sqlite3.Connection, *, wrote: bool) -> None:
-        """After each transaction: `check`, also for what SQLite keeps beside the file."""
+        """Checks after each transaction that the file and the log beside it are those that were opened."""
         self.check()
-        if wrote and self._file.log_gone() and not (_folded(db) and self._file.log_free()):
+        if wrote and self._file.log_gone() and not (_fold_all(db) and self._file.log_free()):
             self._file.lose("the log beside it (-wal) was deleted or replaced while it was in use")
 
 
 class NoFolder(StoreError):
-    """The folder that the file should be in cannot be made, as nothing may be written there."""
+    """The folder of the file cannot be made: nothing may be written there."""
 
 
 class DiskFull(StoreError):
-    """Nothing can be written, as no space is left."""
+    """The disk is full."""
 
 
 def explained(error: sqlite3.Error | UnicodeError, path: Path) -> StoreError:
-    """What SQLite's error means for the person whose file this is."""
+    """SQLite's error as one that says what happened to the file and what to do."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    said = {
+    messages = {
         sqlite3.SQLITE_NOTADB: f"{path} is not a Mulligan database (nor any of SQLite's). Move it, or {_ELSEWHERE}.",
         sqlite3.SQLITE_CORRUPT: f"{path} is damaged: {error}. Restore it from a copy, or {_ELSEWHERE}.",
         sqlite3.SQLITE_READONLY: f"{path} cannot be written: it, its folder or its disk is read-only.",
@@ -200,13 +206,16 @@ def explained(error: sqlite3.Error | UnicodeError, path: Path) -> StoreError:
         return DiskFull(f"{path} cannot grow: the disk is full. Free some space; what was recorded is safe.")
     if disk == "read-only":
         return StoreError(f"{path} cannot be written: its disk is read-only. Reading works; to write, {_ELSEWHERE}.")
-    return StoreError(said.get(code, f"{path}: {error}"))
+    return StoreError(messages.get(code, f"{path}: {error}"))
 
 
 @dataclass(frozen=True)
 class _Job:
-    """`work` None: only tell when its turn has come. `whole`: in one transaction. `under_way`: see `Database.write`.
-    `last`: close up and end."""
+    """Work for a thread.
+
+    work: None only waits for its turn. whole: run it in one transaction. under_way: see `Database.write`. last: close
+    the connection and end the thread.
+    """
 
     work: Work[Any] | None
     whole: bool
@@ -216,7 +225,7 @@ class _Job:
     done: asyncio.Future[Any]
 
     def settle(self, result: Any, error: BaseException | None) -> None:
-        def tell() -> None:
+        def resolve() -> None:
             if self.done.done():
                 return
             if error is not None:
@@ -225,20 +234,20 @@ class _Job:
                 self.done.set_result(result)
 
         try:
-            self.loop.call_soon_threadsafe(tell)
-        except RuntimeError:  # the loop was closed before the answer came: nobody is left to hear it
+            self.loop.call_soon_threadsafe(resolve)
+        except RuntimeError:  # the loop was closed meanwhile: nobody waits any more
             return
 
 
 class Lane:
-    """Threads that take work from one queue, each with a connection of its own. They start with the first work."""
+    """Threads that take work from one queue, each with its own connection. The first work starts them."""
 
-    def __init__(self, database: Database, begin: str, threads: int, patience: Patience) -> None:
+    def __init__(self, database: Database, begin: str, threads: int, lock_wait: LockWait) -> None:
         self._database = database
         self._path = database.path
         self._begin = begin
         self._threads = threads
-        self._patience = patience
+        self._lock_wait = lock_wait
         self._running = 0
         self._closed = False
         self._starting = threading.Lock()
@@ -252,7 +261,7 @@ class Lane:
         return await self._hand_in(work, whole=whole, under_way=under_way)
 
     async def caught_up(self) -> None:
-        """Until what was asked for before is settled, in a lane of one thread."""
+        """Waits until earlier work is done, in a lane of one thread."""
         if not self._closed:
             await self._hand_in(None)
 
@@ -292,7 +301,7 @@ class Lane:
                 result = None
                 if job.work:
                     try:
-                        db = db or self._database.connect(self._patience)
+                        db = db or self._database.connect(self._lock_wait)
                         result = self._transact(db, job.work, job.under_way) if job.whole else job.work(db)
                     except (sqlite3.Error, NoFolder) as error:
                         if self._begin != "BEGIN" or not (isinstance(error, NoFolder) or barred(error)):
@@ -302,7 +311,7 @@ class Lane:
                     unsynced = self._begin == "BEGIN IMMEDIATE"
             except (sqlite3.Error, UnicodeError) as error:
                 job.settle(None, explained(error, self._path))
-            except BaseException as error:  # handed to whoever asked: this thread has others to serve
+            except BaseException as error:  # goes to the caller: this thread serves others, too
                 job.settle(None, error)
             else:
                 job.settle(result, None)
@@ -312,7 +321,7 @@ class Lane:
     def _transact(self, db: sqlite3.Connection, work: Work[T], under_way: bool) -> T:
         if not under_way:
             self._database.check()
-        result = self._patience.through(lambda: self._once(db, work))
+        result = self._lock_wait.through(lambda: self._once(db, work))
         try:
             self._database.settled(db, wrote=self._begin == "BEGIN IMMEDIATE")
         except RecordLost:
@@ -333,7 +342,7 @@ class Lane:
 
 
 class _OpenFile:
-    """Which file the connections have open, and whether its path still leads there. Once it did not, it is lost."""
+    """The file that the connections have open. It is lost once its path leads to another file or to none."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -344,13 +353,13 @@ class _OpenFile:
         self._opening = threading.Lock()
 
     def opened(self) -> None:
-        """A connection has it open. The first one decides which file it is."""
+        """Remembers the file when the first connection is open."""
         with self._opening:
             if self._known is None:
                 self._known = (_identity(self._path), _identity(self._log), _identity(self._index))
 
     def check(self) -> None:
-        """Raises `RecordLost`; nothing before the first connection."""
+        """Raises `RecordLost` if the file is lost; does nothing before the first connection."""
         if self._known is None:
             return
         now = None if self._lost else _identity(self._path)
@@ -365,27 +374,27 @@ class _OpenFile:
         )
 
     def log_gone(self) -> bool:
-        """Whether SQLite's log or its index are not those that were opened: nobody else would find what is in them."""
+        """Whether SQLite's log or its index was deleted or replaced: other processes do not see what is in ours."""
         return self._known is not None and (_identity(self._log), _identity(self._index)) != self._known[1:]
 
     def log_free(self) -> bool:
-        """Whether no other process has begun a log of its own meanwhile."""
+        """Whether no other process has made a log of its own meanwhile."""
         known = self._known or (None, None, None)
         return _identity(self._log) in (None, known[1]) and _identity(self._index) in (None, known[2])
 
 
-class Patience:
-    """Waits for other processes' locks, and says so. What comes after a wait that was too long is not waited for
-    again, until the lock was had once or nobody asked for as long."""
+class LockWait:
+    """Waits for locks of other processes, and logs it. After a wait that took too long, the next work does not wait
+    again until the lock was free once, or nothing was asked for as long."""
 
     def __init__(self, path: Path, seconds: float, clock: Callable[[], float]) -> None:
         self._path, self._seconds, self._clock = path, seconds, clock
         self._since: float | None = None
         self._last = 0.0
-        self._said = False
+        self._logged = False
 
     def through(self, do: Callable[[], T], *, pause: float = 0.0) -> T:
-        """The result of `do`, tried again while the file is busy. pause: seconds between two tries."""
+        """The result of `do`, called again while the file is busy. pause: seconds between two calls."""
         began = self._clock()
         while True:
             try:
@@ -395,17 +404,17 @@ class Patience:
                     raise
                 time.sleep(pause)
             else:
-                self._since, self._said = None, False
+                self._since, self._logged = None, False
                 return result
 
     def _go_on(self, began: float) -> bool:
         now = self._clock()
         if self._since is None or began - self._last > self._seconds:
-            self._since, self._said = began, False
+            self._since, self._logged = began, False
         self._last = now
         waited = now - self._since
-        if not self._said and waited >= min(SAY_AFTER, self._seconds / 2):
-            self._said = True
+        if not self._logged and waited >= min(SAY_AFTER, self._seconds / 2):
+            self._logged = True
             log.warning("waiting for another process that has %s locked (%g s at most)", self._path, self._seconds)
         return waited < self._seconds
 
@@ -418,29 +427,29 @@ def _identity(path: str | Path) -> Identity | None:
     return about.st_dev, about.st_ino
 
 
-def _folded(db: sqlite3.Connection) -> bool:
-    """Whether all of the log is in the file itself now."""
+def _fold_all(db: sqlite3.Connection) -> bool:
+    """Copies the log into the file; whether all of it is there now."""
     busy, pages, folded = db.execute("PRAGMA wal_checkpoint(FULL)").fetchone()
     return not busy and pages == folded
 
 
 def lenient(text: bytes) -> str:
-    """Bytes that are not UTF-8 are noticed where a record is read (`store.reading`), and hide nothing else."""
+    """Decodes bytes that are not UTF-8, too: `rows.json_of` reports them, and other columns stay readable."""
     return text.decode("utf-8", "replace")
 
 
 def _checkpoint(db: sqlite3.Connection) -> None:
-    """Sync the log to the disk and fold it into the file as far as readers allow; the rest waits for the next time."""
+    """Syncs the log to the disk and copies it into the file as far as readers allow."""
     try:
         db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     except sqlite3.Error:
         return
 
 
-def _emptied(db: sqlite3.Connection) -> None:
-    patience = db.execute("PRAGMA busy_timeout").fetchone()[0]
+def _empty_log(db: sqlite3.Connection) -> None:
+    lock_wait = db.execute("PRAGMA busy_timeout").fetchone()[0]
     db.execute("PRAGMA busy_timeout = 1000")
     try:
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     finally:
-        db.execute(f"PRAGMA busy_timeout = {patience}")
+        db.execute(f"PRAGMA busy_timeout = {lock_wait}")

@@ -1,4 +1,4 @@
-"""What is still done where the disk is full or may not be written: reading all, and removing.
+"""Reading and removing on a disk that is full or read-only.
 
 SQLite itself needs to write in order to read a file with a write-ahead log: the log's index lies beside it.
 """
@@ -31,12 +31,12 @@ _CODES = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL,
 
 
 def barred(error: Exception) -> bool:
-    """Whether SQLite could not write where it had to, or found no file."""
+    """Whether SQLite failed because it could not write, or found no file."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _CODES
 
 
 def trouble(path: Path) -> str:
-    """ "full" or "read-only", where the disk of this file or folder is; else ""."""
+    """What keeps the disk of this file from being written: "full", "read-only", or ""."""
     there = next((folder for folder in (path, *path.parents) if folder.exists()), None)
     if there is None or not hasattr(os, "statvfs"):
         return ""
@@ -50,19 +50,19 @@ def trouble(path: Path) -> str:
 
 
 class Snapshots:
-    """Connections that read a file as it is, and write nothing beside it. To be closed."""
+    """Connections that read a file and write nothing beside it. Close it in the end."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._log = Path(f"{path}-wal")
         self._copied: tuple[object, TemporaryDirectory[str]] | None = None
         self._copying = threading.Lock()
-        self._said = False
+        self._warned = False
 
     def connect(self) -> sqlite3.Connection:
-        """A file that is not there, and cannot be made, is read as an empty one. Raises `sqlite3.Error`."""
+        """A new connection; a missing file reads as empty. Raises `sqlite3.Error`."""
         if not self._path.exists():
-            self._say("it is not there, and cannot be made here")
+            self._warn("it is not there, and cannot be made here")
             return _ready(":memory:", lambda db: migrate(db, self._path))
         if Path(f"{self._path}-shm").exists():  # another process holds it open
             with suppress(sqlite3.Error):
@@ -82,14 +82,14 @@ class Snapshots:
         return _ready(f"file:{quote(str(self._path.absolute()))}?{how}", _check)
 
     def _copy(self) -> sqlite3.Connection:
-        """With what its log holds, and brought up to date."""
+        """A connection to a copy of the file and its log, brought up to date."""
         with self._copying:
             state = tuple((file.stat().st_size, file.stat().st_mtime_ns) for file in self._files())
             if self._copied is None or self._copied[0] != state:
                 try:
                     self._copied = state, self._copied_to()
                 except OSError as error:
-                    self._say(
+                    self._warn(
                         f"it cannot be copied ({error.strerror or error}), so what was stored last may be missing"
                     )
                     return self._opened("immutable=1")
@@ -117,17 +117,17 @@ class Snapshots:
                 return folder
         raise OSError("no folder for temporary files can be written")
 
-    def _say(self, what: str) -> None:
-        if not self._said:
-            self._said = True
+    def _warn(self, what: str) -> None:
+        if not self._warned:
+            self._warned = True
             log.warning("%s: %s", self._path, what)
 
 
 def in_place(path: Path, work: Callable[[sqlite3.Connection], T]) -> T:
-    """The result of `work`, which only removes, done without the log, and the file made smaller.
+    """Runs `work`, which only removes, without the log, and makes the file smaller.
 
-    What undoes it if it fails is held in memory: were the process killed within it, the file could be damaged. Nobody
-    else may have the file open. Raises `sqlite3.Error`.
+    The journal that undoes a failure is held in memory: a kill meanwhile could damage the file. No other process may
+    have the file open. Raises `sqlite3.Error`.
     """
     db = sqlite3.connect(path, timeout=1.0, isolation_level=None)
     try:
@@ -154,7 +154,7 @@ def in_place(path: Path, work: Callable[[sqlite3.Connection], T]) -> T:
 
 
 class _Old(sqlite3.OperationalError):
-    """The file has yet to be brought up to date."""
+    """The file is of an older version."""
 
 
 def _check(db: sqlite3.Connection) -> None:

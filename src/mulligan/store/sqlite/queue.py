@@ -1,7 +1,7 @@
 """Queued work in the SQLite file of the episodes: the `Queue` of core.queued.
 
-Work is claimed under a lease with a fence, as episodes are (`store.leases`): of two processes one gets it, and what a
-dead process held is free at once on this machine, elsewhere when its heartbeat has stood still for a lease.
+Work is claimed under a lease with a fence, as episodes are: only one of two processes gets it. Work of a process that
+died is free at once on this machine, and elsewhere when its heartbeat has stood still for the length of a lease.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mulligan.store.sqlite.rows import json_of, readable, unreadable
 from mulligan.text.secrets import mask, mask_json
 
 CLAIM_SECONDS = 60.0
-"""How long a heartbeat has to stand still, where nobody says for how long work is claimed."""
+"""Seconds for which a heartbeat has to stand still where no length of a claim is given."""
 
 _TABLE = "work"
 
@@ -177,7 +177,7 @@ class SqliteQueue:
 
 
 def settle(db: sqlite3.Connection, agent: int, claim: Claim | None, result: Json) -> None:
-    """The work of this claim, if there is one, is done with the transaction that this is part of."""
+    """Finishes the work of this claim, if there is one, in the caller's transaction."""
     if claim is None:
         return
     n = held(db, claim)
@@ -187,9 +187,9 @@ def settle(db: sqlite3.Connection, agent: int, claim: Claim | None, result: Json
 
 
 def held(db: sqlite3.Connection, claim: Claim) -> int:
-    """The number of the work. Raises `LeaseLost` when this claim is no longer the newest on work that is running.
+    """The number of the work. Raises `LeaseLost` when this claim is no longer the newest on running work.
 
-    A claim that nobody has taken over is good, however old: the fence, not the clock, keeps two apart.
+    A claim that nobody has taken over is valid, however old: the fence, not the clock, keeps two apart.
     """
     found = db.execute("SELECT n, status, owner, fence FROM work WHERE id = ?", (claim.id,)).fetchone()
     if found is None:
@@ -202,7 +202,7 @@ def held(db: sqlite3.Connection, claim: Claim) -> int:
 
 
 def requeue(db: sqlite3.Connection, n: int, error: str) -> None:
-    """Work whose claim is good for nothing any more, as it was before the claim."""
+    """Puts claimed work back as it was before the claim."""
     db.execute("UPDATE work SET status = CASE WHEN borrowed THEN 'waiting' ELSE 'queued' END WHERE n = ?", (n,))
     _let_go(db, n, error)
 
@@ -312,10 +312,7 @@ def _found(db: sqlite3.Connection, agent: int | None, id: str) -> tuple[int, str
 
 
 def _read(db: sqlite3.Connection, n: int) -> Queued:
-    """What runs under a claim that is good for nothing any more is told as what it is: due again.
-
-    Raises `Unreadable`.
-    """
+    """One piece of work; running work whose claim has ended is shown as due again. Raises `Unreadable`."""
     row = db.execute(f"{_SELECT} w.n = ?", (n,)).fetchone()
     if row is None:
         raise unreadable(f"Work number {n}", "its agent is gone")
@@ -323,8 +320,8 @@ def _read(db: sqlite3.Connection, n: int) -> Queued:
     shown: QueueStatus = status
     if status == "running" and (died(owner) or until < time.time()):
         shown = "waiting" if borrowed else "queued"
-    said, result, error = (json_of(f"Work {id}", text) for text in (payload or "null", result, error))
-    return Queued(id, kind, agent_id, said, shown, attempts, created, finished, result, error)
+    asked, result, error = (json_of(f"Work {id}", text) for text in (payload or "null", result, error))
+    return Queued(id, kind, agent_id, asked, shown, attempts, created, finished, result, error)
 
 
 def _text(value: Json, what: str) -> str:

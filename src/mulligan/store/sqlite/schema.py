@@ -1,4 +1,4 @@
-"""The tables, as numbered migrations. It knows nothing of what is written into them.
+"""The tables, as numbered migrations.
 
 `user_version` of the file is the number of migrations that it has seen. A migration is never changed once released:
 the next change is the next migration.
@@ -255,8 +255,8 @@ def _version(db: sqlite3.Connection, path: Path, migrations: tuple[Migration, ..
 
 
 def _stamps(db: sqlite3.Connection) -> tuple[int, bool, bool]:
-    """The version, whether the file is ours, and whether there is nothing in it: all as of one moment, as another
-    connection may be making the file just now."""
+    """The version, whether the file is ours, and whether it is empty, read at one moment: another connection may be
+    making the file just now."""
     within = db.in_transaction
     if not within:
         db.execute("BEGIN")
@@ -274,7 +274,7 @@ def _stamps(db: sqlite3.Connection) -> tuple[int, bool, bool]:
 
 @dataclass(frozen=True)
 class Column:
-    """kinds: what `typeof` may say of its values."""
+    """kinds: the results of `typeof` that its values may have."""
 
     name: str
     kinds: tuple[str, ...]
@@ -299,7 +299,7 @@ _COUNTERS = {
     "work": "SELECT max(n) FROM payloads",
     "steps": "SELECT max(step) FROM results",
 }
-"""Tables whose numbers are never given twice, and where the greatest that was given can still be seen."""
+"""Tables whose numbers are never reused, and where the greatest one that was given can still be found."""
 
 
 @cache
@@ -340,9 +340,9 @@ def lacking(db: sqlite3.Connection) -> list[tuple[str, str]]:
 
 
 def make_again(db: sqlite3.Connection, one: Expected) -> None:
-    """Makes a table or an index that is missing; a table comes back empty. Raises `sqlite3.Error` where that cannot be.
+    """Makes a missing table, empty, or a missing index. Raises `sqlite3.Error`.
 
-    The numbers that other tables still name are not given again.
+    Numbers that other tables still refer to are not reused.
     """
     db.execute(one.sql)
     if one.name == "bank":
@@ -361,14 +361,14 @@ def missing_table(error: BaseException) -> str | None:
     return found[1] if found and found[1] in expected() else None
 
 
-_said: set[tuple[Path, str]] = set()
-"""What was warned of in this process."""
+_warned: set[tuple[Path, str]] = set()
+"""The missing tables that this process has warned of."""
 
 _SEE = "See: mulligan memory verify"
 
 
 def reading_on(db: sqlite3.Connection, path: Path, work: Callable[[sqlite3.Connection], T]) -> T:
-    """The result of `work`, which only reads. A table that is gone is read as if it was empty, with a warning."""
+    """The result of `work`, which only reads. A missing table reads as empty, with a warning."""
     shadows: list[str] = []
     while True:
         try:
@@ -377,8 +377,8 @@ def reading_on(db: sqlite3.Connection, path: Path, work: Callable[[sqlite3.Conne
             table = missing_table(error)
             if table is None or table in shadows:
                 raise
-            if (path, table) not in _said:
-                _said.add((path, table))
+            if (path, table) not in _warned:
+                _warned.add((path, table))
                 log.warning("%s: the table %s is gone, and is read as if it was empty. %s", path, table, _SEE)
             db.execute(expected()[table].sql.replace("CREATE TABLE", "CREATE TEMP TABLE", 1))
             shadows.append(table)

@@ -1,7 +1,7 @@
-"""Rows that cannot be read, taken out of their tables and kept whole: nothing that was stored is thrown away.
+"""Moves rows that cannot be read out of their tables and keeps them whole: nothing that was stored is thrown away.
 
-Each is kept as the SQL statement that puts it back, so that a person who knows what it should have said can mend it by
-hand. The table is made when it is first needed. Each function is work within a transaction.
+Each is kept as the SQL statement that puts it back, so that a person can correct it by hand. The table is made when it
+is first needed. Each function works within the caller's transaction.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _CREATE = f"""CREATE TABLE IF NOT EXISTS {TABLE} (
 def move(
     db: sqlite3.Connection, table: str, condition: str, values: tuple[Any, ...], *, about: str = "", agent: Any = None
 ) -> int:
-    """Takes the rows of `table` that the condition holds for out of it; how many. about: the id of what they are of.
+    """Moves the rows of `table` that meet the condition; how many. about: the id of the record that they belong to.
 
-    agent: whose they are, so that a purge of that agent takes them, too.
+    agent: whose they are; a purge of that agent removes them, too.
     """
     taken = copy(db, table, condition, values, about=about, agent=agent)
     db.execute(f"DELETE FROM {table} WHERE {condition}", values)
@@ -36,7 +36,7 @@ def move(
 def copy(
     db: sqlite3.Connection, table: str, condition: str, values: tuple[Any, ...], *, about: str = "", agent: Any = None
 ) -> int:
-    """As `move`, and the rows stay where they are, to be changed."""
+    """Keeps such rows as `move` does, and leaves them in their table to be changed."""
     names = [name for _, name, *_ in db.execute(f"PRAGMA table_info({table})").fetchall()]
     parts = ", ".join(
         f"typeof({name}), CASE WHEN typeof({name}) = 'text' THEN CAST({name} AS BLOB) ELSE {name} END" for name in names
@@ -61,7 +61,7 @@ def purge(db: sqlite3.Connection, agent: int, about: str | None) -> None:
 
 
 def _literal(kind: str, value: Any) -> str:
-    """A value as SQL; a text comes as bytes, and is written as such where it is not UTF-8."""
+    """A value as SQL. A text is given as bytes, and stays bytes if it is not UTF-8."""
     if value is None:
         return "NULL"
     if kind in ("integer", "real"):

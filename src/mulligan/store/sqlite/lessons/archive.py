@@ -67,7 +67,7 @@ def restore(db: sqlite3.Connection, archive: Archive, entries: Sequence[Entry]) 
 
 
 def _put(db: sqlite3.Connection, agent: int, entry: Entry, text: str, history: Sequence[Version], before: int) -> Kept:
-    """Where the lesson is now; `before`: the last number that was there before this import."""
+    """Where the lesson is now. before: the last number in use before this import."""
     lesson = entry.lesson
     if db.execute("SELECT 1 FROM lessons WHERE id = ? AND agent = ?", (lesson.id, agent)).fetchone():
         return Kept(lesson.id, folded=True)
@@ -83,7 +83,7 @@ def _put(db: sqlite3.Connection, agent: int, entry: Entry, text: str, history: S
 
 
 def _fold(db: sqlite3.Connection, agent: int, n: int, lesson: Lesson) -> Kept:
-    """Counts it with the one that is there, once however often it is imported."""
+    """Counts the lesson with its stored duplicate, once however often it is imported."""
     there = rows.read(db, n)
     lines = db.execute("SELECT detail FROM log WHERE lesson = ? AND change = 'folded'", (n,))
     details = readable(lines, lambda row: object_of(f"The history of lesson {there.id}", row[0] or "{}"))
@@ -95,9 +95,9 @@ def _fold(db: sqlite3.Connection, agent: int, n: int, lesson: Lesson) -> Kept:
 
 
 def _insert(db: sqlite3.Connection, agent: int, entry: Entry, text: str, history: Sequence[Version]) -> None:
-    """The lesson with its history, the line of it that holds the lesson as it is now being the one that it points to.
+    """Adds the lesson with its history. The row points to the newest record in the history.
 
-    A history that does not end with the lesson as it is now gets that as its last line.
+    A history that does not end with the lesson's current record gets that as its last line.
     """
     lesson = entry.lesson
     n = rows.insert(db, agent, entry, text)
@@ -123,7 +123,7 @@ def _content(lesson: Lesson) -> Lesson:
 
 
 def _put_link(db: sqlite3.Connection, agent: int, link: Link, kept: Mapping[str, Kept]) -> None:
-    """Between those that they are here; a pair that has become one lesson is none."""
+    """Links the lessons that these ids became here; a pair that became one lesson is not linked."""
     ids = [kept[id].id if id in kept else id for id in (link.a, link.b)]
     a, b = sorted(rows.number(db, agent, id) for id in ids)
     if a != b:

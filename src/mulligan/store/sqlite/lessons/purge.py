@@ -1,4 +1,4 @@
-"""The one way in which something learned disappears. Each function is work within a transaction."""
+"""Removes lessons for good, the only way one disappears. Each function works within the caller's transaction."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _ONE = (
 
 
 def purge(db: sqlite3.Connection, agent: int | None, ids: Sequence[str] | None) -> int:
-    """How many lessons went. The numbers of single ones stay in the log, so that caches elsewhere let go of them."""
+    """How many were removed. The number of a single one stays in the log, so that caches of other processes drop it."""
     assert agent is not None
     if ids is None:
         return 0 if agent == NOBODY else _purge_all(db, agent)
@@ -65,7 +65,7 @@ def _purge_all(db: sqlite3.Connection, agent: int) -> int:
 
 
 def retire_orphans(db: sqlite3.Connection, agent: int, successor: str, why: str) -> list[str]:
-    """What was merged into a lesson that is no more is retired, not recalled: perhaps it says the same. Their ids."""
+    """Retires the lessons that were merged into one that is gone, as they may say the same; their ids."""
     rows = db.execute("SELECT n FROM lessons WHERE agent = ? AND superseded_by = ?", (agent, successor)).fetchall()
     ids: list[str] = []
     for n, lesson in readable(rows, lambda row: (row[0], read(db, row[0]))):
@@ -77,7 +77,7 @@ def retire_orphans(db: sqlite3.Connection, agent: int, successor: str, why: str)
 def _forget_in_receipts(
     db: sqlite3.Connection, agent: int, ids: Iterable[str], condition: str, values: dict[str, int]
 ) -> None:
-    """A recall over all agents (agent 0) mentions lessons, too."""
+    """Receipts of recalls over all agents (agent 0) name lessons, too."""
     used = db.execute(f"SELECT DISTINCT detail FROM log WHERE {condition} AND change = 'used'", values).fetchall()
     gone = set(ids)
     for name in {
@@ -92,7 +92,7 @@ def _forget_in_receipts(
 
 
 def _forget_in_histories(db: sqlite3.Connection, agent: int, n: int, id: str) -> None:
-    """The lessons that it was linked with were told so."""
+    """The histories of linked lessons name it."""
     others = db.execute("SELECT a + b - :n FROM links WHERE a = :n OR b = :n", {"n": n}).fetchall()
     for (other,) in others:
         db.execute(

@@ -1,4 +1,4 @@
-"""What is asked of the lessons' tables. Each function is work within one reading transaction."""
+"""Reads the lessons' tables. Each function works within one reading transaction."""
 
 from __future__ import annotations
 
@@ -19,19 +19,20 @@ from mulligan.store.sqlite.rows import LAST, json_of, object_of, readable, recor
 log = logging.getLogger("mulligan")
 
 _ROW = (
-    "SELECT {sound}, l.n, l.id, a.id, l.experience, l.state, l.success, l.confidence, l.created, coalesce(u.uses, 0),"
-    " u.last_used, l.terms, v.vector, {query}, l.fact, l.project FROM {source} JOIN agents a ON a.n = l.agent"
+    "SELECT {indexable}, l.n, l.id, a.id, l.experience, l.state, l.success, l.confidence, l.created,"
+    " coalesce(u.uses, 0), u.last_used, l.terms, v.vector, {query}, l.fact, l.project"
+    " FROM {source} JOIN agents a ON a.n = l.agent"
     " LEFT JOIN uses u ON u.n = l.n LEFT JOIN vectors v ON v.n = l.n AND l.embedder = :embedder {join}"
 )
 _NUMBERS = " AND ".join(
     f"typeof({column}) IN ('integer', 'real')" for column in ("l.success", "l.confidence", "l.created", "l.fact")
 )
-_SOUND = (
+_INDEXABLE = (
     f"{_NUMBERS} AND typeof(l.terms) = 'blob' AND typeof(l.project) = 'text'"
     " AND typeof(coalesce(u.uses, 0)) = 'integer'"
     " AND typeof(coalesce(v.vector, x'')) = 'blob' AND typeof(coalesce({query}, x'')) = 'blob'"
 )
-"""Whether a row holds what an index can take in."""
+"""Whether a row holds values that an index can take."""
 
 _QUERIES = "LEFT JOIN query_vectors q ON q.n = l.n AND l.embedder = :embedder"
 
@@ -47,11 +48,11 @@ def delta(db: sqlite3.Connection, agent: int | None, embedder: str | None, since
         source = f"({changed}) c JOIN lessons l ON l.n = c.lesson"
     vector = "q.vector" if queries else "NULL"
     query = _ROW.format(
-        source=source, query=vector, join=_QUERIES if queries else "", sound=_SOUND.format(query=vector)
+        source=source, query=vector, join=_QUERIES if queries else "", indexable=_INDEXABLE.format(query=vector)
     )
     rows: list[Row] = []
-    for sound, *row in db.execute(f"{query} WHERE {wall(agent)}", values):
-        if sound:
+    for indexable, *row in db.execute(f"{query} WHERE {wall(agent)}", values):
+        if indexable:
             rows.append(_row(*row))
         else:
             purged.append(row[0])
@@ -65,7 +66,7 @@ def _row(n: int, id: str, agent_id: str, experience: str, state: Any, success: i
 
 
 def _generation(db: sqlite3.Connection, agent: int | None) -> int:
-    """An agent that has nothing here takes the counter's: it will start with that, and differ from what it was."""
+    """That of the counter for an agent without lessons, which starts with it."""
     found = db.execute("SELECT generation FROM agents WHERE n = ?", (agent,)).fetchone()
     return (found or db.execute("SELECT coalesce(max(generation), 0) FROM bank").fetchone())[0]
 
@@ -85,7 +86,7 @@ def resolve(db: sqlite3.Connection, agent: int | None, prefix: str) -> str:
 
 
 def listed(db: sqlite3.Connection, agent: int | None, which: Selection) -> Sequence[Lesson]:
-    """By numbers first, so that no text is read that is not wanted."""
+    """Selects numbers first, so that only the texts asked for are read."""
     chosen = [wall(agent), f"l.state IN ({', '.join(f':state{n}' for n in range(len(which.states)))})"]
     values: dict[str, Any] = {"agent": agent, **{f"state{n}": state for n, state in enumerate(which.states)}}
     if which.outcome:
@@ -104,7 +105,7 @@ def listed(db: sqlite3.Connection, agent: int | None, which: Selection) -> Seque
         chosen.append("l.n < :before")
         values["before"] = number(db, agent, which.before)
     query = f"SELECT l.n FROM lessons l WHERE {' AND '.join(chosen)} ORDER BY l.n DESC"
-    fits = _fits(which)
+    fits = _filter(which)
     if fits is None:
         with closing(db.execute(f"{query} LIMIT -1 OFFSET :offset", {**values, "offset": which.offset})) as rows:
             return tuple(islice(readable(rows, lambda row: read(db, row[0])), which.limit))
@@ -127,8 +128,8 @@ def agents(db: sqlite3.Connection, prefix: str, limit: int) -> Sequence[str]:
     return tuple(id for (id,) in rows)
 
 
-def _fits(which: Selection) -> Callable[[Lesson], bool] | None:
-    """What the lesson itself has to be asked; None: nothing."""
+def _filter(which: Selection) -> Callable[[Lesson], bool] | None:
+    """The part of the selection that needs the lesson's text; None if there is none."""
     if which.tag is None and not which.text:
         return None
     text = (which.text or "").casefold()
@@ -184,7 +185,7 @@ def _version(id: str, at: float, change: Any, detail: str | None, schema: int, r
 
 
 def as_of(db: sqlite3.Connection, agent: int | None, at: float) -> Sequence[Lesson]:
-    """The log told again up to then: the newest record of each lesson, and what happened to it without a new one."""
+    """Replays the log up to then: the newest record of each lesson, and its later uses and embeddings."""
     newest: dict[int, int] = {}
     since: dict[int, list[tuple[str, float, str]]] = {}
     for seq, n, when, change, detail, whole in db.execute(
@@ -244,12 +245,12 @@ def receipt_of(db: sqlite3.Connection, n: int, id: str, schema: int, record: str
     receipt = record_of(Receipt, f"The receipt {id}", schema, record)
     known = {outcome.work: outcome for outcome in receipt.outcomes}
 
-    def told_by(row: tuple[str, str, str, str]) -> tuple[str, Any]:
+    def outcome_of(row: tuple[str, str, str, str]) -> tuple[str, Any]:
         work, status, payload, result = row
         return work, json_of(f"Work {work}", result if status == "done" else payload or "null")
 
-    for id, told in readable(db.execute(_OUTCOMES, (n,)), told_by):
-        success = cast(dict[str, Json], told).get("success") if isinstance(told, dict) else None
+    for id, result in readable(db.execute(_OUTCOMES, (n,)), outcome_of):
+        success = cast(dict[str, Json], result).get("success") if isinstance(result, dict) else None
         known[id] = TaskOutcome(id, success if isinstance(success, bool) else None)
     return replace(receipt, outcomes=tuple(known.values()))
 

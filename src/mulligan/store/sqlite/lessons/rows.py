@@ -1,7 +1,7 @@
-"""Lessons as rows: the one place that writes them and reads them whole. Each function is work within a transaction.
+"""Lessons as rows, written and read whole. Each function works within the caller's transaction.
 
-`agent` is an agent's number; None where all are read, `NOBODY` for one that has nothing here. What changes of a
-lesson is added to the log; `lessons` holds what is searched for and points to the newest record there.
+`agent` is an agent's number: None reads those of all, `NOBODY` is an agent without lessons. Each change of a lesson
+adds a line to the log; the row in `lessons` holds what is searched for and points to the newest record in the log.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _WHOLE = (
 
 
 def wall(agent: int | None, column: str = "l.agent") -> str:
-    """The condition that every query of an agent's rows holds to; takes the parameter `agent`."""
+    """The condition that keeps a query to the agent's own rows; it uses the parameter `agent`."""
     return "1" if agent is None else f"{column} = :agent"
 
 
@@ -41,7 +41,7 @@ def reader(db: sqlite3.Connection, agent_id: str | None) -> int | None:
 
 
 def writer(db: sqlite3.Connection, agent_id: str) -> int:
-    """The agent's number; one that was never heard of gets one."""
+    """The agent's number; a new agent gets one."""
     found = reader(db, agent_id)
     if found is None or found == NOBODY:
         db.execute("INSERT INTO agents (id, generation) SELECT ?, coalesce(max(generation), 0) FROM bank", (agent_id,))
@@ -55,7 +55,7 @@ def missing(id: str) -> NotFound:
 
 
 def number(db: sqlite3.Connection, agent: int | None, id: str) -> int:
-    """Where all agents are read and several have this id (imported under each), the oldest is meant."""
+    """The lesson's number. If several agents have a lesson of this id, the oldest. Raises `NotFound`."""
     for n in numbers(db, agent, id):
         return n
     raise missing(id)
@@ -68,7 +68,7 @@ def numbers(db: sqlite3.Connection, agent: int | None, id: str) -> Sequence[int]
 
 
 def read(db: sqlite3.Connection, n: int) -> Lesson:
-    """The lesson as it is now, of a number that was found behind the wall. Raises `Unreadable`."""
+    """The current lesson of this number, which is the agent's own. Raises `Unreadable`."""
     id, schema, record, uses, last_used, embedder = db.execute(f"{_WHOLE} l.n = ?", (n,)).fetchone()
     if record is None:
         raise unreadable(f"Lesson {id}", "what it says is gone")
@@ -87,7 +87,7 @@ def text_of(lesson: Lesson) -> str:
 
 
 def columns(lesson: Lesson) -> dict[str, Any]:
-    """What the row of a lesson repeats from its record."""
+    """The columns of a lesson's row that repeat its record."""
     return {
         "id": lesson.id,
         "experience": lesson.experience,
@@ -121,7 +121,7 @@ def set_row(db: sqlite3.Connection, n: int, **values: Any) -> None:
 
 
 def as_added(agent_id: str, entry: Entry) -> tuple[Entry, str]:
-    """The entry as it is kept, with the text of its lesson. What is superseded keeps no vectors."""
+    """The entry as it is stored, and the encoded lesson. A superseded lesson keeps no vectors."""
     lesson = replace(entry.lesson, agent_id=agent_id, score=None)
     if not lesson.id:
         raise StoreError("A lesson without an id cannot be kept: give it one.")
@@ -152,8 +152,7 @@ def update(db: sqlite3.Connection, agent: int, n: int, lesson: Lesson, change: C
 
 
 def run_removed(db: sqlite3.Connection, episode: str) -> None:
-    """The lessons that were learned from this episode say that its record was removed; one that cannot be read stays
-    as it is."""
+    """Marks the lessons learned from this episode: its record was removed. Unreadable lessons stay as they are."""
     learned = db.execute(
         "SELECT l.n, l.agent FROM lessons l JOIN log v ON v.seq = l.version"
         " WHERE json_valid(v.record) AND json_extract(v.record, '$.origin.episode') = ?",
@@ -195,7 +194,7 @@ def append(
 
 
 def next_seq(db: sqlite3.Connection) -> int:
-    """The number that the next line of the log gets: nobody else writes within this transaction."""
+    """The number of the log's next line: nobody else writes during this transaction."""
     return tip(db) + 1
 
 
@@ -219,7 +218,7 @@ def embedder(db: sqlite3.Connection, id: str, vectors: Iterable[bytes]) -> int:
 
 
 def set_vectors(db: sqlite3.Connection, n: int, embedder: int, vectors: Mapping[Part, bytes]) -> None:
-    """In place of what any other embedder made of this lesson."""
+    """Stores vectors of a lesson in place of any other embedder's."""
     if db.execute("SELECT embedder FROM lessons WHERE n = ?", (n,)).fetchone()[0] != embedder:
         drop_vectors(db, n)
     for part, vector in vectors.items():
