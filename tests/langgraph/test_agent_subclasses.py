@@ -227,7 +227,7 @@ def test_a_chat_model_is_enough_and_nothing_is_refused() -> None:
     with pytest.raises(InvalidInput, match="nothing with a chat model"):
         SixMethods(lambda: object())
     for wrong in ({"good_score": 70}, {"good_score": "7"}, {"max_steps": 2.5}, {"max_steps": "3"}):
-        with pytest.raises(InvalidInput, match=rf"{next(iter(wrong))} is a"):
+        with pytest.raises(InvalidInput, match=rf"{next(iter(wrong))} must be a"):
             SixMethods(chat, **wrong)
 
 
