@@ -6,7 +6,7 @@ from bank_rows import index_of, row
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan.bank.recall.calibration import PRESETS, SHIPPED, Null, estimated, shipped
+from mulligan.bank.recall.calibration import PRESETS, SHIPPED, NullDistribution, estimated, shipped
 from mulligan.bank.recall.index import Index
 from mulligan.bank.recall.retrieval.fused import Fused
 from mulligan.bank.recall.retrieval.hybrid import Hybrid
@@ -27,7 +27,7 @@ def test_relevance_rises_with_the_score_and_falls_with_the_size_of_the_bank(scor
 
 def test_relevance_is_that_of_the_best_of_so_many_unrelated_lessons() -> None:
     """Drawn as the null says, nine of ten banks stay below the score of relevance .9."""
-    null, chance = Null(0.1, 0.05, 0.05), np.random.default_rng(1)
+    null, chance = NullDistribution(0.1, 0.05, 0.05), np.random.default_rng(1)
     for size in (1, 20):
         best = chance.gumbel(null.place, null.width, (4000, size)).max(axis=1)
         assert (null.relevance(best, size) < 0.9).mean() == pytest.approx(0.9, abs=0.02)

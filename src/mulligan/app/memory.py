@@ -1,4 +1,4 @@
-"""Opens the bank of an agent: the store in force, the strategies, the model and the embedder that were named."""
+"""Open the bank of an agent, with the configured store, strategies, model and embedder."""
 
 from __future__ import annotations
 

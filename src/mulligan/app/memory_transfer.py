@@ -1,4 +1,4 @@
-"""Taking a bank out, and taking files in: everything or nothing, and nothing twice."""
+"""Export a bank to JSON, and import a file into one: everything or nothing, and nothing twice."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ LINKED = 64
 
 
 @dataclass(frozen=True)
-class Taken:
-    """What became of a file. `lessons` are the ids of those that are new here; notes: what is to be said, in sentences.
+class Imported:
+    """The outcome of an import. lessons: the ids of the new ones. notes: sentences for the user.
 
     known: how many were here already. quarantined: how many of the new ones are held back.
     """
@@ -42,11 +42,16 @@ async def export(agent_id: str | None = "", *, config: Config | None = None) -> 
         return archives_to_json(await store.memory.lessons.archive(agent_id))
 
 
-async def import_file(file: Path, agent_id: str | None = None, *, config: Config | None = None) -> Taken:
-    """Takes in a file of any known format; its vectors are made anew where there is an embedder.
+async def import_file(file: Path, agent_id: str | None = None, *, config: Config | None = None) -> Imported:
+    """Imports a file of any known format, and makes vectors if there is an embedder.
 
-    agent_id: whose the lessons become; None: those whom the file names. Raises `InvalidInput` that says where, and then
-    nothing was taken in.
+    Args:
+        file: An export of ours, or a file of another system.
+        agent_id: Whose lessons they become; None keeps the agents that the file names.
+        config: The configuration; None loads it.
+
+    Raises:
+        InvalidInput: The file cannot be used; the message says where it is wrong. Nothing was imported.
     """
     config = config or load()
     settings = MemorySettings.of(config)
@@ -76,7 +81,7 @@ async def import_file(file: Path, agent_id: str | None = None, *, config: Config
         notes.append(f"Found by their words alone until there are vectors: {why_not}")
     if retired:
         notes.append(f"Known already, but retired, so not recalled. To bring back: {' && '.join(retired)}")
-    return Taken(found.format, tuple(lesson.id for lesson in everyone), total_known, held, tuple(notes))
+    return Imported(found.format, tuple(lesson.id for lesson in everyone), total_known, held, tuple(notes))
 
 
 def _new(archive: Archive, entries: Sequence[Entry], kept: Sequence[Kept]) -> list[Lesson]:

@@ -1,4 +1,7 @@
-"""What a finished episode teaches the bank, in a sentence. It makes no episode fail, but for a record that is lost."""
+"""Let the bank learn from a finished episode, and say in a sentence what it learned.
+
+An error here does not fail the episode, unless its record is lost.
+"""
 
 from __future__ import annotations
 
@@ -12,29 +15,29 @@ from mulligan.core.records import Episode
 
 
 async def teach(bank: Bank, episode: Episode, notice: Notice) -> None:
-    """The bank learns from an episode that is over, once however often it is asked; what came of it is told. Nothing is
-    learned from one that ended unconfirmed."""
+    """Lets the bank learn from an episode that is over, and notices the outcome. Nothing is learned twice, or from an
+    episode that ended unconfirmed."""
     if episode.stop is None or episode.stop.reason in RESUMABLE or not episode.trials:
         return
     if episode.stop.reason == "unconfirmed":
         notice("nothing was learned: whether the answer is right is unknown")
         return
     try:
-        notice(said(await bank.learn([episode]), getattr(bank, "agent_id", None)))
+        notice(summary(await bank.learn([episode]), getattr(bank, "agent_id", None)))
     except RecordLost:  # the bank's file is the episode's, too
         raise
     except MulliganError as error:
         notice(f"nothing was learned: {error}")
 
 
-def said(learned: Learned, agent_id: str | None) -> str:
-    """What became of it and how, for a person."""
+def summary(learned: Learned, agent_id: str | None) -> str:
+    """What was learned, and how, for a person."""
     facts = _count(learned.facts, "learned by rule", "fact")
     return "; ".join(part for part in (facts, _by_thinking(learned, agent_id)) if part)
 
 
 def _by_thinking(learned: Learned, agent_id: str | None) -> str:
-    """What became of the question that a model was asked."""
+    """What a model's thinking gave."""
     if learned.failed:
         return f"{'no strategy' if learned.facts else 'nothing'} was learned: {learned.failed}"
     if learned.question is not None:

@@ -1,4 +1,4 @@
-"""Lessons from a transcript: its format is found, its turns become an episode, and the bank learns from that."""
+"""Learn from a transcript: recognise its format, make an episode of its turns, and let the bank learn from it."""
 
 from __future__ import annotations
 

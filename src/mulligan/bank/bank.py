@@ -1,4 +1,4 @@
-"""The bank: a handle on the lessons of one agent. It recalls, learns, and tends; nothing in it is ever overwritten.
+"""The bank: a handle on the lessons of one agent. It recalls, learns and looks after them, and overwrites nothing.
 
 `app.memory` opens one; everything here speaks to ports.
 """
@@ -35,7 +35,7 @@ from mulligan.text.formatting import task_text
 from mulligan.text.secrets import mask
 
 HEAD_START = 0.05
-"""Relevance by which a fact of the project may lie behind the best strategy, and still comes first."""
+"""A fact comes first unless the best strategy is more relevant by more than this."""
 
 
 class Bank:
@@ -66,22 +66,22 @@ class Bank:
 
     @property
     def strategy(self) -> str:
-        """What the strategy of retrieval is called, such as "fused"."""
+        """The name of the retrieval strategy, such as "fused"."""
         return self._ports.strategy
 
     @property
     def thinks(self) -> bool:
-        """Whether it has a model of its own. Without one, `learn` hands out questions."""
+        """Whether the bank has a model. Without one, `learn` hands out questions."""
         return self._ports.model is not None
 
     @property
     def project(self) -> str:
-        """The project that is worked on: its facts are recalled. "" where none is known."""
+        """The current project, whose facts are recalled; "" if unknown."""
         return self._ports.project
 
     @property
     def paper(self) -> bool:
-        """Whether it does as the ReasoningBank paper."""
+        """Whether the bank works as in the ReasoningBank paper."""
         return self._ports.settings.paper
 
     async def __aenter__(self) -> Self:
@@ -104,13 +104,16 @@ class Bank:
     ) -> Recall:
         """The lessons that help with this task, best first, each with its relevance; none where none is good enough.
 
-        A fact of the project that is worked on comes first, with one strategy beside it at most, if that is more
-        relevant (with a threshold of 0 as many as there is room for). Facts of other projects are given with
-        all_projects alone.
+        A fact of the current project comes first, with at most one strategy beside it, if that is more relevant (with a
+        threshold of 0, as many as there is room for). Nothing is downloaded.
 
-        top_k: lessons at most (with the strategy cosine, experiences). threshold: relevance, 0 to 1, or strict,
-        standard, lenient. as_of: seconds since the epoch; what was known then, found by its words. counted: False
-        leaves the bank as it is: no use is counted, no receipt kept, nothing that waits is done. Downloads nothing.
+        Args:
+            task: The task, or its text.
+            top_k: Lessons at most; with the strategy cosine, experiences.
+            threshold: Relevance from 0 to 1, or strict, standard, lenient.
+            as_of: Seconds since the epoch: recalls what was known then, by words alone.
+            counted: False leaves the bank as it is: counts no use, keeps no receipt, starts no queued work.
+            all_projects: Whether facts of other projects are recalled, too.
         """
         query = mask(task_text(task if isinstance(task, Task) else Task(task)))
         if not query:
@@ -176,10 +179,14 @@ class Bank:
     ) -> Learned:
         """Lessons from an episode, or from the contrast of several of one task. The same are learned from once.
 
-        success: whether the task succeeded, over what evaluators said; where nobody did, a judge decides. background:
-        accepted on disk, done by the next process that comes to it. Without a model, or where thinking is borrowed,
-        `Learned.question` is what to think about, and `commit(learned.work, answer)` takes the answer. The receipt of a
-        recall that an episode names tells what came of it.
+        Without a model, or with `borrow`, `Learned.question` is what to think about, and `commit(learned.work, answer)`
+        takes the answer. The receipt of a recall that an episode names gets the outcome of its task.
+
+        Args:
+            episodes: One episode, or several of one task.
+            success: Whether the task succeeded, in place of what evaluators said; if nobody said, a judge decides.
+            background: Accept the work on disk, and leave it to whichever process comes to it.
+            borrow: Hand out the question even if the bank has a model.
         """
         if success not in (True, False, None):
             raise InvalidInput(f"success is true, false or None, not {success!r}.")
@@ -187,11 +194,11 @@ class Bank:
         return await self._woken(self._learning.learn(several, success, background=background, borrow=borrow))
 
     async def resume(self, work: str, *, background: bool = False, borrow: bool = False) -> Learned:
-        """Goes on with what `learn` accepted: what it has come to, or what `learn` would give for the same episodes."""
+        """The outcome of what `learn` accepted; if there is none yet, what `learn` returns for the same episodes."""
         return await self._woken(self._learning.resume(await self._extraction(work), background, borrow))
 
     async def outcome(self, work: str) -> Learned:
-        """What that which `learn` accepted has come to. With a question, `failed` says what was wrong with the last
+        """The outcome so far of what `learn` accepted. With a question, `failed` says what was wrong with the last
         answer, if there was one."""
         learned = await self._learning.outcome(await self._extraction(work))
         if learned.pending:
@@ -216,7 +223,7 @@ class Bank:
         return Recall(receipt.id, scored, receipt.filtered)
 
     async def commit(self, work: str, answer: Json) -> Learned:
-        """The answer to a question that was handed out. Raises `BadAnswer`; the question then waits on."""
+        """Takes the answer to a question that was handed out. Raises `BadAnswer`; the question then stays open."""
         taken, claim = await self._ports.taken(self._ports.writes, work)
         try:
             if taken.kind != "merge":
@@ -228,7 +235,7 @@ class Bank:
             raise
 
     async def question(self, work: str) -> Question:
-        """The question that this work waits with. Raises `InvalidInput` for work that waits for nobody."""
+        """The question of this work. Raises `InvalidInput` for work that does not wait for an answer."""
         queued = await self._queue.look(self._ports.writes, work)
         if queued.status != "waiting":
             raise InvalidInput(f"Work {work} waits for no answer: it is {queued.status}.")
@@ -284,7 +291,7 @@ class Bank:
         return await self.get((*learned.lessons, *learned.folded)[0])
 
     async def edit(self, id: str, **changes: Any) -> Lesson:
-        """The lesson with these fields changed; what it said before stays in its history."""
+        """Changes fields of a lesson; its history keeps the text of before."""
         changes = checked_fields(changes)
         before = await self._own(id)
         (entry,) = await self._keeper.entries([replace(before, **changes)])
@@ -292,7 +299,7 @@ class Bank:
         return await self.get(before.id)
 
     async def retire(self, id: str, why: str = "") -> Lesson:
-        """No longer recalled; `restore` brings it back."""
+        """Stops recalling a lesson; `restore` brings it back."""
         lesson = await self._own(id)
         if lesson.state != "active":
             raise InvalidInput(f"Lesson {lesson.id} is {lesson.state}, so it cannot be retired.")
@@ -305,7 +312,7 @@ class Bank:
         return await self._changed(replace(lesson, state="active"), "restored")
 
     async def release(self, id: str) -> Lesson:
-        """Out of quarantine: somebody has read it and found it harmless."""
+        """Ends the quarantine of a lesson that somebody has read and found harmless."""
         lesson = await self._own(id)
         if lesson.state != "quarantined":
             raise InvalidInput(f"Lesson {lesson.id} is {lesson.state}, not quarantined.")
@@ -388,7 +395,7 @@ class Bank:
     # --- upkeep -------------------------------------------------------------------------------------------------
 
     async def reembed(self) -> int:
-        """Vectors of the embedder in force for all lessons that have none of it; how many pieces of work were done."""
+        """Makes the missing vectors of the current embedder; how many pieces of work were done."""
         if self._ports.vectors.embedder is None:
             raise InvalidInput(f"No vectors can be made: {self._ports.vectors.why_not}.")
         await self._queue.enqueue("embed", self._ports.writes, {})
@@ -401,7 +408,7 @@ class Bank:
         return await self._lessons.purge(writes, whole)
 
     async def verify(self, *, mend: bool = False) -> Sequence[Finding]:
-        """What is wrong with the store; with `mend`, put right where that can be done."""
+        """Finds what is wrong with the store, and with `mend` repairs what can be repaired."""
         found = list(await self._lessons.verify(mend=mend))
         for agent_id, id in await self._indexes.unsearchable(self._ports.vectors.id):
             if mend:
@@ -412,18 +419,18 @@ class Bank:
         return found
 
     async def work(self, seconds: float | None = None) -> int:
-        """Does queued work, whoever accepted it, until none is due or the time is up; how many pieces."""
+        """Does queued work of any process until none is due or the time is up; how many pieces."""
         return await self._worker.work(seconds)
 
     async def pending(self, kind: str | None = None) -> Sequence[Queued]:
         return await self._queue.pending(self.agent_id, kind=kind)
 
     def wake(self) -> None:
-        """Queued work is done behind the caller's back, in this process, while there is some."""
+        """Starts to do queued work in the background of this process."""
         self._worker.wake()
 
     async def close(self, seconds: float = 5.0) -> None:
-        """Queued work goes on for that long at most; what is left is on disk for the next process."""
+        """Closes the bank. Queued work is done for this long at most; the rest is on disk for the next process."""
         await self._worker.leave(seconds)
         await self._ports.memory.close()
 
@@ -439,7 +446,7 @@ class Bank:
         return queued
 
     async def _own(self, id: str) -> Lesson:
-        """A lesson of the agent that is written."""
+        """A lesson that this bank may change."""
         whole = await self._lessons.resolve(self._ports.writes, id)
         return (await self._lessons.get(self._ports.writes, [whole]))[0]
 
@@ -455,7 +462,7 @@ def _scores(among: Ranking, ranked: Ranked) -> dict[str, float]:
 def _nearest(
     both: Sequence[Ranking], ranked: Sequence[Ranked], found: Sequence[Mapping[str, float]], given: Mapping[str, float]
 ) -> dict[str, float]:
-    """The id and the relevance of the nearest lesson that is not given; empty where all are."""
+    """The id and the relevance of the nearest lesson that is held back; empty where none is."""
     held = {id: score for scores in found for id, score in scores.items() if id not in given}
     for among, one in zip(both, ranked, strict=True):
         if one.nearest is not None:
@@ -481,7 +488,7 @@ def _together(
 
 
 def _rules_first(lessons: Sequence[Lesson]) -> tuple[Lesson, ...]:
-    """As they are, but for facts: those that a model drew come behind those that a check says word for word."""
+    """Puts facts that a model drew after those that a check states word for word; the rest stays in order."""
     by_model = [lesson.nature == "fact" and lesson.origin.by not in ("", RULE) for lesson in lessons]
     facts = sorted((n for n, one in enumerate(lessons) if one.nature == "fact"), key=lambda n: (by_model[n], n))
     turned = iter(facts)

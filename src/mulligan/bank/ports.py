@@ -1,4 +1,4 @@
-"""What a bank is made of: the store, the mind and the embedder if there are any, and the strategies."""
+"""What a bank is given: the store, a model and an embedder if there are any, the strategies and the settings."""
 
 from __future__ import annotations
 
@@ -30,8 +30,12 @@ _returning: set[asyncio.Task[None]] = set()
 
 @dataclass(frozen=True)
 class Ports:
-    """`agent_id` None: all agents are read, and the unnamed one is written. owner: who claims work, as a store's lease
-    names it. strategy: what that of retrieval is called. project: the one that is worked on, "" where none is known."""
+    """The parts of a bank.
+
+    agent_id: whose lessons; None reads those of all agents and writes those of the unnamed one. owner: the name under
+    which this process claims work. strategy: the name of the retrieval strategy. project: the current project, "" if
+    unknown.
+    """
 
     memory: Memory
     agent_id: str | None
@@ -48,7 +52,7 @@ class Ports:
 
     @property
     def writes(self) -> str:
-        """The agent whose lessons are written."""
+        """The agent that new lessons belong to."""
         return self.agent_id or ""
 
     async def begun(
@@ -96,12 +100,12 @@ class Ports:
                 await self.given_back(claim, error)
 
     async def given_back(self, claim: Claim, error: BaseException) -> None:
-        """The work waits again, for another answer or another try."""
+        """Puts the work back to waiting, for another answer or another try."""
         with suppress(StoreError):  # the claim was lost or settled, or the store is what failed
             await self.memory.queue.waits(claim, str(error) or "it was stopped")
 
     async def held(self, claim: Claim, do: Callable[[], Awaitable[T]]) -> T:
-        """`do`, while the claim is renewed. A claim that was lost is noticed by the write that settles the work."""
+        """Runs `do` while the claim is renewed. The write that settles the work notices a lost claim."""
 
         async def beat() -> None:
             while True:
@@ -117,7 +121,7 @@ class Ports:
 
 
 class CountingModel:
-    """A model whose usage is counted. Raises `InvalidInput` when there is none."""
+    """A model, with the usage of its calls summed up. Raises `InvalidInput` when there is no model."""
 
     def __init__(self, model: Model | None) -> None:
         if model is None:

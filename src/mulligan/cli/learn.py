@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mulligan.app.teaching import said
+from mulligan.app.teaching import summary
 from mulligan.bank.exchange.files import file_text
 from mulligan.cli.errors import SOLVED, UNFINISHED
 from mulligan.cli.memory_bank import agent_options, with_bank, writing
@@ -66,7 +66,7 @@ def learn(
         if outcome is None and learned.success is not None:
             verdict = "success" if learned.success else "failure"
             say(f"judged to be a {verdict}: {one_line(learned.reason, 200)}")
-        say(one_line(said(learned, bank.agent_id), 2000))
+        say(one_line(summary(learned, bank.agent_id), 2000))
         for id in dict.fromkeys((*learned.facts, *learned.lessons, *learned.folded)):
             emit(f"{id}  {one_line((await bank.get(id)).title, 100)}")
         return UNFINISHED if learned.failed or learned.pending else SOLVED

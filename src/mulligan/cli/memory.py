@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mulligan.bank.exchange.lesson_page import around, there
+from mulligan.bank.exchange.lesson_page import around, existing
 from mulligan.cli import memory_change, memory_move, memory_words
 from mulligan.cli.memory_bank import agent_options, dumped, reading, threshold_of, time_of, with_bank
 from mulligan.cli.terminal import emit, say
@@ -135,7 +135,7 @@ def receipt(id: str, as_json: bool) -> None:
         if as_json:
             emit(dumped(to_json(kept)))
         else:
-            emit(memory_words.receipt_story(kept, await there(bank, tuple(kept.lessons))))
+            emit(memory_words.receipt_story(kept, await existing(bank, tuple(kept.lessons))))
 
     with_bank(reading(), work)
 

@@ -1,4 +1,4 @@
-"""The seams of retrieval, deduplication and merging: strategies are plug-ins that see columns, never a store.
+"""Protocols of retrieval, deduplication and merging strategies. They see columns, never a store.
 
 Arrays are numpy's; they are `Any` here because core imports the standard library only. n is the number of candidates.
 """
@@ -107,7 +107,7 @@ class Merging(Protocol):
         ...
 
     def ask(self, lessons: Sequence[Lesson]) -> Question | None:
-        """What a mind is asked in order to merge them; None: no mind is needed."""
+        """The question to a model that merges them; None if no model is needed."""
         ...
 
     def take(self, lessons: Sequence[Lesson], answer: Json) -> Lesson:

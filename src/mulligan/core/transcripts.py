@@ -1,4 +1,4 @@
-"""The seam of transcript formats: a plug-in reads the text of a conversation as turns."""
+"""The protocol of transcript formats: a plug-in reads the text of a conversation as turns."""
 
 from __future__ import annotations
 

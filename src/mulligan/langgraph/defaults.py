@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from mulligan.app.config import load, prompts_folder
 from mulligan.app.places import Notice
 from mulligan.app.prompts import FilePrompts
-from mulligan.app.teaching import said
+from mulligan.app.teaching import summary
 from mulligan.core.errors import MulliganError
 from mulligan.core.protocols import Learned, Model, Store
 from mulligan.core.records import Episode, Recall, Task
@@ -67,7 +67,7 @@ class OwnBank:
                 self._notice(f"nothing was learned: {error}")
             raise
         if self._notice:
-            self._notice(said(learned, self.agent_id))
+            self._notice(summary(learned, self.agent_id))
         return learned
 
     async def close(self) -> None:

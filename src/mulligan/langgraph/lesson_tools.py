@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import BaseModel, Field
 
-from mulligan.app.teaching import said
+from mulligan.app.teaching import summary
 from mulligan.bank.learn.trajectory import episode_of
 from mulligan.core.errors import MulliganError
 from mulligan.core.protocols import Learned
@@ -102,13 +102,13 @@ async def _learn(
         verdict = {"reasoning": "The calling agent said so.", "verdict": "success" if success else "failure"}
         learned = await bank.commit(str(learned.work), verdict)
     if learned.question is None:
-        return said(learned, bank.agent_id or "")
+        return summary(learned, bank.agent_id or "")
     if learned.success is None:
         return f"Whether the task succeeded is not known: call {LEARN} again with success, true or false."
     if lessons is None:
         prompt = "\n\n".join(message.text for message in learned.question.messages)
         return f"The lessons are yours to draw. Think about this, then call {LEARN} again with lessons:\n\n{prompt}"
-    return said(await bank.commit(str(learned.work), _answer(lessons, items)), bank.agent_id or "")
+    return summary(await bank.commit(str(learned.work), _answer(lessons, items)), bank.agent_id or "")
 
 
 def _answer(lessons: Sequence[Drawn], items: Sequence[Json]) -> Json:

@@ -1,4 +1,4 @@
-"""Lessons of other systems as ours: the files of ReasoningBank-MCP, and the JSONL of the official memory server.
+"""Read lessons of other systems: the files of ReasoningBank-MCP, and the JSONL of the official memory server.
 
 What a record says and ours have no field for is kept in the lesson's context, under "imported".
 """
@@ -112,7 +112,7 @@ def of_upstream(path: Path, data: Mapping[str, Json]) -> tuple[tuple[Lesson, ...
                 lessons[again] = _renamed(lesson, again)
     if path.with_name("embeddings.json").is_file():
         notes.append("Vectors are made anew: those in embeddings.json are of another text than is embedded here.")
-    return _led(lessons), tuple(notes)
+    return _with_lineage(lessons), tuple(notes)
 
 
 def _upstream(record: _Record) -> Lesson:
@@ -146,15 +146,15 @@ def _upstream(record: _Record) -> Lesson:
     )
 
 
-def _led(lessons: Mapping[str, Lesson]) -> tuple[Lesson, ...]:
+def _with_lineage(lessons: Mapping[str, Lesson]) -> tuple[Lesson, ...]:
     """With the ids in their lineage turned into ours. What was merged into a lesson that is not there is retired."""
-    led: list[Lesson] = []
+    linked: list[Lesson] = []
     for lesson in lessons.values():
         ours = lesson.superseded_by and imported_id(UPSTREAM, lesson.agent_id, lesson.superseded_by)
         parents = tuple(imported_id(UPSTREAM, lesson.agent_id, parent) for parent in lesson.origin.parents)
         there = ours in lessons
         state = "retired" if lesson.state == "superseded" and not there else lesson.state
-        led.append(
+        linked.append(
             replace(
                 lesson,
                 state=state,
@@ -162,7 +162,7 @@ def _led(lessons: Mapping[str, Lesson]) -> tuple[Lesson, ...]:
                 origin=replace(lesson.origin, parents=tuple(parent for parent in parents if parent in lessons)),
             )
         )
-    return tuple(led)
+    return tuple(linked)
 
 
 def _renamed(lesson: Lesson, id: str) -> Lesson:
@@ -181,8 +181,8 @@ def of_memory_server(path: Path, lines: Sequence[tuple[int, str]]) -> tuple[tupl
         match record.values.get("type"):
             case "entity":
                 name, kind = record.text("name", need=True), record.text("entityType")
-                said = entities.setdefault(name, (kind, []))[1]
-                said += [text for text in record.texts("observations") if text not in said]
+                observations = entities.setdefault(name, (kind, []))[1]
+                observations += [text for text in record.texts("observations") if text not in observations]
             case "relation":
                 relations.append(
                     (
@@ -203,9 +203,11 @@ def of_memory_server(path: Path, lines: Sequence[tuple[int, str]]) -> tuple[tupl
     return lessons, tuple(notes)
 
 
-def _entity(name: str, kind: str, said: Sequence[str], relations: Sequence[tuple[str, str, str]], now: float) -> Lesson:
+def _entity(
+    name: str, kind: str, observations: Sequence[str], relations: Sequence[tuple[str, str, str]], now: float
+) -> Lesson:
     own = [(how, to) for begins, how, to in relations if begins == name]
-    lines = [*said, *(f"{name} {how} {to}." for how, to in own)]
+    lines = [*observations, *(f"{name} {how} {to}." for how, to in own)]
     id = imported_id(MEMORY_SERVER, "", name)
     about = {"from": MEMORY_SERVER, "id": name, "relations": [{"to": to, "relationType": how} for how, to in own]}
     return Lesson(
@@ -223,5 +225,5 @@ def _entity(name: str, kind: str, said: Sequence[str], relations: Sequence[tuple
 
 
 def _shown(value: Json) -> str:
-    said = repr(value)
-    return said if len(said) <= 60 else f"{said[:57]}..."
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

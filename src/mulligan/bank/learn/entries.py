@@ -1,4 +1,4 @@
-"""A lesson as it goes into the store: masked, flagged, fingerprinted, with the terms that it is found by."""
+"""Prepare a lesson for the store: masked, flagged, with its fingerprint and search terms."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def fingerprint(lesson: Lesson) -> str:
 
 
 def searched(lesson: Lesson) -> str:
-    """All of a lesson that words are looked for in."""
+    """The text of a lesson that search terms are taken from."""
     return "\n".join((lesson.title, lesson.description, lesson.content, lesson.query, lesson.kind, *lesson.tags))
 
 
 def embedded(lesson: Lesson) -> str:
-    """What a lesson's vector is of."""
+    """The text of a lesson that its vector is made from."""
     return "\n".join(part for part in (lesson.title, lesson.description, lesson.content) if part)

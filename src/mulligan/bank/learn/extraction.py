@@ -1,4 +1,4 @@
-"""Lessons from what an agent did: at most three from one trajectory, five from the contrast of several."""
+"""Extract lessons from trajectories with a model: at most three from one, five from the contrast of several."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, cast
 
-from mulligan.bank.learn.trajectory import TOKENS, Place, pair_of, places, told
+from mulligan.bank.learn.trajectory import TOKENS, Place, pair_of, places, render
 from mulligan.bank.learn.validation import CONTENT, LABELS, NATURE, TEXTS, lesson_from, object_of, text_of
 from mulligan.core.errors import BadAnswer
 from mulligan.core.prompts import Prompt
@@ -26,7 +26,7 @@ _NAMED = re.compile(r"\s*s?(\d{1,9})\s*", re.IGNORECASE | re.ASCII)
 
 @dataclass(frozen=True)
 class Extracted:
-    """Drafts of lessons, best first. Where there are none, the thinker has said why: `nothing_because`."""
+    """Drafts of lessons, best first. If there are none, `nothing_because` is the model's reason."""
 
     lessons: tuple[Lesson, ...] = ()
     nothing_because: str = ""
@@ -68,7 +68,7 @@ class Extractor:
     def ask(self, episodes: Sequence[Episode]) -> Question:
         studied = self._studied(episodes)
         prompt = self._pair if self._pair and studied is not episodes else self._prompt
-        task, trajectory = told(studied, self._tokens)
+        task, trajectory = render(studied, self._tokens)
         reason = labelled("The judge's reason", self._reason[:CONTENT])
         *before, last = prompt.render(task=task, reason=reason, trajectory=trajectory)
         schema = schema_of(self._most, len(places(studied)), natures=not self._paper)
@@ -92,12 +92,13 @@ class Extractor:
                     'There are no lessons. Give at least one, or say in "nothing_because" why there is none.'
                 )
             return Extracted(nothing_because=nothing)
-        said = cast(list[Json], given)
-        if len(said) > self._most:
-            raise BadAnswer(f"There are {len(said)} lessons, and at most {self._most} are kept: give the best of them.")
+        listed = cast(list[Json], given)
+        if len(listed) > self._most:
+            count, most = len(listed), self._most
+            raise BadAnswer(f"There are {count} lessons, and at most {most} are kept: give the best of them.")
         there = places(episodes)
         lessons: dict[str, Lesson] = {}
-        for number, one in enumerate(said, 1):
+        for number, one in enumerate(listed, 1):
             draft, cited = lesson_from(one, f"Lesson {number}"), _cited(one, there, f"Lesson {number}")
             content = " ".join(unicodedata.normalize("NFC", draft.content).casefold().split())
             lessons.setdefault(content, self._lesson(episodes, draft, cited))
@@ -129,18 +130,18 @@ def _prompt(prompts: Prompts, which: str) -> Prompt:
 
 def schema_of(most: int, steps: int, *, natures: bool = True) -> Json:
     """Why comes first, and the steps before the lesson that rests on them. All is required: some providers insist.
-    natures: whether each lesson is said to be a fact or a strategy.
+    natures: whether each lesson names its nature, fact or strategy.
 
     The steps that there are stand in it while they are few: a small model makes up others.
     """
     step: dict[str, Json] = {"type": "integer"}
     if steps <= LISTED:
         step["enum"] = list(range(1, steps + 1))
-    said = {**(NATURE if natures else {}), **TEXTS, **LABELS}
+    fields = {**(NATURE if natures else {}), **TEXTS, **LABELS}
     lesson = {
         "type": "object",
-        "properties": {"steps": {"type": "array", "items": step, "minItems": 1}, **said},
-        "required": ["steps", *said],
+        "properties": {"steps": {"type": "array", "items": step, "minItems": 1}, **fields},
+        "required": ["steps", *fields],
         "additionalProperties": False,
     }
     return {
@@ -155,9 +156,9 @@ def schema_of(most: int, steps: int, *, natures: bool = True) -> Json:
     }
 
 
-def _cited(said: Json, there: Sequence[Place], where: str) -> tuple[Place, ...]:
+def _cited(lesson: Json, there: Sequence[Place], where: str) -> tuple[Place, ...]:
     """The places of the steps that a lesson cites, in order: 3, "3" and "s3" are the same. Raises `BadAnswer`."""
-    given = cast(Mapping[str, Json], said).get("steps")
+    given = cast(Mapping[str, Json], lesson).get("steps")
     listed = cast(list[Json], given) if isinstance(given, list) else [] if given is None else [given]
     numbers = [_number(one) for one in listed]
     known = f"s1 to s{len(there)}" if len(there) > 1 else "only s1"
@@ -169,11 +170,11 @@ def _cited(said: Json, there: Sequence[Place], where: str) -> tuple[Place, ...]:
     return tuple(there[number - 1] for number in sorted({number for number in numbers if number}))
 
 
-def _number(said: Json) -> int | None:
-    if isinstance(said, str) and (found := _NAMED.fullmatch(said)):
+def _number(value: Json) -> int | None:
+    if isinstance(value, str) and (found := _NAMED.fullmatch(value)):
         return int(found[1])
-    whole = isinstance(said, int) or (isinstance(said, float) and said.is_integer())
-    return int(said) if whole and not isinstance(said, bool) else None
+    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    return int(value) if whole and not isinstance(value, bool) else None
 
 
 def _origin(episodes: Sequence[Episode], cited: Sequence[Place], reason: str) -> Origin:

@@ -1,4 +1,4 @@
-"""Facts by rule: what failed checks say that they expect, kept word for word. No model is asked."""
+"""Draw facts by rule: the values that failed checks expect, kept word for word. No model is asked."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def facts_of(episode: Episode, project: str, also: Container[str] = ()) -> tuple
     if the episode was solved, or a later trial passed these checks. A judge whose checks a model made up, or that knows
     the target, reveals nothing.
     """
-    told = " ".join(episode.task.prompt.split())
-    checks = sorted(_checks(episode, also), key=lambda check: _told(check, told))
+    task = " ".join(episode.task.prompt.split())
+    checks = sorted(_checks(episode, also), key=lambda check: _named_by_task(check, task))
     by_subject: dict[str, list[Check]] = {}
     for check in checks:
-        if not (_told(check, told) and _PLAIN.match(check.expected)):
+        if not (_named_by_task(check, task) and _PLAIN.match(check.expected)):
             by_subject.setdefault(subject_of_check(check.asked), []).append(check)
     passed = passed_checks([episode])
     return tuple(
@@ -70,8 +70,8 @@ def passed_checks(episodes: Iterable[Episode]) -> frozenset[str]:
 
 def claims(fact: Lesson) -> Mapping[str, str]:
     """What a fact says, by what it says it of: the value of each check, or its whole content by its title."""
-    said = dict(claim_of(asked, expected) for asked, expected in checks_of(fact).items())
-    return said or {_folded(fact.title): _folded(fact.content)}
+    values = dict(claim_of(asked, expected) for asked, expected in checks_of(fact).items())
+    return values or {_folded(fact.title): _folded(fact.content)}
 
 
 def checks_of(fact: Lesson) -> Mapping[str, str]:
@@ -152,7 +152,7 @@ def _of_pytest(finding: Finding) -> Iterator[Finding]:
         yield Finding(asked.strip(), where=finding.asked)
 
 
-def _told(check: Check, task: str) -> bool:
+def _named_by_task(check: Check, task: str) -> bool:
     """Whether the task itself names the value."""
     return check.expected in task or _named(check.expected).removeprefix("the form ") in task
 
@@ -160,10 +160,10 @@ def _told(check: Check, task: str) -> bool:
 def _named(value: str) -> str:
     """The value for a title: of a text, its form."""
     try:
-        said = ast.literal_eval(value)
+        literal = ast.literal_eval(value)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
-        said = value
-    text = f"the form {said}" if isinstance(said, str) and said and said is not value else value
+        literal = value
+    text = f"the form {literal}" if isinstance(literal, str) and literal and literal is not value else value
     text = " ".join(text.split())
     return text if len(text) <= 80 else f"{text[:79]}…"
 

@@ -118,7 +118,7 @@ PHRASES: Mapping[str, str] = {
 \bwhen this (?:lesson|memory|text) is (?:shown|read|recalled|retrieved|loaded)\b
 """,
 }
-"""By flag. A line that comes behind "never" or in a quotation is no sign."""
+"""By flag. A match after "never" or in a quotation does not count."""
 
 FORBIDS: Mapping[str, str] = {
     "override": r"""
@@ -135,7 +135,7 @@ FORBIDS: Mapping[str, str] = {
 (?:不要|别|切勿|无需)让(?:用户|操作员|主人)(?:知道|发现)
 """,
 }
-"""By flag: what is a sign because it forbids something."""
+"""By flag: phrases that count because they forbid something."""
 
 MARKUP: Mapping[str, str] = {
     "role tags": r"""
@@ -155,7 +155,7 @@ MARKUP: Mapping[str, str] = {
 <!--[^>]{0,400}?\b(?:ai|agents?|assistant|llm|ignore|instructions?)\b[^>]{0,400}?-->
 """,
 }
-"""By flag: looked for in the text as it stands, in any case. In a short code span it is no sign."""
+"""By flag: looked for in the text as it stands, in any case. A match in a short code span does not count."""
 
 
 # --- commands that reach beyond the workspace: they look alike in every language -----------------------------------

@@ -1,11 +1,11 @@
-"""Whether a task was done, judged from its trajectory alone, where nobody else has said so."""
+"""Judge from its trajectory whether a task was done, if no evaluator gave a verdict."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from mulligan.bank.learn.trajectory import TOKENS, told
+from mulligan.bank.learn.trajectory import TOKENS, render
 from mulligan.bank.learn.validation import CONTENT, object_of, text_of
 from mulligan.core.errors import BadAnswer
 from mulligan.core.protocols import Prompts
@@ -41,7 +41,7 @@ class Judge:
         self._tokens = tokens
 
     def ask(self, episodes: Sequence[Episode]) -> Question:
-        task, trajectory = told(episodes, self._tokens)
+        task, trajectory = render(episodes, self._tokens)
         *before, last = self._prompt.render(task=task, trajectory=trajectory)
         return Question((*before, replace(last, images=episodes[0].task.images)), SCHEMA)
 

@@ -1,4 +1,4 @@
-"""What a lesson goes through before it is kept: secrets masked, invisible text taken out, attempts to instruct flagged.
+"""Screen a lesson before it is kept: mask secrets, remove invisible text, flag attempts to instruct its reader.
 
 A filter, and no wall. Of texts that were written after it (tests/bank/screening), it flagged 13 of 29 that instruct
 their reader and 1 of 25 harmless ones, 12 of 20 with a harmful command in seven languages and 0 of 20 harmless ones.
@@ -33,7 +33,7 @@ _LATIN_JOINED = re.compile(f"(?<=[A-Za-z])[{_JOINERS}]+(?=[A-Za-z])")
 
 
 def screened(lesson: Lesson, named: str = "") -> tuple[Lesson, tuple[str, ...]]:
-    """The lesson as it may be kept, and why it should be held back; no flags for most.
+    """The lesson as it may be kept, and the flags for which it should be held back; most get none.
 
     Flags: override, persona, role tags, tool call, asks for its prompt, exfiltration, remote code, concealment, acts
     unasked, speaks to its reader, encoded, hidden text; of commands foreign code, payment, deletes outside, widens
@@ -121,7 +121,7 @@ _SPACED = re.compile(r"(?<=\b\w) (?=\w\b)")
 
 
 def plain(text: str) -> str:
-    """The text as signs are looked for in it: one case, one width, no look-alikes, no letters set apart."""
+    """The text in which patterns are looked for: one case, one width, no look-alikes, no letters set apart."""
     folded = unicodedata.normalize("NFKC", text).casefold().translate(_FOLDED)
     return re.sub(r"\s+", " ", _SPACED.sub("", folded))
 
@@ -189,22 +189,22 @@ def _at(pattern: re.Pattern[str], text: str, spans: Sequence[tuple[int, int]]) -
 
 
 def _blobs(text: str) -> Iterator[str]:
-    """What base64 in the text stands for, where it is to be decoded or says something that is a sign by itself."""
+    """What base64 in the text stands for, where it is to be decoded or says something that earns a flag by itself."""
     asked = bool(_DECODE.search(text))
     for found in _BLOB.finditer(text):
         if (
             not re.fullmatch(r"[0-9a-fA-F]+", found[0])
-            and (said := _decoded(found[0]))
-            and (asked or any(_found(said)))
+            and (decoded := _decoded(found[0]))
+            and (asked or any(_found(decoded)))
         ):
-            yield said
+            yield decoded
 
 
 def _decoded(blob: str) -> str:
     """The text in it; "" where it is none."""
     body = blob.rstrip("=").translate(str.maketrans("-_", "+/"))
     try:
-        said = base64.b64decode(body + "=" * (-len(body) % 4), validate=True).decode()
+        decoded = base64.b64decode(body + "=" * (-len(body) % 4), validate=True).decode()
     except (binascii.Error, ValueError):
         return ""
-    return said if said.isprintable() or said.replace("\n", " ").isprintable() else ""
+    return decoded if decoded.isprintable() or decoded.replace("\n", " ").isprintable() else ""

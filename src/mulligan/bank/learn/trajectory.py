@@ -1,4 +1,4 @@
-"""Episodes as text for a thinker, in steps that it can cite, and an episode from a client's plain trajectory.
+"""Render episodes as text with steps that a model can cite, and make an episode of a client's plain trajectory.
 
 Steps are named s1, s2, … and run on over all trials and episodes. A trial's steps are those of its trajectory; a trial
 without any has its output as its one step.
@@ -53,9 +53,9 @@ def pair_of(episode: Episode) -> Episode | None:
     return replace(episode, trials=(replace(failed[-1], reflection=None), episode.trials[passing]))
 
 
-def told(episodes: Sequence[Episode], tokens: int = TOKENS) -> tuple[str, str]:
-    """The task and the trajectories of these episodes, fenced, within about so many tokens: what `{{task}}` and
-    `{{trajectory}}` of a prompt stand for.
+def render(episodes: Sequence[Episode], tokens: int = TOKENS) -> tuple[str, str]:
+    """Renders the task and the trajectories, fenced, within about so many tokens: `{{task}}` and `{{trajectory}}` of a
+    prompt.
 
     Observations, outputs and feedback are shortened first, the longest of all trials before the others; then what was
     thought and done; where even that is too much, steps from the middle are left out, with a note of which.
@@ -82,7 +82,7 @@ _LABELS = ("thought", "action", "observation")
 
 @dataclass(frozen=True)
 class _Line:
-    """A piece of a trial. step: its number within the trial; 0 for what is said of the whole trial."""
+    """A piece of a trial. step: its number within the trial; 0 for a line about the whole trial."""
 
     label: str
     text: str
@@ -95,7 +95,7 @@ def _pieces(trial: Trial) -> tuple[_Line, ...]:
     lines = [
         _Line(label, text, number, soft=label == "observation")
         for number, step in enumerate(attempt.steps, 1)
-        for label, text in zip(_LABELS, _said(step), strict=True)
+        for label, text in zip(_LABELS, _parts_of(step), strict=True)
         if text.strip()
     ]
     output = result_text(attempt) or "(empty)"
@@ -110,7 +110,7 @@ def _pieces(trial: Trial) -> tuple[_Line, ...]:
     return tuple(lines)
 
 
-def _said(step: Step) -> tuple[str, str, str]:
+def _parts_of(step: Step) -> tuple[str, str, str]:
     end = step.outcome
     halted = f"\n(halted: {end.halted})" if end and end.halted else ""
     return step.thought, step.action, (step.observation + halted).strip()
@@ -183,7 +183,7 @@ def _trial(trial: Trial, lines: Sequence[_Line], first: int, last: str) -> list[
     missing = sorted(set(range(1, count + 1)) - {line.step for line in lines})
     shown = [f"s{first - 1 + line.step} {line.label}:{_quoted(line.text)}" for line in lines if line.step]
     body = [fenced("\n".join(shown))] if shown else []
-    if missing and any(_said(trial.attempt.steps[n - 1]) != ("", "", "") for n in missing if trial.attempt.steps):
+    if missing and any(_parts_of(trial.attempt.steps[n - 1]) != ("", "", "") for n in missing if trial.attempt.steps):
         body.append(f"(Left out for want of room: {_ranges([first - 1 + n for n in missing])}.)")
     passed = trial.feedback.passed if trial.feedback else None
     verdict = {True: " (passed)", False: " (failed)", None: ""}[passed]

@@ -1,4 +1,4 @@
-"""Scores as relevance, 0 to 1: the share of banks of this size, none of whose lessons fits, whose best scores less.
+"""Turn scores into relevance, 0 to 1: the share of banks of this size without a fitting lesson whose best scores less.
 
 The more lessons there are, the better the best of them scores by chance. How scores of unrelated texts are spread is
 shipped for words and for known embedders, so that it holds for the first lesson as for the thousandth; for an embedder
@@ -19,7 +19,7 @@ PRESETS = {"strict": 0.98, "standard": 0.9, "lenient": 0.5}
 
 
 @dataclass(frozen=True)
-class Null:
+class NullDistribution:
     """How the best score of a bank is spread where nothing fits: a Gumbel distribution.
 
     place, width: of a bank of one lesson. growth: what the place rises by when the bank grows by a factor of e. By
@@ -40,9 +40,9 @@ LESSON = 28
 """Words of a short lesson, by which the size of a bank is measured where words are compared."""
 
 SHIPPED = {
-    "words": Null(-0.085, 0.06, 0.046),
-    "local:minilm-l6-v2": Null(0.036, 0.055, 0.03),
-    "hash:384": Null(0.09, 0.08, 0.053),
+    "words": NullDistribution(-0.085, 0.06, 0.046),
+    "local:minilm-l6-v2": NullDistribution(0.036, 0.055, 0.03),
+    "hash:384": NullDistribution(0.09, 0.08, 0.053),
 }
 """Of words, and of embedders by the beginning of their id, read from what studies/retrieval/nulls.py prints."""
 
@@ -51,12 +51,12 @@ UNKNOWN = (0.2, 0.12, 2)
 that outweigh them."""
 
 
-def shipped(embedder: str | None) -> Null | None:
+def shipped(embedder: str | None) -> NullDistribution | None:
     """That of a known embedder."""
     return next((null for name, null in SHIPPED.items() if (embedder or "").startswith(name)), None)
 
 
-def estimated(cosines: Array, lessons: int) -> Null:
+def estimated(cosines: Array, lessons: int) -> NullDistribution:
     """From the cosines of so many lessons with each other. Lessons are a little more alike than a lesson and a task."""
     mean, sd, weight = UNKNOWN
     if len(cosines):
@@ -64,7 +64,7 @@ def estimated(cosines: Array, lessons: int) -> Null:
         mean = share * float(cosines.mean()) + (1 - share) * mean
         sd = float(np.sqrt(share * float(cosines.var()) + (1 - share) * sd**2))
     sd = max(sd, 1e-6)
-    return Null(mean - 0.45 * sd, 0.5 * sd, 0.3 * sd)
+    return NullDistribution(mean - 0.45 * sd, 0.5 * sd, 0.3 * sd)
 
 
 def pairs(vectors: Array, there: Array, slots: Array, labels: Array, most: int = 256) -> Array:

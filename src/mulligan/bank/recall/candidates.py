@@ -1,4 +1,4 @@
-"""The active lessons of an agent as one query sees them: columns, cosines, BM25, and scores as calibrated relevance."""
+"""The lessons that a query is ranked against: columns, cosines, BM25, and scores as calibrated relevance."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from mulligan.bank.recall.calibration import LESSON, PRESETS, Null
+from mulligan.bank.recall.calibration import LESSON, PRESETS, NullDistribution
 from mulligan.bank.recall.postings import Found, Held
 from mulligan.core.ranking import Array
 
 DIGITS = 6
-"""Cosines are rounded to so many: equal lessons score alike wherever they stand, so that ties are told by age."""
+"""Decimal places of a cosine, so that equal lessons get equal scores and age decides ties."""
 
 
 class Texts(Sequence[str]):
@@ -40,7 +40,7 @@ class Columns:
     """All that an index holds, as it is now: arrays of one row per slot; `slots` are the active ones, oldest first.
 
     whole: whether `slots` are simply all of them. project: a number for each name. vectors: unit, float32, by part,
-    and where there is one. nulls: how unrelated pairs score in this bank, by part.
+    and where there is one. unrelated: how unrelated texts score in this bank, by words and by meaning.
     """
 
     ids: list[str]
@@ -55,7 +55,7 @@ class Columns:
     project: Array
     vectors: dict[str, tuple[Array, Array]]
     postings: Held
-    nulls: dict[str, Null] = field(default_factory=dict[str, Null])
+    unrelated: dict[str, NullDistribution] = field(default_factory=dict[str, NullDistribution])
 
 
 class Ranking:
@@ -99,8 +99,8 @@ class Ranking:
         scores = np.asarray(scores, np.float64)
         if by == "lexical":
             size = self._columns.postings.total / LESSON
-            return np.where(scores > 0, self._columns.nulls["words"].relevance(scores / self.length, size), 0.0)
-        return self._columns.nulls["meaning"].relevance(scores, self.n)
+            return np.where(scores > 0, self._columns.unrelated["words"].relevance(scores / self.length, size), 0.0)
+        return self._columns.unrelated["meaning"].relevance(scores, self.n)
 
     def by_words(self) -> Array:
         # What holds nearly all words of the task fits it, however many other lessons hold them, too.

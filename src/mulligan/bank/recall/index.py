@@ -1,4 +1,4 @@
-"""The lessons of one agent in memory, ready to be ranked: filled from the store's delta, never reloaded for a change.
+"""The lessons of one agent in memory, ready to be ranked. The store's delta keeps the index up to date.
 
 Each lesson has a slot in numpy columns that grow by doubling. A change of its words gives it a new slot, anything else
 is written in place; slots of lessons that are no longer active are dead until there are enough of them to be cleared.
@@ -18,7 +18,7 @@ import numpy as np
 
 from mulligan.bank.learn.entries import searched
 from mulligan.bank.recall import terms
-from mulligan.bank.recall.calibration import SHIPPED, Null, estimated, pairs, shipped
+from mulligan.bank.recall.calibration import SHIPPED, NullDistribution, estimated, pairs, shipped
 from mulligan.bank.recall.candidates import Columns, Ranking, cosines_of
 from mulligan.bank.recall.postings import BM25, Postings
 from mulligan.core.lessons import Delta, LessonStore, Row
@@ -63,7 +63,7 @@ class Index:
         self._by_id: dict[str, int] = {}
         self._postings = Postings(self._bm25)
         self._now: Columns | None = None
-        self._estimated: tuple[int, Null] | None = None
+        self._estimated: tuple[int, NullDistribution] | None = None
 
     @property
     def n(self) -> int:
@@ -84,7 +84,7 @@ class Index:
     # --- taking in ----------------------------------------------------------------------------------------------
 
     async def refresh(self, store: LessonStore, agent_id: str | None) -> None:
-        """Takes in what changed in the store since the last time."""
+        """Applies what changed in the store since the last time."""
         while True:
             since = self.tip
             delta = await store.delta(agent_id, self.embedder, since, queries=self.queries)
@@ -99,7 +99,7 @@ class Index:
                 return
 
     def apply(self, delta: Delta, since: int = 0) -> bool:
-        """Takes the delta in; False when something newer was taken in meanwhile, so that it has to be asked for again.
+        """Applies the delta; False if a newer one was applied meanwhile, so that the caller has to ask again.
 
         A delta of another generation starts anew.
         """
@@ -182,9 +182,9 @@ class Index:
             good = [blob if blob is not None and len(blob) == size else none for blob in blobs[start : start + LARGE]]
             at = slice(first + start, first + start + len(good))
             taken = np.frombuffer(b"".join(good), "<f4").reshape(len(good), -1)
-            sound = _sound(taken)
-            vectors[at] = np.where(sound[:, None], taken, 0.0)
-            there[at] = sound & [blob is not none for blob in good]
+            usable = _usable_rows(taken)
+            vectors[at] = np.where(usable[:, None], taken, 0.0)
+            there[at] = usable & [blob is not none for blob in good]
 
     def _kill(self, n: int) -> None:
         slot = self._slots.pop(n, None)
@@ -206,7 +206,7 @@ class Index:
         dead = self._size - self.n
         if dead < 64 or dead * 4 < self._size:
             return
-        keep = self._taken().slots
+        keep = self._snapshot().slots
         moved = np.full(self._size, -1, np.int64)
         moved[keep] = np.arange(len(keep))
         self._postings.compact(moved)
@@ -246,7 +246,7 @@ class Index:
 
     def _columns_now(self) -> Columns:
         with self._lock:
-            return self._taken()
+            return self._snapshot()
 
     def _ranking(self, columns: Columns, query: str, vector: Any, now: float) -> Ranking:
         return Ranking(columns, terms.weighed(query), vector, now)
@@ -257,7 +257,7 @@ class Index:
         None when it is not there or has no vector.
         """
         with self._lock:
-            columns, slot = self._taken(), self._by_id.get(id)
+            columns, slot = self._snapshot(), self._by_id.get(id)
             if slot is None or "lesson" not in columns.vectors or not columns.vectors["lesson"][1][slot]:
                 return None
             vectors, there = columns.vectors["lesson"]
@@ -269,7 +269,7 @@ class Index:
             only = replace(columns, slots=columns.slots[best], whole=False)
             return Ranking(only, terms.weighed(""), vectors[slot], 0.0), cosines[best]
 
-    def _taken(self) -> Columns:
+    def _snapshot(self) -> Columns:
         """The columns as they are now; made anew after a change."""
         if self._now is not None:
             return self._now
@@ -294,10 +294,10 @@ class Index:
             vectors={part: (v[:size], t[:size]) for part, (v, t) in self._vectors.items()},
             postings=self._postings.held(put["lengths"][:size], alive),
         )
-        self._now = replace(columns, nulls={"words": SHIPPED["words"], "meaning": self._null(columns)})
+        self._now = replace(columns, unrelated={"words": SHIPPED["words"], "meaning": self._null_distribution(columns)})
         return self._now
 
-    def _null(self, columns: Columns) -> Null:
+    def _null_distribution(self, columns: Columns) -> NullDistribution:
         """How the best of unrelated lessons scores by meaning. For an embedder that none is shipped for, estimated anew
         when the bank has doubled, from its older lessons, so that every process comes to the same."""
         if (known := shipped(self.embedder)) is not None:
@@ -319,7 +319,7 @@ def _only(columns: Columns, wanted: Array) -> Columns:
 
 
 async def _renewed(store: LessonStore, agent_id: str | None, delta: Delta) -> Delta:
-    """With the terms of lessons that an older version of Mulligan stored made anew."""
+    """The delta, with the terms that an older version of Mulligan stored made anew."""
     stale = [row.id for row in delta.rows if row.state == "active" and terms.older(row.terms)]
     if not stale:
         return delta
@@ -327,14 +327,14 @@ async def _renewed(store: LessonStore, agent_id: str | None, delta: Delta) -> De
     return replace(delta, rows=[replace(row, terms=made.get(row.id, row.terms)) for row in delta.rows])
 
 
-def _sound(vectors: Array) -> Array:
-    """Which of these vectors, unit when they were made, have not been damaged beyond use."""
+def _usable_rows(vectors: Array) -> Array:
+    """Which of these vectors are not damaged; they were unit vectors when they were made."""
     with np.errstate(all="ignore"):
         return np.vecdot(vectors, vectors) < 4.0
 
 
 def _usable(vector: bytes | None) -> bool:
-    return vector is None or (len(vector) % 4 == 0 and bool(_sound(np.frombuffer(vector, "<f4"))))
+    return vector is None or (len(vector) % 4 == 0 and bool(_usable_rows(np.frombuffer(vector, "<f4"))))
 
 
 def _longer(column: Array, room: int) -> Array:

@@ -1,4 +1,4 @@
-"""Recalled lessons as text for a prompt: each marked as of a success or a failure, quoted as data, within a budget."""
+"""Format recalled lessons for a prompt: each marked as from a success or a failure, quoted as data, within a budget."""
 
 from __future__ import annotations
 
@@ -67,9 +67,9 @@ def held_back(recall: Recall) -> str:
     """How many lessons were not given, and the nearest of them; "" where none was held back."""
     if not recall.filtered:
         return ""
-    said = f"{recall.filtered} {'lesson' if recall.filtered == 1 else 'lessons'} held back"
+    text = f"{recall.filtered} {'lesson' if recall.filtered == 1 else 'lessons'} held back"
     if recall.held is None:
-        return said
+        return text
     title = " ".join(recall.held.title.split())
     title = title if len(title) <= TITLE else title[: TITLE - 1] + "…"
-    return f"{said}, the nearest of relevance {recall.held.score:.2f}: {recall.held.id[:8]} {title!r}"
+    return f"{text}, the nearest of relevance {recall.held.score:.2f}: {recall.held.id[:8]} {title!r}"

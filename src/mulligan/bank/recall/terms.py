@@ -1,4 +1,4 @@
-"""What a text is found by, lexically: its terms as stable hashes with counts, in one small blob per lesson.
+"""Split a text into search terms: stable hashes with counts, stored as one small blob per lesson.
 
 Words are case-folded and lose their accents and common English and German endings; long words, which may be
 compounds, count by their beginnings and ends too; identifiers count whole and by their parts; scripts that are written

@@ -1,4 +1,4 @@
-"""Does queued work, one piece after the other, until none is due: whatever process accepted it."""
+"""Do queued work of any process, one piece after the other, until none is due."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Messages of Anthropic's API: contents of blocks, with `tool_use` and `tool_result`, as JSON or JSON Lines.
 
-Blocks of thinking are left out: what counts is what was said, done and seen.
+Blocks of thinking are left out.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ def _turns(message: Entry, called: dict[str, str]) -> Iterator[Turn]:
             yield call_turn(block, "input")
         elif kind == "tool_result":
             yield Turn("tool", _result(block), called.get(block.text("tool_use_id"), ""))
-        elif kind not in ("thinking", "redacted_thinking") and (said := block_text(block)).strip():
-            yield Turn(role, said)
+        elif kind not in ("thinking", "redacted_thinking") and (text := block_text(block)).strip():
+            yield Turn(role, text)
 
 
 def _result(block: Entry) -> str:
-    said = "\n\n".join(map(block_text, block.blocks()))
-    return f"error: {said}" if block.value.get("is_error") is True else said
+    text = "\n\n".join(map(block_text, block.blocks()))
+    return f"error: {text}" if block.value.get("is_error") is True else text

@@ -32,9 +32,9 @@ def _turns(message: Entry, called: dict[str, str]) -> Iterator[Turn]:
     tool = ""
     if role == "tool":
         tool = called.get(message.text("tool_call_id")) or message.text("name")
-    said = "\n\n".join(filter(None, (*map(block_text, message.blocks()), message.text("refusal"))))
-    if said.strip() or role == "tool":
-        yield Turn(role, said, tool)
+    text = "\n\n".join(filter(None, (*map(block_text, message.blocks()), message.text("refusal"))))
+    if text.strip() or role == "tool":
+        yield Turn(role, text, tool)
     for call in message.entries("tool_calls", "call"):
         custom = call.text("type") == "custom"
         function = call.entry("custom" if custom else "function")

@@ -1,4 +1,4 @@
-"""No near-duplicates: each lesson stands for itself. Exact ones fold all the same, unless `fold` is off."""
+"""Find no near-duplicates. Exact duplicates are folded all the same, unless `fold` is off."""
 
 from __future__ import annotations
 

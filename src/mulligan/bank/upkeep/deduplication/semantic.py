@@ -1,4 +1,4 @@
-"""Near-duplicates by the cosine of their texts. Whether they are linked or left out is the bank's to say."""
+"""Find near-duplicates by the cosine of their texts. The bank decides whether to link or to skip them."""
 
 from __future__ import annotations
 

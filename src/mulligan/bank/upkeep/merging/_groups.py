@@ -1,4 +1,4 @@
-"""Which lessons are merged with one: active, of the same agent and alike enough, and enough of them."""
+"""Choose the lessons to merge: active, of one agent, similar enough, and enough of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A mind writes the general rule behind several lessons that are alike."""
+"""A model generalises similar lessons into one."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Llm:
         both = one_lesson(lessons, least=2, mixed=self._mixed, name="llm")
         each = self._tokens // len(lessons)
         shown = [
-            labelled(f"Lesson {number}, of {lesson.outcome}", truncate_text(_said(lesson), each))
+            labelled(f"Lesson {number}, of {lesson.outcome}", truncate_text(_text(lesson), each))
             for number, lesson in enumerate(lessons, 1)
         ]
         mixed = "Some of these are lessons of success and some of failure: the rule says both sides." if both else ""
@@ -90,5 +90,5 @@ class Llm:
         )
 
 
-def _said(lesson: Lesson) -> str:
+def _text(lesson: Lesson) -> str:
     return "\n".join(part for part in (lesson.title, lesson.description, lesson.content) if part.strip())

@@ -1,4 +1,4 @@
-"""The best of several lessons that are alike stands for all: no mind is needed."""
+"""Merge similar lessons by keeping the best of them. No model is needed."""
 
 from __future__ import annotations
 
