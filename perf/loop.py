@@ -18,12 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from mulligan.core.episode import Event
-from mulligan.core.journal import NoJournal, StoredJournal
+from mulligan.core.episode import Event, advance
 from mulligan.core.limits import Limits
 from mulligan.core.loop import Meter, Roles, drive
-from mulligan.core.protocols import Journal, Lease
+from mulligan.core.protocols import Journal
 from mulligan.core.records import Attempt, Episode, Feedback, Json, Past, Reflection, Step, Task, Usage
+from mulligan.recording.journal import NoJournal, StoredJournal
+from mulligan.recording.ledger import Ledger
 from mulligan.store.sqlite import SqliteStore
 from mulligan.store.sqlite.database import Synchronous
 
@@ -73,26 +74,23 @@ def roles(journal: Journal) -> Roles:
 
 
 async def bare(number: int) -> None:
-    async def record(_: Episode, __: Event) -> None: ...
+    episode = Episode(f"bare-{number}", Task(PROMPT))
 
-    done = await drive(Episode(f"bare-{number}", Task(PROMPT)), roles(NoJournal()), Limits(), record, Meter())
+    async def record(event: Event) -> Episode:
+        nonlocal episode
+        episode = advance(episode, event)
+        return episode
+
+    done = await drive(episode, roles(NoJournal()), Limits(), record, Meter())
     assert done.solved
     assert len(done.trials) == TRIALS
 
 
-async def kept(store: SqliteStore, number: int) -> None:
+async def kept(ledger: Ledger, number: int) -> None:
     episode = Episode(f"kept-{number}", Task(PROMPT), run="perf")
-    await store.create(episode, {"tests.py": "assert add(1, 2) == 3"})
-    lease: Lease = await store.acquire(episode.id, "perf", 60)
-    seq = 0
-
-    async def record(_: Episode, event: Event) -> None:
-        nonlocal seq
-        await store.append(lease, seq, event)
-        seq += 1
-
-    done = await drive(episode, roles(StoredJournal(store, lease)), Limits(), record, Meter())
-    await store.release(lease)
+    await ledger.begin(episode, {"tests.py": "assert add(1, 2) == 3"})
+    async with ledger.hold(episode.id) as entry:
+        done = await drive(episode, roles(StoredJournal(entry)), Limits(), entry.append, Meter())
     assert done.solved
     assert len(done.trials) == TRIALS
 
@@ -125,9 +123,10 @@ async def main() -> None:
     await measured("loop alone", asked.rounds, bare)
     with tempfile.TemporaryDirectory() as folder:
         store = SqliteStore(Path(folder) / "perf.db", synchronous=synchronous)
-        await kept(store, -1)  # opens the file
+        ledger = Ledger(store)
+        await kept(ledger, -1)  # opens the file
         what = f"with journal and store, {synchronous}"
-        await measured(what, asked.rounds, lambda number: kept(store, number), asked.parallel)
+        await measured(what, asked.rounds, lambda number: kept(ledger, number), asked.parallel)
         cpu = time.process_time()
         listed = await store.list(limit=50)
         print(f"listing {len(listed)} episodes: {(time.process_time() - cpu) * 1e3:.1f} ms CPU")

@@ -19,13 +19,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mulligan.app.graph_led import ASKED
 from mulligan.app.graphs import load_graph
 from mulligan.core.episode import RESUMABLE
 from mulligan.core.errors import MulliganError
 from mulligan.core.records import Episode
 from mulligan.graphs.sample import write_sample
 from mulligan.langgraph import ask_graph, resume_graph
+from mulligan.recording.drivers import ASKED
 from mulligan.store.sqlite import SqliteStore
 
 HERE = Path(__file__).parent

@@ -12,7 +12,7 @@ from typing import Any
 from sets import Item
 
 from mulligan.bench.report.statistics import mean, paired
-from mulligan.core.journal import digest
+from mulligan.core.codec import digest
 from mulligan.core.records import Attempt, Episode, Task, Trial, Usage
 from mulligan.evaluators.unit_tests import UnitTests
 from mulligan.sandbox.local import LocalSandbox

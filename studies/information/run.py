@@ -32,8 +32,8 @@ from sets import SETS, Item, load
 
 import mulligan
 from mulligan.app.plugins import find, settings_of
+from mulligan.core.codec import digest
 from mulligan.core.episode import RESUMABLE
-from mulligan.core.journal import digest
 from mulligan.core.protocols import Model
 from mulligan.core.questions import Answer, Question, Sampling
 from mulligan.core.records import Episode, Task, Usage

@@ -17,8 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import mulligan
-from mulligan.core.codec import from_json, to_json
-from mulligan.core.journal import digest
+from mulligan.core.codec import digest, from_json, to_json
 from mulligan.core.protocols import Model
 from mulligan.core.questions import Answer, Question, Sampling
 from mulligan.core.records import Episode

@@ -12,11 +12,11 @@ from mulligan.app.prompts import FilePrompts
 from mulligan.app.worlds import Worlds
 from mulligan.bench.hotpotqa.environments.wiki import Wiki
 from mulligan.core.errors import InvalidInput
-from mulligan.core.journal import NoJournal
 from mulligan.core.records import Attempt, Episode, Feedback, Outcome, Past, Reflection, Step, Task, Trial
 from mulligan.core.specs import Spec
 from mulligan.core.worlds import Environment
 from mulligan.models.scripted import ScriptedModel
+from mulligan.recording.journal import NoJournal
 
 TASK = Task("On which river lies the town where Odo Brandt was born?")
 PAGES = [

@@ -12,7 +12,7 @@ from mulligan.app.client_led import ClientLed, ClientStep, Taken
 from mulligan.core.codec import to_json
 from mulligan.core.errors import InvalidInput, LeaseLost, NotFound, OutOfOrder
 from mulligan.core.records import Episode, Task
-from mulligan.store.leases import owner
+from mulligan.recording.holders import owner
 from mulligan.store.sqlite import SqliteStore
 
 TASK = "Name a prime above 8."
@@ -251,7 +251,7 @@ async def test_one_waits_for_the_other_and_not_for_ever(store: SqliteStore, monk
     await store.release(lease)
     await asyncio.wait_for(waiting, 10)
     await store.acquire(client.id, owner(), 30)
-    monkeypatch.setattr("mulligan.app.client_led.PATIENCE", 0.1)
+    monkeypatch.setattr("mulligan.app.client_led.WAIT", 0.1)
     assert "is being driven by" in await client.refuses(reflect(1, "9"), LeaseLost)
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from mulligan.app.leases import leased
 from mulligan.core.records import Episode, Task
+from mulligan.recording.leases import leased
 from mulligan.store.sqlite import SqliteStore
 
 

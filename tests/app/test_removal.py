@@ -18,8 +18,8 @@ from mulligan.core.errors import NotFound
 from mulligan.core.lessons import Entry
 from mulligan.core.protocols import Store
 from mulligan.core.records import Episode, Head, Lesson, Origin, Stop, Task
+from mulligan.recording.holders import owner
 from mulligan.store import open_store
-from mulligan.store.leases import owner
 from mulligan.store.sqlite import SqliteStore
 from mulligan.workspace.git_workspace import GitWorkspace
 

@@ -9,9 +9,10 @@ import pytest
 
 from mulligan.app.worlds import Worlds
 from mulligan.core.errors import JournalDiverged
-from mulligan.core.journal import NoJournal, StoredJournal
 from mulligan.core.records import Episode, Outcome, Step, Task
 from mulligan.core.specs import Spec
+from mulligan.recording.journal import NoJournal, StoredJournal
+from mulligan.recording.ledger import Entry
 from mulligan.store.sqlite import SqliteStore
 
 SPEC = Spec("counter", {"start": 5})
@@ -47,7 +48,7 @@ async def store(tmp_path: Path) -> AsyncGenerator[SqliteStore]:
 
 async def walked(store: SqliteStore, owner: str, log: list[str], actions: list[str], start: int = 5) -> list[Step]:
     lease = await store.acquire("e.1", owner, 60)
-    world = Worlds(SPEC, lambda: Counter(log, start), StoredJournal(store, lease))
+    world = Worlds(SPEC, lambda: Counter(log, start), StoredJournal(await Entry.read(store, lease)))
     try:
         async with world.open() as environment:
             assert await environment.reset() == "at 5"

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from toy_bench import HERE, LESSON, Obliging, cases
 
-from mulligan.app.leases import leased
 from mulligan.app.solve import resume
 from mulligan.bench.harness.running import Finished, Hooks, resume_benchmark, run_benchmark
 from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.core.errors import InvalidInput, JournalDiverged, LeaseLost, NotFound
 from mulligan.core.records import Usage
-from mulligan.store.leases import named
+from mulligan.recording.holders import named
+from mulligan.recording.leases import leased
 from mulligan.store.sqlite import SqliteStore
 
 

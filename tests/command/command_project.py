@@ -14,13 +14,13 @@ from typing import Any
 
 from mulligan.actors.command import Command as Agent
 from mulligan.app.prompts import FilePrompts
-from mulligan.core.episode import Event
-from mulligan.core.journal import NoJournal
+from mulligan.core.episode import Event, advance
 from mulligan.core.limits import Limits
 from mulligan.core.loop import Meter, Roles, drive
 from mulligan.core.protocols import Journal, Strategy
 from mulligan.core.records import Episode, Feedback, Plan, Reflection, Task
 from mulligan.evaluators.command import Command as Check
+from mulligan.recording.journal import NoJournal
 from mulligan.sandbox.local import LocalSandbox
 from mulligan.strategies.reflexion import Reflexion
 from mulligan.workspace.git_workspace import GitWorkspace, Mode
@@ -164,14 +164,21 @@ class Bench:
     async def solve(
         self, episode: Episode | None = None, trials: int | None = None, keep: Keep | None = None
     ) -> Episode:
-        async def record(_: Episode, event: Event) -> None:
+        episode = episode or self.episode()
+
+        async def record(event: Event) -> Episode:
+            nonlocal episode
+            assert episode
+            after = advance(episode, event)
             if keep:
                 await keep(len(self.events), event)
             self.events.append(event)
+            episode = after
+            return after
 
         roles = Roles(self.actor(), self.judge, Tells(), self.strategy)
         limits = Limits(trials=trials or self.trials, identical=None)
-        return await drive(episode or self.episode(), roles, limits, record, Meter())
+        return await drive(episode, roles, limits, record, Meter())
 
 
 def observed(episode: Episode) -> Sequence[str]:

@@ -12,8 +12,9 @@ from command_project import MENDS_ONE, Bench, git, image, observed, project, sco
 from inline_snapshot import snapshot
 
 from mulligan.core.errors import InvalidInput
-from mulligan.core.journal import StoredJournal
 from mulligan.core.records import Episode, Past, Recall, Reflection
+from mulligan.recording.journal import StoredJournal
+from mulligan.recording.ledger import Entry
 from mulligan.store.sqlite import SqliteStore
 from mulligan.strategies.last_attempt_and_reflexion import LastAttemptAndReflexion
 
@@ -134,7 +135,7 @@ async def stored(tmp: Path) -> Episode:
     if not await store.list():
         await store.create(bench.episode())
     lease = await store.acquire("e1", "tester", 60)
-    bench.journal = StoredJournal(store, lease)
+    bench.journal = StoredJournal(await Entry.read(store, lease))
     seq = len(await store.events("e1"))
 
     episode = await bench.solve(await store.load("e1"), keep=lambda n, event: store.append(lease, seq + n, event))

@@ -10,11 +10,13 @@ import pytest
 from command_project import MENDS_ONE, Bench, files, git, image, project, running, stopped
 
 from mulligan.app.prompts import FilePrompts
+from mulligan.core.episode import Event, advance
 from mulligan.core.errors import InvalidInput, MulliganError
-from mulligan.core.journal import StoredJournal
 from mulligan.core.limits import Limits
 from mulligan.core.loop import Meter, Roles, drive
 from mulligan.core.records import Episode, Reflection
+from mulligan.recording.journal import StoredJournal
+from mulligan.recording.ledger import Entry
 from mulligan.reflectors.self import Self
 from mulligan.store.sqlite import SqliteStore
 from mulligan.strategies.evidence_and_reflexion import EvidenceAndReflexion
@@ -41,10 +43,15 @@ def asking(bench: Bench, **settings: Any) -> Self:
 
 
 async def solved(bench: Bench, reflector: Self | None = None, trials: int = 4) -> Episode:
-    async def record(_: Episode, event: object) -> None: ...
+    episode = bench.episode()
+
+    async def record(event: Event) -> Episode:
+        nonlocal episode
+        episode = advance(episode, event)
+        return episode
 
     roles = Roles(bench.actor(), bench.judge, reflector or asking(bench), EvidenceAndReflexion())
-    return await drive(bench.episode(), roles, Limits(trials=trials, identical=None), record, Meter())
+    return await drive(episode, roles, Limits(trials=trials, identical=None), record, Meter())
 
 
 def reflections(episode: Episode) -> list[Reflection]:
@@ -148,17 +155,11 @@ async def stored(tmp: Path, mode: Mode = "worktree") -> Episode:
     if not await store.list():
         await store.create(bench.episode())
     lease = await store.acquire("e1", "tester", 60)
-    bench.journal = StoredJournal(store, lease)
-    seq = len(await store.events("e1"))
-
-    async def record(_: Episode, event: Any) -> None:
-        nonlocal seq
-        await store.append(lease, seq, event)
-        seq += 1
-
+    entry = await Entry.read(store, lease)
+    bench.journal = StoredJournal(entry)
     roles = Roles(bench.actor(), bench.judge, asking(bench), EvidenceAndReflexion())
     try:
-        return await drive(await store.load("e1"), roles, Limits(trials=2, identical=None), record, Meter())
+        return await drive(entry.episode, roles, Limits(trials=2, identical=None), entry.append, Meter())
     finally:
         await bench.workspace.close(bench.episode())
         await store.close()

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from mulligan.core.codec import changes, digest
 from mulligan.core.errors import InvalidInput, JournalDiverged, JournalError, LeaseLost, StepInFlight
-from mulligan.core.journal import NoJournal, StoredJournal, changes, digest
 from mulligan.core.protocols import Lease
 from mulligan.core.records import Episode, Json, Task
 from mulligan.core.scope import scope
+from mulligan.recording.journal import NoJournal, StoredJournal
+from mulligan.recording.ledger import Entry
 from mulligan.store.sqlite import SqliteStore
 
 
@@ -59,7 +61,7 @@ async def test_a_step_that_is_done_is_reused(store: SqliteStore, lease: Lease) -
     effects = Effects()
     results: list[Json] = []
     for _ in range(2):
-        journal = StoredJournal(store, lease)
+        journal = StoredJournal(await Entry.read(store, lease))
         with scope("trial.1", "act"):
             results += [await journal.step("model", {"n": n}, effects(f"model {n}")) for n in (1, 2)]
             results.append(await journal.step("tool.search", ["x"], effects("search")))
@@ -76,7 +78,7 @@ async def test_a_result_of_none_counts_as_done(store: SqliteStore, lease: Lease)
         happened.append(1)
 
     for _ in range(2):
-        assert await StoredJournal(store, lease).step("quiet", None, nothing) is None
+        assert await StoredJournal(await Entry.read(store, lease)).step("quiet", None, nothing) is None
     assert happened == [1]
 
 
@@ -84,24 +86,27 @@ async def test_another_request_is_named_and_runs_nothing(store: SqliteStore, lea
     effects = Effects()
     before = {"messages": [{"role": "user", "text": "a"}], "model": "m"}
     after = {"messages": [{"role": "user", "text": "b"}], "model": "n"}
-    await StoredJournal(store, lease).step("model", before, effects("first"))
+    await StoredJournal(await Entry.read(store, lease)).step("model", before, effects("first"))
     with pytest.raises(JournalDiverged, match=r"model#1: messages\.0\.text; model\..*--fork") as caught:
-        await StoredJournal(store, lease).step("model", after, effects("second"))
+        await StoredJournal(await Entry.read(store, lease)).step("model", after, effects("second"))
     assert caught.value.changed == ("messages.0.text", "model")
     assert effects.happened == ["first"]
 
 
 async def test_numbers_that_are_equal_are_no_divergence(store: SqliteStore, lease: Lease) -> None:
     effects = Effects()
-    first = await StoredJournal(store, lease).step("model", {"temperature": 1}, effects("first"))
-    assert await StoredJournal(store, lease).step("model", {"temperature": 1.0}, effects("again")) == first
+    first = await StoredJournal(await Entry.read(store, lease)).step("model", {"temperature": 1}, effects("first"))
+    assert (
+        await StoredJournal(await Entry.read(store, lease)).step("model", {"temperature": 1.0}, effects("again"))
+        == first
+    )
 
 
 async def test_a_fork_leaves_behind_what_was_recorded_from_the_difference_on(store: SqliteStore, lease: Lease) -> None:
     effects = Effects()
 
     async def drive(second: str, *, fork: bool = False) -> None:
-        journal = StoredJournal(store, lease, fork=fork)
+        journal = StoredJournal(await Entry.read(store, lease), fork=fork)
         await journal.step("env", "look", effects("look"))
         await journal.step("env", second, effects(second))
         await journal.step("env", "look", effects("look again"))
@@ -117,10 +122,10 @@ async def test_a_fork_leaves_behind_what_was_recorded_from_the_difference_on(sto
 
 async def test_a_fork_that_is_cut_off_never_falls_back_on_stale_rows(store: SqliteStore, lease: Lease) -> None:
     effects = Effects()
-    journal = StoredJournal(store, lease)
+    journal = StoredJournal(await Entry.read(store, lease))
     for request in ("look", "north", "look"):
         await journal.step("env", request, effects(request))
-    forked = StoredJournal(store, lease, fork=True)
+    forked = StoredJournal(await Entry.read(store, lease), fork=True)
     await forked.step("env", "look", effects("look"))
     await cut(forked, "env", "south")
     assert await keys(store) == [("env#1", True), ("env#2", False)]
@@ -128,32 +133,32 @@ async def test_a_fork_that_is_cut_off_never_falls_back_on_stale_rows(store: Sqli
 
 async def test_a_repeatable_step_in_flight_runs_again(store: SqliteStore, lease: Lease) -> None:
     effects = Effects()
-    await cut(StoredJournal(store, lease), "model", "q")
+    await cut(StoredJournal(await Entry.read(store, lease)), "model", "q")
     assert await keys(store) == [("model#1", False)]
-    await StoredJournal(store, lease).step("model", "q", effects("model"))
+    await StoredJournal(await Entry.read(store, lease)).step("model", "q", effects("model"))
     assert await keys(store) == [("model#1", True)]
     assert effects.happened == ["model"]
 
 
 async def test_an_unrepeatable_step_in_flight_is_reported(store: SqliteStore, lease: Lease) -> None:
     effects = Effects()
-    await cut(StoredJournal(store, lease), "pay", 5, repeatable=False)
+    await cut(StoredJournal(await Entry.read(store, lease)), "pay", 5, repeatable=False)
     with pytest.raises(StepInFlight, match="pay#1 was started and its result is unknown"):
-        await StoredJournal(store, lease).step("pay", 5, effects("pay"), repeatable=False)
+        await StoredJournal(await Entry.read(store, lease)).step("pay", 5, effects("pay"), repeatable=False)
     assert effects.happened == []
-    await StoredJournal(store, lease, fork=True).step("pay", 5, effects("pay"), repeatable=False)
+    await StoredJournal(await Entry.read(store, lease), fork=True).step("pay", 5, effects("pay"), repeatable=False)
     assert effects.happened == ["pay"]
 
 
 async def test_a_changed_request_of_a_step_in_flight_is_a_divergence(store: SqliteStore, lease: Lease) -> None:
-    await cut(StoredJournal(store, lease), "model", "q")
+    await cut(StoredJournal(await Entry.read(store, lease)), "model", "q")
     with pytest.raises(JournalDiverged, match="the request"):
-        await StoredJournal(store, lease).step("model", "r", Effects()("model"))
+        await StoredJournal(await Entry.read(store, lease)).step("model", "r", Effects()("model"))
 
 
 async def test_branches_that_are_named_keep_their_keys_whoever_comes_first(store: SqliteStore, lease: Lease) -> None:
     async def drive(first: str, effects: Effects) -> dict[str, Json]:
-        journal = StoredJournal(store, lease)
+        journal = StoredJournal(await Entry.read(store, lease))
         gate = asyncio.Event()
         results: dict[str, Json] = {}
 
@@ -176,7 +181,7 @@ async def test_branches_that_are_named_keep_their_keys_whoever_comes_first(store
 
 
 async def test_branches_without_names_are_refused(store: SqliteStore, lease: Lease) -> None:
-    journal = StoredJournal(store, lease)
+    journal = StoredJournal(await Entry.read(store, lease))
     results = await asyncio.gather(
         *(journal.step("model", n, Effects()("model")) for n in (1, 2)), return_exceptions=True
     )
@@ -189,7 +194,7 @@ async def test_a_step_inside_a_step_does_not_shift_the_count(store: SqliteStore,
     effects = Effects()
 
     async def drive() -> None:
-        journal = StoredJournal(store, lease)
+        journal = StoredJournal(await Entry.read(store, lease))
 
         async def outer() -> Json:
             return await journal.step("model", "inner", effects("inner"))
@@ -205,14 +210,14 @@ async def test_a_step_inside_a_step_does_not_shift_the_count(store: SqliteStore,
 
 async def test_a_lost_lease_stops_the_journal_before_the_effect(store: SqliteStore, lease: Lease) -> None:
     effects = Effects()
-    journal = StoredJournal(store, lease)
+    journal = StoredJournal(await Entry.read(store, lease))
     await journal.step("model", 1, effects("mine"))
     await store.renew(lease, 0)
     theirs = await store.acquire("e", "they", 0)
     with pytest.raises(LeaseLost, match="now driven by they"):
         await journal.step("model", 2, effects("still mine?"))
     assert effects.happened == ["mine"]
-    await StoredJournal(store, theirs).step("model", 1, effects("theirs"))
+    await StoredJournal(await Entry.read(store, theirs)).step("model", 1, effects("theirs"))
     assert effects.happened == ["mine"]
 
 
@@ -220,7 +225,7 @@ async def test_an_effect_that_fails_leaves_its_step_in_flight(store: SqliteStore
     async def fails() -> Json:
         raise ValueError("no")
 
-    journal = StoredJournal(store, lease)
+    journal = StoredJournal(await Entry.read(store, lease))
     with pytest.raises(ValueError, match="no"):
         await journal.step("tool", None, fails)
     assert await keys(store) == [("tool#1", False)]

@@ -153,10 +153,14 @@ async def test_roles_see_the_line_that_their_trial_descends_from() -> None:
     player = Player()
     roles = Roles(player, player, player, player)  # pyright: ignore[reportArgumentType]
 
-    async def record(after: Episode, event: Event) -> None:
-        assert after
+    episode = new(2, reflects=True)
 
-    done = await drive(new(2, reflects=True), roles, Limits(trials=9), record, Meter())
+    async def record(event: Event) -> Episode:
+        nonlocal episode
+        episode = advance(episode, event)
+        return episode
+
+    done = await drive(episode, roles, Limits(trials=9), record, Meter())
     assert done.solved
     assert [(trial.number, trial.parent) for trial in done.trials] == [(1, None), (2, 1), (3, 1), (4, 3), (5, 3)]
     assert [r.text for r in done.reflections] == ["lesson 1", "lesson 3"]

@@ -13,8 +13,8 @@ from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from reflexion_graphs import QUESTION, a_graph, a_store, asking, chat, on_thread, recorded, run, scored, steps_of
 
+from mulligan.core.codec import digest
 from mulligan.core.errors import ModelError
-from mulligan.core.journal import digest
 from mulligan.langgraph import ScriptedChat
 
 BOTH = ("invoke", "ainvoke")

@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 
 from mulligan.core.errors import BadAnswer, InvalidInput, ModelError
-from mulligan.core.journal import NoJournal
 from mulligan.core.questions import Message, Question, Sampling, Tool
 from mulligan.core.records import Artifact, Json
 from mulligan.core.tools import ToolResult
 from mulligan.models import weights
 from mulligan.models.embedded import EmbeddedModel
 from mulligan.models.steps import FINISH, Skill, StepFile, perform
+from mulligan.recording.journal import NoJournal
 
 pytest.importorskip("xllamacpp", reason='needs the extra: pip install "mulligan[local]"')
 pytestmark = pytest.mark.slow
@@ -128,7 +128,7 @@ def test_a_process_ends_quietly_in_the_middle_of_an_answer(model: EmbeddedModel,
     code = """
 import asyncio, logging
 logging.disable()  # the machine may be busy, and that is said
-from mulligan.core.journal import NoJournal
+from mulligan.recording.journal import NoJournal
 from mulligan.models.steps import FINISH, Skill, StepFile, perform
 from mulligan.core.questions import Message, Question, Sampling, Tool
 from mulligan.core.records import Artifact, Json

@@ -6,7 +6,6 @@ from inline_snapshot import snapshot
 from wire_client import KEY, Wire
 
 from mulligan.core.errors import BadAnswer, InvalidInput, ModelError, OverBudget
-from mulligan.core.journal import NoJournal
 from mulligan.core.limits import Limits
 from mulligan.core.loop import Meter
 from mulligan.core.protocols import Journal, Model
@@ -16,6 +15,7 @@ from mulligan.models.catalog import open_model
 from mulligan.models.gate import Gate, check_prices, estimate
 from mulligan.models.scripted import ScriptedModel
 from mulligan.models.settings import CallSettings
+from mulligan.recording.journal import NoJournal
 
 ASKED = Question((Message("user", "one two three four"),))
 SCHEMA = {"type": "object", "properties": {"passed": {"type": "boolean"}}}

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from mulligan.core.codec import digest
 from mulligan.core.errors import BadAnswer, InvalidInput, ModelError
-from mulligan.core.journal import digest
 from mulligan.core.limits import Limits
 from mulligan.core.loop import Meter
 from mulligan.core.protocols import Model

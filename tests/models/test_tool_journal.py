@@ -10,7 +10,6 @@ from inline_snapshot import snapshot
 
 from mulligan.core.codec import json_text
 from mulligan.core.errors import BadAnswer, InvalidInput, ModelError, OverBudget
-from mulligan.core.journal import NoJournal
 from mulligan.core.limits import Limits
 from mulligan.core.loop import Meter
 from mulligan.core.protocols import Journal, Model
@@ -21,6 +20,7 @@ from mulligan.models.gate import Gate, estimate
 from mulligan.models.replayed import ReplayedModel
 from mulligan.models.requests import answer_of, hash_of, request_of, result_of
 from mulligan.models.scripted import ScriptedModel
+from mulligan.recording.journal import NoJournal
 
 LOOK = Tool("look", "Look somewhere.", {"type": "object", "properties": {"at": {"type": "string"}}}, repeatable=True)
 ASKED = Question((Message("system", "Be brief."), Message("user", "What is there?")), tools=(LOOK,))

@@ -19,8 +19,8 @@ from typing import Any
 from lesson_kit import E1, entry
 
 from mulligan.core.lessons import Receipt
+from mulligan.recording.holders import owner
 from mulligan.store import open_store
-from mulligan.store.leases import owner
 
 
 def tell(**what: Any) -> None:

@@ -9,10 +9,9 @@ import pytest
 from inline_snapshot import snapshot
 
 from mulligan.app.story import markdown
-from mulligan.core.codec import event_from_json, from_json
+from mulligan.core.codec import digest, event_from_json, from_json
 from mulligan.core.episode import Acted, Evaluated, Forked, Recalled, Reflected, Stopped
 from mulligan.core.errors import NotFound, StoreError
-from mulligan.core.journal import StoredJournal, digest
 from mulligan.core.records import (
     Artifact,
     Attempt,
@@ -31,6 +30,8 @@ from mulligan.core.records import (
     Usage,
 )
 from mulligan.core.scope import scope
+from mulligan.recording.journal import StoredJournal
+from mulligan.recording.ledger import Entry
 from mulligan.store.export import export
 from mulligan.store.sqlite import SqliteStore
 from mulligan.text.secrets import MASK
@@ -52,7 +53,7 @@ async def lived(store: SqliteStore, id: str) -> None:
     task = Task("Write `add`.\n```\nassert add(1, 2) == 3\n```")
     await store.create(Episode(id, task, run="r1", plan=Plan(recalls=True), head=head), {"tests.py": f"# {SECRET}"})
     lease = await store.acquire(id, "me", 60)
-    journal = StoredJournal(store, lease)
+    journal = StoredJournal(await Entry.read(store, lease))
 
     async def answer() -> Json:
         return {"content": "def add(a, b): ..."}

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from mulligan.app.leases import leased
 from mulligan.core.errors import LeaseLost
 from mulligan.core.records import Episode, Task
-from mulligan.store import leases
-from mulligan.store.leases import birth, died, owner
+from mulligan.recording import holders
+from mulligan.recording.holders import birth, died, owner
+from mulligan.recording.leases import leased
 from mulligan.store.sqlite import SqliteStore
 
 ELSEWHERE = "another-machine/1:17:abcd.00000000"
@@ -51,14 +51,14 @@ async def test_a_lease_of_another_machine_is_taken_when_it_has_stood_still_whate
 ) -> None:
     now = time.time()
     with monkeypatch.context() as neighbour:
-        neighbour.setattr("mulligan.store.leases.time.time", lambda: now + off)
+        neighbour.setattr("mulligan.store.sqlite.leases.time.time", lambda: now + off)
         theirs = await store.acquire("e", ELSEWHERE, 30)
     for _ in range(3):  # as long as it is renewed, it is theirs
         with pytest.raises(LeaseLost, match="driven by another-machine/1:17"):
             await store.acquire("e", owner(), 30)
         clock.now += 29
         with monkeypatch.context() as neighbour:
-            neighbour.setattr("mulligan.store.leases.time.time", lambda: clock.now + off)
+            neighbour.setattr("mulligan.store.sqlite.leases.time.time", lambda: clock.now + off)
             await store.renew(theirs, 30)
     with pytest.raises(LeaseLost):
         await store.acquire("e", owner(), 30)
@@ -74,7 +74,7 @@ async def test_queued_work_of_another_machine_is_done_when_its_claim_has_stood_s
     now = time.time()
     with monkeypatch.context() as neighbour:
         neighbour.setattr(
-            "mulligan.store.leases.time.time", lambda: now - 3600
+            "mulligan.store.sqlite.leases.time.time", lambda: now - 3600
         )  # its clock is behind: its claim looks old
         claimed = await queue.claim(ELSEWHERE, 60, ["k"])
     assert claimed is not None
@@ -119,7 +119,7 @@ async def test_a_process_of_this_machine_that_lives_is_left_alone_at_once(store:
     assert refused.value.heartbeat is None, "nobody waits for it"
 
 
-SAYS_ITS_NAME = "from mulligan.store.leases import owner; import sys; print(owner(), flush=True); sys.stdin.read()"
+SAYS_ITS_NAME = "from mulligan.recording.holders import owner; import sys; print(owner(), flush=True); sys.stdin.read()"
 
 
 def test_a_process_that_has_ended_is_known_to_be_dead() -> None:
@@ -144,9 +144,9 @@ def test_a_process_that_has_the_number_of_an_older_one_is_not_taken_for_it() -> 
     assert not died(name.rpartition(".")[0]), "a holder of an older version says nothing of its birth"
 
 
-@pytest.mark.parametrize("way", [leases._of_proc, leases._of_ps])  # pyright: ignore[reportPrivateUsage]
+@pytest.mark.parametrize("way", [holders._of_proc, holders._of_ps])  # pyright: ignore[reportPrivateUsage]
 def test_the_birth_of_a_process_is_known_with_and_without_proc(way: Callable[[int], tuple[str, str]]) -> None:
-    there = shutil.which("ps") if way is leases._of_ps else os.path.exists("/proc/self/stat")  # pyright: ignore[reportPrivateUsage]
+    there = shutil.which("ps") if way is holders._of_ps else os.path.exists("/proc/self/stat")  # pyright: ignore[reportPrivateUsage]
     if not there:
         assert way(os.getpid()) == ("", ""), "then nothing is said of it"
         return

@@ -15,8 +15,8 @@ from mulligan.core.episode import Acted
 from mulligan.core.errors import StoreError
 from mulligan.core.lessons import Finding, Link, Memory, Receipt
 from mulligan.core.records import Attempt, Episode, Task
+from mulligan.recording.holders import owner
 from mulligan.store import open_store
-from mulligan.store.leases import owner
 from mulligan.store.sqlite import SqliteStore
 from mulligan.store.sqlite.schema import MIGRATIONS, migrate
 

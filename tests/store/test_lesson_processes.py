@@ -44,7 +44,7 @@ WORKER = """
 import asyncio, sys
 sys.path.insert(0, sys.argv[1])
 from lesson_kit import entry
-from mulligan.store.leases import owner
+from mulligan.recording.holders import owner
 from mulligan.store import open_store
 
 async def main(path):

@@ -12,14 +12,14 @@ import pytest
 from mulligan.core.episode import Acted
 from mulligan.core.errors import LeaseLost
 from mulligan.core.records import Attempt, Episode, Task
-from mulligan.store.leases import owner
+from mulligan.recording.holders import owner
 from mulligan.store.sqlite import SqliteStore
 
 WRITER = """
 import asyncio, sys
 from mulligan.core.episode import Acted
 from mulligan.core.records import Attempt, Episode, Task
-from mulligan.store.leases import owner
+from mulligan.recording.holders import owner
 from mulligan.store.sqlite import SqliteStore
 
 async def main(path, id, count):

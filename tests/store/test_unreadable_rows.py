@@ -20,9 +20,9 @@ from mulligan.core.episode import Acted
 from mulligan.core.errors import Unreadable
 from mulligan.core.lessons import Link, Memory, Receipt, Selection
 from mulligan.core.records import Attempt, Episode, Task
+from mulligan.recording.holders import owner
 from mulligan.store import open_store
 from mulligan.store.export import export
-from mulligan.store.leases import owner
 from mulligan.store.sqlite import SqliteStore
 from mulligan.store.sqlite.schema import expected
 

@@ -32,7 +32,7 @@ from pathlib import Path
     + """
 from run import Asked, Study
 from mulligan.core.codec import to_json
-from mulligan.core.journal import digest
+from mulligan.core.codec import digest
 from mulligan.models.scripted import ScriptedModel
 from mulligan.store.sqlite import SqliteStore
 

@@ -10,18 +10,17 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mulligan.app.journaled import JournaledBank, JournaledEvaluator
 from mulligan.app.plugins import KINDS, build, file_of, find, fitted, ports_of, settings_of
 from mulligan.app.prompts import FilePrompts
 from mulligan.app.recipe import Recipe, read_file, settled
 from mulligan.core.errors import InvalidInput
-from mulligan.core.journal import NoJournal
 from mulligan.core.loop import Meter, Roles
 from mulligan.core.protocols import Agent, Bank, Evaluator, Journal, Model, Sandbox, Strategy
 from mulligan.core.records import Head, Usage
 from mulligan.core.specs import Spec
 from mulligan.core.tools import Tools
 from mulligan.core.worlds import Environment, World
+from mulligan.recording.journal import JournaledBank, JournaledEvaluator, NoJournal
 
 if TYPE_CHECKING:
     from mulligan.workspace.git_workspace import GitWorkspace

@@ -18,8 +18,8 @@ from mulligan.core.errors import InvalidInput
 from mulligan.core.lessons import Memory
 from mulligan.core.protocols import Embedder, Model
 from mulligan.core.specs import Spec
+from mulligan.recording.holders import owner
 from mulligan.store import open_store
-from mulligan.store.leases import owner
 
 
 class Bank(bank.Bank):

@@ -18,13 +18,13 @@ from datetime import timedelta
 from pathlib import Path
 
 from mulligan.app.config import load
-from mulligan.app.leases import leased
 from mulligan.app.session import with_store
 from mulligan.core.episode import RESUMABLE
 from mulligan.core.errors import LeaseLost, NotFound, StoreError, WorkspaceError
 from mulligan.core.home import home
 from mulligan.core.protocols import Store
 from mulligan.core.records import Brief, StopReason
+from mulligan.recording.leases import leased
 from mulligan.workspace.leftovers import Leftovers, leftovers, repository_of
 
 PAGE = 1000

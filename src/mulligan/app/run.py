@@ -23,10 +23,10 @@ from mulligan.app.session import (
 )
 from mulligan.app.toolbox import needs_workspace
 from mulligan.core.errors import InvalidInput
-from mulligan.core.journal import Told
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Bank, Model, Observer, Store
 from mulligan.core.records import Episode, Task
+from mulligan.recording.journal import StepObserver
 
 
 async def run(
@@ -44,7 +44,7 @@ async def run(
     store: Store | None = None,
     observers: Sequence[Observer] = (),
     on_start: OnStart | None = None,
-    on_step: Told | None = None,
+    on_step: StepObserver | None = None,
     notice: Notice | None = None,
 ) -> Episode:
     """Run an agent on a task; the episode with all its trials, recorded and resumable (`mulligan.resume`).

@@ -9,21 +9,20 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from mulligan.app.compose import Composition, Drive, Parts, changed, compose
-from mulligan.app.leases import LEASE_SECONDS, leased
-from mulligan.app.places import DELIVERED, Notice, Place, deliverable, working_in
+from mulligan.app.places import DELIVERED, Notice, deliverable, working_in
 from mulligan.app.recipe import Recipe
 from mulligan.app.teaching import teach
-from mulligan.core.episode import RESUMABLE, Event, Forked, Resumed, advance, due
+from mulligan.core.episode import RESUMABLE, Forked, advance, due
 from mulligan.core.errors import InvalidInput, JournalDiverged, RecordLost, StoreError
-from mulligan.core.journal import Known, StoredJournal, Told
 from mulligan.core.limits import Limits
 from mulligan.core.loop import Meter, drive
-from mulligan.core.protocols import Evaluator, Lease, Observer, Store
+from mulligan.core.protocols import Evaluator, Observer, Store
 from mulligan.core.records import Episode, Plan, Stop, Task
-from mulligan.store.leases import owner
+from mulligan.recording.journal import Known, StepObserver, StoredJournal
+from mulligan.recording.ledger import Ledger, inform
 
 log = logging.getLogger("mulligan")
 
@@ -43,7 +42,7 @@ class Runner:
     parts: Parts
     observers: Sequence[Observer] = ()
     on_start: OnStart | None = None
-    on_step: Told | None = None
+    on_step: StepObserver | None = None
     notice: Notice = log.info
     agent: str = ""
     known: Known | None = None
@@ -74,25 +73,28 @@ class Runner:
         composition = compose(self.recipe, self.parts, Drive(seed=seed))
         plan, began = self._plan(composition), round(time.time(), 3)
         episode = Episode(id, task, run, self.agent, plan, composition.head, started=began)
-        await self.store.create(episode, composition.texts)  # first, so that whatever is made for it can be found again
+        ledger = self._ledger()
+        await ledger.begin(episode, composition.texts)  # first, so that whatever is made for it can be found again
         try:
-            return await self._drive(episode, composition.judge)
+            return await self._drive(ledger, episode, composition.judge)
         except (Exception, asyncio.CancelledError):
             with suppress(StoreError):
-                await self._forget(episode)
+                await self._forget(ledger, episode)
             raise
+
+    def _ledger(self) -> Ledger:
+        return Ledger(self.store, observers=self.observers)
 
     def _plan(self, composition: Composition) -> Plan:
         return Plan(self.recipe.recalls, composition.roles.reflector is not None, self.recipe.expansion)
 
-    async def _forget(self, episode: Episode) -> None:
-        """An episode of which nothing was done, as its check cannot judge it, leaves nothing behind."""
-        if await self.store.events(episode.id) or await self.store.steps(episode.id):
-            return
-        lease = await self.store.acquire(episode.id, owner(), LEASE_SECONDS)
-        if self.parts.workspace is not None:
-            await self.parts.workspace.discard(episode.id)
-        await self.store.remove(lease)
+    async def _forget(self, ledger: Ledger, episode: Episode) -> None:
+        """Remove an episode of which nothing was done, as its check cannot judge it."""
+        async with ledger.hold(episode.id) as entry:
+            if not entry.events and not entry.steps:
+                if self.parts.workspace is not None:
+                    await self.parts.workspace.discard(episode.id)
+                await self.store.remove(entry.lease)
 
     async def resume(self, run: Sequence[Episode], *, fork: bool = False) -> Episode:
         """Goes on with the episodes of the run that are not over (a fork: with the first), then with the restarts left.
@@ -126,65 +128,41 @@ class Runner:
         differs = changed(episode.head, composition.head)
         if differs and not fork:
             raise JournalDiverged(differs)
-        event = Forked(self._plan(composition)) if fork else None
-        if event:
-            run = secrets.token_hex(4)
-            if isinstance(end := due(advance(episode, event), self.recipe.limits), Stop):
+        ledger = self._ledger()
+        if fork:
+            plan = self._plan(composition)
+            if isinstance(end := due(advance(episode, Forked(plan)), self.recipe.limits), Stop):
                 raise InvalidInput(
                     f"A fork of episode {episode.id} would have nothing to do ({end.reason}: {end.detail}). Where a "
                     "limit ended it, raise that one: --trials N, for example."
                 )
-            episode = await self.store.copy(episode.id, f"{run}.1", run, composition.head, composition.texts, event)
-        return await self._drive(episode, composition.judge, event)
+            episode = await ledger.fork(episode, plan, composition.head, composition.texts)
+        return await self._drive(ledger, episode, composition.judge, fork=fork)
 
-    async def _drive(self, episode: Episode, judge: Evaluator, fork: Forked | None = None) -> Episode:
+    async def _drive(self, ledger: Ledger, episode: Episode, judge: Evaluator, *, fork: bool = False) -> Episode:
+        """Take the episode to its stop. fork: it is one, made just now."""
         try:
             async with (
-                leased(self.store, episode.id) as lease,
-                working_in(self.parts.workspace, episode, self.notice) as place,
+                ledger.hold(episode.id) as entry,
+                working_in(self.parts.workspace, entry.episode, self.notice) as place,
             ):
-                episode = await self._driven(episode.id, lease, place, judge, fork)
+                if all(isinstance(event, Forked) for event in entry.events):
+                    await place.tried_out(judge)
+                if self.on_start:
+                    inform(self.on_start, entry.episode, self.recipe.limits)
+                if fork:
+                    entry.notify(entry.events[-1])
+                await entry.resume()
+                journal = StoredJournal(entry, fork=fork, observer=self.on_step, known=self.known)
+                meter, episode = Meter(), entry.episode
+                parts = compose(self.recipe, self.parts, Drive(journal, meter, episode.usage, seed=episode.head.seed))
+                episode = await drive(episode, parts.roles, self.recipe.limits, entry.append, meter)
+                await place.delivered(episode, journal)
             if self.recipe.learns and self.parts.bank is not None:
                 await teach(self.parts.bank, episode, self.notice)
         except RecordLost as error:
             error.episode = episode
             raise
-        return episode
-
-    async def _driven(self, id: str, lease: Lease, place: Place, judge: Evaluator, fork: Forked | None) -> Episode:
-        """fork: the event by which the episode has just become one."""
-        episode = await self.store.load(id)  # as it is now that nobody else can change it
-        events = await self.store.events(id)
-        seq = len(events)
-        if all(isinstance(event, Forked) for event in events):
-            await place.tried_out(judge)
-
-        def told(after: Episode, event: Event) -> None:
-            for observer in self.observers:
-                _tell(observer, after, event)
-
-        async def keep(after: Episode, event: Event) -> None:
-            nonlocal seq
-            await self.store.append(lease, seq, event)
-            seq += 1
-            told(after, event)
-
-        if self.on_start:
-            _tell(self.on_start, episode, self.recipe.limits)
-        if fork:
-            told(episode, fork)
-        if episode.stop and episode.stop.reason in RESUMABLE:
-            event = Resumed()
-            episode = advance(episode, event)
-            await keep(episode, event)
-        meter = Meter()
-        fresh = not await self.store.steps(id)  # then it reads nothing any more, whatever becomes of the file
-        journal = StoredJournal(
-            self.store, lease, fork=fork is not None, told=self.on_step, fresh=fresh, known=self.known
-        )
-        parts = compose(self.recipe, self.parts, Drive(journal, meter, episode.usage, seed=episode.head.seed))
-        episode = await drive(episode, parts.roles, self.recipe.limits, keep, meter)
-        await place.delivered(episode, journal)
         return episode
 
     async def _delivered_late(self, episode: Episode) -> bool:
@@ -193,23 +171,16 @@ class Runner:
         if not deliverable(self.parts.workspace, episode) or any(s.key == DELIVERED and s.done for s in steps):
             return False
         async with (
-            leased(self.store, episode.id) as lease,
+            self._ledger().hold(episode.id) as entry,
             working_in(self.parts.workspace, episode, self.notice) as place,
         ):
-            await place.delivered(episode, StoredJournal(self.store, lease, told=self.on_step))
+            await place.delivered(episode, StoredJournal(entry, observer=self.on_step))
         return True
 
 
 def restart_seed(seed: int, number: int) -> int:
     """Of the restart of this number, from 1: far enough apart that no trial of one has the seed of another's."""
     return seed + 1000 * (number - 1)
-
-
-def _tell(who: Callable[..., None], *what: Any) -> None:
-    try:
-        who(*what)
-    except Exception:
-        log.exception("an observer failed; the episode goes on")
 
 
 def _final(episode: Episode) -> bool:

@@ -19,10 +19,10 @@ from mulligan.app.places import Notice, open_workspace
 from mulligan.app.recipe import Recipe
 from mulligan.app.runner import OnStart, Runner, log
 from mulligan.core.errors import UnknownName
-from mulligan.core.journal import Told
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Bank, Observer, Sandbox, Store
 from mulligan.core.records import Episode
+from mulligan.recording.journal import StepObserver
 from mulligan.store import open_store
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Session:
     bank: Bank | None = None
     observers: Sequence[Observer] = ()
     on_start: OnStart | None = None
-    on_step: Told | None = None
+    on_step: StepObserver | None = None
     notice: Notice | None = None
 
     async def drive(

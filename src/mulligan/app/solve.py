@@ -9,8 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mulligan.app import graph_led
-from mulligan.app.client_led import led_by_client, refuse_resume
 from mulligan.app.compose import FOLDERS
 from mulligan.app.config import Config, choose_model, load, prompts_folder
 from mulligan.app.models_by_name import Models
@@ -31,11 +29,12 @@ from mulligan.app.session import (
 from mulligan.app.tasks import read_task, tests_spec
 from mulligan.app.thinkers import completed
 from mulligan.core.errors import InvalidInput
-from mulligan.core.journal import Told
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Actor, Bank, Evaluator, Model, Observer, Reflector, Store, Strategy
 from mulligan.core.records import Episode, Task
 from mulligan.core.specs import Spec
+from mulligan.recording.drivers import check_resumable
+from mulligan.recording.journal import StepObserver
 
 
 async def solve(
@@ -62,7 +61,7 @@ async def solve(
     store: Store | None = None,
     observers: Sequence[Observer] = (),
     on_start: OnStart | None = None,
-    on_step: Told | None = None,
+    on_step: StepObserver | None = None,
     notice: Notice | None = None,
 ) -> Episode:
     """Try the task, judge, reflect, try again; the episode with all its trials, recorded and resumable.
@@ -126,7 +125,7 @@ async def resume(
     store: Store | None = None,
     observers: Sequence[Observer] = (),
     on_start: OnStart | None = None,
-    on_step: Told | None = None,
+    on_step: StepObserver | None = None,
     notice: Notice | None = None,
 ) -> Episode:
     """Go on with a run (by id, or the beginning of one) at the first step that is not done.
@@ -143,15 +142,7 @@ async def resume(
 
     async def go_on(at: Store) -> Episode:
         episodes = [await at.load(episode) for episode in await at.resolve(run)]
-        if led_by_client(episodes[0]):
-            refuse_resume(episodes[0].run)
-        if of_bench := episodes[0].head.settings.get("bench"):
-            raise InvalidInput(
-                f"Episode {episodes[0].id} belongs to a benchmark run, which alone can go on with it: mulligan bench "
-                f"run --resume {of_bench}"
-            )
-        if graph_led.led_by_graph(episodes[0]):
-            graph_led.refuse_resume(episodes[0])
+        check_resumable(episodes[0])
         recipe = Recipe.from_json(episodes[0].head.settings)
         config = here if recipe.agent is None else _config_of(recipe.agent, here)
         session = Session(config, Models(config), own, bank, observers, on_start, on_step, notice)

@@ -15,11 +15,11 @@ from mulligan.cli.progress import Progress, choose, first
 from mulligan.cli.terminal import say
 from mulligan.core.episode import Event
 from mulligan.core.errors import RecordLost
-from mulligan.core.journal import Told
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Observer
 from mulligan.core.records import Episode, Json
 from mulligan.mcp_server.lifecycle import stop_signals
+from mulligan.recording.journal import StepObserver
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ class Hooks(TypedDict):
 
     on_start: OnStart
     observers: tuple[Observer, ...]
-    on_step: Told | None
+    on_step: StepObserver | None
     notice: Notice
 
 

@@ -186,7 +186,7 @@ def _remove(named: Sequence[str], older_than: timedelta | None, yes: bool) -> in
 
 def _asked_a_graph(run: str) -> bool:
     """Whether `mulligan ask-graph` began it."""
-    from mulligan.app.graph_led import asked_by_name
+    from mulligan.recording.drivers import asked_by_name
 
     async def look(store: Store) -> bool:
         return asked_by_name(await store.load((await store.resolve(run))[0]))

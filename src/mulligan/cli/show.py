@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mulligan.app.client_led import led_by_client
-from mulligan.app.graph_led import driver, led_by_graph
 from mulligan.cli.table import state
 from mulligan.cli.terminal import clean, one_line
 from mulligan.cli.words import grown, role, used, verdict
 from mulligan.core.records import Attempt, Episode, Trial
+from mulligan.recording.drivers import driver, led_by_client, led_by_graph
 from mulligan.text.truncate import truncate_text
 
 TOKENS = 400

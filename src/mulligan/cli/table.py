@@ -7,13 +7,12 @@ import sys
 import time
 from collections.abc import Container, Sequence
 
-from mulligan.app.client_led import led_by_client
-from mulligan.app.graph_led import may_wait
 from mulligan.app.places import unjudged
 from mulligan.cli.terminal import one_line
 from mulligan.core.codec import to_json
 from mulligan.core.episode import RESUMABLE
 from mulligan.core.records import Episode, Json
+from mulligan.recording.drivers import led_by_client, may_wait
 
 COLUMNS = ("run", "when", "state", "trials", "model", "task")
 WIDTHS = {"model": 24, "task": 60}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from mulligan.app.graph_led import led_by_graph
 from mulligan.app.places import unjudged
 from mulligan.bank.recall.prompt_text import held_back
 from mulligan.cli.terminal import one_line
@@ -23,6 +22,7 @@ from mulligan.core.episode import (
 )
 from mulligan.core.limits import Limits
 from mulligan.core.records import Episode, Feedback, Trial, Usage
+from mulligan.recording.drivers import led_by_graph
 
 DOING = {"recall": "recalling lessons", "act": "trying", "evaluate": "judging", "reflect": "reflecting"}
 WIDTH = 120

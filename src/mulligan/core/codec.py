@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache
 from types import NoneType, UnionType
@@ -91,6 +92,30 @@ def json_text(value: Json, *, canonical: bool = False) -> str:
     except RecursionError:
         raise InvalidInput("value: is nested too deeply for JSON") from None
     return _encoded(value, _SORTED if canonical else _COMPACT)
+
+
+def digest(value: Json) -> str:
+    """sha256 of the canonical JSON of `value`. Raises `InvalidInput` for what is not JSON."""
+    return hashlib.sha256(json_text(value, canonical=True).encode()).hexdigest()
+
+
+def changes(before: Json, after: Json, at: str = "") -> list[str]:
+    """Where two requests differ, as paths such as `messages.0.text`; at most five."""
+    if before == after:
+        return []
+    found = [c for key, old, new in _pairs(before, after) for c in changes(old, new, f"{at}.{key}" if at else key)]
+    return found[:5] or [at or "the request"]
+
+
+def _pairs(before: Json, after: Json) -> Iterator[tuple[str, Json, Json]]:
+    """The children that two containers of one shape have, side by side; nothing for what is not alike."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        old, new = cast(dict[str, Json], before), cast(dict[str, Json], after)
+        yield from ((key, old.get(key), new.get(key)) for key in sorted({*old, *new}))
+    elif isinstance(before, list) and isinstance(after, list):
+        ours, theirs = cast(list[Json], before), cast(list[Json], after)
+        if len(ours) == len(theirs):
+            yield from ((str(n), old, new) for n, (old, new) in enumerate(zip(ours, theirs, strict=True)))
 
 
 _COMPACT = json.JSONEncoder(separators=(",", ":"), check_circular=False)

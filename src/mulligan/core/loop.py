@@ -18,7 +18,6 @@ from mulligan.core.episode import (
     Recalled,
     Reflected,
     Stopped,
-    advance,
     due,
 )
 from mulligan.core.errors import GaveUp, InvalidInput, JournalError, MulliganError, OverBudget, StoreError, described
@@ -50,7 +49,8 @@ class Roles:
     top_k: int | None = None
 
 
-Record = Callable[[Episode, Event], Awaitable[None]]
+Record = Callable[[Event], Awaitable[Episode]]
+"""Records an event of the episode, and returns the episode after it."""
 
 
 async def drive(episode: Episode, roles: Roles, limits: Limits, record: Record, meter: Meter) -> Episode:
@@ -61,18 +61,12 @@ async def drive(episode: Episode, roles: Roles, limits: Limits, record: Record, 
     """
     while isinstance(move := due(episode, limits), Move):
         event = await _make(move, episode, roles, limits, meter)
-        episode = await _keep(episode, event, record)
+        episode = await record(event)
         if isinstance(event, Stopped) and event.stop.reason == "interrupted":
             raise asyncio.CancelledError
     if not episode.stop:
-        episode = await _keep(episode, Stopped(move), record)
+        episode = await record(Stopped(move))
     return episode
-
-
-async def _keep(episode: Episode, event: Event, record: Record) -> Episode:
-    after = advance(episode, event)
-    await record(after, event)
-    return after
 
 
 async def _make(move: Move, episode: Episode, roles: Roles, limits: Limits, meter: Meter) -> Event:

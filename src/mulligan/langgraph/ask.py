@@ -16,14 +16,13 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
 
 from mulligan.app.config import load, located_model
-from mulligan.app.graph_led import ASKED, refuse_resume
 from mulligan.app.graphs import open_graph
 from mulligan.app.places import Notice
 from mulligan.app.runner import OnStart
 from mulligan.app.session import DEFAULT_MODEL, with_store
 from mulligan.core.codec import event_from_json, from_json
 from mulligan.core.episode import advance
-from mulligan.core.errors import BadAnswer
+from mulligan.core.errors import BadAnswer, InvalidInput
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Bank, Observer, Store
 from mulligan.core.records import Episode, Json
@@ -37,6 +36,7 @@ from mulligan.langgraph.prompt_engine import BioCypherPromptEngine
 from mulligan.langgraph.reflexion_graph import GOOD_SCORE
 from mulligan.langgraph.schema_forms import schema_text
 from mulligan.langgraph.working import Recorder, Work, log
+from mulligan.recording.drivers import ASKED, check_resumable
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,8 @@ async def resume_graph(
     async def resume(at: Store) -> ReflexionAgentResult:
         episode = await at.load((await at.resolve(run))[0])
         if ASKED not in episode.head.settings:
-            refuse_resume(episode)
+            check_resumable(episode)
+            raise InvalidInput(f"Run {episode.run} asked no graph. To resume it: mulligan runs resume {episode.run}")
         request = GraphRequest(**episode.head.settings[ASKED])
         assert request.graph is not None
         graph = open_graph(request.graph, request.user, password, request.database)

@@ -27,8 +27,8 @@ from langchain_core.messages import ToolCall as Called
 from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk
 
+from mulligan.core.codec import digest
 from mulligan.core.errors import InvalidInput
-from mulligan.core.journal import digest
 from mulligan.core.questions import Answer, Message, ToolCall
 from mulligan.core.records import Image, Json, Usage
 from mulligan.models.failures import NotJson

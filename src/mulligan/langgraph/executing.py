@@ -58,7 +58,7 @@ class Executing:
         given = fields_of(proposal)
         answer = answer_in(given)
         named = {name: _field(given, field, answer) for name, field in self._inputs.items()}
-        if work is None or work.store is None:
+        if work is None or work.entry is None:
             told = await self._told(answer, named)
         else:
             request = {"tool": self.name, "input": jsonable(named) if self._inputs else answer}

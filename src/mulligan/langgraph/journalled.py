@@ -74,7 +74,7 @@ class Journalled(BaseChatModel):
     ) -> ChatResult:
         """In a node it may run in the thread of its loop or another: what is journalled waits for nothing here."""
         work, inner = here.get(), _private(self.inner)
-        if work is None or work.store is None:
+        if work is None or work.entry is None:
             return _metered(work, inner._generate_with_cache(messages, stop, run_manager, **kwargs))
 
         async def ask() -> ChatResult:
@@ -90,7 +90,7 @@ class Journalled(BaseChatModel):
         **kwargs: Any,
     ) -> ChatResult:
         work, inner = here.get(), _private(self.inner)
-        if work is None or work.store is None:
+        if work is None or work.entry is None:
             return _metered(work, await inner._agenerate_with_cache(messages, stop, run_manager, **kwargs))
 
         async def ask() -> ChatResult:
@@ -183,7 +183,7 @@ class Journalled(BaseChatModel):
     ) -> ChatResult:
         """What was answered: just now, as it came, or as the journal holds it."""
         live: list[ChatResult] = []
-        if work.store is None:
+        if work.entry is None:
             return _metered(work, await ask())
         request = {
             "model": model_id(self.inner),

@@ -20,12 +20,10 @@ from langchain_core.messages import AIMessage, BaseMessage, RemoveMessage, ToolM
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END
 
-from mulligan.app.journaled import JournaledBank
 from mulligan.app.teaching import teach
-from mulligan.core.codec import to_json
+from mulligan.core.codec import digest, to_json
 from mulligan.core.episode import Acted, Evaluated, Recalled, Reflected, Stopped, due
 from mulligan.core.errors import BadAnswer, InvalidInput, StoreError
-from mulligan.core.journal import digest
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Bank
 from mulligan.core.records import Attempt, Episode, Feedback, Head, Json, Plan, Reflection, Step, Stop, Task
@@ -45,6 +43,7 @@ from mulligan.langgraph.state import (
     text_of,
 )
 from mulligan.langgraph.working import Recorder, Work, log
+from mulligan.recording.journal import JournaledBank
 
 STEPS = 30
 """The default number of steps. A step is a draft or a revision."""

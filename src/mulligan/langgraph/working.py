@@ -1,9 +1,11 @@
-"""What a node works with: its episode under a lease, a journal for its effects, a meter, and events that are kept.
+"""What a node works with: its episode, a journal for its effects, a meter, and events that are kept.
 
-The nodes drive core's state machine; the graph owns the order. The graph's state holds the record so far; the store may
-know more: a node that was killed after it had kept its event, or a run from an old checkpoint. Then effects come from
-the journal and events are not kept twice. A run that goes on otherwise than it was recorded becomes an episode of its
-own: see `mulligan.langgraph.forking`.
+The nodes drive core's state machine; the graph owns the order. The graph's state holds the record so far. The store may
+know more: after a node that was killed when it had recorded its event, or in a run from an old checkpoint. Then effects
+come from the journal, and events are not recorded twice.
+
+A run that goes on otherwise than it was recorded (from an old checkpoint with the state edited, or with another prompt
+or model after a crash) becomes an episode of its own, `forked_from` the old one, which stays as it is: design/015.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from contextvars import ContextVar
@@ -21,18 +23,17 @@ from typing import Any, cast
 
 from langgraph.errors import GraphBubbleUp
 
-from mulligan.app.leases import leased
 from mulligan.core.codec import event_from_json, from_json, to_json
-from mulligan.core.episode import RESUMABLE, Event, Resumed, Stopped, advance
-from mulligan.core.errors import JournalError, NotFound, StoreError
-from mulligan.core.journal import NoJournal
+from mulligan.core.episode import Event, Stopped, advance
+from mulligan.core.errors import JournalError, NotFound, OutOfOrder, StoreError
 from mulligan.core.loop import Meter
-from mulligan.core.protocols import Journal, Lease, Store
+from mulligan.core.protocols import Journal, Store
 from mulligan.core.records import Episode, Json, Stop, Usage
 from mulligan.core.scope import scope
 from mulligan.langgraph.bridge import Settling, blocking, keeper, portal
-from mulligan.langgraph.forking import ForkingJournal, forked
 from mulligan.langgraph.state import DRAFT, Record
+from mulligan.recording.journal import NoJournal, StoredJournal
+from mulligan.recording.ledger import Entry, Ledger, is_pause
 
 LEASE_SECONDS = 60.0
 REMEMBERED = 256
@@ -46,8 +47,7 @@ class Work:
     """One node's work. `episode` grows with `keep`; begun, events, question, steps and next are what the graph's state
     holds of it: see `state.Record`.
 
-    kept: the events that the store holds, without pauses; place: the number of the store's next event, in which pauses
-    count too. resumed: False as long as the store says that the episode pauses.
+    entry: what the store holds of the episode; None: nothing is recorded. kept: its events, without pauses.
     """
 
     episode: Episode
@@ -58,14 +58,10 @@ class Work:
     next: str
     journal: Journal = field(default_factory=NoJournal)
     meter: Meter = field(default_factory=Meter)
-    store: Store | None = None
-    lease: Lease | None = None
-    kept: Sequence[Event] = ()
-    place: int = 0
-    resumed: bool = True
+    entry: Entry | None = None
+    kept: list[Event] = field(default_factory=list[Event])
     began: float = field(default_factory=time.monotonic)
-    fork: Callable[[Json], Awaitable[None]] | None = None
-    """Makes this the work on a fork of the episode, given how the two part; set where there is a store."""
+    recording: Recording | None = None
     waits: Future[Any] | None = None
     """What a thread of the node waits for, to be given up with the node."""
     written: tuple[Any, int] = (None, 0)
@@ -105,31 +101,29 @@ class Work:
         return self.began - began
 
     async def keep(self, event: Event) -> None:
-        """Raises `OutOfOrder` for what the episode was not waiting for, `StoreError`."""
+        """Add the event to the episode, and record it unless the store holds it already.
+
+        Raises:
+            OutOfOrder: the episode was waiting for something else.
+            StoreError: it could not be recorded.
+        """
         known = self.kept[len(self.events)] if len(self.events) < len(self.kept) else None
         if known is not None and replace(known, seconds=0.0) != replace(event, seconds=0.0):
             known = None
-            assert self.fork, "what was kept came from a store"
-            await self.fork(to_json(replace(event, seconds=0.0)))
-        self.episode = advance(self.episode, known or event)
-        if known is None:
-            await self.tell(event)
+            assert self.recording, "what was kept came from a store"
+            await self.recording.fork(to_json(replace(event, seconds=0.0)))
         happened = known or event
+        self.episode = advance(self.episode, happened)
+        if known is None:
+            await self.write(event)
         self.events = [*self.events, happened if isinstance(self.begun, Episode) else to_json(happened)]
 
-    async def tell(self, event: Event) -> None:
-        """Into the store alone: what is no step of the graph, such as that it was cut short, or goes on."""
-        if self.store is None or self.lease is None:
-            return
-        if not self.resumed and not isinstance(event, Resumed):
-            if isinstance(event, Stopped) and event.stop.reason in RESUMABLE:
-                return  # it pauses already
-            await self.tell(Resumed())
-        await self.store.append(self.lease, self.place, event)
-        self.place += 1
-        self.resumed = not (isinstance(event, Stopped) and event.stop.reason in RESUMABLE)
-        if not pause(event):
-            self.kept = [*self.kept, event]
+    async def write(self, event: Event) -> None:
+        """Write the event into the store alone."""
+        if self.entry is not None:
+            await self.entry.append(event)
+            if not is_pause(event):
+                self.kept.append(event)
 
     def spent(self) -> Usage:
         """What was used since this was last asked."""
@@ -141,45 +135,33 @@ here: ContextVar[Work | None] = ContextVar("mulligan_langgraph_work", default=No
 """The work of the node that runs now, for the models and tools that it calls; None outside a node."""
 
 
-@dataclass(frozen=True)
-class _Known:
-    """What this process knows of an episode: its record and what that stands for; what the store held when the lease
-    of this fence was given back."""
-
-    record: Record
-    episode: Episode
-    fence: int = -1
-    kept: Sequence[Event] = ()
-    place: int = 0
-    resumed: bool = True
-
-
 class Recorder:
     """Keeps episodes in a store; without one nothing is recorded, and the same rules hold."""
 
     def __init__(self, store: Store | None) -> None:
-        self._store = store
-        self._settling = cast(Store, Settling(store, keeper))
-        self._known: dict[str, _Known] = {}
+        settling = cast(Store, Settling(store, keeper))
+        self._ledger = None if store is None else Ledger(settling)
+        self._known: dict[str, tuple[Record, Episode]] = {}
+        """By id, the newest record of an episode that this process has made, and what it stands for."""
         self._lock = threading.Lock()
 
     @property
     def records(self) -> bool:
-        return self._store is not None
+        return self._ledger is not None
 
     async def begin(self, episode: Episode, record: Record, files: Mapping[str, str]) -> None:
         """Creates the episode in the store. record: its beginning, as the graph's state holds it."""
-        if self._store is not None:
-            await self._settling.create(episode, files)
-        self._remember(_Known(record, episode, fence=0))
+        if self._ledger is not None:
+            await self._ledger.begin(episode, files)
+        self._remember(record, episode)
 
     async def stored(self, id: str) -> Json:
         """The episode as JSON, as it was begun, without what happened since; None where there is none."""
-        if self._store is None:
+        if self._ledger is None:
             return None
         self._known.pop(id, None)
         try:
-            episode = await self._settling.load(id)
+            episode = await self._ledger.store.load(id)
         except NotFound:
             return None
         begun = replace(episode, trials=(), recall=None, stop=None, seconds=0.0, lost=Usage())
@@ -188,21 +170,21 @@ class Recorder:
     def episode(self, record: Record) -> Episode:
         begun: Any = record["begun"]
         known = self._known.get(begun.id if isinstance(begun, Episode) else begun["id"])
-        return known.episode if known and _same(known.record, record) else episode_of(record)
+        return known[1] if known and _same(known[0], record) else episode_of(record)
 
     def update(self, work: Work) -> Any:
         """What this work adds to the record in the graph's state; what that stands for is remembered beside it."""
         record = work.record
         if work.episode.stop is None:
-            self._remember(_Known(record, work.episode))
+            self._remember(record, work.episode)
         else:
             self._known.pop(work.episode.id, None)
         return work.lacking(record)
 
-    def _remember(self, known: _Known) -> None:
+    def _remember(self, record: Record, episode: Episode) -> None:
         with self._lock:
-            self._known.pop(known.episode.id, None)
-            self._known[known.episode.id] = known
+            self._known.pop(episode.id, None)
+            self._known[episode.id] = (record, episode)
             while len(self._known) > REMEMBERED:
                 del self._known[next(iter(self._known))]
 
@@ -227,67 +209,65 @@ class Recorder:
             work.began -= spent["seconds"]
         if not blocking.get():
             work._loop = asyncio.get_running_loop()  # pyright: ignore[reportPrivateUsage]
-        return _AtWork(work) if self._store is None else self._recorded(work, names)
+        return _AtWork(work) if self._ledger is None else self._recorded(self._ledger, work, names)
 
     @asynccontextmanager
-    async def _recorded(self, work: Work, names: Sequence[str]) -> AsyncGenerator[Work]:
+    async def _recorded(self, ledger: Ledger, work: Work, names: Sequence[str]) -> AsyncGenerator[Work]:
         async with _AtWork(work), AsyncExitStack() as stack:
-            await self.take(work, stack)
+            work.recording = Recording(ledger, work, stack)
+            await work.recording.open()
             try:
                 with scope(*names):
                     yield work
-                self._leave(work)
             except (GraphBubbleUp, StoreError, JournalError, GeneratorExit):
                 raise
             except BaseException as error:
                 cut = isinstance(error, asyncio.CancelledError | KeyboardInterrupt)
                 where = " of ".join(reversed(names))
                 said = f"during {where}" if cut else f"{where}: {type(error).__name__}: {error}"
-                with suppress(StoreError):  # it was lost, and is somebody else's
-                    await work.tell(Stopped(Stop("interrupted" if cut else "error", said), work.spent()))
+                with suppress(StoreError, OutOfOrder):  # it was lost, and is somebody else's; or it is over
+                    await work.write(Stopped(Stop("interrupted" if cut else "error", said), work.spent()))
                 raise
 
-    async def take(self, work: Work, stack: AsyncExitStack, journal: ForkingJournal | None = None) -> None:
-        """The lease of the work's episode, and what the store knows of it; what it lacks of the record it is given.
 
-        journal: the one that goes on here, in a fork.
-        """
-        id, store = work.episode.id, self._settling
-        heart = keeper.loop if blocking.get() else None
-        holding = leased(store, id, seconds=LEASE_SECONDS, heart=heart)
+class Recording:
+    """What connects one node's work to the store: the entry that it holds, or that of a fork that it goes on in."""
+
+    def __init__(self, ledger: Ledger, work: Work, stack: AsyncExitStack) -> None:
+        self._ledger, self._work, self._stack = ledger, work, stack
+
+    async def open(self) -> None:
+        entry = await self._hold()
+        self._work.journal = StoredJournal(entry, diverge=self._diverge)
+
+    async def _hold(self) -> Entry:
+        """Hold the work's episode, and give the store what it lacks of the graph's state."""
+        work, ledger = self._work, self._ledger
+        options: dict[str, Any] = {"seconds": LEASE_SECONDS, "loop": keeper.loop if blocking.get() else None}
         try:
-            lease = await stack.enter_async_context(holding)
+            entry = await self._stack.enter_async_context(ledger.hold(work.episode.id, **options))
         except NotFound:  # the checkpoint came from another machine, or the store was emptied
-            await store.create(from_json(Episode, work.begun))
-            lease = await stack.enter_async_context(leased(store, id, seconds=LEASE_SECONDS, heart=heart))
-        work.store, work.lease = store, lease
-        known = self._known.pop(id, None)  # put back by a node that ends well
-        contiguous = known is not None and known.fence + 1 == lease.fence
-        if known is not None and contiguous:
-            work.kept, work.place, work.resumed = known.kept, known.place, known.resumed
-        else:
-            events = await store.events(id)
-            work.kept, work.place = [event for event in events if not pause(event)], len(events)
-            work.resumed = not events or not isinstance(events[-1], Stopped) or not pause(events[-1])
+            await ledger.begin(from_json(Episode, work.begun))
+            entry = await self._stack.enter_async_context(ledger.hold(work.episode.id, **options))
+        work.entry, work.kept = entry, [event for event in entry.events if not is_pause(event)]
         for event in work.events[len(work.kept) :]:
-            await work.tell(event_from_json(event))
-        if not work.resumed and len(work.events) == len(work.kept):
-            await work.tell(Resumed())
-        if journal is None:
-            # A draft leaves a step and no event: another drive that begins with it has to look the step up.
-            here_too = known is not None and (known.record["next"], known.record["steps"]) == (work.next, work.steps)
-            fresh = contiguous and here_too and len(work.events) == len(work.kept)
-            work.journal = ForkingJournal(work, fresh=fresh)
-            work.fork = lambda why: forked(self, work, stack, why)
-        else:
-            await journal.move(store, lease)
+            await work.write(event_from_json(event))
+        if len(work.events) == len(work.kept):
+            await entry.resume()
+        return entry
 
-    def _leave(self, work: Work) -> None:
-        """What the next node need not read, if nobody else has held the lease in between."""
-        known, lease = self._known.get(work.episode.id), work.lease
-        if known is not None and lease is not None:
-            of_store: dict[str, Any] = {"kept": work.kept, "place": work.place, "resumed": work.resumed}
-            self._remember(replace(known, fence=lease.fence, **of_store))
+    async def fork(self, why: Json) -> None:
+        """Go on in a fork of the episode, with the steps that this work has taken. why: how the two part."""
+        await cast(StoredJournal, self._work.journal).move(await self._diverge(why))
+
+    async def _diverge(self, why: Json) -> Entry:
+        work = self._work
+        assert work.entry is not None, "only what is recorded can part"
+        old = work.episode
+        begun = await self._ledger.branch(work.entry, from_json(Episode, work.begun), [old.id, len(work.events), why])
+        work.begun = to_json(begun)
+        work.episode = replace(old, id=begun.id, run=begun.run, forked_from=old.id)
+        return await self._hold()
 
 
 class _AtWork:
@@ -321,8 +301,3 @@ def episode_of(record: Record) -> Episode:
     for event in record["events"]:
         episode = advance(episode, event_from_json(event) if isinstance(event, dict) else event)
     return episode
-
-
-def pause(event: Event) -> bool:
-    """Whether it is no step of the graph: that the episode was cut short, or goes on."""
-    return isinstance(event, Resumed) or (isinstance(event, Stopped) and event.stop.reason in RESUMABLE)

@@ -7,8 +7,8 @@ import json
 from collections import defaultdict
 from typing import Any, cast
 
+from mulligan.core.codec import changes
 from mulligan.core.errors import InvalidInput, ModelError
-from mulligan.core.journal import changes
 from mulligan.core.questions import Answer, Question, Sampling
 from mulligan.core.records import Json, Usage
 from mulligan.models.gate import read_result

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any, cast
 
-from mulligan.core.journal import digest
+from mulligan.core.codec import digest
 from mulligan.core.questions import Answer, Message, Question, Sampling, Tool, ToolCall
 from mulligan.core.records import Json, Usage
 from mulligan.text.secrets import each_text, mask_json, one_mask

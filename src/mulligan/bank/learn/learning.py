@@ -25,9 +25,8 @@ from mulligan.bank.learn.facts import (
 from mulligan.bank.learn.judging import Judge, Verdict
 from mulligan.bank.learn.keeping import Keeper, new_lesson
 from mulligan.bank.ports import CountingModel, Ports
-from mulligan.core.codec import from_json, to_json
+from mulligan.core.codec import digest, from_json, to_json
 from mulligan.core.errors import BadAnswer, InvalidInput, LeaseLost
-from mulligan.core.journal import digest
 from mulligan.core.protocols import Learned
 from mulligan.core.questions import Question, Sampling, think
 from mulligan.core.queued import Claim, Queued

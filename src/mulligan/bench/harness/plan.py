@@ -17,8 +17,8 @@ from mulligan.app.recipe import Recipe
 from mulligan.app.session import absolute, located, with_limits
 from mulligan.bench.harness.data import find_data, hashed
 from mulligan.core.benchmarks import Benchmark, Method, Rests
+from mulligan.core.codec import digest
 from mulligan.core.errors import InvalidInput, UnknownName
-from mulligan.core.journal import digest
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Evaluator, Sandbox
 from mulligan.core.records import Case, Json

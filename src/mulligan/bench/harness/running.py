@@ -11,7 +11,6 @@ from typing import Any, TypeAlias
 
 from mulligan.app.compose import Drive, Parts, compose
 from mulligan.app.config import Config, load
-from mulligan.app.leases import leased
 from mulligan.app.models_by_name import Models
 from mulligan.app.places import Notice
 from mulligan.app.recipe import Recipe
@@ -23,9 +22,10 @@ from mulligan.bench.harness.plan import LOG, SETTING, BenchPlan, Choice, choice_
 from mulligan.core.benchmarks import BenchRun, CaseResult, Marked, Score, Status
 from mulligan.core.episode import RESUMABLE
 from mulligan.core.errors import InvalidInput, JournalDiverged, NotFound, StoreError
-from mulligan.core.journal import Told
 from mulligan.core.protocols import Bank, Learned, Model, Observer, Store
 from mulligan.core.records import Case, Episode, Json, Recall, Task, Trial, Usage
+from mulligan.recording.journal import StepObserver
+from mulligan.recording.leases import leased
 
 OnCase: TypeAlias = Callable[[BenchRun, CaseResult | None], None]
 """Is told of each case that has ended: those that had ended before, then None once the run is begun or gone on with,
@@ -49,7 +49,7 @@ class Hooks:
 
     on_case: OnCase | None = None
     observers: Sequence[Observer] = ()
-    on_step: Told | None = None
+    on_step: StepObserver | None = None
     notice: Notice | None = None
 
 

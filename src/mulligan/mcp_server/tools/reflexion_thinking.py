@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, cast
 
-from mulligan.app.client_led_steps import MOST_TRIALS, ClientStep, Taken
+from mulligan.app.client_led.steps import MOST_TRIALS, ClientStep, Taken
 from mulligan.core.errors import InvalidInput, MulliganError, NotFound
 from mulligan.core.records import Episode, Json
 from mulligan.mcp_server.tool import Call, Reply, Tool, array, either, schema, string, structure

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from mulligan.core.errors import RecordLost, StoreError
-from mulligan.store.leases import Watch
+from mulligan.recording.holders import Watch
 from mulligan.store.sqlite.full_disk import Snapshots, barred, in_place, trouble
 from mulligan.store.sqlite.schema import migrate, missing_table, reading_on
 

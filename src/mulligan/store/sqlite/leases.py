@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from mulligan.core.errors import LeaseLost, NotFound
 from mulligan.core.protocols import Lease
-from mulligan.store.leases import Watch, died, is_local, named
+from mulligan.recording.holders import Watch, died, is_local, named
 
 
 @dataclass(frozen=True)

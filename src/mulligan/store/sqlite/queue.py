@@ -16,7 +16,7 @@ from mulligan.core.codec import json_text
 from mulligan.core.errors import InvalidInput, LeaseLost, NotFound, StoreError, Unreadable
 from mulligan.core.queued import Claim, Queued, QueueStatus
 from mulligan.core.records import Json
-from mulligan.store.leases import Watch, died, named
+from mulligan.recording.holders import Watch, died, named
 from mulligan.store.sqlite.database import Database
 from mulligan.store.sqlite.lessons.rows import reader, wall, writer
 from mulligan.store.sqlite.rows import json_of, readable, unreadable

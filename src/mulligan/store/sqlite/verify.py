@@ -17,7 +17,7 @@ from mulligan.core.codec import SCHEMA
 from mulligan.core.errors import Unreadable
 from mulligan.core.lessons import Finding, Receipt
 from mulligan.core.records import Lesson
-from mulligan.store.leases import died
+from mulligan.recording.holders import died
 from mulligan.store.sqlite import set_aside, verify_episodes
 from mulligan.store.sqlite.lessons.purge import retire_orphans
 from mulligan.store.sqlite.lessons.rows import (

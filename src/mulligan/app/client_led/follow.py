@@ -7,8 +7,8 @@ client calls them.
 
 from __future__ import annotations
 
-from mulligan.app.client_led_course import Course
-from mulligan.app.client_led_steps import MOST_TRIALS, ClientStep
+from mulligan.app.client_led.course import Course
+from mulligan.app.client_led.steps import MOST_TRIALS, ClientStep
 from mulligan.core.episode import Move
 from mulligan.core.records import Episode, Trial
 

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from mulligan.core.errors import LeaseLost, NotFound, StoreError
 from mulligan.core.protocols import Lease
-from mulligan.store.leases import owner as new_owner
+from mulligan.recording.holders import owner as new_owner
 
 LEASE_SECONDS = 30.0
 POLL, WATCH = 0.01, 0.5
@@ -36,17 +36,24 @@ async def leased(
     *,
     owner: str | None = None,
     seconds: float = LEASE_SECONDS,
-    patience: float = 0.0,
-    heart: asyncio.AbstractEventLoop | None = None,
+    wait: float = 0.0,
+    loop: asyncio.AbstractEventLoop | None = None,
 ) -> AsyncGenerator[Lease]:
-    """The lease of the episode, renewed until the work is done. Losing it cancels the work, and raises `LeaseLost`.
+    """Hold the lease of the episode, or of a benchmark run, while the block runs. It is renewed meanwhile.
 
-    owner: who holds it; None: a holder of its own. seconds: how long it outlives its holder; another's that cannot be
-    known to live or not is watched for as long. patience: seconds to wait for another's. heart: the event loop that
-    renews it, for work that runs in none; losing it then cancels nothing, and the next write is refused.
+    Args:
+        owner: who holds it; None: a new owner.
+        seconds: how long the lease outlives its holder. Another's, if that process may be dead, is watched as long.
+        wait: seconds to wait for somebody else's lease.
+        loop: the event loop that renews it, where the block runs in none. Losing the lease then cancels nothing, and
+            the next write is refused.
+
+    Raises:
+        LeaseLost: somebody else holds it. Losing it within the block cancels the work there, and raises this.
+        NotFound: there is no such episode.
     """
-    lease = await _acquired(store, episode, owner or new_owner(), seconds, patience)
-    worker = asyncio.current_task() if heart is None else None
+    lease = await _acquired(store, episode, owner or new_owner(), seconds, wait)
+    worker = asyncio.current_task() if loop is None else None
     lost: list[LeaseLost] = []
 
     def on_lost(error: LeaseLost) -> None:
@@ -54,7 +61,7 @@ async def leased(
         if worker:
             worker.cancel()
 
-    beating = _Heart(store, lease, seconds, on_lost, heart or asyncio.get_running_loop())
+    renewal = _Renewal(store, lease, seconds, on_lost, loop or asyncio.get_running_loop())
     try:
         yield lease
     except asyncio.CancelledError:
@@ -62,14 +69,14 @@ async def leased(
             raise lost[0] from None
         raise
     finally:
-        beating.stop()
+        renewal.stop()
         if not lost:
             with suppress(LeaseLost, NotFound):  # taken over while we stood still, or the work removed what it holds
                 await store.release(lease)
 
 
-async def _acquired(store: Leases, episode: str, owner: str, seconds: float, patience: float) -> Lease:
-    until, watched = time.monotonic() + patience, None
+async def _acquired(store: Leases, episode: str, owner: str, seconds: float, wait: float) -> Lease:
+    until, watched = time.monotonic() + wait, None
     while True:
         pause = POLL
         try:
@@ -89,7 +96,7 @@ async def _acquired(store: Leases, episode: str, owner: str, seconds: float, pat
         await asyncio.sleep(pause)
 
 
-class _Heart:
+class _Renewal:
     """Renews a lease every third of its time, in this loop; a task is made only when that is due."""
 
     def __init__(

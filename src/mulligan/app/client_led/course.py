@@ -1,55 +1,42 @@
-"""The course of one episode that a client drives: what comes next, what a step of the client's adds to the record.
+"""The course of one episode that a client drives: what comes next, and what a step of the client adds to the record.
 
-Over core's state machine and any `Store`. A trial is three journal steps, `trial.N/act/client#1`, `…/evaluate/client#1`
-and `…/reflect/client#1`: each is begun by the call that hands out its prompt and finished by the call that brings the
-answer, so that what a client was shown survives the death of the server: design/011.
+A trial is three journal steps, `trial.N/act/client#1`, `…/evaluate/client#1` and `…/reflect/client#1`. Each is begun by
+the call that hands out its prompt and finished by the call that brings the answer, so that what a client was shown
+survives the death of the server: design/011.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from itertools import takewhile
-from typing import Any, TypeAlias, cast
+from collections.abc import Mapping
+from typing import Any
 
-from mulligan.app.client_led_steps import MOST_TRIALS, ClientStep, Part, Taken
-from mulligan.core.episode import Acted, Evaluated, Event, Move, Reflected, Stopped, advance, due
+from mulligan.app.client_led.steps import MOST_TRIALS, ClientStep, Part, Taken
+from mulligan.core.episode import Acted, Evaluated, Move, Reflected, Stopped, due
 from mulligan.core.errors import InvalidInput, OutOfOrder
-from mulligan.core.journal import digest
 from mulligan.core.limits import Limits
-from mulligan.core.protocols import Lease, StepRow, Store
+from mulligan.core.protocols import StepRow
 from mulligan.core.records import Attempt, Episode, Feedback, Json, Reflection, Stop, Trial, Usage
+from mulligan.recording.ledger import Entry
 
-Place: TypeAlias = tuple[int, Part]
-"""Where a journal step stands: the trial's number, and the part of it."""
-
-BARE = 10_000
-"""What an episode weighs that holds no text yet, in characters."""
-
-_EVENT: Mapping[Part, str] = {"act": "attempt", "evaluate": "feedback", "reflect": "reflection"}
+_EVENT: Mapping[str, str] = {"act": "attempt", "evaluate": "feedback", "reflect": "reflection"}
 _KEY = re.compile(r"trial\.(\d+)/(act|evaluate|reflect)/client#1")
 
 
 class Course:
-    """An episode under its lease, as it is; each method that writes leaves it as it is then.
+    """The steps of a client, taken into an entry of a ledger that keeps steps. depth: reflections that are remembered.
 
     Whatever is cut off between two writes is made up for when the same step comes again.
     """
 
-    def __init__(self, store: Store, lease: Lease, episode: Episode, rows: Mapping[Place, StepRow], depth: int) -> None:
-        self._store, self._lease, self._depth = store, lease, depth
-        self.episode = episode
-        self._happened = _events(episode)
-        self.rows = dict(rows)
-        self.weight = BARE + sum(_weight([row.request, row.result]) for row in rows.values())
-        """Characters that it holds, about."""
-
-    def held(self, lease: Lease) -> None:
-        """The lease under which it is written from now on."""
-        self._lease = lease
+    def __init__(self, entry: Entry, depth: int) -> None:
+        self._entry, self._depth = entry, depth
 
     # --- as it is -----------------------------------------------------------------------------------------------
+
+    @property
+    def episode(self) -> Episode:
+        return self._entry.episode
 
     @property
     def due(self) -> Move | Stop:
@@ -62,15 +49,17 @@ class Course:
     @property
     def memory(self) -> tuple[str, ...]:
         """The reflections that are remembered, newest first: those of the newest journal step."""
-        if not self.rows:
-            return ()
-        (number, part), row = next(reversed(self.rows.items()))
-        trial = self.episode.trials[number - 1] if number <= len(self.episode.trials) else None
-        counts = trial is not None and getattr(trial, _EVENT[part]) is not None  # else it was cut off from its event
-        return self._window(row.result if counts and "memory" in row.result else row.request)
+        for key, row in reversed(self._entry.steps.items()):
+            if (found := _KEY.fullmatch(key)) and row is not None:
+                number, part = int(found[1]), found[2]
+                trial = self.episode.trials[number - 1] if number <= len(self.episode.trials) else None
+                # without its event the result was cut off, and does not count
+                counts = trial is not None and getattr(trial, _EVENT[part]) is not None
+                return self._window(row.result if counts and "memory" in row.result else row.request)
+        return ()
 
     def row(self, trial: int, part: Part) -> StepRow | None:
-        return self.rows.get((trial, part))
+        return self._entry.steps.get(_key(trial, part))
 
     # --- a step in its order ------------------------------------------------------------------------------------
 
@@ -167,22 +156,14 @@ class Course:
 
     # --- what is written ----------------------------------------------------------------------------------------
 
-    async def begin(self, trial: int, part: Part, request: Mapping[str, Json]) -> None:
-        """The journal step as begun; one that was begun with another request is left behind, with those after it."""
-        place: Place = (trial, part)
-        wanted = digest(request)
-        await self._store.begin_step(self._lease, _key(place), request, wanted)
-        old = self.rows.get(place)
-        if old is not None and old.request_hash != wanted:
-            self.rows = {kept: self.rows[kept] for kept in takewhile(lambda other: other != place, self.rows)}
-        self.rows.pop(place, None)
-        self.rows[place] = StepRow(_key(place), wanted, False, request)
-        self.weight += _weight(request)
+    async def begin(self, trial: int, part: Part, request: Json) -> None:
+        """Write the journal step as begun; one begun with another request is left behind, with those after it."""
+        await self._entry.begin_step(_key(trial, part), request)
 
     async def attempt(self, trial: int, output: str) -> None:
         """What the client came to in the trial that is due, whose act step was begun."""
         await self._finish(trial, "act", {"output": output})
-        await self._add(Acted(trial, Attempt(output, usage=Usage(cost=None))))
+        await self._entry.append(Acted(trial, Attempt(output, usage=Usage(cost=None))))
 
     async def judge(self, step: ClientStep, memory: list[str]) -> None:
         """The verdict on the newest trial, unless it has one."""
@@ -194,13 +175,13 @@ class Course:
             said |= {"memory": self._with(step.reflection, memory)}
             said |= {} if step.reflection is None else {"reflection": step.reflection}
         await self.settle(trial.number, "evaluate", memory, said)
-        await self._add(Evaluated(trial.number, step.feedback))
+        await self._entry.append(Evaluated(trial.number, step.feedback))
 
     async def unjudged(self, memory: list[str], why: str) -> None:
         """The newest trial without a verdict."""
         number = len(self.episode.trials)
         await self.settle(number, "evaluate", memory, {"passed": None, "score": None})
-        await self._add(Evaluated(number, Feedback(None, why, source="client")))
+        await self._entry.append(Evaluated(number, Feedback(None, why, source="client")))
 
     async def reflect(self, trial: int, reflection: str, memory: list[str], *, last: bool) -> None:
         """The reflection on the newest trial, which failed. memory: what was remembered before it. last: whether the
@@ -208,14 +189,14 @@ class Course:
         """
         said = {"reflection": reflection, "memory": self._with(reflection, memory), "last": last}
         await self.settle(trial, "reflect", memory, said)
-        await self._add(Reflected(trial, Reflection(reflection, Usage(cost=None))))
+        await self._entry.append(Reflected(trial, Reflection(reflection, Usage(cost=None))))
 
     async def stop(self) -> None:
         """The end, unless it is there: solved where the newest trial passed, else exhausted."""
         if self.episode.stop is None:
             end = due(self.episode, Limits(trials=max(len(self.episode.trials), 1), identical=None))
             assert isinstance(end, Stop), "an episode ends after a verdict"
-            await self._add(Stopped(end))
+            await self._entry.append(Stopped(end))
 
     async def mend(self) -> None:
         """The end, where a step that had brought it was cut off just before."""
@@ -232,20 +213,13 @@ class Course:
 
     async def _finish(self, trial: int, part: Part, result: Json) -> None:
         """A result that is there counts only with its event: one that was cut off from it gives way to another."""
-        place: Place = (trial, part)
-        row = self.rows[place]
+        row = self.row(trial, part)
+        assert row is not None, "it was begun"
         if row.done and row.result != result:
-            await self.begin(trial, part, cast(Mapping[str, Json], row.request))
-        if not self.rows[place].done:
-            await self._store.finish_step(self._lease, _key(place), result)
-            self.rows[place] = replace(self.rows[place], done=True, result=result)
-            self.weight += _weight(result)
-
-    async def _add(self, event: Event) -> None:
-        after = advance(self.episode, event)
-        await self._store.append(self._lease, self._happened, event)
-        self.episode = after
-        self._happened += 1
+            await self.begin(trial, part, row.request)
+        elif row.done:
+            return
+        await self._entry.finish_step(row.key, result)
 
     # --- what is said -------------------------------------------------------------------------------------------
 
@@ -301,27 +275,8 @@ class Course:
         )
 
 
-def places(rows: Sequence[StepRow]) -> dict[Place, StepRow]:
-    """The journal steps of a client by where they stand, in the order in which they were begun."""
-    found = ((_KEY.fullmatch(row.key), row) for row in rows)
-    return {(int(match[1]), cast(Part, match[2])): row for match, row in found if match}
-
-
-def _key(place: Place) -> str:
-    return f"trial.{place[0]}/{place[1]}/client#1"
-
-
-def _weight(value: Json) -> int:
-    if isinstance(value, str):
-        return len(value) + 1
-    children: Any = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()  # pyright: ignore
-    return 1 + sum(_weight(child) for child in children)
-
-
-def _events(episode: Episode) -> int:
-    """How many events it has seen: none is ever resumed, and nothing is recalled."""
-    parts = [part for t in episode.trials for part in (t.attempt, t.feedback, t.reflection)]
-    return sum(part is not None for part in parts) + (episode.stop is not None)
+def _key(trial: int, part: Part) -> str:
+    return f"trial.{trial}/{part}/client#1"
 
 
 def _complete(trial: Trial) -> bool:

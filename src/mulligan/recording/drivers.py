@@ -1,0 +1,66 @@
+"""Who drives an episode: our own loop, a benchmark run, a client over MCP, or a LangGraph graph. Its record says so."""
+
+from __future__ import annotations
+
+from mulligan.core.errors import InvalidInput
+from mulligan.core.records import Episode
+
+ASKED = "ask_graph"
+"""The setting of a record that says how a graph database was asked, so that the run can be resumed."""
+
+
+def led_by_client(episode: Episode) -> bool:
+    """Whether a client drives it, so that nobody else can resume it."""
+    return episode.head.settings.get("led_by") == "client"
+
+
+def led_by_graph(episode: Episode) -> bool:
+    return episode.head.settings.get("led_by") == "langgraph"
+
+
+def asked_by_name(episode: Episode) -> bool:
+    """Whether `mulligan ask-graph` began it, or `ask_graph` with names alone, so that its record says how to resume."""
+    return led_by_graph(episode) and ASKED in episode.head.settings
+
+
+def may_wait(episode: Episode) -> bool:
+    """Whether an episode that nobody drives now may be waiting for a person or for its thread to be run again, and was
+    not cut off: a graph of a program's own stops where it is told to."""
+    return led_by_graph(episode) and "graph" in episode.head.settings
+
+
+def driver(episode: Episode) -> str:
+    """The graph or the agent that drives it, and how far it may go, in a line."""
+    settings = episode.head.settings
+    who = f"the graph {settings['graph']}" if "graph" in settings else str(settings.get("agent", "a graph"))
+    parts = [f"driven by {who} (LangGraph)"]
+    parts += [f"tool {settings['tool']}"] if "tool" in settings else []
+    parts += [f"at most {settings['max_steps']} steps"] if "max_steps" in settings else []
+    parts += [f"thread {settings['thread']}"] if may_wait(episode) and "thread" in settings else []
+    return ", ".join(parts)
+
+
+def check_resumable(episode: Episode) -> None:
+    """Raises `InvalidInput` for an episode that our own loop does not drive; it says who can resume it, and how."""
+    run, settings = episode.run, episode.head.settings
+    if led_by_client(episode):
+        raise InvalidInput(
+            f"Run {run} is led by a client over MCP, which does the thinking itself: only that client can go on with "
+            f"it, by calling reflexion-thinking with its episodeId. See how far it came: mulligan runs show {run}"
+        )
+    if bench := settings.get("bench"):
+        raise InvalidInput(
+            f"Episode {episode.id} belongs to a benchmark run, which alone can go on with it: mulligan bench "
+            f"run --resume {bench}"
+        )
+    if not led_by_graph(episode):
+        return
+    if asked_by_name(episode):
+        way = f"mulligan runs resume {run}, or mulligan.langgraph.resume_graph({run!r})"
+    elif agent := settings.get("agent"):
+        way = f"make the same {agent} and call its resume({run!r})"
+    elif (thread := settings.get("thread")) is not None:
+        way = f"compile it with the same checkpointer and call invoke(None, config) with the thread_id {thread!r}"
+    else:
+        way = "it had neither a thread nor a checkpointer, so ask again"
+    raise InvalidInput(f"Run {run} is driven by a LangGraph graph, which has to go on with it itself: {way}.")

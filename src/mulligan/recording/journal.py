@@ -1,0 +1,195 @@
+"""The journal: a step that is done is reused, one whose request has changed is named, and none runs twice.
+
+Moves are events, and the effects inside a move are steps: design/001.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import Literal, TypeAlias
+
+from mulligan.core.codec import changes, digest, from_json, json_text, to_json
+from mulligan.core.errors import JournalDiverged, JournalError, StepInFlight
+from mulligan.core.loop import Meter
+from mulligan.core.protocols import Bank, Evaluator, Journal, Learned, StepRow
+from mulligan.core.records import Episode, Feedback, Json, Recall, Task, Usage
+from mulligan.core.scope import path, scope
+from mulligan.recording.ledger import Entry, inform
+
+StepObserver: TypeAlias = Callable[[str, Json, Json, bool], None]
+"""Called with each step once it is done: its key, request and result, and whether it was recorded before."""
+
+Known: TypeAlias = Callable[[str, str], Awaitable[tuple[Json, ...]]]
+"""The result that another episode has recorded for a step of this name and request hash, or nothing."""
+
+Diverge: TypeAlias = Callable[[Json], Awaitable[Entry]]
+"""Given where and how a driver leaves the record, the entry in which it goes on."""
+
+
+class StoredJournal:
+    """The `Journal` of one drive of an episode. Keys are (path, n), n counted within the path.
+
+    An effect that raises is not done: a failure that the role goes on from belongs into the result.
+    A step inside another is keyed below it, so that it does not shift the count when the outer one is reused.
+
+    Args:
+        fork: where a recorded request differs, leave behind what was recorded from there on.
+        diverge: where a recorded request differs, go on in another entry, which is given the steps taken so far.
+        observer: what it raises is logged.
+        known: asked before a step is done that is not in the record; what it finds becomes the step's own result.
+    """
+
+    def __init__(
+        self,
+        entry: Entry,
+        *,
+        fork: bool = False,
+        diverge: Diverge | None = None,
+        observer: StepObserver | None = None,
+        known: Known | None = None,
+    ) -> None:
+        self._entry, self._fork, self._diverge = entry, fork, diverge
+        self._observer, self._known = observer, known
+        self._counts: Counter[str] = Counter()
+        self._under_way: set[str] = set()
+        self._taken: dict[str, StepRow] = {}
+        """Of this drive, in the order in which they were begun, where they may have to be given to another entry."""
+
+    async def step(
+        self, name: str, request: Json, do: Callable[[], Awaitable[Json]], *, repeatable: bool = True
+    ) -> Json:
+        where = path(name)
+        if where in self._under_way:
+            raise JournalError(
+                f"Two steps {where} at once would be numbered by who comes first, and mixed up on resuming. "
+                "Give each branch a name of its own: with scope(name)."
+            )
+        number = self._counts[where] = self._counts[where] + 1
+        key = f"{where}#{number}"
+        self._under_way.add(where)
+        try:
+            row = await self._recorded(key, where, request)
+            if row is not None and row.done:
+                self._take(row)
+                self._inform(key, request, row.result, True)
+                return row.result
+            if row is not None and not repeatable and not self._fork:
+                raise StepInFlight(key)
+            found = await self._known(name, digest(request)) if self._known else ()
+            row = await self._entry.begin_step(key, request)
+            self._take(row)
+            try:
+                with scope(f"{name}#{number}"):
+                    result = found[0] if found else await do()
+            except BaseException:
+                self._taken.pop(key, None)
+                raise
+            await self._entry.finish_step(key, result)
+            self._take(replace(row, done=True, result=result))
+            self._inform(key, request, result, bool(found))
+            return result
+        except JournalDiverged:
+            self._counts[where] -= 1  # it was not taken
+            raise
+        finally:
+            self._under_way.remove(where)
+
+    async def _recorded(self, key: str, where: str, request: Json) -> StepRow | None:
+        """What is recorded of this step with this request."""
+        row = await self._entry.step(key)
+        if row is None or row.request == request:
+            return row
+        if self._fork:
+            self._entry.leave_behind(key)
+            return None
+        if self._diverge is not None:
+            await self.move(await self._diverge({"step": where, "request": request}))
+            row = await self._entry.step(key)
+        if row is not None and row.request != request:
+            raise JournalDiverged(changes(row.request, request), key)
+        return row
+
+    async def move(self, entry: Entry) -> None:
+        """Go on in this entry, with the steps that this drive has taken so far written into it."""
+        for key, row in list(self._taken.items()):
+            there = await entry.step(key)
+            if row.done and there is not None and there.done:
+                continue
+            await entry.begin_step(key, row.request)
+            if row.done:
+                await entry.finish_step(key, row.result)
+        self._entry = entry
+
+    def _take(self, row: StepRow) -> None:
+        if self._diverge is not None:
+            self._taken[row.key] = row
+
+    def _inform(self, key: str, request: Json, result: Json, recorded: bool) -> None:
+        if self._observer:
+            inform(self._observer, key, request, result, recorded)
+
+
+class NoJournal:
+    """A `Journal` that records nothing: for roles that are used alone, outside an episode.
+
+    It refuses what could not be recorded, so that a role which works here works with a record too.
+    """
+
+    async def step(
+        self, name: str, request: Json, do: Callable[[], Awaitable[Json]], *, repeatable: bool = True
+    ) -> Json:
+        json_text(request)
+        result = await do()
+        json_text(result)
+        return result
+
+
+class JournaledEvaluator:
+    """An evaluator whose verdicts are steps of the journal.
+
+    `fingerprint` stands for all that a verdict rests on besides the attempt: evaluator, settings, files.
+    """
+
+    def __init__(self, inner: Evaluator, journal: Journal, meter: Meter, fingerprint: Json) -> None:
+        self.expects: Literal["text", "code", "workspace"] = inner.expects
+        self._inner = inner
+        self._journal = journal
+        self._meter = meter
+        self._fingerprint = fingerprint
+
+    async def evaluate(self, episode: Episode) -> Feedback:
+        ran = False
+
+        async def judge() -> Json:
+            nonlocal ran
+            ran, before = True, self._meter.usage
+            feedback = await self._inner.evaluate(episode)
+            return {"feedback": to_json(feedback), "usage": to_json(self._meter.usage - before)}
+
+        attempt = episode.trials[-1].attempt
+        judged = {"output": attempt.output, "artifacts": [artifact.ref for artifact in attempt.artifacts]}
+        request = {"attempt": digest(judged), "evaluator": self._fingerprint}
+        result = await self._journal.step("verdict", request, judge)
+        if not ran:  # its model calls are inside the recorded verdict, so they are counted from there
+            self._meter.add(from_json(Usage, result["usage"]))
+        return from_json(Feedback, result["feedback"])
+
+
+class JournaledBank:
+    """A bank whose recalls are steps of the journal."""
+
+    def __init__(self, inner: Bank, journal: Journal) -> None:
+        self._inner = inner
+        self._journal = journal
+
+    async def recall(self, task: Task, *, top_k: int | None = None) -> Recall:
+        async def look() -> Json:
+            return to_json(await self._inner.recall(task, top_k=top_k))
+
+        request = {"task": to_json(task), "top_k": top_k}
+        return from_json(Recall, await self._journal.step("lessons", request, look))
+
+    async def learn(self, episodes: Sequence[Episode]) -> Learned:
+        return await self._inner.learn(episodes)

@@ -1,0 +1,261 @@
+"""The ledger: an episode is held by one driver at a time, and what happens in it is written before it counts.
+
+ledger = Ledger(store)
+await ledger.begin(episode)
+async with ledger.hold(episode.id) as entry:
+    journal = StoredJournal(entry)
+    ...
+    await entry.append(event)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import threading
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from itertools import takewhile
+from typing import Any, cast
+
+from mulligan.core.codec import digest
+from mulligan.core.episode import RESUMABLE, Event, Forked, Resumed, Stopped, advance
+from mulligan.core.errors import NotFound
+from mulligan.core.protocols import Lease, Observer, StepRow, Store
+from mulligan.core.records import Episode, Head, Json, Plan, Stop
+from mulligan.recording.leases import LEASE_SECONDS, leased
+
+AT_HAND = 10_000_000
+"""Characters, about, of entries that a ledger remembers, so that they need not be read again."""
+
+BARE = 10_000
+"""What an entry weighs that holds no text yet, in characters."""
+
+log = logging.getLogger("mulligan")
+
+
+class Entry:
+    """An episode as its holder reads and extends it. What it says is what the store says, while the lease holds.
+
+    Attributes:
+        episode: with everything that has happened.
+        events: all events, in their order.
+        steps: the journal steps, in the order in which they were begun. None stands for one that this process has
+            written and does not remember: see `step`.
+        weight: about how many characters it holds.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        lease: Lease,
+        episode: Episode,
+        events: Sequence[Event] = (),
+        steps: Sequence[StepRow] = (),
+        *,
+        keep_steps: bool = False,
+        observers: Sequence[Observer] = (),
+    ) -> None:
+        self.store, self.lease, self.episode = store, lease, episode
+        self.events = list(events)
+        self.steps: dict[str, StepRow | None] = {row.key: row for row in steps}
+        self.weight = BARE + _weight([*self.events, *steps])
+        self._keep_steps, self._observers = keep_steps, observers
+
+    @classmethod
+    async def read(cls, store: Store, lease: Lease, **options: Any) -> Entry:
+        id = lease.episode
+        return cls(store, lease, await store.load(id), await store.events(id), await store.steps(id), **options)
+
+    @property
+    def paused(self) -> bool:
+        """Whether the episode was stopped, and can be resumed."""
+        return self.episode.stop is not None and self.episode.stop.reason in RESUMABLE
+
+    async def append(self, event: Event) -> Episode:
+        """Record the event, and return the episode after it. One that is paused is resumed first, or stays paused.
+
+        Raises:
+            OutOfOrder: the episode was waiting for something else. Nothing is recorded.
+            StoreError: it could not be written, or somebody else holds the episode now.
+        """
+        if self.paused and is_pause(event) and not isinstance(event, Resumed):
+            return self.episode
+        if not isinstance(event, Resumed):
+            await self.resume()
+        after = advance(self.episode, event)
+        await self.store.append(self.lease, len(self.events), event)
+        self.episode = after
+        self.events.append(event)
+        self.weight += _weight(event)
+        self.notify(event)
+        return after
+
+    async def resume(self) -> None:
+        """Record that the episode goes on, if it is paused."""
+        if self.paused:
+            await self.append(Resumed())
+
+    def notify(self, event: Event) -> None:
+        """Tell the observers of an event that is recorded."""
+        for observer in self._observers:
+            inform(observer, self.episode, event)
+
+    async def step(self, key: str) -> StepRow | None:
+        """The journal step of this key, if it was ever begun."""
+        if self.steps.get(key, self) is None:
+            self.steps = {row.key: row for row in await self.store.steps(self.lease.episode)}
+        return self.steps.get(key)
+
+    def leave_behind(self, key: str) -> None:
+        """Forget this step and those that were begun after it, as the store will when it is begun anew."""
+        self.steps = {before: self.steps[before] for before in takewhile(lambda other: other != key, self.steps)}
+
+    async def begin_step(self, key: str, request: Json) -> StepRow:
+        """Write the step as begun. If it was begun with another request, those begun after it are left behind."""
+        row, old = StepRow(key, digest(request), False, request), self.steps.get(key)
+        if old is not None and old.request_hash != row.request_hash:
+            self.leave_behind(key)
+        await self.store.begin_step(self.lease, key, request, row.request_hash)
+        self.steps.pop(key, None)
+        self.steps[key] = row if self._keep_steps else None
+        self.weight += _weight(self.steps[key])
+        return row
+
+    async def finish_step(self, key: str, result: Json) -> None:
+        """Write the result of a step that was begun."""
+        await self.store.finish_step(self.lease, key, result)
+        if (row := self.steps[key]) is not None:
+            self.steps[key] = replace(row, done=True, result=result)
+            self.weight += _weight(result)
+
+
+class Ledger:
+    """The episodes of one store.
+
+    Args:
+        owner: in whose name episodes are held. None: a new one each time, so that a second driver in this process is
+            refused like one in another.
+        keep_steps: whether an entry holds on to the requests and results of the steps that are written through it.
+        observers: told of each event once it is recorded.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        owner: str | None = None,
+        keep_steps: bool = False,
+        observers: Sequence[Observer] = (),
+    ) -> None:
+        self.store = store
+        self._owner = owner
+        self._options: dict[str, Any] = {"keep_steps": keep_steps, "observers": observers}
+        self._remembered: OrderedDict[str, Entry] = OrderedDict()
+        self._weight = 0
+        self._lock = threading.Lock()
+
+    async def begin(self, episode: Episode, files: Mapping[str, str] | None = None) -> None:
+        """Create the episode. files: the texts that it rests on. Raises `StoreError` if its id is taken."""
+        await self.store.create(episode, files or {})
+        self._remember(Entry(self.store, Lease(episode.id, "", 0), episode, **self._options))
+
+    def remembered(self, id: str) -> Episode | None:
+        """The episode as this process knows it; another may have changed it since."""
+        entry = self._remembered.get(id)
+        return entry.episode if entry else None
+
+    @asynccontextmanager
+    async def hold(
+        self,
+        id: str,
+        *,
+        seconds: float = LEASE_SECONDS,
+        wait: float = 0.0,
+        loop: asyncio.AbstractEventLoop | None = None,
+    ) -> AsyncGenerator[Entry]:
+        """Hold the episode while the block runs. What this process knows of it counts if nobody else has held it since.
+
+        seconds, wait and loop are those of `leased`.
+
+        Raises:
+            NotFound: there is no such episode.
+            LeaseLost: somebody else holds it, or has taken it over meanwhile.
+        """
+        async with leased(self.store, id, owner=self._owner, seconds=seconds, wait=wait, loop=loop) as lease:
+            entry = self._forget(id)
+            if entry is None or entry.lease.fence + 1 != lease.fence:
+                entry = await Entry.read(self.store, lease, **self._options)
+            entry.lease = lease
+            yield entry
+            if entry.episode.stop is None:
+                self._remember(entry)
+
+    async def fork(self, episode: Episode, plan: Plan, head: Head, files: Mapping[str, str]) -> Episode:
+        """A copy of the episode, with its events and steps, that goes on as a run of its own."""
+        run = secrets.token_hex(4)
+        return await self.store.copy(episode.id, f"{run}.1", run, head, files, Forked(plan))
+
+    async def branch(self, entry: Entry, begun: Episode, why: Json) -> Episode:
+        """The episode in which a driver goes on that does not follow this record.
+
+        Its id comes from `why`, so that a branch whose driver was killed is the same one when it is asked for again.
+
+        Args:
+            entry: the record that is left. If it is under way it is paused, and names the branch.
+            begun: the episode as it began.
+            why: where and how the two part.
+        """
+        run = digest(why)[:12]
+        if entry.episode.stop is None:
+            await entry.append(Stopped(Stop("interrupted", f"it went on otherwise, as run {run}")))
+        branch = replace(begun, id=f"{run}.1", run=run, forked_from=entry.episode.id)
+        try:
+            await self.store.load(branch.id)
+        except NotFound:
+            await self.begin(branch, await self.store.files(entry.episode.id))
+        return branch
+
+    def _remember(self, entry: Entry) -> None:
+        self._forget(entry.episode.id)
+        with self._lock:
+            self._remembered[entry.episode.id] = entry
+            self._weight += entry.weight
+            while self._weight > AT_HAND:
+                self._weight -= self._remembered.popitem(last=False)[1].weight
+
+    def _forget(self, id: str) -> Entry | None:
+        with self._lock:
+            entry = self._remembered.pop(id, None)
+            self._weight -= entry.weight if entry else 0
+            return entry
+
+
+def is_pause(event: Event) -> bool:
+    """Whether the event only says that the episode was cut short, or goes on."""
+    return isinstance(event, Resumed) or (isinstance(event, Stopped) and event.stop.reason in RESUMABLE)
+
+
+def inform(observer: Callable[..., None], *what: Any) -> None:
+    """Call an observer. What it raises is logged, and changes nothing."""
+    try:
+        observer(*what)
+    except Exception:
+        log.exception("an observer failed; the episode goes on")
+
+
+def _weight(value: object) -> int:
+    """Characters in a record or in JSON, about."""
+    if isinstance(value, str):
+        return len(value) + 1
+    children: Iterable[Any] = ()
+    if isinstance(value, dict):
+        children = cast(dict[str, Any], value).values()
+    elif isinstance(value, list | tuple):
+        children = cast(Sequence[Any], value)
+    elif hasattr(value, "__dict__"):
+        children = vars(value).values()
+    return 1 + sum(map(_weight, children))
