@@ -128,7 +128,8 @@ QUICK = [
 ]
 
 
-@pytest.mark.parametrize("queries", [QUICK, pytest.param(BOUNDED, marks=pytest.mark.slow)], ids=["quick", "all"])
+@pytest.mark.slow
+@pytest.mark.parametrize("queries", [QUICK, BOUNDED], ids=["quick", "all"])
 async def test_what_is_too_much_for_ladybug_is_bounded(
     queries: list[str], kg: Path, ladybug: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -94,7 +94,7 @@ def test_open_streams_are_ended_in_good_form(transport: str) -> None:
         assert stream.ended()
         stream.close()
         assert server.ended() == 0
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 10, "as long as the drain is unless it is set"
         assert "Traceback" not in server.said()
 
 
@@ -110,7 +110,7 @@ def test_a_call_that_takes_longer_than_the_drain_is_ended(model: Wire, era: str)
         until_asked(model)
         began = time.monotonic()
         assert server.stop() == 0
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 10, "as long as the drain is unless it is set"
         status, _, said = waiting.result(10)
         assert (status, b"stopped" in said) == ((503, True) if era == "modern" else (200, False))
         assert "Traceback" not in server.said()
@@ -124,7 +124,7 @@ def test_a_second_signal_ends_at_once(model: Wire) -> None:
         server.process.send_signal(signal.SIGTERM)
         server.wait_until_said("stopping: 1 ")
         server.process.send_signal(signal.SIGINT)
-        assert server.ended(3) == -signal.SIGINT
+        assert server.ended() == -signal.SIGINT
         assert isinstance(waiting.exception(10), OSError)
 
 
