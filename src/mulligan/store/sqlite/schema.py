@@ -1,4 +1,4 @@
-"""The tables, as numbered migrations.
+"""Brings a file's tables up to date by the numbered scripts of `migrations/`, and says which tables are missing.
 
 `user_version` of the file is the number of migrations that it has seen. A migration is never changed once released:
 the next change is the next migration.
@@ -28,196 +28,22 @@ Migration: TypeAlias = tuple[str, ...]
 APPLICATION = 0x4D554C4C
 """`application_id` of our files ("MULL"), so that somebody else's database is not taken for one of ours."""
 
-_CREATE: Migration = (
-    # `record` is the episode as created; what became of it is the fold of its events
-    """CREATE TABLE episodes (
-        n INTEGER PRIMARY KEY,
-        id TEXT NOT NULL UNIQUE,
-        run TEXT NOT NULL,
-        schema INTEGER NOT NULL,
-        record TEXT NOT NULL
-    )""",
-    "CREATE INDEX episodes_of_run ON episodes (run)",
-    """CREATE TABLE events (
-        episode INTEGER NOT NULL REFERENCES episodes,
-        seq INTEGER NOT NULL,
-        schema INTEGER NOT NULL,
-        event TEXT NOT NULL,
-        PRIMARY KEY (episode, seq)
-    )""",
-    # a row outlives its lease, so that the fence keeps rising; `owner` is empty when nobody holds it
-    """CREATE TABLE leases (
-        episode INTEGER PRIMARY KEY REFERENCES episodes,
-        owner TEXT NOT NULL,
-        fence INTEGER NOT NULL,
-        until REAL NOT NULL
-    )""",
-    # n is never given twice, so that it keeps the order in which the steps were begun
-    """CREATE TABLE steps (
-        n INTEGER PRIMARY KEY AUTOINCREMENT,
-        episode INTEGER NOT NULL REFERENCES episodes,
-        key TEXT NOT NULL,
-        request_hash TEXT NOT NULL,
-        request TEXT NOT NULL,
-        UNIQUE (episode, key)
-    )""",
-    # a step is done when its result is here; apart, so that finishing one does not write the request again
-    "CREATE TABLE results (step INTEGER PRIMARY KEY REFERENCES steps, result TEXT NOT NULL)",
-    "CREATE TABLE texts (sha256 TEXT NOT NULL UNIQUE, content BLOB NOT NULL)",
-    """CREATE TABLE files (
-        episode INTEGER NOT NULL REFERENCES episodes,
-        name TEXT NOT NULL,
-        sha256 TEXT NOT NULL REFERENCES texts (sha256),
-        PRIMARY KEY (episode, name)
-    )""",
-)
 
-_BANK: Migration = (
-    # the wall between agents is a number in every row. `generation`: when it was made, or emptied, by the counter of
-    # the bank; n is never given twice, so that nobody inherits
-    """CREATE TABLE agents (
-        n INTEGER PRIMARY KEY AUTOINCREMENT,
-        id TEXT NOT NULL UNIQUE,
-        generation INTEGER NOT NULL
-    )""",
-    "CREATE TABLE bank (generation INTEGER NOT NULL)",
-    "INSERT INTO bank VALUES (0)",
-    # all vectors of one embedder have one size, in bytes
-    "CREATE TABLE embedders (n INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, size INTEGER NOT NULL)",
-    # what is looked for; the lesson itself is the log's row `version`. `embedder` is that of both its vectors
-    """CREATE TABLE lessons (
-        n INTEGER PRIMARY KEY AUTOINCREMENT,
-        agent INTEGER NOT NULL REFERENCES agents,
-        version INTEGER NOT NULL,
-        id TEXT NOT NULL,
-        fingerprint TEXT NOT NULL,
-        experience TEXT NOT NULL,
-        state TEXT NOT NULL,
-        success INTEGER NOT NULL,
-        confidence REAL NOT NULL,
-        created REAL NOT NULL,
-        superseded_by TEXT,
-        embedder INTEGER,
-        terms BLOB NOT NULL
-    )""",
-    "CREATE UNIQUE INDEX lessons_by_id ON lessons (id, agent)",
-    "CREATE INDEX lessons_by_fingerprint ON lessons (agent, fingerprint)",
-    "CREATE INDEX lessons_by_state ON lessons (agent, state)",
-    "CREATE INDEX lessons_by_embedder ON lessons (agent, embedder) WHERE state = 'active'",
-    "CREATE INDEX lessons_by_successor ON lessons (agent, superseded_by) WHERE superseded_by IS NOT NULL",
-    # only ever added to, but for a purge, which leaves its own row with the bare number. `lesson` outlives the lesson
-    """CREATE TABLE log (
-        seq INTEGER PRIMARY KEY AUTOINCREMENT,
-        agent INTEGER NOT NULL,
-        lesson INTEGER NOT NULL,
-        at REAL NOT NULL,
-        change TEXT NOT NULL,
-        schema INTEGER NOT NULL,
-        detail TEXT,
-        record TEXT
-    )""",
-    "CREATE INDEX log_of_agent ON log (agent, seq, lesson)",
-    "CREATE INDEX log_of_lesson ON log (lesson, seq)",
-    # apart, so that a recall writes no lesson anew
-    "CREATE TABLE uses (n INTEGER PRIMARY KEY REFERENCES lessons, uses INTEGER NOT NULL, last_used REAL)",
-    "CREATE TABLE vectors (n INTEGER PRIMARY KEY REFERENCES lessons, vector BLOB NOT NULL)",
-    "CREATE TABLE query_vectors (n INTEGER PRIMARY KEY REFERENCES lessons, vector BLOB NOT NULL)",
-    # each pair once, the older lesson as `a`
-    """CREATE TABLE links (
-        a INTEGER NOT NULL REFERENCES lessons,
-        b INTEGER NOT NULL REFERENCES lessons,
-        embedder TEXT NOT NULL,
-        similarity REAL NOT NULL,
-        PRIMARY KEY (a, b, embedder)
-    )""",
-    "CREATE INDEX links_back ON links (b)",
-    # agent 0: a recall over all agents
-    """CREATE TABLE receipts (
-        n INTEGER PRIMARY KEY,
-        id TEXT NOT NULL,
-        agent INTEGER NOT NULL,
-        schema INTEGER NOT NULL,
-        record TEXT NOT NULL,
-        UNIQUE (id, agent)
-    )""",
-    # borrowed: it waits for somebody's answer. The fence rises with each claim
-    """CREATE TABLE work (
-        n INTEGER PRIMARY KEY AUTOINCREMENT,
-        id TEXT NOT NULL UNIQUE,
-        agent INTEGER NOT NULL REFERENCES agents,
-        kind TEXT NOT NULL,
-        key TEXT,
-        status TEXT NOT NULL,
-        borrowed INTEGER NOT NULL,
-        attempts INTEGER NOT NULL DEFAULT 0,
-        created REAL NOT NULL,
-        due REAL NOT NULL DEFAULT 0,
-        finished REAL,
-        owner TEXT NOT NULL DEFAULT '',
-        fence INTEGER NOT NULL DEFAULT 0,
-        until REAL NOT NULL DEFAULT 0,
-        error TEXT NOT NULL DEFAULT '""',
-        result TEXT NOT NULL DEFAULT 'null'
-    )""",
-    "CREATE UNIQUE INDEX work_once ON work (agent, kind, key) WHERE key IS NOT NULL AND status <> 'failed'",
-    "CREATE INDEX work_queued ON work (kind, n, due) WHERE status = 'queued'",
-    "CREATE INDEX work_running ON work (kind) WHERE status = 'running'",
-    "CREATE INDEX work_open ON work (agent, status) WHERE status <> 'done'",
-    # apart, so that a claim does not write it again; gone when the work is done
-    "CREATE TABLE payloads (n INTEGER PRIMARY KEY REFERENCES work, payload TEXT NOT NULL)",
-)
+def _statements(script: str) -> Migration:
+    """The statements of a script, without the comments before them."""
+    found, statement = list[str](), ""
+    for line in script.splitlines():
+        if not line.startswith("--"):
+            statement += f"{line}\n"
+            if sqlite3.complete_statement(statement):
+                found.append(statement.strip().removesuffix(";"))
+                statement = ""
+    return tuple(found)
 
-_OWNERS: Migration = (
-    # repeats what the record says, for lists of one agent's episodes
-    "ALTER TABLE episodes ADD COLUMN agent TEXT NOT NULL DEFAULT ''",
-    "UPDATE episodes SET agent = coalesce(json_extract(record, '$.agent'), '') WHERE json_valid(record)",
-    "CREATE INDEX episodes_of_agent ON episodes (agent)",
-    "CREATE INDEX episodes_of_agent_by_id ON episodes (agent, id)",
-)
 
-_OUTCOMES: Migration = (
-    # which work learns from a task that lessons were recalled for; what came of it stands in the work
-    """CREATE TABLE outcomes (
-        receipt INTEGER NOT NULL REFERENCES receipts,
-        work INTEGER NOT NULL REFERENCES work,
-        UNIQUE (receipt, work)
-    )""",
-    "CREATE INDEX outcomes_of_work ON outcomes (work)",
-)
+_FILES = sorted((Path(__file__).parent / "migrations").glob("*.sql"), key=lambda file: int(file.name.partition("_")[0]))
 
-_BENCHES: Migration = (
-    """CREATE TABLE bench_runs (
-        n INTEGER PRIMARY KEY,
-        id TEXT NOT NULL UNIQUE,
-        schema INTEGER NOT NULL,
-        record TEXT NOT NULL
-    )""",
-    """CREATE TABLE bench_cases (
-        run INTEGER NOT NULL REFERENCES bench_runs,
-        position INTEGER NOT NULL,
-        schema INTEGER NOT NULL,
-        record TEXT NOT NULL,
-        PRIMARY KEY (run, position)
-    )""",
-    """CREATE TABLE bench_leases (
-        run INTEGER PRIMARY KEY REFERENCES bench_runs,
-        owner TEXT NOT NULL,
-        fence INTEGER NOT NULL,
-        until REAL NOT NULL
-    )""",
-    # of what a run may take from the journal of another
-    "CREATE INDEX steps_of_models ON steps (request_hash) WHERE key GLOB '*/model.*'",
-)
-
-_FACTS: Migration = (
-    # what was learned before was a strategy
-    "ALTER TABLE lessons ADD COLUMN fact INTEGER NOT NULL DEFAULT 0",
-    "ALTER TABLE lessons ADD COLUMN project TEXT NOT NULL DEFAULT ''",
-    "ALTER TABLE lessons ADD COLUMN subject TEXT NOT NULL DEFAULT ''",
-    "CREATE INDEX lessons_by_subject ON lessons (agent, project, subject) WHERE fact",
-)
-
-MIGRATIONS: tuple[Migration, ...] = (_CREATE, _BANK, _OWNERS, _OUTCOMES, _BENCHES, _FACTS)
+MIGRATIONS: tuple[Migration, ...] = tuple(_statements(file.read_text(encoding="utf-8")) for file in _FILES)
 
 
 def migrate(db: sqlite3.Connection, path: Path, migrations: tuple[Migration, ...] = MIGRATIONS) -> None:
