@@ -29,6 +29,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 from cases import CASES, SEED, STRATEGIES, TRIALS
 
+from mulligan.bench.harness.plan import choice_of
 from mulligan.bench.harness.running import Hooks, resume_benchmark, run_benchmark
 from mulligan.bench.report.gallery import write_gallery
 from mulligan.bench.report.page import page
@@ -142,7 +143,7 @@ class Study:
             model=self.model,
             store=store,
             hooks=hooks,
-            strategy=strategy,
+            method=strategy,
             data=self.data,
             cases=CASES[: self.items],
             seed=SEED,
@@ -152,7 +153,7 @@ class Study:
 
     async def _known(self, store: SqliteStore, strategy: str) -> BenchRun | None:
         """The run of this strategy, from the store itself: the state may have been written a moment too late."""
-        found = [run for run in await store.benches.runs(1000) if run.options.get("strategy") == strategy]
+        found = [run for run in await store.benches.runs(1000) if choice_of(run.options).method == strategy]
         if len(found) > 1:
             raise SystemExit(f"{self.into} holds {len(found)} runs of {strategy}: take a folder of its own.")
         if found and found[0].cases != tuple(CASES[: self.items]):

@@ -93,7 +93,7 @@ async def test_what_is_reflected_mends_the_next_trial(tmp_path: Path) -> None:
 async def test_without_memory_nothing_is_mended(tmp_path: Path) -> None:
     games(tmp_path / "data")
     player = Household()
-    finished, store = await played(player.model, tmp_path, trials=3, strategy="base")
+    finished, store = await played(player.model, tmp_path, trials=3, method="resample")
     await store.close()
     assert solved_by(finished, 3) == [4, 4, 4]
     assert player.reflected == []

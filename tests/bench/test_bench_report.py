@@ -50,7 +50,7 @@ def test_the_head_says_what_others_need_to_check_it() -> None:
         "Trials     at most 4",
         "Seed       7",
         "Versions   mulligan 1",
-        "mulligan bench run toy --strategy reflexion --model openai:gpt --seed 7 --max-tokens 9000 --case c1 "
+        "mulligan bench run toy --method reflexion --model openai:gpt --seed 7 --max-tokens 9000 --case c1 "
         "--agent 'a b' --set actor.max_tokens=5",
         'limits={"tokens": 9000}, agent="a b", settings={"actor": {"max_tokens": 5}}',
     ):
@@ -128,7 +128,7 @@ def test_the_json_form_keeps_its_keys() -> None:
     told = json.loads(
         json.dumps(as_json(make_report([recorded(case(1)), recorded(case(0), id="b2")])), allow_nan=False)
     )
-    assert (told["schema"], list(told)) == (1, ["schema", "mulligan", "runs", "comparisons"])
+    assert (told["schema"], list(told)) == (2, ["schema", "mulligan", "runs", "comparisons"])
     docs = (Path(__file__).parents[2] / "docs" / "benchmark-report.md").read_text(encoding="utf-8")
     keys = {*told["runs"][0], *told["comparisons"][0], *told["runs"][0]["spent"], *told["runs"][0]["shown"]}
     keys |= {*told["runs"][0]["trials"][0], *told["comparisons"][0]["counts"], *told["runs"][0]["at_end"]}
@@ -150,7 +150,7 @@ async def _two(tmp_path: Path) -> tuple[str, str]:
     try:
         one = await run_benchmark(HERE, model=Obliging(), store=store, data=str(data))
         model = ScriptedModel(lambda question, sampling: "wrong", "scripted")
-        other = await run_benchmark(HERE, model=model, store=store, data=str(data), strategy="simple")
+        other = await run_benchmark(HERE, model=model, store=store, data=str(data), method="simple")
         assert (await read_run(store, one.run.id)).results == one.results
     finally:
         await store.close()
@@ -172,7 +172,7 @@ def test_the_command_reports_in_each_form(
     status, out, _ = command(capsys, "report", one, other, "--format", "json")
     told = json.loads(out)
     first, second = told["runs"]
-    assert (status, first["strategy"], second["strategy"]) == (0, "reflexion", "simple")
+    assert (status, first["method"], second["method"]) == (0, "reflexion", "simple")
     assert [at["solved"]["count"] for at in first["trials"]] == [1, 2, 2]
     assert (first["scripted"], second["scripted"].partition(":")[0]) == ("", "Scripted model")
     assert told["comparisons"][0]["counts"]["only_a"] == 2

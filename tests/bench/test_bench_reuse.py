@@ -47,16 +47,14 @@ def data(tmp_path: Path) -> Path:
 async def test_only_what_is_new_is_asked(tmp_path: Path, data: Path) -> None:
     store, model = SqliteStore(tmp_path / "m.db"), Counting()
     try:
-        first = await run_benchmark("humaneval", model=model, store=store, data=str(data), strategy="simple", limit=2)
+        first = await run_benchmark("humaneval", model=model, store=store, data=str(data), method="simple", limit=2)
         assert model.calls == 2
-        again = await run_benchmark(
-            "humaneval", model=model, store=store, data=str(data), strategy="simple", reuse=True
-        )
+        again = await run_benchmark("humaneval", model=model, store=store, data=str(data), method="simple", reuse=True)
         assert model.calls == 3  # the third case was not in the first run
-        paid = await run_benchmark("humaneval", model=model, store=store, data=str(data), strategy="simple")
+        paid = await run_benchmark("humaneval", model=model, store=store, data=str(data), method="simple")
         assert model.calls == 6
         reseeded = await run_benchmark(
-            "humaneval", model=model, store=store, data=str(data), strategy="simple", reuse=True, seed=7
+            "humaneval", model=model, store=store, data=str(data), method="simple", reuse=True, seed=7
         )
         assert model.calls == 9  # another seed is another request
     finally:

@@ -52,7 +52,7 @@ async def test_whatever_breaks_in_a_case_the_others_go_on(store: SqliteStore, tm
 
 
 async def test_an_environment_that_breaks_is_an_error_of_its_case(store: SqliteStore, tmp_path: Path) -> None:
-    finished = await ran(store, cases(tmp_path, "right", "right"), strategy="world")
+    finished = await ran(store, cases(tmp_path, "right", "right"), method="world")
     assert ends(finished) == ["error", "error"]
     assert "the environment has a bug" in finished.results[0].text
 
@@ -184,7 +184,7 @@ async def test_episodes_of_a_run_are_gone_on_with_by_it_alone(store: SqliteStore
 async def test_a_search_over_candidates(store: SqliteStore, tmp_path: Path) -> None:
     """Fail, reflect, solve: trial 2 grows from trial 1 and is shown the lesson."""
     model = Obliging()
-    finished = await ran(store, cases(tmp_path, "say right at 2", "never"), model, strategy="reflexion-ucs", trials=6)
+    finished = await ran(store, cases(tmp_path, "say right at 2", "never"), model, method="reflexion-ucs", trials=6)
     assert ends(finished) == ["solved", "failed"]
     assert len(finished.results[1].episodes[0].scores) == 6
     episode = await store.load(finished.results[0].episodes[0].episode)
@@ -195,9 +195,9 @@ async def test_a_search_over_candidates(store: SqliteStore, tmp_path: Path) -> N
 
 async def test_restarts_end_with_the_first_solved_and_samples_are_all_taken(store: SqliteStore, tmp_path: Path) -> None:
     data = cases(tmp_path, "right", "wrong")
-    restarts = await ran(store, data, strategy="simple", restarts=3)
+    restarts = await ran(store, data, method="simple", restarts=3)
     assert [len(result.episodes) for result in restarts.results] == [1, 3]
-    samples = await ran(store, data, strategy="simple", samples=3)
+    samples = await ran(store, data, method="simple", samples=3)
     assert [len(result.episodes) for result in samples.results] == [3, 3]
     assert samples.results[0].usage.calls == 3
     assert samples.results[0].usage != Usage()
@@ -213,10 +213,13 @@ async def test_restarts_end_with_the_first_solved_and_samples_are_all_taken(stor
         ({"memory": "sometimes"}, "online or frozen"),
         ({"restarts": 2, "samples": 2}, "give one of them"),
         ({"cases": ["c9"]}, "c9"),
-        ({"strategy": "reflexio"}, "reflexion"),
+        ({"strategy": "reflexio"}, "Did you mean 'reflexion'.*--method: reflexion, simple, "),
+        ({"method": "reflexio"}, "Did you mean 'reflexion'"),
+        ({"method": "evidence"}, "write --strategy evidence"),
+        ({"method": "simple", "strategy": "evidence"}, "makes one attempt, so no strategy .*: reflexion, "),
         ({"settings": {"actr": {}}}, "actor"),
         ({"trials": 0}, "trials must be at least 1"),
-        ({"strategy": "simple", "trials": 2}, "'simple' makes one attempt, not 2. .* another strategy: reflexion, "),
+        ({"method": "simple", "trials": 2}, "'simple' makes one attempt, not 2. .* another method: reflexion, "),
     ],
 )
 async def test_bad_input_is_refused_before_any_model_is_called(
@@ -231,9 +234,9 @@ async def test_bad_input_is_refused_before_any_model_is_called(
 
 async def test_how_the_cases_are_tried_is_said_before_the_run(store: SqliteStore, tmp_path: Path) -> None:
     for options, said in (
-        ({}, "Strategy reflexion (the default; others: simple, "),
-        ({"strategy": "simple"}, "Strategy simple: one attempt of each case."),
-        ({"strategy": "simple", "trials": 1}, "Strategy simple: one attempt of each case."),
+        ({}, "Method reflexion (the default; others: simple, "),
+        ({"method": "simple"}, "Method simple: one attempt of each case."),
+        ({"method": "simple", "trials": 1}, "Method simple: one attempt of each case."),
         ({"trials": 2}, ": at most 2 attempts of each case."),
     ):
         told = list[str]()

@@ -70,9 +70,7 @@ def data(tmp_path: Path) -> Path:
 
 
 async def ran(store: SqliteStore, data: Path, model: Coder) -> Finished:
-    return await run_benchmark(
-        "humaneval", model=model, store=store, data=str(data), strategy="reflexion-ucs", trials=9
-    )
+    return await run_benchmark("humaneval", model=model, store=store, data=str(data), method="reflexion-ucs", trials=9)
 
 
 async def the_episode(store: SqliteStore) -> Episode:

@@ -101,4 +101,4 @@ def test_the_list_has_all_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         "humaneval:rs-hardest50",
     ]
     assert humaneval.missing == "mulligan bench fetch humaneval"
-    assert "immediate-reflexion" in humaneval.strategies
+    assert "immediate-reflexion" in humaneval.methods

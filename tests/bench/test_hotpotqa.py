@@ -91,19 +91,19 @@ def test_who_has_to_search_is_not_told_which_pages_count(tmp_path: Path) -> None
     assert [page["title"] for page in world.settings["pages"]] == ["Odo Brandt", "Ulm", "Hallweil"]
 
 
-def test_strategies_are_the_papers_and_the_first_is_reflexion() -> None:
+def test_methods_are_the_papers_and_the_first_is_reflexion() -> None:
     benchmark = made()
     assert isinstance(benchmark, Benchmark)
     methods = benchmark.methods()
-    assert list(methods) == ["reflexion", "base", "retry", "last_attempt", "last_attempt_and_reflexion"]
+    assert list(methods) == ["reflexion", "simple", "resample", "last_attempt", "last_attempt_and_reflexion"]
     assert {name: method.strategy.name for name, method in methods.items()} == {
         "reflexion": "reflexion",
-        "base": "none",
-        "retry": "none",
+        "simple": "none",
+        "resample": "none",
         "last_attempt": "last_attempt",
         "last_attempt_and_reflexion": "last_attempt_and_reflexion",
     }
-    assert {name: method.trials for name, method in methods.items() if method.trials != 5} == {"base": 1}
+    assert {name: method.trials for name, method in methods.items() if method.trials != 5} == {"simple": 1}
 
 
 @pytest.mark.parametrize(("mode", "world"), [("react", Spec("wiki")), ("cot", None), ("cot-context", None)])
@@ -116,7 +116,7 @@ def test_the_model_judges_unless_the_oracle_is_asked_for(tmp_path: Path) -> None
     for name, method in made().methods().items():
         played = made().play(case, method)
         assert not played.oracle
-        assert played.evaluator.name == ("unjudged" if name == "base" else "model_judge")
+        assert played.evaluator.name == ("unjudged" if name == "simple" else "model_judge")
         assert "Erle" not in json.dumps(played.evaluator.settings)
 
 
@@ -125,7 +125,7 @@ def test_a_declared_oracle_knows_the_answer_and_nobody_else_does(tmp_path: Path)
     benchmark = made(judge="oracle")
     for name, method in benchmark.methods().items():
         played = benchmark.play(case, method)
-        assert played.oracle == (name != "base")
+        assert played.oracle == (name != "simple")
         if played.oracle:
             assert played.evaluator == Spec("exact_match", {"oracle": True, "answer": "Zanzibar"})
         for spec in (played.actor, played.reflector, played.strategy, played.environment):

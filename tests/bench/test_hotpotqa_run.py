@@ -100,9 +100,9 @@ async def test_all_questions_go_through_fail_reflect_and_solve(mode: str, judge:
     await store.close()
 
 
-@pytest.mark.parametrize("strategy", ["base", "retry", "last_attempt", "reflexion", "last_attempt_and_reflexion"])
+@pytest.mark.parametrize("method", ["simple", "resample", "last_attempt", "reflexion", "last_attempt_and_reflexion"])
 @pytest.mark.parametrize("mode", ["react", "cot", "cot-context"])
-async def test_an_oracles_answer_is_in_no_prompt_and_in_no_trial(mode: str, strategy: str, tmp_path: Path) -> None:
+async def test_an_oracles_answer_is_in_no_prompt_and_in_no_trial(mode: str, method: str, tmp_path: Path) -> None:
     def never_knows(question: Question, sampling: Sampling) -> str:
         steps = re.findall(r"^Thought (\d+):", question.messages[-1].text, re.MULTILINE)
         if "draw the lesson" in question.messages[0].text:
@@ -118,13 +118,13 @@ async def test_an_oracles_answer_is_in_no_prompt_and_in_no_trial(mode: str, stra
         model=model,
         store=store,
         data=written(tmp_path, ROW),
-        strategy=strategy,
+        method=method,
         settings={"benchmark": {"mode": mode, "judge": "oracle"}},
     )
     (result,) = finished.results
     episode = await store.load(result.episodes[0].episode)
     assert result.status == "failed"
-    assert len(episode.trials) == (1 if strategy == "base" else 5)
+    assert len(episode.trials) == (1 if method == "simple" else 5)
     assert len(model.questions) >= len(episode.trials)
     shown = [*map(text_of, model.questions), str(episode.task), str(episode.trials), str(episode.stop)]
     assert not [text for text in shown if "zanzibar" in text.lower()]
@@ -198,7 +198,7 @@ class Pausing:
         return Answer(f"Step {number}.\nAction {number}: {action}", self.id)
 
 
-OPTIONS: dict[str, Any] = {"strategy": "base", "settings": {"benchmark": {"judge": "oracle"}}}
+OPTIONS: dict[str, Any] = {"method": "simple", "settings": {"benchmark": {"judge": "oracle"}}}
 
 
 @pytest.mark.parametrize("hangs_at", [2, 4])

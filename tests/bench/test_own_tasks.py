@@ -178,7 +178,7 @@ async def test_the_strategies_show_what_they_say(here: Path, strategy: str, show
 
 
 async def test_simple_is_one_attempt_without_a_judge_in_the_loop(here: Path) -> None:
-    how, model = await run(here, ONE, ["Canberra"], strategy="simple")
+    how, model = await run(here, ONE, ["Canberra"], method="simple")
     assert (how, len(model.questions)) == (["task-1 solved [1.0]"], 1)
 
 

@@ -74,7 +74,7 @@ async def episode(store: SqliteStore, finished: Finished, number: int = -1) -> E
 
 async def test_mbpp_reflexion_fails_reflects_and_solves(store: SqliteStore, tmp_path: Path) -> None:
     model = Coder(WRONG, RIGHT)
-    finished = await ran(store, model, mbpp(tmp_path), strategy="reflexion")
+    finished = await ran(store, model, mbpp(tmp_path), method="reflexion")
     (result,) = finished.results
     assert (result.status, result.episodes[0].scores) == ("solved", (0.0, 1.0))
     assert model.asked == {"tests": 1, "act": 2, "reflect": 1}
@@ -91,7 +91,7 @@ async def test_mbpp_reflexion_fails_reflects_and_solves(store: SqliteStore, tmp_
 async def test_the_window_is_one_lesson_unless_more_are_asked_for(store: SqliteStore, tmp_path: Path) -> None:
     for window, shown in ((1, [2]), (3, [1, 2])):
         model, settings = Coder(WRONG, WRONG + " ", RIGHT), {"strategy": {"window": window}}
-        finished = await ran(store, model, mbpp(tmp_path), strategy="reflexion", settings=settings)
+        finished = await ran(store, model, mbpp(tmp_path), method="reflexion", settings=settings)
         assert finished.results[0].solved
         assert [n for n in (1, 2) if f"Lesson {n}:" in model.acts[2]] == shown
 
@@ -100,14 +100,14 @@ async def test_what_passes_its_own_tests_and_fails_the_hidden_ones_has_failed(
     store: SqliteStore, tmp_path: Path
 ) -> None:
     model = Coder(WRONG, tests=["assert twice(2) == 4"])
-    finished = await ran(store, model, mbpp(tmp_path), strategy="reflexion")
+    finished = await ran(store, model, mbpp(tmp_path), method="reflexion")
     assert (finished.results[0].status, finished.results[0].episodes[0].scores) == ("failed", (0.0,))
     assert (await episode(store, finished)).solved, "by its own tests"
 
 
 async def test_immediate_reflexion_reflects_without_running_anything(store: SqliteStore, tmp_path: Path) -> None:
     model = Coder(WRONG, *[f"    return n + n + {n} - {n}" for n in range(4)])
-    finished = await ran(store, model, mbpp(tmp_path), strategy="immediate-reflexion")
+    finished = await ran(store, model, mbpp(tmp_path), method="immediate-reflexion")
     assert model.asked == {"act": 5, "reflect": 4}
     assert finished.results[0].episodes[0].scores == (0.0, 1.0, 1.0, 1.0, 1.0)
     assert finished.results[0].solved
@@ -121,7 +121,7 @@ async def test_immediate_refinement_shows_the_attempt_and_reflects_on_nothing(
     store: SqliteStore, tmp_path: Path
 ) -> None:
     model = Coder(WRONG, RIGHT)
-    finished = await ran(store, model, mbpp(tmp_path), strategy="immediate-refinement")
+    finished = await ran(store, model, mbpp(tmp_path), method="immediate-refinement")
     assert finished.results[0].solved
     assert model.asked == {"tests": 1, "act": 2}
     assert "return n ** 2" in model.acts[1]
@@ -130,7 +130,7 @@ async def test_immediate_refinement_shows_the_attempt_and_reflects_on_nothing(
 
 async def test_resampling_is_shown_nothing_and_has_as_many_tries(store: SqliteStore, tmp_path: Path) -> None:
     model = Coder(WRONG, WRONG, WRONG, WRONG, RIGHT)
-    finished = await ran(store, model, mbpp(tmp_path), strategy="resample")
+    finished = await ran(store, model, mbpp(tmp_path), method="resample")
     assert finished.results[0].episodes[0].scores == (0.0, 0.0, 0.0, 0.0, 1.0)
     assert model.asked == {"tests": 1, "act": 5}
     assert set(model.acts) == {PROMPT.strip()}
@@ -138,10 +138,10 @@ async def test_resampling_is_shown_nothing_and_has_as_many_tries(store: SqliteSt
 
 async def test_simple_restarts_until_the_target_says_solved(store: SqliteStore, tmp_path: Path) -> None:
     model = Coder(WRONG, WRONG, RIGHT)
-    finished = await ran(store, model, mbpp(tmp_path), strategy="simple", restarts=5)
+    finished = await ran(store, model, mbpp(tmp_path), method="simple", restarts=5)
     assert [one.scores for one in finished.results[0].episodes] == [(0.0,), (0.0,), (1.0,)]
     assert model.asked == {"act": 3}
-    drawn = await ran(store, Coder(RIGHT, WRONG, WRONG, WRONG), mbpp(tmp_path), strategy="simple", samples=4)
+    drawn = await ran(store, Coder(RIGHT, WRONG, WRONG, WRONG), mbpp(tmp_path), method="simple", samples=4)
     assert [one.score for one in drawn.results[0].episodes] == [1.0, 0.0, 0.0, 0.0]
 
 
@@ -159,20 +159,20 @@ async def test_test_acc_runs_the_canonical_solution_against_the_tests_that_were_
     row = {"task_id": "t/1", "test": HIDDEN, "canonical_solution": "    return n + n\n"}
     data = _written(tmp_path / "HumanEval.jsonl", row)
     model = Coder(tests=written)
-    finished = await ran(store, model, data, "humaneval", strategy="test-acc")
+    finished = await ran(store, model, data, "humaneval", method="test-acc")
     assert finished.results[0].status == status
     assert model.asked == {"tests": len(written)}
 
 
 async def test_test_acc_without_a_canonical_solution_is_unjudged(store: SqliteStore, tmp_path: Path) -> None:
-    finished = await ran(store, Coder(), mbpp(tmp_path), strategy="test-acc")
+    finished = await ran(store, Coder(), mbpp(tmp_path), method="test-acc")
     assert finished.results[0].status == "unjudged"
     assert "no canonical solution" in finished.results[0].text
 
 
 async def test_a_file_of_the_users_own_is_a_benchmark(store: SqliteStore, tmp_path: Path) -> None:
     mine = _written(tmp_path / "mine.jsonl", {"task_id": "a", "test": "assert twice(21) == 42"})
-    finished = await run_benchmark(mine, model=Coder(WRONG, RIGHT), store=store, strategy="reflexion")
+    finished = await run_benchmark(mine, model=Coder(WRONG, RIGHT), store=store, method="reflexion")
     assert (finished.results[0].case, finished.results[0].status) == ("a", "solved")
 
 
@@ -181,7 +181,7 @@ async def test_visible_tests_drive_leetcode_and_nobody_judges_it(store: SqliteSt
     row = {"task_id": "two-sum", "entry_point": "two-sum", "visible_tests": tests, "test": ""}
     data = _written(tmp_path / "leetcode-hard-py-40.jsonl", row)
     model = Coder(WRONG, RIGHT)
-    finished = await ran(store, model, data, "leetcode", strategy="reflexion")
+    finished = await ran(store, model, data, "leetcode", method="reflexion")
     assert model.asked == {"act": 2, "reflect": 1}
     assert (await episode(store, finished)).solved
     assert (finished.results[0].status, finished.results[0].episodes[0].scores) == ("unjudged", (None, None))
@@ -218,7 +218,7 @@ async def test_examples_of_a_leetcode_prompt_drive_the_loop(store: SqliteStore, 
     )
     right = "def doubledSum(self, nums: List[int], times: int) -> int:\n    return sum(nums) * 2 ** times"
     model = Coder(right.replace("2 **", "3 **"), right)
-    finished = await ran(store, model, str(data), "leetcode", strategy="reflexion", limit=1)
+    finished = await ran(store, model, str(data), "leetcode", method="reflexion", limit=1)
     assert (finished.run.cases, model.asked) == (("doubled-sum",), {"act": 2, "reflect": 1})
     first, second = (await episode(store, finished)).trials
     assert first.feedback is not None
@@ -275,7 +275,7 @@ async def test_rust_is_refused_by_its_compiler_then_fails_a_test_and_is_solved(
         "    2 * n\n",
         tests=["```rust\nassert_eq!(twice(2), 4);\nassert_eq!(twice(5), 10);\n```"],
     )
-    finished = await ran(store, model, data, "mbpp:rs", strategy="reflexion")
+    finished = await ran(store, model, data, "mbpp:rs", method="reflexion")
     assert finished.results[0].episodes[0].scores == (0.0, 0.0, 1.0)
     assert model.asked == {"tests": 1, "act": 3, "reflect": 2}
     assert "mismatched types" in model.acts[1]

@@ -62,7 +62,7 @@ async def test_nothing_of_the_target_is_in_a_prompt_or_in_the_record(store: Sqli
 
 async def test_who_buys_nothing_gets_nothing(store: SqliteStore) -> None:
     model = ScriptedModel(["think[…]"] * 28)
-    finished = await run_benchmark("webshop", model=model, store=store, cases=["mug"], strategy="base", trials=2)
+    finished = await run_benchmark("webshop", model=model, store=store, cases=["mug"], method="resample", trials=2)
     (result,) = finished.results
     assert (result.status, result.episodes[0].scores) == ("failed", (0.0, 0.0))
     assert result.text == "Nothing was bought: 14 steps were used up."

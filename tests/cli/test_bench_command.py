@@ -43,10 +43,10 @@ def said(here: Path, *answers: str) -> None:
 
 def test_a_run_its_progress_and_its_end(mulligan: Run, here: Path) -> None:
     said(here, "right", "wrong", "unclear")
-    ended = mulligan(*toy(here, "a", "b", "c"), "--strategy", "simple")
+    ended = mulligan(*toy(here, "a", "b", "c"), "--method", "simple")
     assert ended.status == 1
     how, head, *lines = ended.err.splitlines()
-    assert how == "Strategy simple: one attempt of each case."
+    assert how == "Method simple: one attempt of each case."
     run = head.split()[1].rstrip(":")
     assert head == f"run {run}: {HERE}, 3 cases"
     assert [line.partition(" trial")[0] for line in lines[:3]] == [
@@ -71,7 +71,7 @@ def test_a_run_its_progress_and_its_end(mulligan: Run, here: Path) -> None:
 
 def test_its_episodes_are_shown_and_do_not_crowd_the_list(mulligan: Run, here: Path) -> None:
     said(here, "right", "right")
-    mulligan(*toy(here, "a"), "--strategy", "simple", "-q")
+    mulligan(*toy(here, "a"), "--method", "simple", "-q")
     run = mulligan("bench", "runs").out.split()[0]
     assert mulligan("runs", "list") == (
         0,
@@ -115,7 +115,7 @@ def test_what_cannot_be_is_refused_before_anything_is_begun(
 
 def test_what_goes_wrong_everywhere_is_said_at_once(mulligan: Run, here: Path) -> None:
     said(here, "right")
-    ended = mulligan(*toy(here, *["a"] * 5), "--strategy", "simple")
+    ended = mulligan(*toy(here, *["a"] * 5), "--method", "simple")
     lines = ended.err.splitlines()
     assert ended.status == 3
     assert "c2: error, 0 trials" in lines[3]
@@ -174,7 +174,7 @@ def test_an_interrupt_is_recorded_and_says_how_to_go_on(here: Path) -> None:
     (here / "waits.py").write_text(WAITS)
     data = str(cases(here, "a", "b", "c"))
     command = [sys.executable, "-m", "mulligan", "bench", "run"]
-    chosen = [HERE, "--data", data, "--strategy", "waits"]
+    chosen = [HERE, "--data", data, "--method", "waits"]
     process = subprocess.Popen([*command, *chosen], stderr=subprocess.PIPE, text=True, env=dict(os.environ))
     assert process.stderr is not None
     heard = list[str]()

@@ -97,9 +97,7 @@ def evaluated(folder: Path, **how: Json) -> dict[str, Any]:
 @inspect
 @pytest.mark.slow
 def test_fail_reflect_solve(tmp_path: Path) -> None:
-    log = evaluated(
-        tmp_path, solver={"strategy": "reflexion", "trials": 3, "reflect_role": "second"}, task={"limit": 1}
-    )
+    log = evaluated(tmp_path, solver={"method": "reflexion", "trials": 3, "reflect_role": "second"}, task={"limit": 1})
     assert (log["status"], log["accuracy"], log["reflected"]) == ("success", 1.0, 1)
     [sample] = log["samples"]
     about = sample["metadata"]["mulligan"]
@@ -140,16 +138,16 @@ def ignore(episode: Episode, event: Event) -> None:
     """An observer that is not interested."""
 
 
-async def test_a_strategy_of_one_attempt_is_not_given_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_method_of_one_attempt_is_not_given_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MULLIGAN_HOME", str(tmp_path / "home"))
     data, model = tmp_path / "mine.jsonl", ScriptedModel(["    return x"] * 9)
     data.write_text("\n".join(map(json.dumps, ROWS)))
-    for given in ({"strategy": "simple", "trials": 5}, {"trials": 5}):
+    for given in ({"method": "simple", "trials": 5}, {"trials": 5}):
         with pytest.raises(InvalidInput, match="one attempt, not 5"):
             open_bench(options_of(str(data), given))
     bench = open_bench(options_of(str(data), {}))
     with pytest.raises(InvalidInput, match="one attempt, not 5"):
-        await bench.play("own/double", {"strategy": "simple", "trials": 5}, model, None, ignore, 1)
+        await bench.play("own/double", {"method": "simple", "trials": 5}, model, None, ignore, 1)
     assert model.questions == []
     episode = await bench.play("own/double", {}, model, None, ignore, 1)
     assert len(episode.trials) == 1

@@ -45,7 +45,7 @@ def recorded(
     limit = trials or max((len(scores) for one in cases for scores in one["episodes"]), default=1)
     rests_on = {"data toy.json": data, "model of the actor": model, "setting limits": {"trials": limit}}
     names = tuple(f"c{n}" for n in range(1, (total or len(cases)) + 1))
-    chosen = {"strategy": "reflexion", "model": model, "seed": 7, **options}
+    chosen = {"method": "reflexion", "strategy": None, "model": model, "seed": 7, **options}
     return Recorded(BenchRun(id, "toy", 1000.0, chosen, names, rests_on), results, episodes)
 
 

@@ -35,12 +35,13 @@ class Source:
 
 @dataclass(frozen=True)
 class Method:
-    """Who plays in the episodes of one strategy. `summary` says it in a line.
+    """Who plays in the episodes of a run: a bundle of roles that a benchmark offers. `summary` says it in a line.
 
     trials: attempts at most, unless the user says otherwise; of a method with 1, more are refused. hand_in: which
     attempt is scored, the last one (as the reference does) or the best by the loop's own feedback. oracle: the
     evaluator knows the target, so that what it solves is reported apart. expansion: how many children a search gives
-    each candidate; None: one line of trials. environment: the world that the actor acts in.
+    each candidate; None: one line of trials. environment: the world that the actor acts in. strategy: what the next
+    trial is shown, unless the user names another.
     """
 
     actor: Spec
@@ -92,7 +93,7 @@ class Benchmark(Protocol):
         ...
 
     def methods(self) -> Mapping[str, Method]:
-        """By the name that --strategy takes; the first is the default."""
+        """By the name that --method takes; the first is the default."""
         ...
 
     def play(self, case: Case, method: Method) -> Method:
@@ -110,6 +111,13 @@ class Ships(Protocol):
     """A benchmark that comes with data: `own` are the files that it reads where there are no others."""
 
     own: Sequence[Path]
+
+
+@runtime_checkable
+class Renames(Protocol):
+    """A benchmark some of whose methods had other names before 0.2: `former` has today's name by the older one."""
+
+    former: Mapping[str, str]
 
 
 @runtime_checkable

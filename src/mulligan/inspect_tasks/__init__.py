@@ -1,6 +1,6 @@
 """Mulligan's benchmarks as tasks of Inspect (inspect-ai), and the loop as one of its solvers: the extra `inspect`.
 
-    inspect eval mulligan/humaneval --model openai/gpt-4o -T strategy=reflexion -T limit=20
+    inspect eval mulligan/humaneval --model openai/gpt-4o -T method=reflexion -T limit=20
 
 Inspect brings the model, its log and its viewer; trials, judges and records are ours. See docs/benchmark-inspect.md.
 """

@@ -11,7 +11,7 @@ from typing import Any
 
 from mulligan.app.config import load
 from mulligan.app.models_by_name import Models
-from mulligan.app.runner import Runner, restart_seed
+from mulligan.app.runner import Runner, log, restart_seed
 from mulligan.app.session import Session
 from mulligan.bench.harness.plan import BenchPlan, Choice, choice_json, choice_of, chosen_method, make_plan
 from mulligan.bench.harness.running import handed_in, with_memory
@@ -27,8 +27,10 @@ KEY = "mulligan"
 
 @dataclass
 class Bench:
-    """plan: with the cases. busy: whether an episode is under way that will teach the bank."""
+    """asked: as the user chose. plan: made of it, with the cases. busy: whether an episode is under way that will teach
+    the bank."""
 
+    asked: Choice
     plan: BenchPlan
     cases: Mapping[str, Case] = field(default_factory=dict[str, Case])
     busy: bool = False
@@ -42,14 +44,14 @@ class Bench:
         observer: Observer,
         epoch: int,
     ) -> Episode:
-        """One episode, recorded in our store. `changes`: of the choice, such as strategy and trials. reflects: the
+        """One episode, recorded in our store. changes: of the choice, such as strategy and trials. reflects: the
         model that reflects, where it is another one.
 
         Raises `InvalidInput` where a bank would learn from several cases at once.
         """
         config = self.plan.config
         models = Models(config)
-        choice = replace(self.plan.choice, model=models.name(model), **changes)
+        choice = replace(self.asked, model=models.name(model), **changes)
         if reflects is not None:
             choice = replace(choice, reflect_model=models.name(reflects))
         plan = self._with(choice)
@@ -78,8 +80,11 @@ class Bench:
         return handed_in(episode.trials, self.plan.method.hand_in) if episode.trials else None
 
     def _with(self, choice: Choice) -> BenchPlan:
-        _, method = chosen_method(self.plan.name, self.plan.benchmark, choice)
-        return replace(self.plan, choice=choice, method=method)
+        chosen = chosen_method(self.plan.name, self.plan.benchmark, choice)
+        if chosen.notice and chosen.notice != self.plan.notice:
+            log.warning(chosen.notice)
+        choice = replace(choice, method=chosen.name, strategy=chosen.strategy)
+        return replace(self.plan, choice=choice, method=chosen.method)
 
     @asynccontextmanager
     async def _alone(self, learns: bool) -> AsyncGenerator[None]:
@@ -104,7 +109,9 @@ def open_bench(options: Mapping[str, Json]) -> Bench:
     if key not in _known:
         config, choice = load(), choice_of(options)
         plan = make_plan(choice, config, Session(config, Models(config)).sandbox(choice.sandbox))
-        _known[key] = Bench(plan, {case.id: case for case in plan.cases})
+        if plan.notice:
+            log.warning(plan.notice)
+        _known[key] = Bench(choice, plan, {case.id: case for case in plan.cases})
     return _known[key]
 
 

@@ -20,7 +20,7 @@ def benchmark(name: str, *, solver: Any = None, **options: Any) -> Any:
     holds.
 
     name: as `mulligan bench run` takes it, a file of tasks too. options: those of `mulligan.bench.harness.plan.Choice`,
-    such as data, limit, cases, strategy, trials, memory, seed. solver: `reflexion()` unless another is given.
+    such as data, limit, cases, method, strategy, trials, memory, seed. solver: `reflexion()` unless another is given.
     Raises `InvalidInput` before any model is called.
     """
     given = options_of(name, options)
@@ -34,17 +34,23 @@ def benchmark(name: str, *, solver: Any = None, **options: Any) -> Any:
 
 
 @_solving.solver
-def reflexion(strategy: str | None = None, trials: int | None = None, reflect_role: str | None = None) -> Any:
+def reflexion(
+    strategy: str | None = None,
+    trials: int | None = None,
+    reflect_role: str | None = None,
+    method: str | None = None,
+) -> Any:
     """The loop as a solver of samples that `benchmark` made: attempt, verdict, reflection, until solved or out of
     trials. Episodes are recorded in our store; each event stands in Inspect's transcript.
 
-    strategy, trials: instead of the task's. reflect_role: the model role that reflects; the evaluation's model else.
+    method, strategy, trials: instead of the task's. reflect_role: the model role that reflects; without it
+    the evaluation's model reflects.
     """
 
     async def solve(state: Any, generate: Any) -> Any:
         bench, case = _bench_of(state)
-        changes: dict[str, Any] = {} if strategy is None else {"strategy": strategy}
-        changes |= {} if trials is None else {"trials": trials}
+        given = {"method": method, "strategy": strategy, "trials": trials}
+        changes = {name: value for name, value in given.items() if value is not None}
         told = part("log").transcript()
 
         def observe(episode: Episode, event: Event) -> None:

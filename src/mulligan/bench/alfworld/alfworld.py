@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from mulligan.bench.alfworld import _env_results as env_results
@@ -37,10 +38,10 @@ LEFT_OUT = ("movable", "Sliced")
 _EXAMPLES = "interact.alfworld.games"
 _ACTOR = Spec("interact", {"steps": 49, "max_tokens": 256, "examples": _EXAMPLES})
 _REFLECTOR = Spec("verbal", {"output": "environment", "temperature": 0.0, "max_tokens": 256})
-_REMEMBER = ("reflexion", "last_attempt_and_reflexion")
+_REMEMBER = ("reflexion", "last_attempt_and_reflexion", "evidence_and_reflexion")
 _SHOWN = {
     "reflexion": "plans from earlier trials are shown to the next, the newest three (Shinn et al. 2023)",
-    "base": "trial after trial, nothing of the past",
+    "resample": "trial after trial, nothing of the past",
     "simple": "one trial",
     "last_attempt": "the previous trial is shown",
     "last_attempt_and_reflexion": "the previous trial and the plans are shown",
@@ -59,6 +60,8 @@ class Alfworld:
         "ALFWorld's own downloader gets its games: pip install 'mulligan[alfworld]', then alfworld-download; give "
         "--data the folder of a split, such as ~/.cache/alfworld/json_2.1.1/valid_unseen"
     )
+
+    former: Mapping[str, str] = MappingProxyType({"base": "resample"})
 
     def __init__(self, *, results: str = "") -> None:
         self._results = results
@@ -98,7 +101,7 @@ class Alfworld:
                 _ACTOR,
                 Spec("outcome"),
                 _REFLECTOR,
-                Spec("none" if name in ("base", "simple") else name),
+                Spec("none" if name in ("resample", "simple") else name),
                 summary,
                 trials=1 if name == "simple" else 5,
             )

@@ -1,4 +1,4 @@
-"""The benchmarks that can be run, for a list: their cuts, their strategies, where their data is."""
+"""The benchmarks that can be run, for a list: their cuts, their methods, where their data is."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from mulligan.core.records import Json
 @dataclass(frozen=True)
 class Listed:
     """`name` as the command line takes it. folder: where its data is, or None, and `missing` then says how to come by
-    it. strategies: by name, each in a line. sources: what `fetch` gets. cuts: the other values of its first setting."""
+    it. methods: by name, each in a line. sources: what `fetch` gets. cuts: the other values of its first setting."""
 
     name: str
     title: str
     folder: str | None
     missing: str
-    strategies: Mapping[str, str]
+    methods: Mapping[str, str]
     sources: Sequence[Mapping[str, Json]] = ()
     cuts: Sequence[Listed] = ()
 
     def to_json(self) -> Json:
-        return asdict(self)
+        return {**asdict(self), "strategies": dict(self.methods)}  # their name before 0.2, until 0.3
 
 
 def listed() -> Sequence[Listed]:
@@ -51,8 +51,8 @@ def _listed(name: str, sandbox: Sandbox, cut: str = "") -> Listed:
     except MulliganError as error:
         return Listed(text, f"cannot be opened: {error}", None, "", {})
     folder, missing = _place(text, made)
-    strategies = {name: method.summary for name, method in made.methods().items()}
-    return Listed(text, made.title, folder, missing, strategies, [asdict(one) for one in made.sources], cuts)
+    methods = {name: method.summary for name, method in made.methods().items()}
+    return Listed(text, made.title, folder, missing, methods, [asdict(one) for one in made.sources], cuts)
 
 
 def cuts_of(name: str) -> Sequence[str]:

@@ -10,12 +10,14 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
+from mulligan.app.agents import Overrides, config_of, find_agent, load_agent, recipe_of
 from mulligan.app.compose import Drive, Parts, compose, environment
 from mulligan.app.config import Config, choose_model, located_model, prompts_folder
 from mulligan.app.plugins import build, parse_spec
 from mulligan.app.recipe import Recipe
 from mulligan.app.session import absolute, located, with_limits
 from mulligan.bench.harness.data import find_data, hashed
+from mulligan.bench.harness.methods import Chosen, choose_method
 from mulligan.core.benchmarks import Benchmark, Method, Rests
 from mulligan.core.codec import digest
 from mulligan.core.errors import InvalidInput, UnknownName
@@ -34,17 +36,21 @@ FILES = {".toml": "tasks", ".jsonl": "programs", ".gz": "programs"}
 
 @dataclass(frozen=True)
 class Choice:
-    """What the user chose, as plain JSON: all that a resume needs, but for what has to be given as objects.
+    """What the user chose, as plain JSON: all that a resume needs, except what has to be given as an object.
 
-    benchmark: a name, `name:argument`, a file of tasks. strategy: one of the benchmark's; None: its first. restarts:
-    episodes of a case at most, until the benchmark says that one is solved (a declared oracle); samples: episodes of a
-    case, all of them. reuse: an answer that a model gave to the very same request (seed included) in an earlier episode
-    of this store is taken from there and not asked for again; its tokens count as if it were. memory: "online" recalls
-    and learns, "frozen" only recalls, of the bank of `agent_id`.
+    benchmark: a name, `name:argument`, or a file of tasks.
+    method: one of the benchmark's. None: its first, or the one that the strategy goes with (see `choose_method`).
+    strategy: what the next trial is shown: `name`, `name:argument`, `./mine.py`. None: what the method shows.
+    restarts: episodes of a case at most, until the benchmark says that one is solved (a declared oracle).
+    samples: episodes of a case, all of them.
+    reuse: takes an answer that a model gave to the very same request (seed included) in an earlier episode of this
+        store instead of asking again; its tokens count as if it had been asked.
+    memory: "online" recalls from the bank of `agent_id` and teaches it, "frozen" only recalls.
     settings: by role, and of the benchmark itself under "benchmark".
     """
 
     benchmark: str
+    method: str | None = None
     strategy: str | None = None
     model: str | None = None
     reflect_model: str | None = None
@@ -91,7 +97,8 @@ class Choice:
 
 @dataclass(frozen=True)
 class BenchPlan:
-    """`name`: of the benchmark with its argument. `cases`: in the order in which they are begun."""
+    """name: of the benchmark with its argument. method: with the strategy of the run. cases: in the order in which they
+    are begun. notice: see `Chosen`."""
 
     choice: Choice
     name: str
@@ -100,15 +107,18 @@ class BenchPlan:
     cases: Sequence[Case]
     files: Mapping[str, str]
     config: Config
+    notice: str = ""
 
     def summary(self) -> str:
         """In a sentence: how the cases are tried."""
         trials = self.choice.trials or self.method.trials
         others = list(self.benchmark.methods())
-        default = f" (the default; others: {', '.join(others[1:])})" if self.choice.strategy == others[0] else ""
+        default = f" (the default; others: {', '.join(others[1:])})" if self.choice.method == others[0] else ""
         most = "one attempt" if trials == 1 else f"at most {trials} attempts"
-        told = f" ({self.method.summary})" if self.method.summary else ""
-        return f"Strategy {self.choice.strategy}{default}: {most} of each case{told}."
+        how = f" ({self.method.summary})" if self.method.summary else ""
+        if self.choice.strategy is not None:
+            how = f" (strategy {self.choice.strategy} instead of the method's own)"
+        return f"Method {self.choice.method}{default}: {most} of each case{how}."
 
     def recipe(self, case: Case, run: str) -> Recipe:
         """Of the episodes of this case. Raises `InvalidInput` for what cannot work."""
@@ -146,16 +156,15 @@ class BenchPlan:
         )
 
     def _of_agent(self, recipe: Recipe) -> Recipe:
-        """The agent acts, reflects if it has a step for that, and chooses the strategy if it names one. The rest stays
-        as it is, above all who judges."""
-        from mulligan.app.agents import Overrides, config_of, find_agent, load_agent, recipe_of
-
+        """The agent acts, reflects if it has a step for that, and chooses the strategy if it names one and the user
+        does not. The rest stays as it is, above all who judges."""
         assert self.choice.agent is not None
         folder = find_agent(self.choice.agent, self.config)
         found, _ = load_agent(folder, config_of(folder, self.config))
         judged = replace(found, evaluate={"evaluator": "unjudged"})  # so that its own review only reflects
         own = recipe_of(judged, self.config, Overrides(recipe.model), recipe.limits)
-        reviews, chooses = found.reflect is not None, found.strategy is not None
+        reviews = found.reflect is not None
+        chooses = found.strategy is not None and self.choice.strategy is None
         return replace(
             own,
             evaluator=recipe.evaluator,
@@ -230,33 +239,30 @@ def make_plan(choice: Choice, config: Config, sandbox: Sandbox) -> BenchPlan:
         if role not in (*ROLES, "benchmark"):
             raise UnknownName("role of a setting", role, (*ROLES, "benchmark"))
     name, benchmark, data = open_benchmark(choice.benchmark, choice.settings.get("benchmark", {}), sandbox)
-    strategy, method = chosen_method(name, benchmark, choice)
+    chosen = chosen_method(name, benchmark, choice)
     files = find_data(benchmark, data or choice.data)
-    cases = chosen(benchmark.load(files), choice)
+    cases = chosen_cases(benchmark.load(files), choice)
     files = [*files, *(benchmark.beside() if isinstance(benchmark, Rests) else ())]
-    choice = replace(choice, strategy=strategy)  # so that whoever reads of the run knows which one it was
-    return BenchPlan(choice, name, benchmark, method, cases, hashed(files), config)
+    choice = replace(choice, method=chosen.name, strategy=chosen.strategy)  # as the record of the run has them
+    return BenchPlan(choice, name, benchmark, chosen.method, cases, hashed(files), config, chosen.notice)
 
 
-def chosen_method(name: str, benchmark: Benchmark, choice: Choice) -> tuple[str, Method]:
-    """The strategy's name and its method. Raises `UnknownName`, and `InvalidInput` where a strategy of one attempt
+def chosen_method(name: str, benchmark: Benchmark, choice: Choice) -> Chosen:
+    """The method and strategy of this choice. Raises `UnknownName`, and `InvalidInput` where a method of one attempt
     should make several."""
-    methods = benchmark.methods()
-    strategy = choice.strategy or next(iter(methods))
-    if strategy not in methods:
-        raise UnknownName(f"strategy of {name}", strategy, list(methods))
-    if methods[strategy].trials == 1 and choice.trials not in (None, 1):
-        others = [other for other, method in methods.items() if method.trials > 1]
-        several = f"For several, choose another strategy: {', '.join(others)}. " if others else ""
-        default = "" if choice.strategy else ", the default,"
+    chosen = choose_method(name, benchmark, choice.method, choice.strategy)
+    if chosen.method.trials == 1 and choice.trials not in (None, 1):
+        others = [other for other, method in benchmark.methods().items() if method.trials > 1]
+        several = f"For several, choose another method: {', '.join(others)}. " if others else ""
+        default = "" if choice.method or choice.strategy else ", the default,"
         raise InvalidInput(
-            f"The strategy {strategy!r}{default} makes one attempt, not {choice.trials}. {several}"
+            f"The method {chosen.name!r}{default} makes one attempt, not {choice.trials}. {several}"
             "For independent attempts of each case, give samples instead of trials."
         )
-    return strategy, methods[strategy]
+    return chosen
 
 
-def chosen(cases: Sequence[Case], choice: Choice) -> Sequence[Case]:
+def chosen_cases(cases: Sequence[Case], choice: Choice) -> Sequence[Case]:
     """Those that were asked for, in the order of the run. Raises `UnknownName`, and `InvalidInput` for none."""
     by_id = {case.id: case for case in cases}
     if choice.cases:
@@ -287,6 +293,13 @@ def choice_json(choice: Choice) -> dict[str, Any]:
 
 
 def choice_of(options: Mapping[str, Any]) -> Choice:
-    """Reads what `choice_json` wrote; what a newer version added is left out."""
+    """Reads what `choice_json` wrote, in this version or an older one; what a newer one added is left out."""
     known = Choice.__dataclass_fields__
-    return Choice(**{name: value for name, value in options.items() if name in known})
+    return Choice(**{name: value for name, value in options_of_today(options).items() if name in known})
+
+
+def options_of_today(options: Mapping[str, Json]) -> dict[str, Json]:
+    """The options of a run as they are written now: before 0.2 the name of the method stood under "strategy"."""
+    if "method" in options or "strategy" not in options:
+        return dict(options)
+    return {"method": options["strategy"], **options, "strategy": None}

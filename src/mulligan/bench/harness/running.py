@@ -111,6 +111,8 @@ class _Bench:
     async def begin(self, choice: Choice) -> Finished:
         session = Session(self.config, self.models, bank=self.bank)
         plan = make_plan(choice, self.config, session.sandbox(choice.sandbox))
+        if plan.notice:
+            (self.hooks.notice or log.warning)(plan.notice)
         (self.hooks.notice or log.info)(plan.summary())
         return await self.start(plan, session)
 

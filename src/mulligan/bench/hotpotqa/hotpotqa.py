@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, cast
 
 from mulligan.core.benchmarks import Judges, Method, Score, Source
@@ -39,6 +40,8 @@ class HotPotQA:
         "The reference keeps its 100 questions as a pickle, hotpotqa_runs/data/hotpot-qa-distractor-sample.joblib, "
         "which docs/benchmark-hotpotqa.md says how to make this file of"
     )
+
+    former: Mapping[str, str] = MappingProxyType({"base": "simple", "retry": "resample"})
 
     def __init__(
         self,
@@ -85,8 +88,8 @@ class HotPotQA:
         warm = actor.with_settings(temperatures=list(WARM))
         return {
             "reflexion": told("reflexion", "each try is told the newest three lessons"),
-            "base": replace(tried, evaluator=Spec("unjudged"), oracle=False, trials=1, summary="one try"),
-            "retry": replace(tried, actor=warm, summary="tries that know nothing of each other, warm from the second"),
+            "simple": replace(tried, evaluator=Spec("unjudged"), oracle=False, trials=1, summary="one try"),
+            "resample": replace(tried, actor=warm, summary="tries independent of each other, warm from the second"),
             "last_attempt": told("last_attempt", "each try is shown the one before it"),
             both: told(both, "each try is shown the one before it and the newest three lessons"),
         }

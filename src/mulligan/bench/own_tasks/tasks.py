@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import cast
 
 from mulligan.bench.own_tasks._task_file import Entry, files_of, read_tasks
@@ -23,6 +24,7 @@ class Tasks:
     data = "tasks.toml"
     sources: Sequence[Source] = ()
     where = "Write one: docs/benchmark-own-tasks.md says how"
+    former: Mapping[str, str] = MappingProxyType({"none": "resample"})
 
     def __init__(self, *, judges: Judges) -> None:
         self._judges = judges
@@ -48,7 +50,7 @@ class Tasks:
             "evidence": method("evidence", "the checks that failed are shown to the next attempt, in their own words"),
             "evidence_and_reflexion": method("evidence_and_reflexion", "that, and the newest lesson"),
             "reflexion": method("reflexion", "the lessons of failed attempts are shown to the next"),
-            "none": method("none", "one attempt after another, nothing of the past"),
+            "resample": method("none", "one attempt after another, nothing of the past"),
             "last_attempt": method("last_attempt", "the last attempt and its feedback are shown"),
             "last_attempt_and_reflexion": method("last_attempt_and_reflexion", "that, and the lessons"),
             "simple": Method(Spec("complete"), Spec("unjudged"), summary=once, trials=1),

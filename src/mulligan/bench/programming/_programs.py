@@ -149,7 +149,7 @@ def _score(verdict: Feedback) -> Score:
 
 
 def writes_tests(episode: Episode) -> bool:
-    """Whether the attempts of this episode are tests, as in the strategy test-acc."""
+    """Whether the attempts of this episode are tests, as in the method test-acc."""
     actor = episode.head.settings.get("actor")
     return isinstance(actor, Mapping) and cast(Mapping[str, Any], actor).get("name") == "write_tests"
 

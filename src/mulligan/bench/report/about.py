@@ -9,27 +9,30 @@ from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from typing import Any, cast
 
-from mulligan.bench.harness.plan import LOG, Choice
+from mulligan.app.plugins import short_name
+from mulligan.bench.harness.plan import LOG, SETTING, Choice, options_of_today
 from mulligan.bench.report.figures import of_data
 from mulligan.core.benchmarks import BenchRun
 from mulligan.core.records import Episode, Json
 
 MODEL = "model of the "
 """How models are named in what a run rests on."""
-_SAID = ("benchmark", "strategy", "model", "seed", "cases")
+_SAID = ("benchmark", "method", "strategy", "model", "seed", "cases")
 """Options that have a place of their own in the head."""
 _LIMITS = {"tokens": "max-tokens", "cost": "max-cost", "seconds": "max-seconds"}
 
 
 @dataclass(frozen=True)
 class About:
-    """models: ids by role, local ones with the hash of their weights. data: sha256 by file. differs: options that are
-    not as they are by default. scripted: the sentence that says why this is no result of a model; empty where it is
-    one."""
+    """method: of the benchmark. strategy: what the next trial was shown; replaced: the user chose it instead of the
+    method's own. models: ids by role, local ones with the hash of their weights. data: sha256 by file. differs: options
+    that are not the defaults. scripted: why this is no result of a model; empty where it is one."""
 
     run: str
     benchmark: str
+    method: str
     strategy: str
+    replaced: bool
     created: float
     models: Mapping[str, str]
     data: Mapping[str, str]
@@ -41,7 +44,7 @@ class About:
 
 
 def about(run: BenchRun, episodes: Iterable[Episode]) -> About:
-    options = run.options
+    options = options_of_today(run.options)
     models = {n.removeprefix(MODEL): str(id) for n, id in run.rests_on.items() if n.startswith(MODEL)}
     versions: dict[str, str] = {}
     for episode in episodes:
@@ -51,7 +54,9 @@ def about(run: BenchRun, episodes: Iterable[Episode]) -> About:
     return About(
         run.id,
         run.benchmark,
-        str(options.get("strategy") or ""),
+        str(options.get("method") or ""),
+        _strategy(run),
+        bool(options.get("strategy")),
         run.created,
         models,
         of_data(run),
@@ -61,6 +66,12 @@ def about(run: BenchRun, episodes: Iterable[Episode]) -> About:
         command_of(run),
         _scripted([*models.values(), str(options.get("model") or "")]),
     )
+
+
+def _strategy(run: BenchRun) -> str:
+    """The name of the strategy in force; a file's without its folder."""
+    spec = run.rests_on.get(f"{SETTING}strategy")
+    return short_name(str(cast(dict[str, Json], spec)["name"])) if isinstance(spec, dict) else ""
 
 
 def _differing(options: Mapping[str, Json]) -> dict[str, Json]:
@@ -88,7 +99,7 @@ def command_of(run: BenchRun) -> str:
     words = ["mulligan", "bench", "run", run.benchmark]
     if run.benchmark.startswith(LOG):
         words[2:] = ["replay", run.benchmark.removeprefix(LOG)]
-    for name, value in _differing(run.options).items():
+    for name, value in _differing(options_of_today(run.options)).items():
         flag = f"--{name.replace('_', '-')}"
         if name == "benchmark" or value is None:
             continue

@@ -67,6 +67,7 @@ def _head(run: OneRun) -> Facts:
         {
             "Benchmark": told.benchmark,
             "Data": "; ".join(f"{name}, sha256 {sha}" for name, sha in told.data.items()) or "none",
+            "Method": told.method,
             "Strategy": told.strategy,
             "Model": "; ".join(f"{id} ({', '.join(roles)})" for id, roles in models.items()) or "none",
             "Cases": f"{ended} ({counts})" if counts else ended,

@@ -12,7 +12,7 @@ from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Store
 from mulligan.core.records import Json
 
-SCHEMA = 1
+SCHEMA = 2
 """Of the JSON form; raised when a key is taken away or comes to mean something else."""
 _ALL = 1_000_000
 
@@ -26,7 +26,8 @@ class OneRun:
     @property
     def label(self) -> str:
         """Short, for tables and plots; the report makes it unique."""
-        return self.about.strategy or self.about.benchmark
+        method = self.about.method or self.about.benchmark
+        return f"{method} with {self.about.strategy}" if self.about.replaced else method
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def make_report(recorded: Sequence[Recorded], *, every_pair: bool = False) -> Re
 
 
 def _labels(runs: Sequence[OneRun]) -> Sequence[str]:
-    """By strategy; where that is the same, with what tells them apart."""
+    """By method; where that is the same, with what tells them apart."""
     labels = [run.label for run in runs]
     models = [next(iter(run.about.models.values()), "").partition("@")[0] for run in runs]
     for extra in (models, [run.about.run for run in runs]):

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType
 
 from mulligan.bench.webshop._shop_files import read_shop
 from mulligan.bench.webshop._shops import NEEDS, Goal
@@ -27,7 +28,7 @@ _ACTOR = Spec("interact", {"steps": STEPS, "characters": TRAJECTORY})
 _REFLECTOR = Spec("verbal", {"output": "environment"})
 _SHOWN = {
     "reflexion": "the lessons of earlier trials are shown to the next (Shinn et al. 2023)",
-    "base": "trial after trial, nothing of the past",
+    "resample": "trial after trial, nothing of the past",
     "last_attempt": "the previous trial is shown",
     "last_attempt_and_reflexion": "the previous trial and the lessons are shown",
 }
@@ -44,6 +45,7 @@ class WebShop:
         "items_ins_v2_1000.json and items_human_ins.json into one folder"
     )
     own: Sequence[Path] = (CATALOGUE,)
+    former: Mapping[str, str] = MappingProxyType({"base": "resample"})
 
     def __init__(self) -> None:
         self._files: Sequence[Path] = self.own
@@ -64,7 +66,7 @@ class WebShop:
         def method(strategy: str, summary: str) -> Method:
             return Method(_ACTOR, Spec("outcome"), _REFLECTOR, Spec(strategy), summary)
 
-        return {name: method("none" if name == "base" else name, summary) for name, summary in _SHOWN.items()}
+        return {name: method("none" if name == "resample" else name, summary) for name, summary in _SHOWN.items()}
 
     def play(self, case: Case, method: Method) -> Method:
         """Names the goal; what it wants, the environment reads from the files."""

@@ -19,7 +19,7 @@ from mulligan.cli.terminal import emit
     help="For a terminal, or for programs.",
 )
 def command(form: str) -> None:
-    """The benchmarks, their cuts and strategies, and whether their data is here."""
+    """The benchmarks, their cuts and methods, and whether their data is here."""
     from mulligan.bench.harness.listing import Listed, listed
 
     def said(one: Listed) -> str:
@@ -28,8 +28,8 @@ def command(form: str) -> None:
             told = [cut.title] if cut.title != one.title else []
             told += [cut.folder or cut.missing] if cut.folder != one.folder or cut.missing != one.missing else []
             lines.append(": ".join([f"  {cut.name}", *(["; ".join(told)] if told else [])]))
-        lines.append("  strategies:")
-        lines += [f"    {name}: {summary}".removesuffix(": ") for name, summary in one.strategies.items()]
+        lines.append("  methods:")
+        lines += [f"    {name}: {summary}".removesuffix(": ") for name, summary in one.methods.items()]
         return "\n".join(lines)
 
     found = listed()

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from mulligan.bench.harness.running import Finished
 
 OPTIONS = (
+    "method",
     "strategy",
     "model",
     "reflect_model",
@@ -31,11 +32,16 @@ OPTIONS = (
 @click.command("run")
 @click.argument("name", required=False)
 @click.option("--resume", metavar="RUN", help="Go on with this run: what has ended stays, and nothing is paid twice.")
-@click.option("--strategy", metavar="NAME", help="One of the benchmark's: mulligan bench list.")
+@click.option("--method", metavar="NAME", help="Who plays, one of the benchmark's: mulligan bench list.")
+@click.option(
+    "--strategy",
+    metavar="NAME",
+    help="What the next attempt is shown, instead of what the method shows: as in solve, or ./mine.py.",
+)
 @click.option("--model", metavar="MODEL", help="PROVIDER:NAME, local:NAME, scripted:FILE or replay:FILE.")
 @click.option("--reflect-model", metavar="MODEL", help="The model that reflects, if it is another.")
 @click.option("--judge-model", metavar="MODEL", help="The model that judges or writes tests, if it is another.")
-@click.option("--agent", metavar="NAME", help="An agent made of files tries, instead of the strategy's actor.")
+@click.option("--agent", metavar="NAME", help="An agent made of files tries, instead of the method's actor.")
 @click.option("--data", metavar="PATH", help="The data: a file, or a folder with it in.")
 @click.option("--trials", type=int, metavar="N", help="Attempts of an episode at most, the first included.")
 @budget_options

@@ -38,17 +38,22 @@ def command(limit: int, form: str) -> None:
     for run in runs:
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run["created"]))
         how = f"{run['ended']} of {run['cases']} ended, {run['solved']} solved"
-        emit(f"{run['run']}  {when}  {run['benchmark']}  {run['strategy'] or '-'}  {how}")
+        method = " with ".join(name for name in (run["method"], run["strategy"]) if name) or "-"
+        emit(f"{run['run']}  {when}  {run['benchmark']}  {method}  {how}")
     if not runs:
         say("No benchmark was run here yet: mulligan bench run NAME")
 
 
 def facts(run: BenchRun, results: Sequence[CaseResult]) -> dict[str, Any]:
+    from mulligan.bench.harness.plan import options_of_today
+
+    options = options_of_today(run.options)
     counts: Counter[str] = Counter(result.status for result in results)
     return {
         "run": run.id,
         "benchmark": run.benchmark,
-        "strategy": run.options.get("strategy"),
+        "method": options.get("method"),
+        "strategy": options.get("strategy"),
         "model": run.options.get("model"),
         "created": run.created,
         "cases": len(run.cases),

@@ -1,0 +1,103 @@
+"""Which method a run takes, and which strategy: what `--method` and `--strategy` of `bench run` mean together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from mulligan.app.plugins import file_of, find, names, parse_spec
+from mulligan.core.benchmarks import Benchmark, Method, Renames
+from mulligan.core.errors import InvalidInput, UnknownName
+from mulligan.core.specs import Spec
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The method of a run.
+
+    strategy: the one that replaces the method's own; None: its own. notice: how to write from 0.3 on what the user
+    wrote in the older way; empty where he did not.
+    """
+
+    name: str
+    method: Method
+    strategy: str | None = None
+    notice: str = ""
+
+
+def choose_method(of: str, benchmark: Benchmark, method: str | None, strategy: str | None) -> Chosen:
+    """The method and the strategy that the user asked for.
+
+    A strategy without a method takes the first method of several trials that has this strategy, or else the first of
+    several trials, with its strategy replaced. Until 0.3 such a strategy may also be the name of a method.
+
+    Args:
+        of: the name of the benchmark, for messages.
+        method: a name of today or of before 0.2. None: the benchmark's first.
+        strategy: a name, `name:argument` or `./mine.py`. None: the method's own.
+
+    Raises:
+        UnknownName: no method is called so.
+        InvalidInput: no strategy is called so, or it cannot be used, or there is no second attempt to show it to.
+    """
+    methods = benchmark.methods()
+    former: Mapping[str, str] = benchmark.former if isinstance(benchmark, Renames) else {}
+    notice = ""
+    if method is not None:
+        name = former.get(method, method)
+        if name not in methods:
+            hint = f"{method} is a strategy: write --strategy {method}." if method in names("strategies") else ""
+            raise UnknownName(f"method of {of}", method, methods, hint)
+        if name != method:
+            notice = f"The method {method} of {of} is now called {name}; the old name works until 0.3."
+    elif strategy is None:
+        name = next(iter(methods))
+    elif (name := former.get(strategy, strategy)) in methods:
+        if methods[name].strategy.name != strategy:
+            notice = _still_a_method(of, strategy, name)
+        strategy = None
+    else:
+        name = _method_for(of, methods, strategy)
+    return replace(_with_strategy(of, name, methods, strategy), notice=notice)
+
+
+def _still_a_method(of: str, strategy: str, name: str) -> str:
+    notice = f"--strategy {strategy} means the method {name} of {of} until 0.3: write --method {name}."
+    if strategy in names("strategies"):
+        notice += f" For the strategy alone write --method {name} --strategy {strategy}."
+    return notice
+
+
+def _method_for(of: str, methods: Mapping[str, Method], strategy: str) -> str:
+    spec = _strategy(of, methods, strategy)
+    several = [name for name, method in methods.items() if method.trials > 1]
+    if not several:
+        raise InvalidInput(f"{of} makes one attempt of each case, so no strategy shows anything: leave --strategy out.")
+    return next((name for name in several if methods[name].strategy.name == spec.name), several[0])
+
+
+def _with_strategy(of: str, name: str, methods: Mapping[str, Method], strategy: str | None) -> Chosen:
+    method = methods[name]
+    if strategy is None:
+        return Chosen(name, method)
+    spec = _strategy(of, methods, strategy)
+    if spec.name == method.strategy.name:
+        if not spec.settings:
+            return Chosen(name, method)
+        spec = method.strategy.with_settings(**spec.settings)
+    if method.trials == 1:
+        others = ", ".join(other for other, method in methods.items() if method.trials > 1)
+        instead = f" Methods that make several: {others}." if others else ""
+        raise InvalidInput(f"The method {name!r} makes one attempt, so no strategy shows anything.{instead}")
+    kept = spec.name if file_of(strategy) else strategy
+    return Chosen(name, replace(method, strategy=spec), kept)
+
+
+def _strategy(of: str, methods: Mapping[str, Method], text: str) -> Spec:
+    """The strategy of this name, checked. Raises `InvalidInput`, where none is called so with the methods as well."""
+    try:
+        spec = parse_spec("strategies", text)
+        find("strategies", spec.name)
+    except UnknownName as error:
+        raise InvalidInput(f"{error} Methods of {of}, for --method: {', '.join(methods)}.") from error
+    return spec
