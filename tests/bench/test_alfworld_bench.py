@@ -183,9 +183,9 @@ def test_cases(tmp_path: Path) -> None:
     assert cases[1].task.prompt == "Your task is to: sit."
     methods = benchmark.methods()
     assert next(iter(methods)) == "reflexion"
-    kinds = [benchmark.play(case, methods["base"]).actor.settings["kind"] for case in cases]
+    kinds = [benchmark.play(case, methods["resample"]).actor.settings["kind"] for case in cases]
     assert kinds == ["put", "examine", "puttwo"]
-    world = benchmark.play(cases[0], methods["base"]).environment
+    world = benchmark.play(cases[0], methods["resample"]).environment
     assert world is not None
     assert world.settings == {"game": str(files[0])}
 
@@ -217,7 +217,7 @@ def test_solved_and_skipped_games_are_not_played(tmp_path: Path) -> None:
     assert [case.target for case in cases] == [{"env": "env_1", "memory": ["b", "c"]}, {"env": "env_3", "memory": []}]
     method = benchmark.play(cases[0], benchmark.methods()["reflexion"])
     assert method.strategy.settings["earlier"] == method.reflector.settings["earlier"] == ["b", "c"]
-    assert "earlier" not in benchmark.play(cases[0], benchmark.methods()["base"]).reflector.settings
+    assert "earlier" not in benchmark.play(cases[0], benchmark.methods()["resample"]).reflector.settings
 
 
 def test_results_of_other_data_are_refused(tmp_path: Path) -> None:

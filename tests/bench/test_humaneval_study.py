@@ -76,7 +76,7 @@ async def test_it_goes_on_where_it_was_cut_off(study: Any, tmp_path: Path) -> No
     model = Novice()
     await made(whole, model, data, 2).run()
     told = json.loads((whole / "report.json").read_text())
-    solved = {run["strategy"]: [at["solved"]["count"] for at in run["trials"]] for run in told["runs"]}
+    solved = {run["method"]: [at["solved"]["count"] for at in run["trials"]] for run in told["runs"]}
     assert solved["simple"] == [1]
     trials = study["TRIALS"]
     assert solved["resample"] == [1] * trials

@@ -25,6 +25,8 @@ from mulligan.mcp_server.prompt_texts import instructions
 from mulligan.mcp_server.prompts import Prompts
 
 PAGE = Path(__file__).parents[2] / "docs" / "prompts.md"
+OF_FAMILIES = {file.stem for file in (Path(mulligan.__file__).parent / "bench").rglob("*.*.md")}
+"""Prompts that serve one family of benchmarks stand in its folder, away from their plug-in."""
 SHIPPED = {file.stem for file in Path(mulligan.__file__).parent.rglob("*.*.md")}
 EXAMPLES = {name for name in SHIPPED if name.endswith(".examples")}
 TEXTS = {"interact.alfworld.games", "model_judge.rubric", "model_judge.answer"}
@@ -72,7 +74,10 @@ def built_with(folder: Path, prompt: str, text: str) -> None:
         BioCypherPromptEngine(graph=schema, prompts=FilePrompts([folder]))
         return
     for role in ROLES:
-        if name in names(role) and Path(inspect.getfile(find(role, name))).with_name(f"{prompt}.md").exists():
+        if name not in names(role):
+            continue
+        beside = Path(inspect.getfile(find(role, name))).with_name(f"{prompt}.md")
+        if beside.exists() or prompt in OF_FAMILIES:
             wanted = settings_of(find(role, name))
             settings = {key: value for key, value in given.items() if key in wanted}
             own = {"prompts": FilePrompts([folder]), "environment": SimpleNamespace(name=part)}
