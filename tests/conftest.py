@@ -58,7 +58,8 @@ def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     home = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("MULLIGAN_HOME", str(home))
     keys = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "DASHSCOPE_API_KEY")
-    for name in (*keys, *(name for name in os.environ if name.startswith("MULLIGAN_MODEL"))):
+    size = ("COLUMNS", "LINES")  # a worker of pytest-xdist has them; they would hide the size of a test's own terminal
+    for name in (*keys, *size, *(name for name in os.environ if name.startswith("MULLIGAN_MODEL"))):
         monkeypatch.delenv(name, raising=False)
 
 
