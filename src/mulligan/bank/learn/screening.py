@@ -10,13 +10,14 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+import tomllib
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Any, cast
+from pathlib import Path
+from typing import Any, TypeAlias, cast
 
-from mulligan.bank.learn.injection_patterns import COMMAND_WORDS, COMMANDS, FORBIDS, MARKUP, PHRASES, compiled
 from mulligan.core.records import Json, Lesson
 from mulligan.text.secrets import mask
 
@@ -126,8 +127,25 @@ def plain(text: str) -> str:
     return re.sub(r"\s+", " ", _SPACED.sub("", folded))
 
 
-_PHRASES, _FORBIDS = compiled(PHRASES), compiled(FORBIDS)
-_MARKUP = compiled(MARKUP, re.IGNORECASE)
+_Patterns: TypeAlias = Sequence[tuple[str, re.Pattern[str]]]
+_TABLES = tomllib.loads(Path(__file__).with_name("injection_patterns.toml").read_text(encoding="utf-8"))
+
+
+def _compiled(
+    table: str, words: str = "words", flags: re.RegexFlag = re.NOFLAG, folded: Mapping[int, str | int] = {}
+) -> _Patterns:
+    """Each line of a table with its flag, the word lists filled in."""
+    lists = {f"<{name}>": re.sub(r"\n\s*", "", listed.translate(folded)) for name, listed in _TABLES[words].items()}
+    found: list[tuple[str, re.Pattern[str]]] = []
+    for flag, lines in _TABLES[table].items():
+        for line in filter(None, lines.translate(folded).split("\n")):
+            for name, listed in lists.items():
+                line = line.replace(name, listed)
+            found.append((flag, re.compile(line, flags)))
+    return found
+
+
+_PHRASES, _FORBIDS, _MARKUP = _compiled("phrases"), _compiled("forbids"), _compiled("markup", flags=re.IGNORECASE)
 _FORBIDDEN = re.compile(
     r"(?:\b(?:never|not|don't|cannot|avoid|refuse to|instead of|against)\b(?!\s+(?:hesitate|fail|forget))[^.;:!?]{0,30}"
     r"|(?:不要|不得|不能|切勿|禁止|避免|拒绝)[^。;:!?]{0,8})$"
@@ -151,9 +169,8 @@ _DECODE = re.compile(
 
 
 @cache
-def _commands() -> list[tuple[str, re.Pattern[str]]]:
-    lists = {name: words.translate(_FOLDED) for name, words in COMMAND_WORDS.items()}
-    return compiled({flag: lines.translate(_FOLDED) for flag, lines in COMMANDS.items()}, words=lists)
+def _commands() -> _Patterns:
+    return _compiled("commands", "command_words", folded=_FOLDED)
 
 
 def flags_of(text: str, named: str = "") -> tuple[str, ...]:
