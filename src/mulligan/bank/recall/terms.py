@@ -14,8 +14,8 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 
-from mulligan.bank.recall.common_words import COMMON
 from mulligan.core.ranking import Array
 
 VERSION = 2
@@ -103,7 +103,8 @@ def commonness(term: str) -> float:
 @cache
 def _ranks() -> dict[str, int]:
     ranks: dict[str, int] = {}
-    for words in COMMON:
+    text = Path(__file__).with_name("common_words.txt").read_text(encoding="utf-8")
+    for words in re.sub(r"(?m)^#.*", "", text).strip().split("\n\n"):
         for rank, word in enumerate(words.split(), 1):
             for term in terms(word):
                 ranks[term] = min(rank, ranks.get(term, rank))
