@@ -20,7 +20,7 @@ from mulligan.app.config import Config, load, project_root
 from mulligan.app.model_roles import Chosen, chosen, implicit
 from mulligan.app.plugins import PORTS, build, check_setting, checked, file_of, find
 from mulligan.app.prompts import FilePrompts
-from mulligan.app.recipe import DEFAULT_STRATEGY, Recipe, settled
+from mulligan.app.recipe import Recipe, settled
 from mulligan.app.session import with_limits
 from mulligan.app.tasks import plugin_beside, spec_beside, tests_spec
 from mulligan.app.toolbox import check_tools
@@ -228,7 +228,7 @@ def recipe_of(agent: Agent, config: Config, overrides: Overrides, limits: Limits
         actor=Spec("agent", {"step": _step(agent.act, agent, act, overrides)}),
         evaluator=Spec("unjudged") if agent.evaluate is None else evaluator_of(agent),
         reflector=Spec("verbal"),
-        strategy=_strategy_of(agent, "none" if agent.evaluate is None else DEFAULT_STRATEGY),
+        strategy=_strategy_of(agent, "none" if agent.evaluate is None else "evidence"),
         limits=limits_of(agent, limits, overrides),
         model=act.name,
         judge_model=config.text("judge_model"),

@@ -68,16 +68,16 @@ async def solve_hosted(
     config = service.config
     if service.model is None:
         raise InvalidInput("This server has no model to solve with: start it with --model.")
-    limits, reflects = configured_limits(config), config.text("reflect_model")
+    limits = configured_limits(config)
     bank = request.agent_id if request.remember else None
     recipe = Recipe(
         actor=Spec("complete"),
         evaluator=request.judge,
         reflector=Spec("verbal"),
-        strategy=Spec("evidence_and_reflexion" if reflects else DEFAULT_STRATEGY),
+        strategy=Spec(DEFAULT_STRATEGY),
         limits=limits if request.trials is None else replace(limits, trials=request.trials),
         model=service.model,
-        reflect_model=reflects,
+        reflect_model=config.text("reflect_model"),
         judge_model=config.text("judge_model"),
         sandbox=config.text("sandbox") or ("auto" if request.tests is None else "strict"),
         prompts=prompts_folder(config),

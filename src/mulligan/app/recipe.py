@@ -12,7 +12,7 @@ from mulligan.core.limits import Limits
 from mulligan.core.records import Json
 from mulligan.core.specs import Spec
 
-DEFAULT_STRATEGY = "evidence"
+DEFAULT_STRATEGY = "evidence_and_reflexion"
 """The strategy where none is named. A record names its own, which a resume keeps."""
 
 BEFORE: Mapping[str, Json] = {"checks": False}

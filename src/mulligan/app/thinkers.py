@@ -34,21 +34,15 @@ def completed(recipe: Recipe, named: Collection[str], objects: Mapping[str, Any]
         recipe = replace(recipe, model=DEFAULT_MODEL)
     if "strategy" in named:
         return recipe, ""
+    strategy, why = DEFAULT_STRATEGY, "the default"
     unthinking = recipe.model is None and recipe.reflect_model is None
-    if "reflector" in named or "reflect_model" in named:
-        named_as = "reflector" if "reflector" in named else "model that reflects"
-        strategy, why = "evidence_and_reflexion", f"a {named_as} is named"
-    elif unthinking and _asks_model("reflector", recipe.reflector, objects):
+    if "reflector" not in named and unthinking and _asks_model("reflector", recipe.reflector, objects):
         actor = _in_words("actor", recipe.actor, objects)
         who = f"is {actor}" if actor else "asks no model of Mulligan's"
         strategy, why = "evidence", f"the actor {who} and no model is named, so nobody reflects"
-    else:
-        strategy, why = DEFAULT_STRATEGY, "the default"
     recipe = replace(recipe, strategy=Spec(strategy))
-    return (
-        recipe,
-        f"strategy {strategy}: {why}; {_shown(recipe, objects)}" if apart or strategy != DEFAULT_STRATEGY else "",
-    )
+    plain = not apart and strategy == DEFAULT_STRATEGY
+    return recipe, "" if plain else f"strategy {strategy}: {why}; {_shown(recipe, objects)}"
 
 
 def _asks_model(kind: str, spec: Spec, objects: Mapping[str, Any]) -> bool:
