@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-SCRIPT = "def factorial(n): return n\n---\ndef factorial(n): return n * factorial(n - 1) if n else 1"
+SCRIPT = (
+    "def factorial(n): return n\n---\nfactorial(5) is 120, not n.\n---\n"
+    "def factorial(n): return n * factorial(n - 1) if n else 1"
+)
 PINS = str(ROOT / "constraints.txt")
 
 

@@ -71,13 +71,25 @@ async def test_a_second_try_that_learned_from_the_first(store: SqliteStore) -> N
     assert episode.head.models == {"actor": "scripted", "reflector": "scripted"}
 
 
-async def test_by_default_the_second_try_is_shown_what_the_judge_said(store: SqliteStore) -> None:
-    model = mulligan.ScriptedModel([WRONG, RIGHT])
+async def test_by_default_the_second_try_is_shown_what_the_judge_said_and_the_lesson(store: SqliteStore) -> None:
+    model = mulligan.ScriptedModel([WRONG, LESSON, WRONG + " * 1", OTHER, RIGHT])
     episode = await mulligan.solve("Write double(x).", model=model, evaluator=Doubles(), store=store)
     assert episode.solved
-    second = model.questions[1].messages[-1].text
+    second, third = (model.questions[at].messages[-1].text for at in (2, 4))
     assert "double(2) returned 2" in second
+    assert LESSON in second
     assert WRONG not in second
+    assert (LESSON in third, OTHER in third) == (False, True), "the newest lesson alone"
+    assert episode.head.models == {"actor": "scripted", "reflector": "scripted"}
+
+
+async def test_evidence_alone_asks_nobody_for_a_lesson(store: SqliteStore) -> None:
+    model = mulligan.ScriptedModel([WRONG, RIGHT])
+    episode = await mulligan.solve(
+        "Write double(x).", model=model, strategy="evidence", evaluator=Doubles(), store=store
+    )
+    assert episode.solved
+    assert "double(2) returned 2" in model.questions[1].messages[-1].text
     assert episode.head.models == {"actor": "scripted"}, "nobody reflects"
 
 

@@ -25,13 +25,19 @@ ANSWERS: list[Json] = [
     *(
         "Sydney",
         judged(False, "That is its largest city."),
+        "Not Sydney: name the seat of parliament.",
         "Canberra",
         judged(True),
     ),
     "```python\ndef median(numbers):\n    return sorted(numbers)[len(numbers) // 2]\n```",
+    "Of an even count of numbers the median is the mean of the two in the middle.",
     "```python\nfrom statistics import median\n```",
-    *("3 July 2019", "2019-07-03"),
-    *("Iron rusts where oxygen reaches it.", "Iron rusts where oxygen and Water reach it."),
+    *("3 July 2019", "July is to be a number: YYYY-MM-DD.", "2019-07-03"),
+    *(
+        "Iron rusts where oxygen reaches it.",
+        "Iron rusts with water, too: name it.",
+        "Iron rusts where oxygen and Water reach it.",
+    ),
 ]
 
 
@@ -87,7 +93,7 @@ async def test_the_answer_never_reaches_the_model_and_counts_more_than_its_judge
 
 
 async def test_a_declared_oracle_stops_the_loop_and_is_marked(here: Path) -> None:
-    store, model = SqliteStore(here / "runs.db"), ScriptedModel(["Sydney", "canberra"])
+    store, model = SqliteStore(here / "runs.db"), ScriptedModel(["Sydney", "Another city than Sydney.", "canberra"])
     finished = await run_benchmark(written(here, "[judge]\noracle = true\n" + ONE), model=model, store=store)
     (result,) = finished.results
     assert (result.status, result.episodes[0].scores) == ("solved", (0.0, 1.0))
@@ -101,7 +107,7 @@ async def test_tests_drive_the_loop_and_count_where_nothing_is_hidden(here: Path
     (here / "t.py").write_text("def test_it() -> None:\n    assert two() == 2\n")
     (here / "hidden.py").write_text("def test_type() -> None:\n    assert isinstance(two(), int)\n")
     task = '[[task]]\nid = "two"\nprompt = "Write two()."\ntests = "t.py"\n'
-    code = ["def two():\n    return 3", "def two():\n    return 2.0"]
+    code = ["def two():\n    return 3", "two() must return 2.", "def two():\n    return 2.0"]
     how, _ = await run(here, task, list(code))
     assert how == ["two solved [0.0, 1.0]"]
     how, model = await run(here, task + 'hidden_tests = "hidden.py"\n', list(code))
@@ -121,7 +127,7 @@ async def test_a_check_finds_the_files_beside_its_tasks(here: Path, monkeypatch:
     folder.mkdir()
     (folder / "check.py").write_text("import sys\nsys.exit('42' not in open(sys.argv[1]).read())")
     (folder / "mine.toml").write_text('[[task]]\nprompt = "Say 42."\ncheck = "python check.py {attempt}"\n')
-    store, model = SqliteStore(here / "runs.db"), ScriptedModel(["41", "42"])
+    store, model = SqliteStore(here / "runs.db"), ScriptedModel(["41", "One more than 41.", "42"])
     finished = await run_benchmark("tasks/mine.toml", model=model, store=store)
     assert [result.status for result in finished.results] == ["solved"]
     monkeypatch.chdir(folder)
@@ -147,9 +153,9 @@ async def test_an_evaluator_of_ones_own_judges_with_its_settings(here: Path) -> 
     (here / "note.txt").write_text("Too long, says the note.")
     task = '[judge]\nevaluator = "short.py"\nsettings = { words = 1 }\n[[task]]\nprompt = "Short!"\n'
     more = '[[task]]\nprompt = "Two words!"\nsettings = { words = 2, note = { file = "note.txt" } }\n'
-    how, model = await run(here, task + more, ["a b", "a", "a b c", "a b"])
+    how, model = await run(here, task + more, ["a b", "Short: a alone.", "a", "a b c", "Two words, not a b c.", "a b"])
     assert how == ["task-1 solved [0.0, 1.0]", "task-2 solved [0.0, 1.0]"]
-    assert "Too long, says the note." in model.questions[3].messages[-1].text
+    assert "Too long, says the note." in model.questions[4].messages[-1].text
 
 
 @pytest.mark.parametrize(

@@ -128,8 +128,8 @@ def test_an_agent_reflects_itself_when_that_is_asked_for(mulligan: Run, reposito
     ended = mulligan(*TASK, *agent(repository), "--check", CHECK, "--reflector", "self")
     assert ended.status == 0, ended.err
     assert ended.err.splitlines()[0] == (
-        "strategy evidence_and_reflexion: a reflector is named; the check's output is shown, and what the agent itself "
-        "says it would do otherwise"
+        "strategy evidence_and_reflexion: the default; the check's output is shown, and what the agent itself says it would "
+        "do otherwise"
     )
     asked, second = prompts()["trial.1/reflect/command#1"], prompts()["trial.2/act/command#1"]
     assert "E       AssertionError: assert 'AL' == 'A.L.'\n" in asked
@@ -140,10 +140,9 @@ def test_an_agent_reflects_itself_when_that_is_asked_for(mulligan: Run, reposito
 def test_a_model_that_is_named_reflects_for_a_coding_agent(mulligan: Run, repository: Path, here: Path) -> None:
     (here / "lesson.txt").write_text('slug("Second Try") should be second_try.v1.')
     for named in ("--reflect-model", "--model"):
-        strategy = ("--strategy", "evidence_and_reflexion") if named == "--model" else ()
-        judged = ("--check", CHECK, named, "scripted:lesson.txt")
-        ended = mulligan(*TASK, *agent(repository), *judged, *strategy)
+        ended = mulligan(*TASK, *agent(repository), "--check", CHECK, named, "scripted:lesson.txt")
         assert ended.status == 0, ended.err
+        assert ended.err.startswith("strategy evidence_and_reflexion: the default; the check's output is shown, and ")
         assert '- slug("Second Try") should be second_try.v1.\n' in prompts()["trial.2/act/command#1"]
 
 

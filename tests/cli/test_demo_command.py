@@ -30,7 +30,7 @@ def program(path: Path, text: str) -> Path:
 
 
 def test_a_model_tries_the_example_away_from_a_checkout(mulligan: Run, here: Path) -> None:
-    (here / "said.txt").write_text(f"{WRONG}\n---\n{RIGHT}")
+    (here / "said.txt").write_text(f"{WRONG}\n---\nfactorial never ends.\n---\n{RIGHT}")
     ended = mulligan("demo", "--model", "scripted:said.txt")
     assert (ended.status, ended.out) == (0, RIGHT + "\n")
     assert "solved at trial 2 of 4" in ended.err

@@ -95,13 +95,13 @@ def test_over_budget_is_3_and_a_higher_limit_goes_on(mulligan: Run) -> None:
         (("solve", "x", "--evaluator", "exact_match"), "exact_match:ANSWER"),
         (("solve", "x", "--mode", "copy"), "--workspace DIR"),
         (("solve", "x", "--strategy", "reflexion", "--set", "strategy.window=no"), "must be a whole number or null"),
-        (("solve", "x", "--window", "2"), "No setting of 'evidence' is called 'window'"),
+        (("solve", "x", "--strategy", "evidence", "--window", "2"), "No setting of 'evidence' is called 'window'"),
         (
-            ("solve", "x", "--model", "scripted:s", "--window", "2"),
+            ("solve", "x", "--strategy", "evidence", "--window", "2"),
             "Strategy with this setting: evidence_and_reflexion, last",
         ),
         (
-            ("solve", "x", "--model", "m:m", "--set", "reflector.window=2"),
+            ("solve", "x", "--strategy", "evidence", "--set", "reflector.window=2"),
             "'evidence' has none. Strategies with a reflector: e",
         ),
         (("solve", "x", "--tests", "empty.py"), "empty.py holds no test"),

@@ -15,17 +15,20 @@ FOLDERS = {
     if (folder / "task.md").is_file()
 }
 ANSWERS = {
-    "capital": ["Sydney", "Canberra."],
+    "capital": ["Sydney", "Sydney is its largest city, not its capital.", "Canberra."],
     "factorial": [
         "def factorial(n):\n    return n * factorial(n - 1)",
+        "factorial never ends: 0 needs a value of its own.",
         "def factorial(n):\n    return n * factorial(n - 1) if n else 1",
     ],
     "nearest_hundred": [
         "def nearest_hundred(number):\n    return number // 100 * 100",
+        "nearest_hundred never rounds up: add half of 100 first.",
         "def nearest_hundred(number):\n    return (number + 50) // 100 * 100",
     ],
     "nearest_ten": [
         "def nearest_ten(number):\n    return round(number + 5) // 10",
+        "nearest_ten does not multiply the tens back.",
         "def nearest_ten(number):\n    return (number + 5) // 10 * 10",
     ],
 }

@@ -86,7 +86,7 @@ async def test_a_second_answer_may_hold_them() -> None:
 async def test_the_loop_runs_by_them_and_a_resume_asks_nobody_again(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "e.db")
     model = ScriptedModel([WRONG, TESTS], "m")
-    cut = await solve(TASK, evaluator="internal_tests", model=model, trials=3, store=store)
+    cut = await solve(TASK, evaluator="internal_tests", strategy="evidence", model=model, trials=3, store=store)
     assert cut.stop is not None
     assert cut.stop.reason == "error"  # the script is at its end
     model = ScriptedModel([RIGHT], "m")

@@ -98,7 +98,7 @@ def test_the_inspector_lists_and_calls(clients: NodeClients, transport: str, era
 
 @pytest.mark.parametrize("walker", ["walk_v1.mjs", "walk_v2.mjs"])
 def test_solve_tells_these_clients_how_it_goes(clients: NodeClients, walker: str, tmp_path: Path) -> None:
-    (tmp_path / "script.txt").write_text("41\n---\n42")
+    (tmp_path / "script.txt").write_text("41\n---\nMore than 41.\n---\n42")
     command = by_stdio("--model", f"scripted:{tmp_path / 'script.txt'}", "--tools", "reflexion")
     where = {"transport": "stdio", "command": command.command, "args": command.args, "env": dict(os.environ)}
     step = {"tool": "solve", "arguments": {"task": "What is six times seven?", "expected": "42", "trials": 2}}
@@ -107,7 +107,7 @@ def test_solve_tells_these_clients_how_it_goes(clients: NodeClients, walker: str
     assert [told["message"] for told in result["told"]][1:4] == [
         "trial 1 of 2: tried",
         "trial 1 of 2: failed: The answer is wrong.",
-        "trial 2 of 2: tried",
+        "trial 1 of 2: reflected: More than 41.",
     ]
     assert {told["total"] for told in result["told"]} == {2}
 

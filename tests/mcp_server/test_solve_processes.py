@@ -10,7 +10,7 @@ import pytest
 from mcp import Client
 from raw_http import RawHttp, raw_sse
 from serving import by_stdio, over, piped, served
-from solving import ASK, HANGS, JUDGED, MODEL, REQUEST, goes_on, left, until_hung
+from solving import ASK, HANGS, MODEL, REFLECTED, REQUEST, goes_on, left, until_hung
 from wire_client import KEY, Wire, running
 
 CANCELLED = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": REQUEST["id"]}}
@@ -28,15 +28,15 @@ def wire(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Wire]:
 
 async def cancelled(server: Any, mode: str) -> None:
     """A client calls, and takes it back after the first trial; the server goes on serving."""
-    judged = asyncio.Event()
+    reflected = asyncio.Event()
 
     async def tell(progress: float, total: float | None, message: str | None) -> None:
-        if progress >= JUDGED:
-            judged.set()
+        if progress >= REFLECTED:
+            reflected.set()
 
     async with asyncio.timeout(60), Client(server, mode=mode) as client:
         calling = asyncio.create_task(client.call_tool("solve", ASK, progress_callback=tell))
-        await judged.wait()
+        await reflected.wait()
         calling.cancel()
         with pytest.raises(asyncio.CancelledError):
             await calling
@@ -111,7 +111,7 @@ async def test_a_session_that_is_ended_or_takes_it_back(wire: Wire, how: Callabl
 
 async def test_a_connection_of_a_session_that_is_dropped_has_cancelled_nothing(wire: Wire) -> None:
     """As the older revisions have it: the client may come back, and only what it cancels is cancelled."""
-    wire.plays(*HANGS[:1], {"answer": "42", "delay": 1.0})
+    wire.plays(*HANGS[:2], {"answer": "42", "delay": 1.0})
     with served(*MODEL) as server:
         client = RawHttp(server.url)
         client.handshake("2025-06-18")

@@ -26,7 +26,6 @@ EXTRACTED = {
     "nothing_because": "",
 }
 TESTS = "assert add(2, 3) == 5\nassert add(-1, 1) == 0\n"
-REFLECTS = "reflect_model = 'openai:gpt-4o'\n"
 SETTINGS = "[calls]\nattempts = 1\n[memory]\nembedder = 'none'\n"
 
 
@@ -85,20 +84,20 @@ def data_of(result: CallToolResult) -> dict[str, Any]:
 
 
 class Told:
-    """Notifications of progress, as they came in; `judged` once the first trial is."""
+    """Notifications of progress, as they came in; `reflected` once the first trial is reflected on."""
 
     def __init__(self) -> None:
         self.done: list[float] = []
         self.totals: list[float | None] = []
         self.words: list[str] = []
-        self.judged = asyncio.Event()
+        self.reflected = asyncio.Event()
 
     async def __call__(self, progress: float, total: float | None, message: str | None) -> None:
         self.done.append(progress)
         self.totals.append(total)
         self.words.append(message or "")
-        if progress >= 0.8:
-            self.judged.set()
+        if progress >= 1:
+            self.reflected.set()
 
 
 async def only(service: Service) -> Episode:
@@ -116,7 +115,7 @@ def test_it_is_offered_only_where_a_model_was_named(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_an_episode_with_a_second_try(wire: Wire, mode: str) -> None:
-    wire.plays("41", "42")
+    wire.plays("41", LESSON, "42")
     told = Told()
     async with served(mode=mode) as (client, service):
         result = await client.call_tool(
@@ -125,35 +124,32 @@ async def test_an_episode_with_a_second_try(wire: Wire, mode: str) -> None:
         data, episode = data_of(result), await only(service)
     assert (data["status"], data["solved"], data["output"]) == ("solved", True, "42")
     assert data["trials"] == [
-        {"number": 1, "passed": False, "score": None, "feedback": "The answer is wrong.", "reflection": None},
+        {"number": 1, "passed": False, "score": None, "feedback": "The answer is wrong.", "reflection": LESSON},
         {"number": 2, "passed": True, "score": None, "feedback": "The answer is right.", "reflection": None},
     ]
     assert (data["judgedBy"], data["notes"]) == ("exact_match", [])
     assert (data["episodeId"], episode.agent, episode.task.prompt) == (episode.id, "me", TASK)
-    assert data["usage"] == {"tokens": episode.usage.tokens, "calls": 2, "cost": episode.usage.cost}
+    assert data["usage"] == {"tokens": episode.usage.tokens, "calls": 3, "cost": episode.usage.cost}
     assert told.done == sorted(set(told.done)), "progress has to rise each time"
     assert (told.done[0], told.done[-1], set(told.totals)) == (0, 4, {4})
     assert episode.id in told.words[0]
-    assert told.words[2:4] == ["trial 1 of 4: failed: The answer is wrong.", "trial 2 of 4: tried"]
-    assert "is wrong" in json.dumps(wire.bodies[1])
-
-
-async def test_a_model_that_reflects_is_named_in_the_project_file(wire: Wire, tmp_path: Path) -> None:
-    (tmp_path / "mulligan.toml").write_text(REFLECTS + SETTINGS)
-    wire.plays("41", LESSON, "42")
-    told = Told()
-    async with served() as (client, _):
-        asked = client.call_tool("solve", {"task": TASK, "expected": "42"}, progress_callback=told)
-        data = data_of(await asked)
-    assert [trial["reflection"] for trial in data["trials"]] == [LESSON, None]
-    assert told.words[3] == f"trial 1 of 4: reflected: {LESSON}"
+    assert told.words[2:4] == ["trial 1 of 4: failed: The answer is wrong.", f"trial 1 of 4: reflected: {LESSON}"]
     shown = json.dumps(wire.bodies[2])
     assert LESSON in shown
     assert "is wrong" in shown
 
 
+async def test_a_model_that_reflects_is_named_in_the_project_file(wire: Wire, tmp_path: Path) -> None:
+    (tmp_path / "mulligan.toml").write_text("reflect_model = 'openai:gpt-4o-mini'\n" + SETTINGS)
+    wire.plays("41", LESSON, "42")
+    async with served() as (client, _):
+        data = data_of(await client.call_tool("solve", {"task": TASK, "expected": "42"}))
+    assert [trial["reflection"] for trial in data["trials"]] == [LESSON, None]
+    assert [body["model"] for body in wire.bodies] == ["gpt-4o", "gpt-4o-mini", "gpt-4o"]
+
+
 async def test_tests_judge_in_the_strict_sandbox(wire: Wire) -> None:
-    wire.plays("def add(a, b): return a - b", "def add(a, b): return a + b")
+    wire.plays("def add(a, b): return a - b", "Use plus: a + b.", "def add(a, b): return a + b")
     async with served() as (client, service):
         data = data_of(await client.call_tool("solve", {"task": "Write add(a, b).", "tests": TESTS}))
         episode = await only(service)
@@ -172,7 +168,7 @@ async def test_without_a_judge_the_model_judges_itself_and_says_so(tmp_path: Pat
 
 
 async def test_trials_bound_the_tries_and_the_best_comes_back(wire: Wire) -> None:
-    wire.plays("def add(a, b): return 0", "def add(a, b): return None")
+    wire.plays("def add(a, b): return 0", "Think of a and b.", "def add(a, b): return None")
     async with served() as (client, _):
         data = data_of(await client.call_tool("solve", {"task": "Write add(a, b).", "tests": TESTS, "trials": 2}))
     assert (data["status"], data["solved"]) == ("exhausted", False)
@@ -183,7 +179,7 @@ async def test_trials_bound_the_tries_and_the_best_comes_back(wire: Wire) -> Non
 
 async def test_a_limit_of_the_server_ends_it_with_what_there_is(wire: Wire, tmp_path: Path) -> None:
     (tmp_path / "mulligan.toml").write_text(SETTINGS + "[limits]\ntokens = 200\n")
-    wire.plays({"answer": "41", "usage": [150, 60]}, "42")
+    wire.plays({"answer": "41", "usage": [150, 60]}, LESSON, "42")
     async with served() as (client, service):
         data = data_of(await client.call_tool("solve", {"task": TASK, "expected": "42"}))
         episode = await only(service)
@@ -191,8 +187,7 @@ async def test_a_limit_of_the_server_ends_it_with_what_there_is(wire: Wire, tmp_
     assert f"mulligan runs resume {episode.run}" in data["notes"][-1]
 
 
-async def test_a_long_reflection_is_shortened_and_the_output_is_not(wire: Wire, tmp_path: Path) -> None:
-    (tmp_path / "mulligan.toml").write_text(REFLECTS + SETTINGS)
+async def test_a_long_reflection_is_shortened_and_the_output_is_not(wire: Wire) -> None:
     long = "word " * 5000
     wire.plays(long, LESSON * 200, long)
     async with served() as (client, _):
@@ -202,11 +197,9 @@ async def test_a_long_reflection_is_shortened_and_the_output_is_not(wire: Wire, 
     assert len(data["trials"][0]["reflection"]) < 4000
 
 
-async def test_half_a_character_of_the_models_spoils_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    model, told = scripted(tmp_path, "41 \ud800", "Count seven \udfff again.", "42"), Told()
-    (tmp_path / "mulligan.toml").write_text(f"reflect_model = {model!r}\n")
-    async with served(model) as (client, _):
+async def test_half_a_character_of_the_models_spoils_no_answer(tmp_path: Path) -> None:
+    told = Told()
+    async with served(scripted(tmp_path, "41 \ud800", "Count seven \udfff again.", "42")) as (client, _):
         asked = client.call_tool("solve", {"task": TASK, "expected": "42"}, progress_callback=told)
         data = data_of(await asyncio.wait_for(asked, 20))
     assert data["trials"][0]["reflection"] == "Count seven ? again."
@@ -218,14 +211,14 @@ async def test_an_error_of_the_model_names_the_episode_that_goes_on_later(wire: 
     async with served() as (client, service):
         error = error_of(await client.call_tool("solve", {"task": TASK, "expected": "42"}))
         stopped = await only(service)
-        wire.plays("42")
+        wire.plays(LESSON, "42")
         episode = await resume(stopped.run, store=service.store)
     assert (error["status"], error["episodeId"], error["output"]) == ("error", stopped.id, "41")
-    assert "act of trial 2: openai:gpt-4o" in error["error"]
+    assert "reflect of trial 1: openai:gpt-4o" in error["error"]
     assert f"mulligan runs resume {stopped.run}" in error["error"]
     assert KEY not in json.dumps(error)
     assert episode.solved
-    assert len(wire.requests) == 1, "the first trial was not asked for again"
+    assert len(wire.requests) == 2, "the first trial was not asked for again"
 
 
 async def test_a_model_that_cannot_be_is_said_before_anything_is_begun(
@@ -344,13 +337,13 @@ async def test_two_at_once_do_not_disturb_each_other(wire: Wire) -> None:
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_a_cancelled_call_is_kept_and_goes_on_later(wire: Wire, mode: str) -> None:
-    wire.plays("41", {"hang": True})
+    wire.plays("41", LESSON, {"hang": True})
     told = Told()
     async with served(mode=mode) as (client, service):
         asked = client.call_tool("solve", {"task": TASK, "expected": "42", "agentId": "me"}, progress_callback=told)
         calling = asyncio.create_task(asked)
         async with asyncio.timeout(20):
-            await told.judged.wait()
+            await told.reflected.wait()
             calling.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await calling

@@ -23,7 +23,7 @@ def mulligan(system: str, home: Path, *args: str, code: str = "", stdin: str = "
 
 def solve(system: str, folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     (folder / "tests.py").write_text("assert double(2) == 4\n")
-    answers = ["def double(x):\n    return x", "def double(x):\n    return 2 * x"]
+    answers = ["def double(x):\n    return x", "double(x) is twice x.", "def double(x):\n    return 2 * x"]
     (folder / "answers.jsonl").write_text("\n".join(map(json.dumps, answers)))
     model = f"scripted:{folder / 'answers.jsonl'}"
     return mulligan(

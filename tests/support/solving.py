@@ -16,9 +16,9 @@ from mulligan.store.sqlite import SqliteStore
 
 ASK = {"task": "What is six times seven?", "expected": "42", "agentId": "me"}
 MODEL = ("--model", "openai:gpt-4o")
-HANGS = ("41", {"hang": True})
-JUDGED = 0.8
-"""The progress that is told of once the first trial is judged."""
+HANGS = ("41", "Six times seven is more than 41.", {"hang": True})
+REFLECTED = 1
+"""The progress once the first trial is reflected on."""
 REQUEST = {
     "jsonrpc": "2.0",
     "id": 77,
@@ -28,8 +28,8 @@ REQUEST = {
 
 
 def until_hung(receive: Callable[[], Any]) -> None:
-    """Reads what the server sends until the first trial is judged."""
-    while (message := receive())["params"]["progress"] < JUDGED:
+    """Reads what the server sends until the first trial is reflected on."""
+    while (message := receive())["params"]["progress"] < REFLECTED:
         assert message["params"]["progressToken"] == "p"
 
 

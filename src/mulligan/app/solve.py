@@ -70,7 +70,8 @@ async def solve(
     check: a command whose exit status judges. evaluator: a name such as "exact_match:42", "./mine.py", or an object.
     Without these judge_model judges, or the model that is named judges itself.
     actor, reflector, strategy: a name, an object, or a class, built afresh. reflector: None is "verbal". strategy: None
-    is "evidence_and_reflexion", and "evidence" where nobody is there to reflect: a command-line agent and no model named.
+    is "evidence_and_reflexion", and "evidence" for an actor that asks no model of Mulligan's (such as a command-line
+    agent) where no model is named, since nobody is there to reflect.
     model: None is the one that `MULLIGAN_MODEL` or mulligan.toml names, else "local" for an actor that asks a model;
     the default of reflect_model and judge_model.
     limits: all, or those that differ from mulligan.toml's. restarts: independent episodes, until one is solved.

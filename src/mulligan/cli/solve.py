@@ -29,7 +29,7 @@ HANDED_ON = (*ROLES, *MODELS, "tests", "check", "workspace", "restarts", "prompt
 @click.option(
     "--reflector", metavar="NAME[:ARG]", help="Who draws the lesson from a failed trial: verbal (a model), self, …"
 )
-@click.option("--strategy", metavar="NAME", help="What the next trial is shown (default: evidence).")
+@click.option("--strategy", metavar="NAME", help="What the next trial is shown (default: evidence_and_reflexion).")
 @click.option("--workspace", metavar="DIR", help="The folder that the actor works on, apart from your own files.")
 @click.option("--mode", metavar="MODE", help="How: worktree (default), copy or in_place.")
 @click.option("--fresh", is_flag=True, help="Each trial starts from your files as they were, not from the last trial.")

@@ -47,8 +47,10 @@ class Tasks:
 
         once = "one attempt, which nothing but the hidden judge sees"
         return {
-            "evidence": method("evidence", "the checks that failed are shown to the next attempt, in their own words"),
-            "evidence_and_reflexion": method("evidence_and_reflexion", "that, and the newest lesson"),
+            "evidence_and_reflexion": method(
+                "evidence_and_reflexion", "the checks that failed and the newest lesson are shown to the next attempt"
+            ),
+            "evidence": method("evidence", "the checks that failed are shown, in their own words"),
             "reflexion": method("reflexion", "the lessons of failed attempts are shown to the next"),
             "resample": method("none", "one attempt after another, nothing of the past"),
             "last_attempt": method("last_attempt", "the last attempt and its feedback are shown"),
