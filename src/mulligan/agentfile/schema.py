@@ -238,10 +238,10 @@ class AgentFile(Table):
     )
     strategy: Maybe[Text] = Field(
         default=None,
-        description="What of the past the next trial is shown: `none`, `last_attempt`, `reflexion`, "
-        "`last_attempt_and_reflexion`, or a file of your own beside AGENT.md (`./mine.py`). Left out: `last_attempt` "
-        "where reflect.md judges, `last_attempt_and_reflexion` where `evaluate` does; with `react` and `oneshot` "
-        "`none`, or `reflexion` with `evaluate`.",
+        description="What of the past the next trial is shown: `evidence`, `evidence_and_reflexion`, `none`, "
+        "`last_attempt`, `reflexion`, `last_attempt_and_reflexion`, or a file of your own beside AGENT.md "
+        "(`./mine.py`). Left out: `last_attempt` where reflect.md judges, `last_attempt_and_reflexion` where "
+        "`evaluate` does; with `react` and `oneshot` `none`, or `evidence` with `evaluate`.",
         examples=["last_attempt"],
         json_schema_extra={"x-default": "by pattern"},
     )

@@ -184,8 +184,7 @@ class ProjectFile(Table):
     )
     reflect_model: Maybe[Text] = Field(
         default=None,
-        description="The model that reflects in `mulligan solve`, if it is another. Where one is named here, the "
-        "strategy is `evidence_and_reflexion`, unless another is named.",
+        description="The model that reflects in `mulligan solve`, if it is another.",
         examples=[_MODEL],
         json_schema_extra={"x-default": "that of model"},
     )
