@@ -16,7 +16,7 @@ from typing import Any
 
 from mulligan.app.memory import open_bank
 from mulligan.bank.bank import Bank
-from mulligan.models.embedder_hash import HashEmbedder
+from mulligan.models.embedders.hash import HashEmbedder
 from mulligan.store import open_store
 
 ROUNDS = 60

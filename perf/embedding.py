@@ -17,8 +17,8 @@ import time
 from collections.abc import Awaitable, Callable
 
 from mulligan.core.protocols import Embedder
-from mulligan.models.embedder_hash import HashEmbedder
-from mulligan.models.embedder_local import LocalEmbedder
+from mulligan.models.embedders.hash import HashEmbedder
+from mulligan.models.embedders.local import LocalEmbedder
 
 RUNS, TEXTS, WORDS, QUERIES = 5, 300, 42, 50
 LEXICON = """the agent was asked to move a customer account before transfer pending and test failed because list changed

@@ -10,7 +10,7 @@ from bank_recall import words
 from mulligan.bank.learn.entries import embedded, entry_of
 from mulligan.core.lessons import Entry
 from mulligan.core.records import Lesson
-from mulligan.models.embedder_hash import HashEmbedder
+from mulligan.models.embedders.hash import HashEmbedder
 from mulligan.store import open_store
 
 AGENT = "perf"

@@ -30,7 +30,7 @@ from mulligan.core.questions import Message, Question, Sampling, Tool
 from mulligan.core.records import Json
 from mulligan.models import embedded
 from mulligan.models.catalog import open_model
-from mulligan.models.embedded_llama import Load, Server, loaded
+from mulligan.models.embedded.llama import Load, Server, loaded
 from mulligan.models.failures import NotJson
 
 SITUATIONS: list[dict[str, Any]] = json.loads((Path(__file__).parent / "situations.json").read_text(encoding="utf-8"))[

@@ -18,7 +18,7 @@ from mulligan.bank.learn.trajectory import episode_of
 from mulligan.core.errors import InvalidInput
 from mulligan.core.lessons import Selection
 from mulligan.core.records import Lesson
-from mulligan.models.embedder_hash import HashEmbedder
+from mulligan.models.embedders.hash import HashEmbedder
 
 PAGES = ("Read every page", "Go through all pages of a list before you count its entries.")
 

@@ -14,7 +14,7 @@ from mulligan import Bank
 from mulligan.app.memory import open_bank
 from mulligan.bank.upkeep import worker
 from mulligan.core.errors import StoreError
-from mulligan.models.embedder_hash import HashEmbedder
+from mulligan.models.embedders.hash import HashEmbedder
 from mulligan.store.sqlite import SqliteStore
 
 ONE, OTHER = ("Whole history", "Open the full history."), ("Rest the dough", "Bread needs a night in the cold.")

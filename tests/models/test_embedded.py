@@ -14,8 +14,8 @@ from mulligan.core.questions import Message, Question
 from mulligan.core.records import Image
 from mulligan.models import weights
 from mulligan.models.embedded import EmbeddedModel
-from mulligan.models.embedded_cores import physical_cores, threads_to_use
-from mulligan.models.embedded_worker import EmbeddedWorker
+from mulligan.models.embedded.cores import physical_cores, threads_to_use
+from mulligan.models.embedded.worker import EmbeddedWorker
 
 pytest.importorskip("xllamacpp", reason='needs the extra: pip install "mulligan[local]"')
 

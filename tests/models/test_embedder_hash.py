@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Embedder
 from mulligan.models.catalog import open_embedder
-from mulligan.models.embedder_hash import HashEmbedder
+from mulligan.models.embedders.hash import HashEmbedder
 
 
 def test_it_is_an_embedder_with_its_dimension_in_its_id() -> None:

@@ -19,8 +19,8 @@ from mulligan.core.errors import InvalidInput, ModelError, UnknownName
 from mulligan.core.protocols import Embedder
 from mulligan.models import weights
 from mulligan.models.catalog import open_embedder
-from mulligan.models.embedder_local import LocalEmbedder, batches
-from mulligan.models.weights_known import MINILM
+from mulligan.models.embedders.local import LocalEmbedder, batches
+from mulligan.models.weights.known import MINILM
 
 pytest.importorskip("onnxruntime", reason='needs the extra: pip install "mulligan[local]"')
 

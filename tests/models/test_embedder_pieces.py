@@ -6,7 +6,7 @@ from embedding_reference import PIECES, TEXTS, VOCABULARY
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan.models.embedder_pieces import WordPieces
+from mulligan.models.embedders.pieces import WordPieces
 
 BY_NUMBER = {number: piece for piece, number in VOCABULARY.items()}
 WORDS = WordPieces([BY_NUMBER.get(number, f"\0{number}") for number in range(max(BY_NUMBER) + 1)])

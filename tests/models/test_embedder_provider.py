@@ -10,7 +10,7 @@ from wire_client import KEY, Naps, Wire
 from mulligan.core.errors import InvalidInput, ModelError
 from mulligan.core.protocols import Embedder
 from mulligan.models.catalog import open_embedder
-from mulligan.models.embedder_provider import ProviderEmbedder
+from mulligan.models.embedders.provider import ProviderEmbedder
 from mulligan.models.settings import CallSettings
 
 QUICK = CallSettings(timeout=0.5)

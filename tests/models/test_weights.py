@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from mulligan.core.errors import ModelError, UnknownName
 from mulligan.models import weights
-from mulligan.models.weights_fetch import Installer, installer_at_hand
-from mulligan.models.weights_known import KNOWN, Part, Weights
+from mulligan.models.weights.fetch import Installer, installer_at_hand
+from mulligan.models.weights.known import KNOWN, Part, Weights
 
 PARTS = (b"first part " * 1000, b"second part " * 1000, b"the last")
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mulligan.bank.recall.embedding import LONGEST, embed, pieces
-from mulligan.models.embedder_hash import HashEmbedder
+from mulligan.models.embedders.hash import HashEmbedder
 from mulligan.text.truncate import estimate
 
 

@@ -11,7 +11,7 @@ from mulligan import Attempt, Bank, Episode, Feedback, ScriptedModel, Task, Tria
 from mulligan.app.memory import open_bank
 from mulligan.core.questions import Question, Sampling
 from mulligan.core.records import Stop
-from mulligan.models.embedder_hash import HashEmbedder
+from mulligan.models.embedders.hash import HashEmbedder
 from mulligan.store import open_store
 
 

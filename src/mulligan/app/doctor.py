@@ -12,7 +12,7 @@ from mulligan.app.config import Config, load
 from mulligan.core.errors import MulliganError
 from mulligan.core.extras import install_command
 from mulligan.models.weights import installed
-from mulligan.models.weights_known import KNOWN
+from mulligan.models.weights.known import KNOWN
 from mulligan.sandbox.doctor import Row
 from mulligan.sandbox.doctor import report as sandbox_rows
 from mulligan.store import file_of, open_store

@@ -21,7 +21,7 @@ from mulligan.core.records import Json
 from mulligan.models.catalog import open_model
 from mulligan.models.providers import PROVIDERS
 from mulligan.models.settings import CallSettings
-from mulligan.models.weights_known import KNOWN
+from mulligan.models.weights.known import KNOWN
 
 _LOCAL = "local"
 _TAKEN = frozenset({_LOCAL, "scripted", "replay", *PROVIDERS})

@@ -11,7 +11,7 @@ from mulligan.cli.counting import Counting
 from mulligan.cli.terminal import emit, say
 
 if TYPE_CHECKING:
-    from mulligan.models.weights_known import Weights
+    from mulligan.models.weights.known import Weights
 
 
 @click.group()
@@ -26,7 +26,7 @@ def list_models(as_json: bool) -> None:
     import json
 
     from mulligan.app.config import load
-    from mulligan.models.weights_known import EMBEDDERS, KNOWN
+    from mulligan.models.weights.known import EMBEDDERS, KNOWN
 
     load()  # a .env may hold keys
     if as_json:
@@ -51,7 +51,7 @@ def list_models(as_json: bool) -> None:
 def pull(name: str, quiet: bool) -> None:
     """Fetch the weights called NAME. An interrupted pull goes on where it stopped."""
     from mulligan.models.weights import pull, silent
-    from mulligan.models.weights_known import ALL, EMBEDDERS
+    from mulligan.models.weights.known import ALL, EMBEDDERS
 
     try:
         path = pull(name, silent if quiet else Counting().tell, known=ALL)
@@ -71,7 +71,7 @@ def remove(name: str, yes: bool) -> None:
     """Remove the weights called NAME."""
     from mulligan.core.errors import InvalidInput
     from mulligan.models.weights import installed, megabytes, partial_folder, path_of, remove
-    from mulligan.models.weights_known import ALL
+    from mulligan.models.weights.known import ALL
 
     path = path_of(name, ALL)
     if not path.exists() and not partial_folder(name).exists():

@@ -16,10 +16,9 @@ from typing import TypeVar
 
 from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.protocols import Embedder, Model
-from mulligan.models.embedder_provider import NO_PROVIDER, ProviderEmbedder
+from mulligan.models.embedders.provider import NO_PROVIDER, ProviderEmbedder
 from mulligan.models.provider import ProviderModel
-from mulligan.models.providers import PROVIDERS, Access, access
-from mulligan.models.proxies import check_proxies
+from mulligan.models.providers import PROVIDERS, Access, access, check_proxies
 from mulligan.models.retries import Sleep
 from mulligan.models.settings import CallSettings
 
@@ -75,7 +74,7 @@ def open_embedder(
     kind, colon, rest = name.strip().partition(":")
     match kind:
         case "local":
-            from mulligan.models.embedder_local import LocalEmbedder
+            from mulligan.models.embedders.local import LocalEmbedder
 
             return LocalEmbedder(rest or None, pull=pull)
         case "hash":
@@ -92,7 +91,7 @@ def open_embedder(
 
 
 def _hash_embedder(dimensions: str) -> Embedder:
-    from mulligan.models.embedder_hash import HashEmbedder
+    from mulligan.models.embedders.hash import HashEmbedder
 
     if not dimensions:
         return HashEmbedder()
@@ -149,7 +148,7 @@ def _provider_of(name: str) -> str | None:
 
 def _no_provider(name: str) -> InvalidInput:
     """A name without a provider: the models that are called so, or nearly so."""
-    from mulligan.models.weights_known import KNOWN
+    from mulligan.models.weights.known import KNOWN
 
     if name in PROVIDERS:
         return InvalidInput(f"{name} is a provider: write {name}:MODEL, such as {name}:{PROVIDERS[name].example}.")

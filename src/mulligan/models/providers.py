@@ -6,14 +6,17 @@ The others that pydantic-ai knows (Bedrock, Azure, Vertex, ...) work too; they a
 from __future__ import annotations
 
 import os
+import tomllib
 from dataclasses import dataclass
 from importlib.util import find_spec
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from mulligan.core.errors import InvalidInput
-from mulligan.models.proxies import check_proxies
 from mulligan.models.settings import CallSettings
 from mulligan.text.secrets import MASK, secrets_of
+
+_SCHEMES = ("http", "https", "socks5", "socks5h")
 
 
 class MissingKey(InvalidInput):
@@ -38,43 +41,16 @@ class Provider:
     example: str = ""
 
 
-_OPENAI = Provider(("OPENAI_API_KEY",), url=("OPENAI_BASE_URL",), example="gpt-6-luna")
+def _read() -> dict[str, Provider]:
+    table = tomllib.loads(Path(__file__).with_name("providers.toml").read_text(encoding="utf-8"))
+    lists = ("keys", "url")
+    return {
+        name: Provider(**{key: tuple(value) if key in lists else value for key, value in row.items()})
+        for name, row in table.items()
+    }
 
-PROVIDERS: dict[str, Provider] = {
-    "openai": _OPENAI,
-    "openai-chat": _OPENAI,
-    "openai-responses": _OPENAI,
-    "anthropic": Provider(
-        ("ANTHROPIC_API_KEY",), "anthropic", "anthropic", ("ANTHROPIC_BASE_URL",), example="claude-haiku-4-5"
-    ),
-    "alibaba": Provider(
-        ("ALIBABA_API_KEY", "DASHSCOPE_API_KEY"), url=("ALIBABA_BASE_URL", "DASHSCOPE_BASE_URL"), example="qwen-plus"
-    ),
-    "ollama": Provider(
-        ("OLLAMA_API_KEY",), url=("OLLAMA_BASE_URL",), home="http://127.0.0.1:11434/v1", keyless=True, example="qwen3"
-    ),
-    "vllm": Provider(
-        ("VLLM_API_KEY",), url=("VLLM_BASE_URL",), home="http://127.0.0.1:8000/v1", keyless=True, example="NAME"
-    ),
-    "deepseek": Provider(("DEEPSEEK_API_KEY",), example="deepseek-v4-pro"),
-    "openrouter": Provider(("OPENROUTER_API_KEY",), example="qwen/qwen3-coder"),
-    "moonshotai": Provider(("MOONSHOTAI_API_KEY",), url=("MOONSHOTAI_BASE_URL",), example="kimi-k3"),
-    "together": Provider(("TOGETHER_API_KEY",), example="VENDOR/NAME"),
-    "fireworks": Provider(("FIREWORKS_API_KEY",), example="accounts/fireworks/models/NAME"),
-    "cerebras": Provider(("CEREBRAS_API_KEY",), example="gpt-oss-120b"),
-    "zai": Provider(("ZAI_API_KEY",), url=("ZAI_BASE_URL",), example="glm-4.7"),
-    "nebius": Provider(("NEBIUS_API_KEY",), example="VENDOR/NAME"),
-    "sambanova": Provider(("SAMBANOVA_API_KEY",), url=("SAMBANOVA_BASE_URL",), example="NAME"),
-    "groq": Provider(("GROQ_API_KEY",), "groq", "groq", ("GROQ_BASE_URL",), example="openai/gpt-oss-20b"),
-    "mistral": Provider(
-        ("MISTRAL_API_KEY",), "mistralai", "mistral", ("MISTRAL_BASE_URL",), example="mistral-small-latest"
-    ),
-    "google": Provider(
-        ("GOOGLE_API_KEY", "GEMINI_API_KEY"), "google.genai", "google", ("GOOGLE_BASE_URL",), example="gemini-3.8-flash"
-    ),
-    "xai": Provider(("XAI_API_KEY",), "xai_sdk", "xai", example="grok-4.3"),
-    "cohere": Provider(("CO_API_KEY",), "cohere", "cohere", example="command-a-03-2025"),
-}
+
+PROVIDERS = _read()
 
 
 @dataclass(frozen=True)
@@ -110,6 +86,36 @@ def bare(url: str | None) -> str | None:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
+def check_proxies() -> None:
+    """Raises `InvalidInput` that names the variable whose proxy cannot be used; a password in it is not shown."""
+    if "*" in (part.strip() for part in _variable("no_proxy")[1].split(",")):
+        return
+    for wanted in ("http_proxy", "https_proxy", "all_proxy"):
+        name, value = _variable(wanted)
+        if not value:
+            continue
+        try:
+            url = urlsplit(value if "://" in value else f"http://{value}")
+            usable = bool(url.hostname) and url.scheme in _SCHEMES and url.port != 0 and value == value.strip()
+        except ValueError:  # a port that is no number, a bracket that is not closed
+            usable = False
+        shown = value.rpartition("@")[2]
+        if not usable:
+            raise InvalidInput(
+                f"The proxy in the variable {name} cannot be used: {shown!r}. Write http://HOST:PORT, or unset it."
+            )
+        if value.startswith("socks") and find_spec("socksio") is None:
+            raise InvalidInput(f"The proxy in the variable {name}, {shown!r}, needs a package: pip install socksio")
+
+
+def _variable(name: str) -> tuple[str, str]:
+    """The name that is set and its value; the small letters come first, as for other programs."""
+    for written in (name, name.upper()):
+        if value := os.environ.get(written, ""):
+            return written, value
+    return name, ""
+
+
 def access(name: str, model: str, settings: CallSettings, given: str | None = None) -> Access:
     """Key and server for a provider of the table. given: the key, where it is not to be read from the environment.
     Raises `InvalidInput` that says what to set or to install."""
@@ -128,7 +134,11 @@ def access(name: str, model: str, settings: CallSettings, given: str | None = No
     if told and urlsplit(told).hostname == "api.openai.com":
         told = None  # its own server needs no telling, and speaks more than the format that others copy
     variable, key = ("", given) if given else _first((settings.key,) if settings.key else provider.keys)
-    if key is None and not provider.keyless and not (told and provider is _OPENAI and not settings.key):
+    if (
+        key is None
+        and not provider.keyless
+        and not (told and provider.keys == PROVIDERS["openai"].keys and not settings.key)
+    ):
         wanted = settings.key or " or ".join(provider.keys)
         raise MissingKey(f"{name}:{model} needs a key: set {wanted}, or take a model that needs none (--model local).")
     return Access(variable, key, told or provider.home)

@@ -10,60 +10,36 @@ import errno
 import os
 import struct
 from collections.abc import Iterable
+from typing import TypeAlias
 
 _ARCHITECTURES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
 """Audit number of each architecture, and its column in the tables below."""
 
+Program: TypeAlias = list[tuple[int, int, int, int]]
+Numbers: TypeAlias = tuple[int | None, int | None]
+
 _NEWER = 451
 _X32 = 0x40000000
 
-# fmt: off
-_REFUSED: dict[str, tuple[int | None, int | None]] = {
-    # other processes: looking into them, steering them
-    "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271), "kcmp": (312, 272),
-    "process_madvise": (440, 440), "process_mrelease": (448, 448), "pidfd_getfd": (438, 438),
-    "move_pages": (279, 239), "migrate_pages": (256, 238), "setpriority": (141, 140),
-    "sched_setaffinity": (203, 122), "sched_setscheduler": (144, 119), "sched_setparam": (142, 118),
-    "sched_setattr": (314, 274), "ioprio_set": (251, 30),
-    # file systems
-    "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41), "chroot": (161, 51), "swapon": (167, 224),
-    "swapoff": (168, 225), "move_mount": (429, 429), "open_tree": (428, 428), "fsopen": (430, 430),
-    "fsconfig": (431, 431), "fsmount": (432, 432), "fspick": (433, 433), "mount_setattr": (442, 442),
-    "quotactl": (179, 60), "quotactl_fd": (443, 443), "name_to_handle_at": (303, 264),
-    "open_by_handle_at": (304, 265), "inotify_init": (253, None), "inotify_init1": (294, 26),
-    "inotify_add_watch": (254, 27), "fanotify_init": (300, 262), "fanotify_mark": (301, 263),
-    # wide doors into the kernel
-    "bpf": (321, 280), "perf_event_open": (298, 241), "userfaultfd": (323, 282), "io_uring_setup": (425, 425),
-    "io_uring_enter": (426, 426), "io_uring_register": (427, 427), "keyctl": (250, 219), "add_key": (248, 217),
-    "request_key": (249, 218), "unshare": (272, 97), "setns": (308, 268), "init_module": (175, 105),
-    "finit_module": (313, 273), "delete_module": (176, 106), "kexec_load": (246, 104),
-    "kexec_file_load": (320, 294), "reboot": (169, 142), "acct": (163, 89), "settimeofday": (164, 170),
-    "clock_settime": (227, 112), "adjtimex": (159, 171), "clock_adjtime": (305, 266), "iopl": (172, None),
-    "ioperm": (173, None), "sethostname": (170, 161), "setdomainname": (171, 162), "syslog": (103, 116),
-    "vhangup": (153, 58), "personality": (135, 92), "lookup_dcookie": (212, 18), "nfsservctl": (180, 42),
-    "uselib": (134, None),
-    # memory that no limit counts, and that outlives the process
-    "memfd_create": (319, 279), "memfd_secret": (447, 447), "shmget": (29, 194), "shmat": (30, 196),
-    "shmctl": (31, 195), "msgget": (68, 186), "msgsnd": (69, 189), "msgrcv": (70, 188), "msgctl": (71, 187),
-    "semget": (64, 190), "semop": (65, 193), "semctl": (66, 191), "semtimedop": (220, 192), "mq_open": (240, 180),
-    "mq_unlink": (241, 181), "mq_notify": (244, 184),
-}
-_METADATA: dict[str, tuple[int | None, int | None]] = {
-    # Landlock does not guard these, so where the job has the user's own uid nothing else would
-    "chmod": (90, None), "fchmod": (91, 52), "fchmodat": (268, 53), "chown": (92, None), "fchown": (93, 55),
-    "lchown": (94, None), "fchownat": (260, 54), "utime": (132, None), "utimes": (235, None),
-    "utimensat": (280, 88), "futimesat": (261, None), "setxattr": (188, 5), "lsetxattr": (189, 6),
-    "fsetxattr": (190, 7), "removexattr": (197, 14), "lremovexattr": (198, 15), "fremovexattr": (199, 16),
-}
-_SIGNALS: dict[str, tuple[int | None, int | None]] = {
-    "tkill": (200, 130), "rt_sigqueueinfo": (129, 138), "rt_tgsigqueueinfo": (297, 240),
-    "pidfd_send_signal": (424, 424),
-}
-_ANSWERING: dict[str, tuple[int | None, int | None]] = {
-    "connect": (42, 203), "bind": (49, 200), "listen": (50, 201), "accept": (43, 202), "accept4": (288, 242),
-}
-_TRUNCATING: dict[str, tuple[int | None, int | None]] = {"truncate": (76, 45), "creat": (85, None)}
-# fmt: on
+
+def _read(file: str) -> dict[str, list[Numbers]]:
+    """The tables of a file of system calls, by the name of their section."""
+    tables: dict[str, list[Numbers]] = {}
+    section = ""
+    with open(file, encoding="ascii") as text:
+        lines = text.read().splitlines()
+    for line in lines:
+        if line.startswith("["):
+            section = line.strip("[]")
+            tables[section] = []
+        elif line and not line.startswith("#"):
+            _, x86, arm = line.split()
+            tables[section].append((None if x86 == "-" else int(x86), None if arm == "-" else int(arm)))
+    return tables
+
+
+# Read when the module is imported: a job that is being confined could not open the file any more.
+_TABLES = _read(os.path.join(os.path.dirname(__file__), "syscalls.txt"))
 _SOCKET, _SOCKETPAIR, _CLONE, _CLONE3 = (41, 198), (53, 199), (56, 220), (435, 435)
 _KILL, _TGKILL, _FCNTL, _IOCTL, _PRLIMIT = (62, 129), (234, 131), (72, 25), (16, 29), (302, 261)
 _OPEN, _OPENAT, _OPENAT2 = (2, None), (257, 56), (437, 437)
@@ -81,8 +57,6 @@ _LOAD, _AND, _JEQ, _JGE, _JSET, _RET = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _KILL_PROCESS, _FAIL = 0x7FFF0000, 0x80000000, 0x00050000
 _REFUSE = _FAIL | errno.EPERM
 
-Program = list[tuple[int, int, int, int]]
-
 
 def supported() -> bool:
     """Whether the numbers of this machine's architecture are known here."""
@@ -99,13 +73,10 @@ def program(*, network: bool, metadata: bool, signals_to: int | None, truncate: 
     audit, column = _ARCHITECTURES[os.uname().machine]
     out: Program = [(_LOAD, 0, 0, 4), (_JEQ, 1, 0, audit), (_RET, 0, 0, _KILL_PROCESS), (_LOAD, 0, 0, 0)]
     out += [(_JGE, 0, 1, _NEWER), (_RET, 0, 0, _FAIL | errno.ENOSYS)]
-    tables = [_REFUSED]
-    tables += [] if metadata else [_METADATA]
-    tables += [] if network else [_ANSWERING]
-    tables += [] if signals_to is None else [_SIGNALS]
-    tables += [] if truncate else [_TRUNCATING]
-    for table in tables:
-        for numbers in table.values():
+    sections = {"refused": True, "metadata": not metadata, "answering": not network}
+    sections |= {"signals": signals_to is not None, "truncating": not truncate}
+    for section, refused in sections.items():
+        for numbers in _TABLES[section] if refused else ():
             out += _when(numbers[column], [(_RET, 0, 0, _REFUSE)])
     out += _when(_CLONE3[column], [(_RET, 0, 0, _FAIL | errno.ENOSYS)])
     out += _when(_OPENAT2[column], [(_RET, 0, 0, _FAIL | errno.ENOSYS)])

@@ -10,9 +10,11 @@ import base64
 import binascii
 import math
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
+from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from mulligan.core.records import Json
@@ -173,114 +175,62 @@ def _alone(text: str, value: str) -> Iterator[Span]:
         at = text.find(value, end)
 
 
-def _lazy(pattern: str, flags: re.RegexFlag = re.NOFLAG) -> Callable[[], re.Pattern[str]]:
+@cache
+def _shapes() -> dict[str, dict[str, str | list[str]]]:
+    """The tables of secret_shapes.toml."""
+    return tomllib.loads(Path(__file__).with_name("secret_shapes.toml").read_text(encoding="utf-8"))
+
+
+def _source(table: str, name: str) -> str:
+    """A pattern of the file as text, with the pieces that it names put in."""
+    text = "".join(_shapes()[table][name])
+    return re.sub(r"<<(\w+)>>", lambda piece: _source("parts", piece[1]), text)
+
+
+@cache
+def _pattern(name: str, table: str = "patterns") -> re.Pattern[str]:
     """Compiled at its first use: who only imports this must not pay for it."""
-    return cache(lambda: re.compile(pattern, flags))
+    return re.compile(_source(table, name))
 
 
 # --- known by the look of the key itself ------------------------------------------------------------------------------
 
-_ISSUED = (
-    ("sk-", r"(?=[\w-]*\d)[\w-]{16,400}"),  # OpenAI, Anthropic, DashScope, OpenRouter and kin
-    *((aws, r"[A-Z0-9]{16}(?![A-Za-z0-9])") for aws in ("AKIA", "ASIA", "ABIA", "ACCA")),
-    *((f"gh{kind}_", r"\w{30,300}") for kind in "opusr"),
-    ("github_pat_", r"\w{30,300}"),
-    *((f"gl{kind}-", r"[\w.-]{20,300}") for kind in ("pat", "dt", "rt", "cbt", "ptt", "ft", "soat", "imt", "agent")),
-    ("AIza", r"[\w-]{35}"),  # Google
-    ("GOCSPX-", r"[\w-]{20,40}"),
-    ("ya29.", r"[\w.-]{20,2000}"),
-    ("hf_", r"[A-Za-z0-9]{30,60}"),
-    *((f"xox{kind}-", r"[\w-]{10,300}") for kind in "abeprs"),  # Slack
-    ("xapp-", r"\d-[\w-]{20,300}"),
-    ("hooks.slack.com/services/", r"[\w/]{30,100}"),
-    *((f"{kind}_{mode}_", r"[A-Za-z0-9]{16,300}") for kind in ("sk", "rk") for mode in ("live", "test")),  # Stripe
-    ("whsec_", r"[A-Za-z0-9+/]{16,100}"),
-    ("npm_", r"[A-Za-z0-9]{36}"),
-    ("pypi-", r"[\w-]{50,400}"),
-    ("rubygems_", r"[a-f0-9]{48}"),
-    ("SG.", r"[\w-]{16,64}\.[\w-]{16,64}"),  # SendGrid
-    ("eyJ", r"[\w-]{8,8000}\.[\w-]{8,20000}\.[\w-]{0,2000}"),  # a JSON web token
-    *((f"do{kind}_v1_", r"[a-f0-9]{64}") for kind in "opr"),  # DigitalOcean
-    ("AGE-SECRET-KEY-1", r"[A-Z0-9]{40,80}"),
-    ("SK", r"[0-9a-f]{32}(?![A-Za-z0-9])"),  # Twilio
-    ("key-", r"[0-9a-f]{32}(?![A-Za-z0-9])"),  # Mailgun
-    *((f"shp{kind}_", r"[a-fA-F0-9]{32}") for kind in ("at", "ca", "pa", "ss")),  # Shopify
-    *((f"sq0{kind}-", r"[\w-]{22,43}") for kind in ("atp", "csp", "idp")),  # Square
-    ("dapi", r"[a-f0-9]{32}"),  # Databricks
-    *((f"hv{kind}.", r"[\w-]{20,300}") for kind in "sbr"),  # Vault
-    *((f"gls{kind}_", r"[\w]{20,200}") for kind in "ac"),  # Grafana
-    ("glc_", r"[A-Za-z0-9+/]{32,400}"),
-    ("dckr_pat_", r"[\w-]{20,60}"),
-    ("ATATT3", r"[\w=-]{100,300}"),  # Atlassian
-    ("ATBB", r"[A-Za-z0-9]{28,40}"),
-    ("lin_api_", r"[A-Za-z0-9]{32,64}"),
-    ("ntn_", r"[A-Za-z0-9]{40,60}"),
-    ("PMAK-", r"[a-f0-9]{24}-[a-f0-9]{34}"),
-    ("NRAK-", r"[A-Z0-9]{27}"),
-    *((f"sntry{kind}_", r"[\w+/=-]{40,400}") for kind in "su"),
-    ("pul-", r"[a-f0-9]{40}"),
-    ("tskey-", r"[\w-]{20,100}"),
-    ("gsk_", r"[A-Za-z0-9]{40,80}"),
-    ("xai-", r"[A-Za-z0-9]{60,100}"),
-    ("r8_", r"[A-Za-z0-9]{30,50}"),
-    ("pplx-", r"[A-Za-z0-9]{40,64}"),
-    ("nvapi-", r"[\w-]{50,100}"),
-    ("figd_", r"[\w-]{36,60}"),
-    ("sbp_", r"[a-f0-9]{40}"),
-    ("LTAI", r"[A-Za-z0-9]{16,24}(?![A-Za-z0-9])"),  # Alibaba
-    ("ops_eyJ", r"[A-Za-z0-9+/]{100,2000}"),  # 1Password
-)
-_PREFIXED = tuple(
-    (prefix, _lazy(rf"(?<![A-Za-z0-9_-]){re.escape(prefix)}{rest}", re.ASCII)) for prefix, rest in _ISSUED
-)
-"""A key stands alone: "risk-assessment" holds no key that begins with sk-."""
+
+def _is(name: str, value: str) -> bool:
+    """Whether the pattern of that name matches the whole value."""
+    return _pattern(name).fullmatch(value) is not None
+
+
+@cache
+def _issued(prefix: str) -> re.Pattern[str]:
+    """A key stands alone: "risk-assessment" holds no key that begins with sk-."""
+    return re.compile(rf"(?<![A-Za-z0-9_-]){re.escape(prefix)}{_source('issued', prefix)}", re.ASCII)
 
 
 def _prefixed(text: str) -> Iterator[Span]:
-    for prefix, pattern in _PREFIXED:
+    for prefix in _shapes()["issued"]:
         if prefix in text:
-            yield from (found.span() for found in pattern().finditer(text))
-
-
-_BOT = _lazy(r"(?<![\w-])\d{8,10}:[\w-]{35}(?![\w-])", re.ASCII)  # Telegram
-_DISCORD = _lazy(
-    r"(?<![\w.-])(?:[MNO][\w-]{22,28}\.[\w-]{6,7}\.[\w-]{27,45}|mfa\.[\w-]{80,90})(?![\w.-])"
-    r"|discord(?:app)?\.com/api/webhooks/\d{15,22}/[\w-]{50,100}",
-    re.ASCII,
-)
-_MAILCHIMP = _lazy(r"(?<![\w-])[0-9a-f]{32}-us\d{1,2}(?![\w-])", re.ASCII)
-_AZURE_CLIENT = _lazy(r"(?<![\w~.-])[\w~.]{3}\dQ~[\w~.-]{31,34}(?![\w~.-])", re.ASCII)
-_BEGIN = _lazy(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-_END = _lazy(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-_LINES = _lazy(r"(?:(?:\s|\\{1,4}[nr]){0,9}[A-Za-z0-9+/=]{16,1000})*")
+            yield from (found.span() for found in _issued(prefix).finditer(text))
 
 
 def _private_keys(text: str) -> Iterator[Span]:
     """From its first line to its last; where that was cut off, the lines of base64."""
-    ends = [found.span() for found in _END().finditer(text)]
+    ends = [found.span() for found in _pattern("end").finditer(text)]
     done, after = 0, 0
-    for begin in _BEGIN().finditer(text):
+    for begin in _pattern("begin").finditer(text):
         if begin.start() < done:
             continue
         while after < len(ends) and ends[after][0] < begin.end():
             after += 1
         near = after < len(ends) and ends[after][0] - begin.end() < 20_000
-        lines = None if near else _LINES().match(text, begin.end())
+        lines = None if near else _pattern("lines").match(text, begin.end())
         done = ends[after][1] if near else lines.end() if lines else begin.end()
         yield begin.start(), done
 
 
-_CARD = _lazy(r"(?<![\w.,+/-])(?<!\d )\d(?:[ -]?\d){12,18}(?![\w/-]|[.,]\d| \d)", re.ASCII)
-_BRAND = _lazy(
-    r"4(?:\d{12}|\d{15}|\d{18})|(?:5[1-5]|2(?:22[1-9]|2[3-9]|[3-6]|7[01]|720))\d*|3[47]\d{13}|3(?:0[0-5]|[689])\d{11,16}"
-    r"|(?:6011|64[4-9]|65|62)\d*|35(?:2[89]|[3-8])\d*",
-    re.ASCII,
-)
-
-
 def _cards(text: str) -> Iterator[Span]:
     """Numbers of a known brand and length whose check digit is right."""
-    for found in _CARD().finditer(text):
+    for found in _pattern("card").finditer(text):
         groups = re.split("[ -]", found[0])
         digits = "".join(groups)
         fits = len(digits) == 16 or (digits[0] in "346" and len(digits) in (13, 14, 15, 19))
@@ -290,7 +240,7 @@ def _cards(text: str) -> Iterator[Span]:
             [4, 6, 4],
             [4] * 4 + [3],
         )
-        if fits and grouped and len(set(digits)) > 1 and _BRAND().fullmatch(digits) and _luhn(digits):
+        if fits and grouped and len(set(digits)) > 1 and _pattern("brand").fullmatch(digits) and _luhn(digits):
             yield found.span()
 
 
@@ -302,9 +252,10 @@ def _luhn(digits: str) -> bool:
 # --- known by what stands beside it -----------------------------------------------------------------------------------
 
 
-def _letters(pattern: str) -> str:
-    """The pattern, each letter that is not ASCII also as JSON escapes it."""
-    return re.sub(r"[^\x00-\x7f]", _letter, pattern)
+@cache
+def _assignment() -> re.Pattern[str]:
+    """The pattern of an assignment, each letter that is not ASCII also as JSON escapes it."""
+    return re.compile(re.sub(r"[^\x00-\x7f]", _letter, _source("patterns", "assigned")))
 
 
 def _letter(found: re.Match[str]) -> str:
@@ -312,54 +263,13 @@ def _letter(found: re.Match[str]) -> str:
     return rf"(?:{found[0]}|\\{{1,8}}u(?:{codes}))"
 
 
-_PASSWORDS = (
-    r"passw(?:or)?ds?|passwd|pwd|passphrase|passcode|(?<=[_-])pass|pgpass|sshpass|rediscli_auth"
-    r"|passwort|kennwort|mot de passe|contraseñas?|senha|wachtwoord|hasło|пароль|密码|密碼|口令|パスワード|비밀번호"
-)
-_TOKENS = (
-    r"secret|api[_ -]?key|access[_ -]?key|account[_ -]?key|shared[_ -]?access[_ -]?(?:key|signature)|secret[_ -]?key"
-    r"|private[_ -]?key|client[_ -]?secret|auth[_ -]?key|signing[_ -]?key|encryption[_ -]?key|master[_ -]?key"
-    r"|license[_ -]?key|token|credentials?|phpsessid|jsessionid|(?<![a-z])sig|subscription[_ -]?key|(?<=[?&])key|_key"
-)
-_NAMED = _lazy(rf"(?:(?P<password>{_PASSWORDS})|{_TOKENS})$", re.IGNORECASE)
-_QUOTE = r"\\{0,8}[\"'`]"
-_WORD = r"(?:[^\s\"'`,;&(){}\[\]<>|\\]|&(?![\w-]{1,40}=))"
-_VALUE = (
-    rf"(?:(?<!\\)\"(?P<double>(?:[^\"\\\n]|\\.){{1,2000}})\"|(?<!\\)'(?P<single>(?:[^'\\\n]|\\.){{1,2000}})'"
-    rf"|\\{{1,8}}[\"'](?P<inner>[^\"'\\\n]{{1,2000}})|`(?P<tick>[^`\n]{{1,2000}})`|(?:{_QUOTE})?(?P<bare>{_WORD}{{1,300}}))"
-)
-_ASSIGNED = _lazy(
-    _letters(
-        rf"(?:(?P<password>{_PASSWORDS})|{_TOKENS})"
-        r"(?:[_-]?(?:\d{1,3}|prod|dev|test|live|old|new|base64|b64))?"
-        rf"(?P<closed>{_QUOTE})?\]?(?:\s{{0,3}}:\s{{0,3}}[A-Za-z][\w.|]{{0,30}}\s{{0,3}}(?==[^=]))?"
-        r"(?:\s{0,3}(?::=|=>|={1,2}|:|：|＝|%3[ad])"
-        rf"|,?(?:\s|\\{{1,8}}[nrt]){{1,40}}(?:{_QUOTE})?value(?:{_QUOTE})?\s{{0,3}}[:=]"  # {{name: API_KEY, value: …}}
-        rf"|(?P<listed>\s{{0,3}},)(?=\s{{0,3}}{_QUOTE})|>(?=[^<\s]{{1,300}}</)"
-        r"|(?P<told>(?: (?:for|of|to|für|pour|de|para) [^\n.:=]{1,40}?)?"
-        r" (?:is|was|are|=|ist|lautet|est|es|è|é)(?: now)?(?= )"
-        r"|\s?(?:это|是|为|為|は|는|은)))"
-        rf"\s{{0,3}}{_VALUE}"
-    ),
-    re.IGNORECASE,
-)
-_HOLDERS = _lazy(
-    r"[*x.•#_-]+|<.*>|\{.*|\$.*|%[({s].*|.*\b(?:your|example|placeholder|changeme|redacted|masked|xxx+)\b.*"
-    r"|(?:the|new|old|my|user|db|a)?[_ -]?(?:password|passwort|passwd|pwd|secret|token|api[_ -]?key|key)s?(?:\d|hash)?"
-    r"|none|null|nil|true|false|str|string|text|bytes|int|any|optional|required|hidden|missing|invalid|incorrect|wrong|empty"
-    r"|undefined|unknown|default|value|input|bearer|basic|digest|expired|correct|plaintext|plain|(?-i:[A-Z]+(?:_[A-Z]+)+)",
-    re.IGNORECASE | re.DOTALL,
-)
-_CODE = _lazy(
-    r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+|(?:os|self|env|settings|config|process)\..*|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+"
-)
 _PARTS = ("double", "single", "inner", "tick", "bare")
 
 
 def _assigned(text: str) -> Iterator[Span]:
     """What is assigned to, or said to be, a password or a key."""
     at = 0
-    while found := _ASSIGNED().search(text, at):
+    while found := _assignment().search(text, at):
         group = next(name for name in _PARTS if found[name] is not None)
         start, end = found.span(group)
         value, quoted = found[group], group != "bare"
@@ -381,13 +291,13 @@ def secrets_of(table: Mapping[str, str]) -> list[str]:
 
 def _says_secret(key: str, value: str) -> bool:
     """Whether an object's value is a secret by its key."""
-    named = _NAMED().search(key)
+    named = _pattern("named").search(key)
     return bool(named) and _secretive(value, quoted=True, password=bool(named["password"]))
 
 
 def _secretive(value: str, *, quoted: bool, password: bool) -> bool:
     """Whether a value beside such a word is one, and no placeholder, type, expression or word of the sentence."""
-    if _HOLDERS().fullmatch(value) or (not quoted and _CODE().fullmatch(value)) or _MASKS.search(value):
+    if _is("holders", value) or (not quoted and _is("code", value)) or _MASKS.search(value):
         return False
     digit, letter = any(map(str.isdigit, value)), any(map(str.isalpha, value))
     if not password:
@@ -403,24 +313,14 @@ def _secretive(value: str, *, quoted: bool, password: bool) -> bool:
     return len(value) >= 6 and (mixed or inner or words)
 
 
-_HEADER = _lazy(
-    r"\b(?:proxy-)?authorization[\"'\\]{0,5}\]?\s{0,3}[:=,]\s{0,3}[\"'\\]{0,5}"
-    r"(?:(?:bearer|basic|token|digest|apikey|negotiate|ntlm|aws4-hmac-sha256)\s{1,3})?(?P<value>[\w.~+/=:-]{6,4000})",
-    re.IGNORECASE | re.ASCII,
-)
-_BEARER = _lazy(r"\bBearer\s{1,3}(?P<value>(?=[\w.~+/-]{0,300}\d)[\w.~+/-]{16,4000}=*)", re.IGNORECASE | re.ASCII)
-_BASIC = _lazy(r"\bBasic\s{1,3}(?P<value>[A-Za-z0-9+/]{6,2000}={0,2})(?![\w+/=])", re.IGNORECASE | re.ASCII)
-_SCHEMES = _lazy(r"bearer|basic|token|digest|negotiate|ntlm", re.IGNORECASE)
-
-
 def _headers(text: str) -> Iterator[Span]:
-    for found in _HEADER().finditer(text):
+    for found in _pattern("header").finditer(text):
         value = found["value"]
-        code = _SCHEMES().fullmatch(value) or _HOLDERS().fullmatch(value) or _CODE().fullmatch(value)
+        code = _pattern("schemes").fullmatch(value) or _is("holders", value) or _is("code", value)
         if not code and re.search(r"\d|.{16}|=$", value):
             yield found.span("value")
-    yield from (found.span("value") for found in _BEARER().finditer(text))
-    for found in _BASIC().finditer(text):
+    yield from (found.span("value") for found in _pattern("bearer").finditer(text))
+    for found in _pattern("basic").finditer(text):
         try:
             said = base64.b64decode(found["value"] + "=" * (-len(found["value"]) % 4))
         except binascii.Error:
@@ -429,104 +329,42 @@ def _headers(text: str) -> Iterator[Span]:
             yield found.span("value")
 
 
-_COOKIES = _lazy(
-    r"(?:\b(?:set-)?cookies?2?[\"'\\]{0,5}\]?\s{0,3}[:=,]\s{0,3}[\"'\\]{0,5}|\bcurl\b[^\n|;]{0,200}?\s-b[\s=]{0,3}[\"']?|--cookie[\s=]{1,3}[\"']?)"
-    r"(?P<pairs>[\w.!%-]{1,80}=[^\n\"'<>\\]{1,4000})",
-    re.IGNORECASE | re.ASCII,
-)
-_PAIR = _lazy(r"(?P<name>[\w.!%-]{1,80})=(?P<value>[^;\s,\[\]]{6,4000})", re.ASCII)
 _ATTRIBUTES = {"path", "domain", "expires", "max-age", "samesite", "version", "priority"}
 
 
 def _cookies(text: str) -> Iterator[Span]:
-    for found in _COOKIES().finditer(text):
-        for pair in _PAIR().finditer(text, *found.span("pairs")):
+    for found in _pattern("cookies").finditer(text):
+        for pair in _pattern("pair").finditer(text, *found.span("pairs")):
             if pair["name"].lower() not in _ATTRIBUTES:
                 yield pair.span("value")
 
 
-_USERINFO = _lazy(
-    r"\b[a-z][a-z0-9+.-]{1,20}://(?:[^\s:/@\"'<>?#]{0,100}:(?P<password>[^\s/@\"'<>\[\]]{1,200}(?:@[^\s/@\"'<>\[\].]{1,60})?)"
-    r"|(?P<user>(?=[^\s:/@]{0,100}\d)[^\s:/@\"'<>?#\[\]]{16,200}))(?=@[\w\[])",
-    re.IGNORECASE | re.ASCII,
-)
-
-
 def _userinfo(text: str) -> Iterator[Span]:
-    for found in _USERINFO().finditer(text):
+    for found in _pattern("userinfo").finditer(text):
         group = "password" if found["password"] else "user"
         if not re.fullmatch(r"[$<{%].*|[*x]+|password", found[group]):
             yield found.span(group)
 
 
-_ARG = r"(?:\\{0,4}[\"'],?\s{0,3}\\{0,4}[\"']|[=\s]\s{0,2}\\{0,4}[\"']?)"  # apart, by =, or as items of a list
-_FREE = r"(?:[^\s\"'`\\,;|<>)\]]|[)\]](?=[^\s\"'`()\]])){3,300}"
-_FLAGS = (
-    _lazy(
-        r"(?<![\w-])--?(?:(?:[\w]{1,20}-){0,2}(?P<password>password|passwd|passphrase|pass|pw)"
-        r"|(?:\w{1,20}-){0,2}(?:api[-_]?key|token|secret|access[-_]key|secret[-_]key|account[-_]key|auth[-_]key|sas|credential))"
-        rf"{_ARG}(?P<value>{_FREE})",
-        re.IGNORECASE | re.ASCII,
-    ),
-    _lazy(rf"\bsshpass\b[^\n|;]{{0,40}}?(?P<password>-p)(?:{_ARG})?(?P<value>{_FREE})", re.ASCII),
-    _lazy(
-        rf"\b(?P<password>mysql|mysqldump|mysqladmin|mysqlimport|mariadb)\b[^\n|;]{{0,200}}?\s-p(?P<value>{_FREE})",
-        re.ASCII,
-    ),
-    _lazy(
-        rf"\b(?P<password>docker|podman|helm|oc|az|buildah|skopeo)\b[^\n|;]{{0,80}}?\blogin\b[^\n|;]{{0,200}}?\s-p{_ARG}(?P<value>{_FREE})",
-        re.ASCII,
-    ),
-    _lazy(rf"\b(?P<password>redis-cli)\b[^\n|;]{{0,200}}?\s-a{_ARG}(?P<value>{_FREE})", re.ASCII),
-    _lazy(rf"\b(?P<password>ldap\w{{3,8}})\b[^\n|;]{{0,200}}?\s-w{_ARG}(?P<value>{_FREE})", re.ASCII),
-    _lazy(
-        rf"\b(?P<password>curl|wget|https?|smbclient|svn)\b[^\n|;]{{0,300}}?(?:\s|[\"'])(?:-u|--(?:proxy-)?user|-U)"
-        rf"(?:{_ARG})?[^\s:\"'\\]{{1,100}}:(?P<value>{_FREE})",
-        re.ASCII,
-    ),
-    _lazy(
-        rf"(?P<password>\blogin)\s{{1,3}}\S{{1,100}}\s{{1,9}}password\s{{1,3}}(?P<value>{_FREE})", re.ASCII
-    ),  # .netrc
-    _lazy(
-        rf"\b(?P<password>(?:identified by|password) ['\"]|-pass(?:in|out) ['\"]?pass:)(?P<value>{_FREE})",
-        re.IGNORECASE,
-    ),
-    _lazy(rf"\becho\s(?:-\w\s)?['\"]?(?P<value>{_FREE})['\"]?\s?\|\s?(?P<password>sudo -\w*S|docker login|passwd)"),
-)
-
-
 def _flags(text: str) -> Iterator[Span]:
     """Passwords and keys on a command line."""
-    for pattern in _FLAGS:
-        for found in pattern().finditer(text):
+    for name in _shapes()["flags"]:
+        for found in _pattern(name, "flags").finditer(text):
             value = found["value"]
             if (
-                _HOLDERS().fullmatch(value)
+                _is("holders", value)
                 or _MASKS.search(value)
                 or re.match(r"[-$<{/~(\[]|\.{1,2}/|pass:|env:|file:", value)
             ):
                 continue
-            keyed = len(value) >= 8 and any(map(str.isdigit, value)) and not _CODE().fullmatch(value)
+            keyed = len(value) >= 8 and any(map(str.isdigit, value)) and not _is("code", value)
             if found["password"] or keyed or (len(value) >= 20 and _random(value)):
                 yield found.span("value")
 
 
-_CANDIDATE = _lazy(r"(?<![\w+/=.-])(?:[0-9a-fA-F]{32,512}|[A-Za-z0-9+/_-]{32,128}={0,2})(?![\w+/=-])", re.ASCII)
-_BESIDE = _lazy(
-    r"(?<![a-z])(?:api|access|secret|auth|private|signing|encryption|master|session|bearer|refresh|service|aes|hmac)?"
-    r"[ _-]?(?:key|token|secret(?! m)|password|credential|passphrase|schlüssel|clé|clave"
-    r"|ключ|токен|密钥|令牌|鍵|トークン)s?(?![a-z])",
-    re.IGNORECASE,
-)
-_DIGESTS = _lazy(
-    r"sha-?\d|\bsha\b|md5|hash|digest|checksum|commit|\brev(?:ision)?\b|etag|fingerprint|uuid|blob|public|primary|foreign|cache",
-    re.IGNORECASE,
-)
-
-
 def _beside(text: str) -> Iterator[Span]:
     """Hex or base64 as long as a key, in a line that calls it one and no digest."""
-    for found in _CANDIDATE().finditer(text):
+    for found in _pattern("candidate").finditer(text):
         value = found[0]
         if not (re.fullmatch("[0-9a-fA-F]+", value) and len(value) % 2 == 0 and len(set(value)) > 6) and not _random(
             value
@@ -534,7 +372,9 @@ def _beside(text: str) -> Iterator[Span]:
             continue
         before = text[max(0, found.start() - 60) : found.start()].rpartition("\n\n")[2]
         after = text[found.end() : found.end() + 30].partition("\n")[0]
-        if any(_BESIDE().search(near) for near in (before, after)) and not _DIGESTS().search(before + " " + after):
+        if any(_pattern("beside").search(near) for near in (before, after)) and not _pattern("digests").search(
+            before + " " + after
+        ):
             yield found.span()
 
 
@@ -547,25 +387,18 @@ def _random(value: str) -> bool:
     return -sum(n / len(value) * math.log2(n / len(value)) for n in counts.values()) > 3.5
 
 
-_PHRASE = _lazy(
-    r"(?:seed|recovery|mnemonic)(?: phrase| words)?(?: is)?[\"']?\s?[:=]?\s?[\"']?"
-    r"(?P<value>(?:[a-z]{3,8} ){11,23}[a-z]{3,8})",
-    re.IGNORECASE | re.ASCII,
-)
-
-
-def _whole(pattern: Callable[[], re.Pattern[str]], group: str | int = 0) -> Callable[[str], Iterator[Span]]:
-    return lambda text: (found.span(group) for found in pattern().finditer(text))
+def _whole(name: str, group: str | int = 0) -> Callable[[str], Iterator[Span]]:
+    return lambda text: (found.span(group) for found in _pattern(name).finditer(text))
 
 
 _DIGITS = tuple("0123456789")
 _RULES: Sequence[tuple[Sequence[str], Callable[[str], Iterator[Span]]]] = (
     (("private key",), _private_keys),
     (("",), _prefixed),
-    ((":",), _whole(_BOT)),
-    ((".", "discord"), _whole(_DISCORD)),
-    (("-us",), _whole(_MAILCHIMP)),
-    (("q~",), _whole(_AZURE_CLIENT)),
+    ((":",), _whole("bot")),
+    ((".", "discord"), _whole("discord")),
+    (("-us",), _whole("mailchimp")),
+    (("q~",), _whole("azure_client")),
     (_DIGITS, _cards),
     (("",), _assigned),
     (("bearer", "basic", "authorization"), _headers),
@@ -573,7 +406,7 @@ _RULES: Sequence[tuple[Sequence[str], Callable[[str], Iterator[Span]]]] = (
     (("://",), _userinfo),
     (("-", "login", "password", "echo"), _flags),
     (("",), _beside),
-    (("seed", "recovery", "mnemonic"), _whole(_PHRASE, "value")),
+    (("seed", "recovery", "mnemonic"), _whole("phrase", "value")),
 )
 """Words of which one must stand in the lower-cased text, and what then looks for secrets."""
 

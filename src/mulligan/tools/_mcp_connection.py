@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from mulligan.core.errors import ToolError
-from mulligan.models.proxies import check_proxies
+from mulligan.models.providers import check_proxies
 
 if TYPE_CHECKING:
     import httpx2

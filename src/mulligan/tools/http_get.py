@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from mulligan.core.errors import InvalidInput, ToolError
 from mulligan.core.questions import Tool
 from mulligan.core.records import Json
-from mulligan.models.proxies import check_proxies
+from mulligan.models.providers import check_proxies
 
 if TYPE_CHECKING:
     import httpx2

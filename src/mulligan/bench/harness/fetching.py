@@ -18,7 +18,7 @@ from mulligan.bench.harness.plan import open_benchmark
 from mulligan.core.benchmarks import Source
 from mulligan.core.errors import FetchError, InvalidInput
 from mulligan.models.weights import SPARE_BYTES, Progress, megabytes, only_one, sha256_of, silent
-from mulligan.models.weights_fetch import HUB_SECONDS, download
+from mulligan.models.weights.fetch import HUB_SECONDS, download
 
 TRIES = 5
 """How often a file is asked for while each time some of it comes."""

@@ -1,6 +1,6 @@
 """The embedder that runs on this machine: all-MiniLM-L6-v2 through onnxruntime, no key, no server.
 
-Knows of weights and texts; `embedder_graph` runs the network and `embedder_pieces` cuts texts. design/009-embedder.md
+Knows of weights and texts; `network` runs the network and `pieces` cuts texts. design/009-embedder.md
 says why so.
 """
 
@@ -17,10 +17,10 @@ from typing import Any
 from mulligan.core.errors import InvalidInput, ModelError, UnknownName
 from mulligan.core.extras import MissingExtra
 from mulligan.models.embedded import stoppable
-from mulligan.models.embedded_cores import threads_to_use
-from mulligan.models.embedded_worker import EmbeddedWorker
+from mulligan.models.embedded.cores import threads_to_use
+from mulligan.models.embedded.worker import EmbeddedWorker
 from mulligan.models.weights import Progress, installed, on_stderr, path_of, pull
-from mulligan.models.weights_known import EMBEDDERS, MINILM
+from mulligan.models.weights.known import EMBEDDERS, MINILM
 
 LONGEST = 256
 """Pieces of a text that are read, as the model was trained; the rest is not."""
@@ -84,8 +84,8 @@ class _Reader:
     """Loaded weights, used by one thread."""
 
     def __init__(self, path: Path, threads: int) -> None:
-        from mulligan.models.embedder_graph import load
-        from mulligan.models.embedder_pieces import WordPieces
+        from mulligan.models.embedders.network import load
+        from mulligan.models.embedders.pieces import WordPieces
 
         self._network = load(path, threads)
         self._pieces = WordPieces(self._network.vocabulary)

@@ -22,8 +22,8 @@ from typing import BinaryIO
 
 from mulligan.core.errors import ModelError, UnknownName
 from mulligan.core.home import home
-from mulligan.models.weights_fetch import CHUNK, POLL_SECONDS, Installer, download, installer_at_hand, unpack
-from mulligan.models.weights_known import KNOWN, Part, Weights
+from mulligan.models.weights.fetch import CHUNK, POLL_SECONDS, Installer, download, installer_at_hand, unpack
+from mulligan.models.weights.known import KNOWN, Part, Weights
 
 Progress = Callable[[str, int, int], None]
 """Called with a line that says what is going on, the bytes that are here, and the bytes in all. The line stays the

@@ -1,6 +1,6 @@
 """A language model inside this process: no key, no server, no network once its weights are here.
 
-Knows of weights by name or path and of Mulligan's questions; `embedded_llama` runs them, `embedded_worker` says when.
+Knows of weights by name or path and of Mulligan's questions; `llama` runs them, `worker` says when.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from mulligan.core.errors import InvalidInput, ModelError, UnknownName
 from mulligan.core.extras import MissingExtra
 from mulligan.core.questions import Answer, Question, Sampling
 from mulligan.core.records import Json, Usage
-from mulligan.models.embedded_cores import overload, threads_to_use
-from mulligan.models.embedded_llama import Generated, Load, generate, loaded
-from mulligan.models.embedded_worker import embedded_worker
+from mulligan.models.embedded.cores import overload, threads_to_use
+from mulligan.models.embedded.llama import Generated, Load, generate, loaded
+from mulligan.models.embedded.worker import embedded_worker
 from mulligan.models.failures import NotJson
 from mulligan.models.tool_answers import call_of, in_json
 from mulligan.models.weights import Progress, on_stderr, path_of, pull, sha256_of
-from mulligan.models.weights_known import KNOWN
+from mulligan.models.weights.known import KNOWN
 
 DEFAULT_MODEL = "smollm2-135m"
 DEFAULT_MAX_TOKENS = 1024

