@@ -223,8 +223,11 @@ def test_a_proxy_that_the_client_takes_is_no_error(monkeypatch: pytest.MonkeyPat
 def test_a_socks_proxy_says_which_package_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-none-at-all")
     monkeypatch.setenv("ALL_PROXY", "socks5://host:1")
-    there = importlib.util.find_spec
-    monkeypatch.setattr("mulligan.models.providers.find_spec", lambda name: None if name == "socksio" else there(name))
+
+    def found(package: str) -> object:
+        return None if package == "socksio" else importlib.util.find_spec(package)
+
+    monkeypatch.setattr("mulligan.models.providers.find_spec", found)
     with pytest.raises(InvalidInput, match=r"ALL_PROXY, 'socks5://host:1', needs a package: pip install socksio$"):
         open_model("openai:gpt-4o")
     monkeypatch.setenv("NO_PROXY", "localhost, *")

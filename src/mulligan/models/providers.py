@@ -10,6 +10,7 @@ import tomllib
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from mulligan.core.errors import InvalidInput
@@ -42,12 +43,12 @@ class Provider:
 
 
 def _read() -> dict[str, Provider]:
-    table = tomllib.loads(Path(__file__).with_name("providers.toml").read_text(encoding="utf-8"))
-    lists = ("keys", "url")
-    return {
-        name: Provider(**{key: tuple(value) if key in lists else value for key, value in row.items()})
-        for name, row in table.items()
-    }
+    table: dict[str, dict[str, Any]] = tomllib.loads(
+        Path(__file__).with_name("providers.toml").read_text(encoding="utf-8")
+    )
+    for row in table.values():
+        row |= {"keys": tuple(row["keys"]), "url": tuple(row.get("url", ()))}
+    return {name: Provider(**row) for name, row in table.items()}
 
 
 PROVIDERS = _read()

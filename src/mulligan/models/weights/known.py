@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -35,13 +36,12 @@ class Weights:
 
 def _read(kind: str) -> Mapping[str, Weights]:
     """The weights of one kind in known.toml, by name."""
-    table = tomllib.loads(Path(__file__).with_name("known.toml").read_text(encoding="utf-8"))
+    table: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_name("known.toml").read_text(encoding="utf-8"))
     found: dict[str, Weights] = {}
     for name, row in table.items():
         if row.pop("kind") == kind:
-            hub = tuple(row["hub"]) if "hub" in row else None
-            parts = tuple(Part(**part) for part in row["parts"])
-            found[name] = Weights(**{**row, "name": name, "hub": hub, "parts": parts})
+            row |= {"parts": tuple(Part(**part) for part in row["parts"]), "hub": tuple(row.get("hub", ())) or None}
+            found[name] = Weights(name, **row)
     return MappingProxyType(found)
 
 
