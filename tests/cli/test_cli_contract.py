@@ -9,7 +9,7 @@ import click
 import pytest
 
 from mulligan.cli.errors import exit_status
-from mulligan.cli.main import cli
+from mulligan.cli.main import COMMANDS, cli
 from mulligan.cli.words import closing, money
 from mulligan.core.errors import (
     InvalidInput,
@@ -48,6 +48,10 @@ def test_each_option_has_help_and_stands_in_the_docs(name: str) -> None:
         if isinstance(option, click.Option):
             assert option.help, f"{name} {option.opts} has no help"
             assert f"`{max(option.opts, key=len)}" in docs, f"{name} {option.opts} is not in docs/cli.md"
+
+
+def test_the_list_of_commands_says_what_each_says_of_itself() -> None:
+    assert {name: ALL[f"mulligan {name}"].get_short_help_str(1000) for name in COMMANDS} == COMMANDS
 
 
 def test_help_imports_nothing_heavy() -> None:

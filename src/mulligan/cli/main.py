@@ -11,27 +11,27 @@ import click
 
 from mulligan.cli.terminal import prepare
 
-COMMANDS = (
-    "init",
-    "add",
-    "lint",
-    "run",
-    "solve",
-    "demo",
-    "runs",
-    "bench",
-    "memory",
-    "learn",
-    "graph",
-    "ask-graph",
-    "models",
-    "doctor",
-    "schema",
-    "serve",
-    "help",
-)
+COMMANDS = {
+    "init": "Begin a project in FOLDER (default: here).",
+    "add": "Write a new agent or skill called NAME, which works as it is.",
+    "lint": "Check a project, an agent, a skill or one of their files.",
+    "run": "Run AGENT on TASK.",
+    "solve": "Try TASK, judge, reflect, and try again.",
+    "demo": "Run the example that ships: a function to be written, and the tests that judge it.",
+    "runs": "See recorded runs, go on with one, export one, remove some.",
+    "bench": "Benchmarks over the loop: cases with hidden targets, judged when the episode is over.",
+    "memory": "The bank: lessons that agents have learned, kept and found again.",
+    "learn": "Learn lessons from the transcript in FILE (-: standard input), and print their ids and titles.",
+    "graph": "Graph databases: a sample to try, loading from files, and asking by hand.",
+    "ask-graph": "Answer QUESTION from a graph database: write a query, run it, look at the rows, and mend it.",
+    "models": "See, pull and remove weights of local models and embedders; see remote providers.",
+    "doctor": "What works here (sandbox, store, models), and what mends the rest.",
+    "schema": "Print the JSON Schema of a file format, for editors.",
+    "serve": "Serve reflexion-thinking and the memory tools to MCP clients.",
+    "help": "What COMMAND does and takes, such as `mulligan help runs show`; without one, what commands there are.",
+}
 """Each is a file of this folder with a click command of the same name (ask_graph for ask-graph), imported when it is
-needed."""
+needed. The line beside it is the first of its help, so that `mulligan --help` imports none of them."""
 
 
 class Lazy(click.Group):
@@ -47,6 +47,10 @@ class Lazy(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:

@@ -38,7 +38,12 @@ HANDED_ON = (*ROLES, *MODELS, "tests", "check", "workspace", "restarts", "prompt
 @click.option("--model", metavar="MODEL", help="local (default), PROVIDER:NAME, scripted:FILE or replay:FILE.")
 @click.option("--reflect-model", metavar="MODEL", help="The model that reflects, if it is another.")
 @click.option("--judge-model", metavar="MODEL", help="The model that judges, if it is another.")
-@click.option("--window", type=int, metavar="N", help="How many lessons the next trial is shown (default: 3).")
+@click.option(
+    "--window",
+    type=int,
+    metavar="N",
+    help="How many lessons the next trial is shown (default: 1; with reflexion: 3).",
+)
 @click.option("--temperatures", callback=numbers, metavar="T,T,…", help="For each trial, the last for all that follow.")
 @click.option("--examples", metavar="FILE", help="Worked examples for the actor, instead of ours.")
 @click.option("--prompts", metavar="DIR", help="A folder with prompts of your own; what it lacks, ours fill.")
@@ -51,13 +56,16 @@ HANDED_ON = (*ROLES, *MODELS, "tests", "check", "workspace", "restarts", "prompt
 @progress_options
 @click.pass_context
 def solve(ctx: click.Context, task: str, quiet: bool, as_json: bool, trace: bool, **given: Any) -> None:
-    """Try TASK, judge, and try again with what the judge found.
+    """Try TASK, judge, reflect, and try again.
+
+    The next trial is shown what the judge found and the newest lesson drawn from it. --strategy evidence asks for no
+    lesson; docs/strategies.md says which one when.
 
     TASK is a sentence, a folder with task.md and tests.py (or evaluate.toml), or - for standard input. The best
     attempt goes to stdout, progress to stderr. Without --tests, --check or --evaluator a model that is named judges.
 
-    A command-line agent is shown what the check printed. No lesson is drawn from it, unless a reflector or a model that
-    reflects is named.
+    A command-line agent is shown what the check printed. No lesson is drawn from it, unless a reflector or a model is
+    named.
 
     Ends with 0 when solved, 1 when not, 2 for bad input, 3 when interrupted, over budget or stopped by an error
     (resume it), 4 when it could not be judged.
