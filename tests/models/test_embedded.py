@@ -14,8 +14,7 @@ from mulligan.core.questions import Message, Question
 from mulligan.core.records import Image
 from mulligan.models import weights
 from mulligan.models.embedded import EmbeddedModel
-from mulligan.models.embedded.cores import physical_cores, threads_to_use
-from mulligan.models.embedded.worker import EmbeddedWorker
+from mulligan.models.embedded.worker import EmbeddedWorker, physical_cores, threads_to_use
 
 pytest.importorskip("xllamacpp", reason='needs the extra: pip install "mulligan[local]"')
 

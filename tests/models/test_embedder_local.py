@@ -15,10 +15,12 @@ from embedding_reference import TEXTS, vectors
 from hypothesis import given
 from hypothesis import strategies as st
 
+import minilm_graph
 from mulligan.core.errors import InvalidInput, ModelError, UnknownName
 from mulligan.core.protocols import Embedder
 from mulligan.models import weights
 from mulligan.models.catalog import open_embedder
+from mulligan.models.embedders import network
 from mulligan.models.embedders.local import LocalEmbedder, batches
 from mulligan.models.weights.known import MINILM
 
@@ -118,3 +120,7 @@ async def test_several_callers_at_once(real: Path) -> None:
     embedder = LocalEmbedder(pull=True)
     rows = await asyncio.gather(*(embedded(embedder, [text]) for text in TEXTS[10:20]))
     assert float((np.concatenate(rows) * vectors()[10:20]).sum(axis=1).min()) > 0.99999
+
+
+def test_the_file_of_the_graph_is_what_its_tool_makes() -> None:
+    assert network.GRAPH.read_bytes() == minilm_graph.graph()

@@ -18,8 +18,8 @@ from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.protocols import Embedder, Model
 from mulligan.models.embedders.provider import NO_PROVIDER, ProviderEmbedder
 from mulligan.models.provider import ProviderModel
+from mulligan.models.provider_client import Sleep
 from mulligan.models.providers import PROVIDERS, Access, access, check_proxies
-from mulligan.models.retries import Sleep
 from mulligan.models.settings import CallSettings
 
 Asked = TypeVar("Asked", ProviderModel, ProviderEmbedder)

@@ -5,22 +5,17 @@ pydantic-ai and the provider's SDK are imported at the first call. It knows noth
 
 from __future__ import annotations
 
-import asyncio
-import logging
-import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
-from mulligan.core.errors import ModelError
 from mulligan.core.questions import Answer, Question, Sampling, ToolCall
 from mulligan.core.records import Json, Usage
 from mulligan.models import json_answers, prices
-from mulligan.models.failures import Failure, NotJson, Unusable, failure_of
+from mulligan.models.failures import Failure, NotJson, Unusable
 from mulligan.models.prices import Price
-from mulligan.models.providers import Access, bare
-from mulligan.models.retries import Sleep, persist, slot
+from mulligan.models.provider_client import ProviderClient, Sleep, log
+from mulligan.models.providers import Access
 from mulligan.models.settings import CallSettings
 from mulligan.models.tool_answers import call_of, in_json
 from mulligan.text.secrets import KnownSecrets
@@ -31,11 +26,10 @@ if TYPE_CHECKING:
 
     from mulligan.models.wire import Heard, Mode
 
-log = logging.getLogger("mulligan.models")
 _CAN_GO = {"temperature": "temperature", "seed": "seed", "stop_sequences": "stop"}
 
 
-class ProviderModel:
+class ProviderModel(ProviderClient["PydanticModel"]):
     """A model of a provider. Made by `open_model`, which has looked at the key.
 
     An answer that was cut off at `max_tokens` is returned as it is (as JSON it fails); one that the provider's content
@@ -52,29 +46,20 @@ class ProviderModel:
         sleep: Sleep,
         chance: Callable[[], float],
     ) -> None:
-        self.name = self.id = f"{provider}:{model}"
-        self._provider, self._model, self._access, self._settings = provider, model, access, settings
-        self._sleep, self._chance = sleep, chance
+        super().__init__(provider, model, access, settings, sleep, chance)
+        self.name = self.id
         self._key = KnownSecrets(access.secrets)
-        free = Price(0.0, 0.0) if provider in ("ollama", "vllm") and access.at_home else None
-        self._flat = prices.given(settings) or free
         self._seller = provider.partition("-")[0]  # openai-chat and openai-responses are sold by openai
-        self._loading = threading.Lock()
-        self._loaded: PydanticModel | None = None
         self._dropped: set[str] = set()
         # Servers that copy OpenAI's format know `max_tokens`; only OpenAI's own newer models want another name for it.
         self._old_name = provider in ("alibaba", "ollama") or (provider == "openai" and access.base_url is not None)
         self._refused: set[Mode] = set()
         self._no_tools = False
 
-    def load(self) -> PydanticModel:
-        """Import and build what the calls go through. Takes a second or two, once; nothing is called."""
-        with self._loading:
-            if self._loaded is None:
-                from mulligan.models.wire import build
+    def _build(self) -> PydanticModel:
+        from mulligan.models.wire import build
 
-                self._loaded = build(self._provider, self._model, self._access, self._settings)
-            return self._loaded
+        return build(self._provider, self._model, self._access, self._settings)
 
     def price(self) -> Price | None:
         """US dollars per token; None when nobody knows. A server on one's own machine costs nothing."""
@@ -90,22 +75,17 @@ class ProviderModel:
         was asked for, `InvalidInput` for a question that no provider can take. A setting or an answer format that the
         model refuses is left out from then on, with a warning in the log; where it refuses tools, or is known to have
         none, calls are asked for as JSON."""
-        if self._loaded is None:
-            await asyncio.to_thread(self.load)  # so that a heartbeat goes on meanwhile
+        await self._ready()
         times = 0
         while True:
             asked = self._asked(question)
             mode = self._mode(asked.schema)
-            send = partial(self._send, asked, sampling, mode)
-            got, tries = await persist(send, self._settings, self._sleep, self._chance)
-            times += tries
+            got, attempts = await self._send(self._request(asked, sampling, mode))
+            times += attempts
             if not isinstance(got, Failure):
                 return self._answer(got, question, asked, sampling)
             if not self._gives_way(got, asked, sampling, mode):
-                break
-        often = "once" if times == 1 else f"{times} times"
-        server = f" at {bare(self._access.base_url)}" if self._access.base_url else ""
-        raise ModelError(f"{self.name}{server} failed (tried {often}): {got.said} {got.advice}")
+                raise self._error(got, times)
 
     def _asked(self, question: Question) -> Question:
         """The question as it is sent: without tools, if this model has no use for them."""
@@ -120,24 +100,17 @@ class ProviderModel:
             return "prompted"
         return next(mode for mode in modes(self.load().profile, schema) if mode not in self._refused)
 
-    async def _send(self, question: Question, sampling: Sampling, mode: Mode) -> ModelResponse | Failure:
-        """One attempt. What goes wrong is returned as words, so that no exception carries a header or a key further."""
+    def _request(self, question: Question, sampling: Sampling, mode: Mode) -> Callable[[], Awaitable[ModelResponse]]:
+        """The question in pydantic-ai's terms, to be sent."""
         from mulligan.models import wire
 
-        model, seconds = self.load(), self._settings.timeout
+        model = self.load()
         ask = wire.parameters(question, mode)
         messages = wire.spoken(question)  # sent as they are: what the journal holds is what the model was told
-        knobs = wire.knobs(sampling, model, self._dropped, seconds, old_name=self._old_name)
+        knobs = wire.knobs(sampling, model, self._dropped, self._settings.timeout, old_name=self._old_name)
         if sampling.temperature is not None and "temperature" not in knobs:
             self._drop("temperature", "it samples in its own way")
-        async with slot(self._provider, self._settings.parallel):
-            try:
-                async with asyncio.timeout(seconds):
-                    return await model.request(messages, knobs, ask)
-            except TimeoutError:
-                return Failure(f"no answer within {seconds:g} s.", "Raise the setting timeout.", retry=True)
-            except Exception as error:
-                return failure_of(error, self.name, self._access.variable, self._access.secrets)
+        return lambda: model.request(messages, knobs, ask)
 
     def _gives_way(self, failure: Failure, question: Question, sampling: Sampling, mode: Mode) -> bool:
         """Leave out what the provider refuses, if that is what it says. False: there is nothing to leave out."""

@@ -5,9 +5,9 @@ Knows of weights by name or path and of Mulligan's questions; `llama` runs them,
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
+from collections.abc import Mapping
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,13 +17,12 @@ from mulligan.core.errors import InvalidInput, ModelError, UnknownName
 from mulligan.core.extras import MissingExtra
 from mulligan.core.questions import Answer, Question, Sampling
 from mulligan.core.records import Json, Usage
-from mulligan.models.embedded.cores import overload, threads_to_use
 from mulligan.models.embedded.llama import Generated, Load, generate, loaded
-from mulligan.models.embedded.worker import embedded_worker
+from mulligan.models.embedded.worker import embedded_worker, overload, threads_to_use
 from mulligan.models.failures import NotJson
 from mulligan.models.tool_answers import call_of, in_json
 from mulligan.models.weights import Progress, on_stderr, path_of, pull, sha256_of
-from mulligan.models.weights.known import KNOWN
+from mulligan.models.weights.known import KNOWN, Weights
 
 DEFAULT_MODEL = "smollm2-135m"
 DEFAULT_MAX_TOKENS = 1024
@@ -83,12 +82,7 @@ class EmbeddedModel:
         """
         worded = in_json(question)
         asked = request(worded, sampling)
-        job = embedded_worker().submit(lambda abandoned: self._answer(asked, abandoned))
-        try:
-            reply: Generated = await asyncio.wrap_future(job.future)
-        except asyncio.CancelledError:
-            job.abandoned.set()
-            raise
+        reply = await embedded_worker().run(lambda abandoned: self._answer(asked, abandoned))
         usage = Usage(reply.prompt_tokens, reply.completion_tokens, 1, 0.0)
         if worded.schema is None:
             return Answer(reply.text, self.id, usage)
@@ -104,8 +98,7 @@ class EmbeddedModel:
     def _answer(self, asked: Json, abandoned: Event) -> Generated:
         """In the worker's thread: pull and load what is not here yet, then generate."""
         if self._known:
-            progress = on_stderr() if isinstance(self._pull, bool) else self._pull
-            pull(self._known.name, stoppable(progress, abandoned))
+            pull_unless_abandoned(self._known.name, self._pull, abandoned, KNOWN)
         if not self._warned and (load := overload()):
             self._warned = True
             slow = "This machine is busy (load %.1f per CPU), so %s will answer slowly on its %d thread(s)."
@@ -162,13 +155,16 @@ def cut_short(reply: Generated, max_tokens: int) -> str:
     return f"{why}, and ends in {reply.text[-40:]!r}"
 
 
-def stoppable(progress: Progress, abandoned: Event) -> Progress:
+def pull_unless_abandoned(name: str, progress: bool | Progress, abandoned: Event, known: Mapping[str, Weights]) -> None:
+    """Pull the weights of that name if they are not here; progress goes to stderr, or to the callback given."""
+    report = on_stderr() if isinstance(progress, bool) else progress
+
     def tell(line: str, done: int, total: int) -> None:
         if abandoned.is_set():
             raise ModelError("The pull was abandoned; what came is kept.")
-        progress(line, done, total)
+        report(line, done, total)
 
-    return tell
+    pull(name, tell, known=known)
 
 
 def gguf_file(name: str) -> Path:

@@ -5,16 +5,24 @@ Two models that decode at once on the same cores take far longer than one after 
 
 from __future__ import annotations
 
+import asyncio
 import atexit
+import math
+import os
 import queue
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
+from mulligan.core.errors import InvalidInput
+
+T = TypeVar("T")
 EXIT_SECONDS = 30.0
+BUSY_LOAD_PER_CPU = 1.5
 
 
 @dataclass
@@ -38,6 +46,15 @@ class EmbeddedWorker:
         self._thread = threading.Thread(target=self._run, name="mulligan-embedded", daemon=True)
         self._thread.start()
         atexit.register(self.close)
+
+    async def run(self, work: Callable[[threading.Event], T]) -> T:
+        """The result of a job. Cancelling abandons the job and returns at once."""
+        job = self.submit(work)
+        try:
+            return await asyncio.wrap_future(job.future)
+        except asyncio.CancelledError:
+            job.abandoned.set()
+            raise
 
     def submit(self, work: Callable[[threading.Event], Any]) -> Job:
         job = Job(work)
@@ -72,3 +89,42 @@ class EmbeddedWorker:
 @cache
 def embedded_worker() -> EmbeddedWorker:
     return EmbeddedWorker()
+
+
+def threads_to_use(chosen: int | None) -> int:
+    """`chosen`, else `MULLIGAN_THREADS`, else the physical cores minus one; at least 1. Raises `InvalidInput`."""
+    where, value = "threads", str(chosen) if chosen is not None else ""
+    if not value:
+        where, value = "MULLIGAN_THREADS", os.environ.get("MULLIGAN_THREADS", "")
+    if not value:
+        return max(1, physical_cores() - 1)
+    if not value.isdecimal() or int(value) < 1:
+        raise InvalidInput(f"{where} must be a whole number from 1, not {value!r}.")
+    return int(value)
+
+
+def physical_cores() -> int:
+    """Cores that this process may use: siblings of one core count once, and a container's CPU quota caps them."""
+    if not hasattr(os, "sched_getaffinity"):
+        return os.cpu_count() or 1
+    siblings: set[str] = set()
+    for cpu in os.sched_getaffinity(0):
+        shared = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
+        siblings.add(first_line(shared) or str(cpu))
+    quota, _, period = first_line(Path("/sys/fs/cgroup/cpu.max")).partition(" ")
+    if quota.isdecimal() and period.isdecimal():
+        return max(1, min(len(siblings), math.ceil(int(quota) / int(period))))
+    return len(siblings)
+
+
+def first_line(file: Path) -> str:
+    try:
+        return file.read_text().partition("\n")[0].strip()
+    except OSError:
+        return ""
+
+
+def overload() -> float:
+    """The load of the last minute per CPU where it is so high that decoding crawls, else 0."""
+    load = os.getloadavg()[0] / (os.cpu_count() or 1)
+    return load if load > BUSY_LOAD_PER_CPU else 0.0

@@ -6,7 +6,6 @@ says why so.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.util import find_spec
@@ -16,10 +15,9 @@ from typing import Any
 
 from mulligan.core.errors import InvalidInput, ModelError, UnknownName
 from mulligan.core.extras import MissingExtra
-from mulligan.models.embedded import stoppable
-from mulligan.models.embedded.cores import threads_to_use
-from mulligan.models.embedded.worker import EmbeddedWorker
-from mulligan.models.weights import Progress, installed, on_stderr, path_of, pull
+from mulligan.models.embedded import pull_unless_abandoned
+from mulligan.models.embedded.worker import EmbeddedWorker, threads_to_use
+from mulligan.models.weights import Progress, installed, path_of
 from mulligan.models.weights.known import EMBEDDERS, MINILM
 
 LONGEST = 256
@@ -65,18 +63,12 @@ class LocalEmbedder:
         if not self._pull and not self.here:
             raise InvalidInput(f"The weights of {MINILM.name} are not here. Run: mulligan models pull {MINILM.name}")
         wanted = tuple(texts)
-        job = _worker().submit(lambda abandoned: self._embed(wanted, abandoned))
-        try:
-            return await asyncio.wrap_future(job.future)
-        except asyncio.CancelledError:
-            job.abandoned.set()
-            raise
+        return await _worker().run(lambda abandoned: self._embed(wanted, abandoned))
 
     def _embed(self, texts: Sequence[str], abandoned: Event) -> Any:
         """In the worker's thread."""
         if self._pull:
-            progress = on_stderr() if isinstance(self._pull, bool) else self._pull
-            pull(MINILM.name, stoppable(progress, abandoned), known=EMBEDDERS)
+            pull_unless_abandoned(MINILM.name, self._pull, abandoned, EMBEDDERS)
         return _loaded(path_of(MINILM.name, EMBEDDERS), self._threads).vectors(texts, abandoned)
 
 

@@ -5,20 +5,16 @@ pydantic-ai and the provider's SDK are imported at the first call. It knows noth
 
 from __future__ import annotations
 
-import asyncio
 import re
-import threading
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mulligan.core.errors import InvalidInput, ModelError
 from mulligan.core.records import Usage
-from mulligan.models import prices
-from mulligan.models.failures import Failure, failure_of
+from mulligan.models.failures import Failure
 from mulligan.models.prices import Price
-from mulligan.models.providers import Access, bare
-from mulligan.models.retries import Sleep, persist, slot
+from mulligan.models.provider_client import ProviderClient, Sleep
+from mulligan.models.providers import Access
 from mulligan.models.settings import CallSettings
 
 if TYPE_CHECKING:
@@ -32,7 +28,7 @@ NO_PROVIDER = "sentence-transformers"
 """pydantic-ai runs these models in this process: nothing to connect to."""
 
 
-class ProviderEmbedder:
+class ProviderEmbedder(ProviderClient["EmbeddingModel"]):
     """An embedder of a provider. Made by `open_embedder`, which has looked at the key.
 
     `dim` is 0 until it is known: from the name (`…@256`, which asks the provider for so many) or the first answer.
@@ -48,26 +44,15 @@ class ProviderEmbedder:
         sleep: Sleep,
         chance: Callable[[], float],
     ) -> None:
-        self.id = f"{provider}:{model}"
+        super().__init__(provider, model, access, settings, sleep, chance)
         self._model, self._asked_dim = dimensions(model)
         self.dim = self._asked_dim or 0
         self.spent = Usage()
-        self._provider, self._access, self._settings = provider, access, settings
-        self._sleep, self._chance = sleep, chance
-        own = provider == NO_PROVIDER or (provider in ("ollama", "vllm") and access.at_home)
-        self._flat = prices.given(settings) or (Price(0.0, 0.0) if own else None)
-        self._loading = threading.Lock()
-        self._loaded: EmbeddingModel | None = None
-
-    def load(self) -> EmbeddingModel:
-        """Import and build what the calls go through; nothing is called. Raises `InvalidInput` where the provider has
-        no embedders."""
-        with self._loading:
-            if self._loaded is None:
-                self._loaded = self._build()
-            return self._loaded
+        if provider == NO_PROVIDER:
+            self._flat = self._flat or Price(0.0, 0.0)
 
     def _build(self) -> EmbeddingModel:
+        """Raises `InvalidInput` where the provider has no embedders."""
         from pydantic_ai.embeddings import infer_embedding_model
         from pydantic_ai.exceptions import UserError
 
@@ -95,33 +80,18 @@ class ProviderEmbedder:
 
         if not texts:
             return np.zeros((0, self.dim), np.float32)
-        if self._loaded is None:
-            await asyncio.to_thread(self.load)  # so that a heartbeat goes on meanwhile
+        await self._ready()
         size = BATCHES.get(self._provider, BATCH)
         return np.concatenate([await self._batch(texts[at : at + size]) for at in range(0, len(texts), size)])
 
     async def _batch(self, texts: Sequence[str]) -> Any:
-        got, tries = await persist(
-            partial(self._send, [text or " " for text in texts]), self._settings, self._sleep, self._chance
-        )
+        settings: Any = {"dimensions": self._asked_dim} if self._asked_dim else None
+        sent = [text or " " for text in texts]
+        got, attempts = await self._send(lambda: self.load().embed(sent, input_type="document", settings=settings))
         if isinstance(got, Failure):
-            often = "once" if tries == 1 else f"{tries} times"
-            raise ModelError(f"{self._where} failed (tried {often}): {got.said} {got.advice}")
+            raise self._error(got, attempts)
         self.spent += self._usage(got, texts)
         return self._checked(got.embeddings, len(texts))
-
-    async def _send(self, texts: list[str]) -> EmbeddingResult | Failure:
-        """One attempt. What goes wrong is returned as words, so that no exception carries a header or a key further."""
-        seconds = self._settings.timeout
-        async with slot(self._provider, self._settings.parallel):
-            try:
-                async with asyncio.timeout(seconds):
-                    wanted: Any = {"dimensions": self._asked_dim} if self._asked_dim else None
-                    return await self.load().embed(texts, input_type="document", settings=wanted)
-            except TimeoutError:
-                return Failure(f"no answer within {seconds:g} s.", "Raise the setting timeout.", retry=True)
-            except Exception as error:
-                return failure_of(error, self.id, self._access.variable, self._access.secrets)
 
     def _checked(self, rows: Sequence[Sequence[float]], wanted: int) -> Any:
         """Rows of length 1. The dimension is kept from the first answer on."""
@@ -153,10 +123,6 @@ class ProviderEmbedder:
         except (LookupError, ValueError, AssertionError):
             cost = None
         return Usage(tokens, 0, 1, cost)
-
-    @property
-    def _where(self) -> str:
-        return f"{self.id} at {bare(self._access.base_url)}" if self._access.base_url else self.id
 
 
 def dimensions(model: str) -> tuple[str, int | None]:
