@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
-from mulligan.app.agents import Overrides, config_of, find_agent, load_agent, recipe_of
 from mulligan.app.compose import Drive, Parts, compose, environment
 from mulligan.app.config import Config, choose_model, located_model, prompts_folder
 from mulligan.app.plugins import build, parse_spec
@@ -158,6 +157,9 @@ class BenchPlan:
     def _of_agent(self, recipe: Recipe) -> Recipe:
         """The agent acts, reflects if it has a step for that, and chooses the strategy if it names one and the user
         does not. The rest stays as it is, above all who judges."""
+        # Reading an agent's files needs pydantic, which other runs do without.
+        from mulligan.app.agents import Overrides, config_of, find_agent, load_agent, recipe_of
+
         assert self.choice.agent is not None
         folder = find_agent(self.choice.agent, self.config)
         found, _ = load_agent(folder, config_of(folder, self.config))
