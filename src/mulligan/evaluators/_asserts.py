@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias, cast
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Evaluator, Job, Sandbox
 from mulligan.core.records import Episode, Feedback, Json
+from mulligan.evaluators.rust_tests import RustTests
 from mulligan.evaluators.unit_tests import UnitTests
 from mulligan.oracle.python.feedback import FORGEABLE
 from mulligan.oracle.python.names import names_in
@@ -43,8 +44,6 @@ def check(language: str, layout: str, seconds: float) -> None:
     if seconds <= 0:
         raise InvalidInput(f"seconds must be above 0, not {seconds}.")
     if language == "rs":
-        from mulligan.evaluators.rust_tests import RustTests
-
         RustTests.ready()  # before a model is asked for code that nobody here can judge
 
 
@@ -89,8 +88,6 @@ def usable(test: str, given: Collection[str] | None) -> bool:
 
 
 def usable_rust(test: str) -> bool:
-    from mulligan.evaluators.rust_tests import RustTests
-
     try:
         RustTests.check([test])
     except InvalidInput:
@@ -106,8 +103,6 @@ def _typed(episode: Episode) -> Episode:
 
 
 def _rust(tests: Sequence[str], sandbox: Sandbox, layout: Layout, seconds: float) -> Evaluator:
-    from mulligan.evaluators.rust_tests import RustTests
-
     return RustTests(list(tests), sandbox=sandbox, seconds=seconds * len(tests), layout=layout)
 
 

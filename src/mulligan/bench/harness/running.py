@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +18,6 @@ from mulligan.app.recipe import Recipe
 from mulligan.app.runner import Runner, log, restart_seed
 from mulligan.app.session import Session, with_store
 from mulligan.app.teaching import teach
-from mulligan.bank.bank import Bank as OurBank
 from mulligan.bench.harness.plan import LOG, SETTING, BenchPlan, Choice, choice_json, choice_of, make_plan
 from mulligan.core.benchmarks import BenchRun, CaseResult, Marked, Score, Status
 from mulligan.core.episode import RESUMABLE
@@ -323,16 +323,16 @@ def with_memory(parts: Parts, memory: str | None) -> Parts:
 
 
 class FrozenBank:
-    """Recalls, and leaves one of ours exactly as it is: a use that counts would change what the next case is shown, and
-    cases run in any order. A bank of another make is asked as it can be."""
+    """A bank that recalls and never changes: a use that counts would change what the next case is shown, and cases run
+    in any order. A bank whose `recall` takes no `counted` is asked as it is."""
 
     def __init__(self, inner: Bank) -> None:
         self._inner = inner
+        takes = inspect.signature(inner.recall).parameters
+        self._uncounted: dict[str, Any] = {"counted": False} if "counted" in takes else {}
 
     async def recall(self, task: Task, *, top_k: int | None = None) -> Recall:
-        if isinstance(self._inner, OurBank):
-            return await self._inner.recall(task, top_k=top_k, counted=False)
-        return await self._inner.recall(task, top_k=top_k)
+        return await self._inner.recall(task, top_k=top_k, **self._uncounted)
 
     async def learn(self, episodes: Sequence[Episode]) -> Learned:
         return Learned(nothing_because="the bank is frozen")

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mulligan.app.config import load
 from mulligan.cli.terminal import emit
+from mulligan.store import open_store
 
 if TYPE_CHECKING:
     from mulligan.bench.alfworld._env_results import EnvResult
@@ -30,9 +32,7 @@ if TYPE_CHECKING:
 )
 def command(run: str, folder: Path, start: int) -> None:
     """Write the results of an ALFWorld RUN as the reference's files: one for each trial."""
-    from mulligan.app.config import load
     from mulligan.bench.alfworld._env_results import env_results, file_name, written
-    from mulligan.store import open_store
 
     async def work() -> Sequence[Sequence[EnvResult]]:
         config = load()

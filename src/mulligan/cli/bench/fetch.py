@@ -6,6 +6,7 @@ import click
 
 from mulligan.cli.counting import Counting
 from mulligan.cli.terminal import emit, say
+from mulligan.models.weights import silent
 
 
 @click.command("fetch")
@@ -14,7 +15,6 @@ from mulligan.cli.terminal import emit, say
 def command(name: str, quiet: bool) -> None:
     """Fetch the data of the benchmark NAME. An interrupted fetch goes on where it stopped."""
     from mulligan.bench.harness.fetching import fetch_benchmark
-    from mulligan.models.weights import silent
 
     try:
         files = fetch_benchmark(name, silent if quiet else Counting().tell)

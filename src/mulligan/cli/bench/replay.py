@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from typing import TYPE_CHECKING
 
 import click
 
+from mulligan.cli.conduct import run
+from mulligan.cli.errors import NOT_SOLVED, SOLVED, UNFINISHED
 from mulligan.cli.terminal import emit, one_line, say
+from mulligan.core.benchmarks import BenchRun, CaseResult
+from mulligan.text.pages import Block, Fence, Heading, Line, markdown, plain
 
 if TYPE_CHECKING:
     from mulligan.bench.programming.replay.replay import Compared, Replayed
-    from mulligan.core.benchmarks import BenchRun, CaseResult
-    from mulligan.text.pages import Block
 
 
 @click.command("replay")
@@ -40,13 +43,8 @@ def command(
 
     It ends with 0 when all agree, 1 when some part, 2 for a file that is no such log.
     """
-    import os
-
     from mulligan.bench.harness.running import Hooks
     from mulligan.bench.programming.replay.replay import replay_log
-    from mulligan.cli.conduct import run
-    from mulligan.cli.errors import NOT_SOLVED, SOLVED, UNFINISHED
-    from mulligan.text.pages import markdown, plain
 
     hooks = Hooks() if quiet else Hooks(on_case=_Progress().case)
     many = os.cpu_count() or 1 if parallel is None else parallel
@@ -78,8 +76,6 @@ class _Progress:
 
 
 def _page(found: Replayed, file: str) -> list[Block]:
-    from mulligan.text.pages import Heading, Line
-
     blocks: list[Block] = [Heading(1, f"Replay of {file}")]
     for one in found.compared:
         blocks += [] if one.agrees else _parted(one)
@@ -91,7 +87,6 @@ def _page(found: Replayed, file: str) -> list[Block]:
 def _parted(one: Compared) -> list[Block]:
     """Where one episode parts: the first lines that differ."""
     from mulligan.bench.programming.replay.replay import first_difference
-    from mulligan.text.pages import Fence, Heading, Line
 
     blocks: list[Block] = [Heading(2, f"{one.case} parts ({one.episode})")]
     for parting in one.partings:

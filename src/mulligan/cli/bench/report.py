@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from mulligan.app.config import load
 from mulligan.cli.terminal import put, say
+from mulligan.core.errors import InvalidInput
+from mulligan.core.records import Json
+from mulligan.store import open_store
+from mulligan.text.pages import Picture, html, markdown, plain
 
 if TYPE_CHECKING:
     from mulligan.bench.report.figures import Recorded
     from mulligan.bench.report.reading import Report
-    from mulligan.core.records import Json
-    from mulligan.text.pages import Picture
 
 
 @click.command("report")
@@ -69,9 +74,7 @@ def _targets(recorded: list[Recorded]) -> list[Mapping[str, Json]]:
 
 
 async def _read(runs: tuple[str, ...]) -> list[Recorded]:
-    from mulligan.app.config import load
     from mulligan.bench.report.reading import read_run
-    from mulligan.store import open_store
 
     async with open_store(load().store) as store:
         return [await read_run(store, run) for run in runs]
@@ -79,12 +82,7 @@ async def _read(runs: tuple[str, ...]) -> list[Recorded]:
 
 def _draw(report: Report, plot: str, output: str | None) -> Picture:
     """Writes the plot; refers to it as seen from the page."""
-    import os
-    from pathlib import Path
-
     from mulligan.bench.report.plot import MEDIA, curves, draw, ending
-    from mulligan.core.errors import InvalidInput
-    from mulligan.text.pages import Picture
 
     form = ending(plot)
     data = draw(curves(report), form)
@@ -100,7 +98,6 @@ def _draw(report: Report, plot: str, output: str | None) -> Picture:
 def _written(report: Report, form: str, picture: Picture | None) -> str:
     from mulligan.bench.report.page import page
     from mulligan.bench.report.reading import as_json
-    from mulligan.text.pages import html, markdown, plain
 
     if form == "json":
         return json.dumps(as_json(report), ensure_ascii=False, indent=2, allow_nan=False)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from mulligan.cli.conduct import run
 from mulligan.cli.options import bench_settings, budget_options, limits_of
 
 if TYPE_CHECKING:
@@ -78,7 +79,6 @@ def command(ctx: click.Context, name: str | None, resume: str | None, form: str,
     """Run the cases of the benchmark NAME, or of a file of tasks (mine.toml)."""
     from mulligan.bench.harness.running import Hooks, resume_benchmark, run_benchmark
     from mulligan.cli.bench._progress import Progress
-    from mulligan.cli.conduct import run
 
     if (name is None) == (resume is None):
         raise click.UsageError("Name a benchmark, or a run to go on with: --resume RUN.")

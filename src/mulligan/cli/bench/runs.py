@@ -7,14 +7,14 @@ import json
 import time
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from mulligan.app.config import load
 from mulligan.cli.terminal import emit, say
-
-if TYPE_CHECKING:
-    from mulligan.core.benchmarks import BenchRun, CaseResult
+from mulligan.core.benchmarks import BenchRun, CaseResult
+from mulligan.store import open_store
 
 
 @click.command("runs")
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 )
 def command(limit: int, form: str) -> None:
     """The runs of benchmarks, newest first."""
-    from mulligan.app.config import load
-    from mulligan.store import open_store
 
     async def found() -> list[dict[str, Any]]:
         async with open_store(load().store) as store:

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mulligan.bench.report.statistics import rate
+from mulligan.cli.conduct import run
+from mulligan.cli.errors import UNFINISHED
 from mulligan.cli.options import bench_settings
 from mulligan.cli.terminal import emit, say
 
@@ -51,8 +54,6 @@ def command(
 ) -> None:
     """Judge solutions made elsewhere by the hidden tests of the benchmark NAME."""
     from mulligan.bench.harness.scoring import Setting, score_samples
-    from mulligan.cli.conduct import run
-    from mulligan.cli.errors import UNFINISHED
 
     if unknown := set(settings) - {"benchmark"}:
         raise click.UsageError(f"--set {min(unknown)}.…: only benchmark.KEY=VALUE counts here.")
@@ -79,8 +80,6 @@ class _Progress:
 
 
 def _table(scored: Scored) -> str:
-    from mulligan.bench.report.statistics import rate
-
     ids = scored.ids()
     n, solved = sum(map(len, ids.values())), len(ids["solved"])
     known = rate(solved, n - len(ids["unjudged"]))
