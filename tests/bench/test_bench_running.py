@@ -80,7 +80,7 @@ async def test_a_case_that_is_cancelled_from_within_is_an_error_and_not_lost(
 ) -> None:
     finished = await ran(store, cases(tmp_path, "cancel yourself", "right"))
     assert ends(finished) == ["error", "solved"]
-    assert "cancelled from within" in finished.results[0].text
+    assert "environment cancelled it" in finished.results[0].text
 
 
 async def test_a_resume_tries_errors_again_and_nothing_else(store: SqliteStore, tmp_path: Path) -> None:

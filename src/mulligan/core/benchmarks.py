@@ -1,7 +1,7 @@
-"""What a benchmark is, and what a run of one leaves behind. It knows no file format, no model and no store.
+"""What a benchmark is, and what a run of one records.
 
-A benchmark gives cases (task and hidden target), says who plays under which strategy, and judges afterwards. The loop
-never sees a target: `score` runs when the episode is over.
+A benchmark gives cases (task and hidden target), offers methods to try them by, and scores the attempts afterwards. The
+loop never sees a target: `score` runs when the episode is over.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from mulligan.core.records import Case, Episode, Json, Usage
 from mulligan.core.specs import Spec
 
 Status: TypeAlias = Literal["solved", "failed", "unjudged", "error"]
-"""How a case ended. `unjudged`: nobody could tell; `error`: it could not be run to its end. Neither is a failure."""
+"""How a case ended. `unjudged`: no verdict was possible; `error`: it did not run to its end. Neither is a failure."""
 
 
 @dataclass(frozen=True)
 class Source:
     """A file of a benchmark's data, pinned: `fetch` takes it only with this size and sha256 (lower-case hex).
 
-    file: the name it is kept under. url: where it is, at a fixed commit. licence: as its owner says it.
+    file: its name in the cache. url: its address, at a fixed commit. licence: as its owner states it.
     """
 
     file: str
@@ -37,10 +37,10 @@ class Source:
 class Method:
     """Who plays in the episodes of a run: a bundle of roles that a benchmark offers. `summary` says it in a line.
 
-    trials: attempts at most, unless the user says otherwise; of a method with 1, more are refused. hand_in: which
-    attempt is scored, the last one (as the reference does) or the best by the loop's own feedback. oracle: the
-    evaluator knows the target, so that what it solves is reported apart. expansion: how many children a search gives
-    each candidate; None: one line of trials. environment: the world that the actor acts in. strategy: what the next
+    trials: the most attempts, unless the user gives another number; a method with 1 takes no other. hand_in: the
+    attempt that is scored: the last one (as in the reference) or the best by the loop's own feedback. oracle: the
+    evaluator knows the target, so its results are reported apart. expansion: children per candidate in a search;
+    None: one line of trials. environment: the world that the actor acts in. strategy: what the next
     trial is shown, unless the user names another.
     """
 
@@ -58,8 +58,8 @@ class Method:
 
 @dataclass(frozen=True)
 class Score:
-    """What a benchmark says of a finished episode: 1 is solved, 0 is not. `value` None: unscored, and then left out of
-    every mean. parts: scores that are reported beside it by their names, such as those of the easier half of its tests.
+    """The score of a finished episode: 1 is solved, 0 is not. `value` None: not scored, and left out of every mean.
+    parts: further scores by name, such as those of the easier half of its tests.
     """
 
     value: float | None
@@ -68,19 +68,19 @@ class Score:
 
 
 class Judges(Protocol):
-    """Makes an evaluator of this spec, with the sandbox of the run: how a benchmark judges without importing one."""
+    """Makes the evaluator of a spec, with the sandbox of the run, so that a benchmark imports none."""
 
     def __call__(self, spec: Spec) -> Evaluator: ...
 
 
 @runtime_checkable
 class Benchmark(Protocol):
-    """One file of `benchmarks/`. Its settings are keyword parameters of its constructor; `judges` and `sandbox` are
-    ports.
+    """A plug-in: one file in the folder of its family, `bench/FAMILY/`. Its settings are keyword parameters of its
+    constructor; `judges` and `sandbox` are ports.
 
-    title: one line. data: the file's name, or a pattern such as "*.tw-pddl", that is looked for in --data,
-    MULLIGAN_DATA and the cache. sources: what `fetch` gets; empty where nothing can be pinned, and `where` then says in
-    a sentence how a user comes by the data.
+    title: one line. data: the file's name, or a pattern such as "*.tw-pddl", that is searched for in --data,
+    MULLIGAN_DATA and the cache. sources: what `fetch` downloads; empty where nothing can be pinned, and `where` then
+    says in a sentence where to get the data.
     """
 
     title: str
@@ -97,18 +97,18 @@ class Benchmark(Protocol):
         ...
 
     def play(self, case: Case, method: Method) -> Method:
-        """The method with what this case alone needs, such as the game of its environment. It puts nothing of the
-        target there, but for a declared oracle's evaluator."""
+        """The method with what this case needs, such as the game of its environment. Only a declared oracle's evaluator
+        may get anything of the target."""
         ...
 
     async def score(self, case: Case, episode: Episode) -> Score:
-        """Judges the newest attempt. Called after the episode, for each of its trials, once each."""
+        """Scores the newest attempt. Called after the episode, once for each of its trials."""
         ...
 
 
 @runtime_checkable
 class Ships(Protocol):
-    """A benchmark that comes with data: `own` are the files that it reads where there are no others."""
+    """A benchmark that ships with data: `own` are the files that it reads where no others are found."""
 
     own: Sequence[Path]
 
@@ -122,19 +122,19 @@ class Renames(Protocol):
 
 @runtime_checkable
 class Rests(Protocol):
-    """A benchmark whose data names further files."""
+    """A benchmark whose data refers to further files."""
 
     def beside(self) -> Sequence[Path]:
-        """Those that the cases rest on, once they are loaded: a resume is refused when one has changed."""
+        """The files that the loaded cases depend on: a resume is refused when one has changed."""
         ...
 
 
 @dataclass(frozen=True)
 class BenchRun:
-    """A run as it was started: enough to go on with it. `options`: what the user chose, by name.
+    """A run as it was started: enough to resume it. `options`: what the user chose, by name.
 
-    cases: ids in the order in which they are begun. rests_on: what must not change on a resume, by name (data files,
-    prompts, models, settings), with a hash or the value itself.
+    cases: ids in the order in which they start. rests_on: what must be the same on a resume, by name (data files,
+    prompts, models, settings): a hash or the value itself.
     """
 
     id: str
@@ -147,8 +147,8 @@ class BenchRun:
 
 @dataclass(frozen=True)
 class Marked:
-    """One episode of a case. `scores`: what the benchmark says of the attempt that would be handed in after trial 1, 2,
-    …; the last one counts. None where it could not be scored. parts: the same of each part, by name: see `Score`."""
+    """The scores of one episode of a case. scores: of the attempt that would be handed in after trial 1, 2, …; the last
+    one counts. None: it could not be scored. parts: the same for each part of the score, by name."""
 
     episode: str
     scores: tuple[float | None, ...] = ()
@@ -161,9 +161,9 @@ class Marked:
 
 @dataclass(frozen=True)
 class CaseResult:
-    """What became of a case. position: from 1, in the order of the run. `episodes`: one for each restart or sample.
+    """The result of a case. position: from 1, in the order of the run. episodes: one for each restart or sample.
 
-    text: of an error, or what the benchmark said. seconds: spent working. usage: of all its episodes.
+    text: of an error, or of the score. seconds: of work. usage: of all its episodes.
     """
 
     position: int

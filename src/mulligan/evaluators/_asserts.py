@@ -63,8 +63,8 @@ async def judged(
         feedback, passed = await judge.each(_typed(episode))
         return replace(feedback, evidence={**(feedback.evidence or {}), **evidence(tests, passed)})
     feedback = await _rust(tests, sandbox, layout, seconds).evaluate(episode)
-    said: object = feedback.evidence
-    passed = cast(dict[str, Any], said).get("passed") if isinstance(said, dict) else None
+    details: object = feedback.evidence
+    passed = cast(dict[str, Any], details).get("passed") if isinstance(details, dict) else None
     return replace(feedback, evidence=evidence(tests, passed))
 
 

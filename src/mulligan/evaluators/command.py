@@ -150,21 +150,21 @@ class Command:
             return self._feedback(None, f"The check {self._check!r} could not be started: {ran}")
         halted = attempt.outcome.halted if attempt and attempt.outcome else None
         note = f"Note: {halted}.\n" if halted else ""
-        said = _printed(ran, self._tokens)
-        if ran.level.startswith("unconfined") and _REFUSED.search(said):
+        output = _printed(ran, self._tokens)
+        if ran.level.startswith("unconfined") and _REFUSED.search(output):
             note += "Note: the check may write to the workspace, $TMPDIR and the folders of its setting `writable`.\n"
         if ran.timed_out:
-            return self._feedback(False, f"{note}The check was stopped after {self._seconds:g} seconds.\n{said}")
+            return self._feedback(False, f"{note}The check was stopped after {self._seconds:g} seconds.\n{output}")
         if ran.exit_code in _NOT_RUN:
             why = _NOT_RUN[ran.exit_code]
-            return self._feedback(None, f"{note}The check could not run: {why} (status {ran.exit_code}).\n{said}")
+            return self._feedback(None, f"{note}The check could not run: {why} (status {ran.exit_code}).\n{output}")
         how = "was killed" if ran.exit_code is None else f"ended with status {ran.exit_code}"
-        return self._feedback(ran.exit_code == 0, f"{note}The check {how}.\n{said}", _share(ran))
+        return self._feedback(ran.exit_code == 0, f"{note}The check {how}.\n{output}", _share(ran))
 
     def _feedback(self, passed: bool | None, text: str, score: float | None = None) -> Feedback:
-        said = text.rstrip()
-        checked = None if passed is None else evidence_of([Finding(self._check, got=said, passed=passed)])
-        return Feedback(passed, said, score, "command", evidence=checked)
+        output = text.rstrip()
+        checked = None if passed is None else evidence_of([Finding(self._check, got=output, passed=passed)])
+        return Feedback(passed, output, score, "command", evidence=checked)
 
 
 def _printed(ran: Ran, tokens: int) -> str:

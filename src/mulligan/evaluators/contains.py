@@ -36,8 +36,8 @@ class Contains:
         found = len(self._texts) - len(missing)
         passed = found > 0 if self._any else not missing
         of = "None of these is in the output" if self._any else "Missing from the output"
-        said = "Found in the output." if passed else f"{of}: {', '.join(repr(text) for text in missing)}."
-        return Feedback(passed, said, score=found / len(self._texts), source="contains")
+        message = "Found in the output." if passed else f"{of}: {', '.join(repr(text) for text in missing)}."
+        return Feedback(passed, message, score=found / len(self._texts), source="contains")
 
     def _folded(self, text: str) -> str:
         return text.casefold() if self._ignore_case else text

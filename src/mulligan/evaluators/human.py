@@ -43,16 +43,16 @@ class Human:
         question = f"\nTrial {trial.number}:\n\n{printable(trial.attempt.output.strip())}\n{places}\n{_CHOICE}"
         while True:
             try:
-                said = (await self._ask(question)).strip()
+                reply = (await self._ask(question)).strip()
             except EOFError:
-                said = "give up"
-            word = said.lower().rstrip(".!")
+                reply = "give up"
+            word = reply.lower().rstrip(".!")
             if word in ("pass", "passed"):
                 return Feedback(True, "A person let it pass.", source="human")
             if word == "give up":
                 raise GaveUp("the person who judges gave up")
             if word not in _UNCLEAR:
-                return Feedback(False, said, source="human")
+                return Feedback(False, reply, source="human")
             question = f"Please write one of these: {_CHOICE}"
 
 
@@ -83,15 +83,15 @@ class Terminal:
         left = question.encode(errors="replace")
         while left:
             left = left[os.write(self._sink, left) :]
-        said = await self._read()
-        if not said:
+        reply = await self._read()
+        if not reply:
             raise EOFError
         while await self._readable(_SETTLED):
             more = await self._read()
-            said += more
+            reply += more
             if not more:
                 break
-        return said.decode(errors="replace")
+        return reply.decode(errors="replace")
 
     async def _read(self) -> bytes:
         await self._readable(None)

@@ -86,8 +86,8 @@ class ModelJudge:
         return Question((*before, replace(last, images=task.images)), SCHEMA)
 
     def take(self, episodes: Sequence[Episode], answer: Json) -> Feedback:
-        said = cast(dict[str, Json], answer) if isinstance(answer, dict) else {}
-        reasoning, passed, score, wrong = (said.get(key) for key in SCHEMA["required"])
+        given = cast(dict[str, Json], answer) if isinstance(answer, dict) else {}
+        reasoning, passed, score, wrong = (given.get(key) for key in SCHEMA["required"])
         if not isinstance(reasoning, str) or not isinstance(wrong, str):
             raise BadAnswer('A verdict is an object with the texts "reasoning" and "wrong", "passed" and "score".')
         if not isinstance(passed, bool):

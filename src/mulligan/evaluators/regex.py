@@ -56,10 +56,10 @@ class Regex:
                 seconds=self._seconds,
             )
         )
-        said = ran.stdout.strip()
-        if said == "found":
+        answer = ran.stdout.strip()
+        if answer == "found":
             return Feedback(True, f"The output matches `{self._pattern}`.", source="regex")
-        if said == "absent":
+        if answer == "absent":
             return Feedback(False, f"The output does not match `{self._pattern}`.", source="regex")
         late = f"the search took more than {self._seconds:g} s, so the pattern is a slow one"
         why = late if ran.timed_out else f"the search ended with {ran.exit_code}: {ran.stderr.strip()[-300:]}"

@@ -50,10 +50,10 @@ class Review:
         trial = episode.trials[-1]
         if self._judged is not None and trial.number > self._judged:
             return Feedback(None, "The last trial is not judged (judge_last: false).", source="review")
-        told = _shown(episode)
+        shown = _shown(episode)
         async with self._tools.open(episode) as toolbox:
             seed = episode.head.seed + trial.number
-            made = await perform(self._step, told, self._model, self._journal, toolbox, seed)
+            made = await perform(self._step, shown, self._model, self._journal, toolbox, seed)
         return verdict(made, trial.attempt)
 
     def ask(self, episodes: Sequence[Episode]) -> Question:

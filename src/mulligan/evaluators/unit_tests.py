@@ -70,13 +70,13 @@ class UnitTests:
 
     async def evaluate(self, episode: Episode) -> Feedback:
         """Judges the newest attempt's output as code. Raises `SandboxError` when nothing could be run."""
-        return self._said(*await self._judged(episode.trials[-1].attempt.output))
+        return self._feedback(*await self._judged(episode.trials[-1].attempt.output))
 
     async def each(self, episode: Episode) -> tuple[Feedback, tuple[bool, ...]]:
         """What `evaluate` says, and for each test whether it passed, in order; none where there is no verdict."""
         report, notes = await self._judged(episode.trials[-1].attempt.output)
-        said = self._said(report, notes)
-        return said, () if said.passed is None else verdicts(self._plan, report)
+        first = self._feedback(report, notes)
+        return first, () if first.passed is None else verdicts(self._plan, report)
 
     async def _judged(self, code: str) -> tuple[dict[str, Any], tuple[str, ...]]:
         """The report, and what qualifies it."""
@@ -88,7 +88,7 @@ class UnitTests:
             why = str(report["forgeable"])
         return await self._ask(code, in_process=True), (f"{FORGEABLE} ({why})",)
 
-    def _said(self, report: dict[str, Any], notes: tuple[str, ...]) -> Feedback:
+    def _feedback(self, report: dict[str, Any], notes: tuple[str, ...]) -> Feedback:
         if "failed" in report:
             return failed(report["failed"], notes)
         if "unknown" in report:
@@ -200,7 +200,7 @@ async def _relay(examiner: Channel, candidate: _Candidate, order: str, seconds: 
 
 def _report(line: str, nonce: str | None) -> dict[str, Any] | None:
     try:
-        said, report = wire.decode(line)
+        first, report = wire.decode(line)
     except (wire.NotPlain, TypeError, ValueError):
         return None
-    return report if nonce is not None and said == nonce and isinstance(report, dict) else None  # pyright: ignore
+    return report if nonce is not None and first == nonce and isinstance(report, dict) else None  # pyright: ignore

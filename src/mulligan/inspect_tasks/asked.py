@@ -40,10 +40,10 @@ class Asked:
             "seed": sampling.seed,
             "stop_seqs": [stop for stop in sampling.stop if stop.strip()] or None,  # Anthropic refuses a bare line end
         }
-        told = _with_schema(worded)
+        messages = _with_schema(worded)
         try:
             config = api.GenerateConfig(**{name: value for name, value in options.items() if value is not None})
-            output: Any = await self._model.generate([_said(message) for message in told], config=config)
+            output: Any = await self._model.generate([_message(message) for message in messages], config=config)
         except Exception as error:
             if type(error).__name__ == "LimitExceededError":  # Inspect's own, which ends the sample there
                 raise
@@ -71,7 +71,7 @@ def _with_schema(question: Question) -> tuple[Message, ...]:
     return (*before, Message(last.role, text, last.images))
 
 
-def _said(message: Message) -> Any:
+def _message(message: Message) -> Any:
     api = part("model")
     kinds = {"system": api.ChatMessageSystem, "assistant": api.ChatMessageAssistant}
     content: Any = message.text

@@ -62,11 +62,11 @@ class Bench:
                 runner = Runner(store, recipe, with_memory(parts, choice.memory), [observer])
                 return await runner.begin(f"{run}.1", run, self.cases[case].task, restart_seed(recipe.seed, epoch))
 
-    async def score(self, case: str, episode: str | None, said: str) -> Score:
+    async def score(self, case: str, episode: str | None, output: str) -> Score:
         """By the hidden target: of the attempt that is handed in, or of what a foreign solver's model said."""
         found = self.cases[case]
         if episode is None:
-            judged = Episode("inspect", found.task, trials=(Trial(1, Attempt(said)),))
+            judged = Episode("inspect", found.task, trials=(Trial(1, Attempt(output)),))
         else:
             async with open_store(self.plan.config.store) as store:
                 judged = await store.load(episode)

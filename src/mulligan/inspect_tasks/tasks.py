@@ -51,20 +51,20 @@ def reflexion(
         bench, case = _bench_of(state)
         given = {"method": method, "strategy": strategy, "trials": trials}
         changes = {name: value for name, value in given.items() if value is not None}
-        told = part("log").transcript()
+        transcript = part("log").transcript()
 
         def observe(episode: Episode, event: Event) -> None:
-            told.info(_told(event), source="mulligan")
+            transcript.info(_event_json(event), source="mulligan")
 
         model, reflects = Asked(), Asked(reflect_role) if reflect_role else None
         episode = await bench.play(case, changes, model, reflects, observe, getattr(state, "epoch", 1))
         if episode.stop and episode.stop.reason == "error":  # no failure of the model's: Inspect counts it as an error
             raise ModelError(f"Episode {episode.id} ended by an error: {episode.stop.detail}")
         best = bench.handed_in(episode)
-        said = best.attempt.output if best else ""
+        output = best.attempt.output if best else ""
         state.metadata[KEY] = {**state.metadata[KEY], "episode": episode.id, **_story(episode)}
-        state.output = part("model").ModelOutput.from_content(model.id, said)
-        state.messages.append(part("model").ChatMessageAssistant(content=said))
+        state.output = part("model").ModelOutput.from_content(model.id, output)
+        state.messages.append(part("model").ChatMessageAssistant(content=output))
         return state
 
     return solve
@@ -82,10 +82,10 @@ def hidden() -> Any:
     return score
 
 
-def _score(found: Score, said: str) -> Any:
+def _score(found: Score, output: str) -> Any:
     if found.value is None:
-        return _scoring.Score(value=float("nan"), answer=said, explanation=found.text or "nobody could tell")
-    return _scoring.Score(value=float(found.value), answer=said, explanation=found.text)
+        return _scoring.Score(value=float("nan"), answer=output, explanation=found.text or "nobody could tell")
+    return _scoring.Score(value=float(found.value), answer=output, explanation=found.text)
 
 
 def _bench_of(state: Any) -> tuple[Bench, str]:
@@ -96,7 +96,7 @@ def _bench_of(state: Any) -> tuple[Bench, str]:
     return open_bench(about["bench"]), about["case"]
 
 
-def _told(event: Event) -> Json:
+def _event_json(event: Event) -> Json:
     match event:
         case Recalled():
             return {"recalled": [lesson.title for lesson in event.recall.lessons]}

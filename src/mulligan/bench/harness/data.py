@@ -1,4 +1,4 @@
-"""Where a benchmark's data is: --data, `MULLIGAN_DATA`, the cache that `fetch` fills, what ships; in this order."""
+"""Finds a benchmark's data: in --data, `MULLIGAN_DATA`, the cache that `fetch` fills, or what ships, in this order."""
 
 from __future__ import annotations
 
@@ -20,8 +20,11 @@ def cache() -> Path:
 def find_data(benchmark: Benchmark, given: str | os.PathLike[str] | None) -> Sequence[Path]:
     """The files that the benchmark reads, in order; those that ship with it where no others are found.
 
-    given: a file, which is taken as it is, or a folder. In a folder the nearest files to its top are taken.
-    Raises `InvalidInput` that says where was looked, and what to do.
+    Args:
+        given: a file, or a folder, of which the files nearest to its top are taken.
+
+    Raises:
+        InvalidInput: there is no data; the message says where it was searched for, and what to do.
     """
     if given is not None:
         path = Path(given).expanduser().resolve()
@@ -40,9 +43,7 @@ def find_data(benchmark: Benchmark, given: str | os.PathLike[str] | None) -> Seq
     name = type(benchmark).__module__.rpartition(".")[2]
     fetch = f"Fetch it: mulligan bench fetch {name}" if benchmark.sources else benchmark.where
     looked = " and ".join(map(str, places))
-    raise InvalidInput(
-        f"There is no {benchmark.data} in {looked}. {fetch}; or say where it is, with --data or MULLIGAN_DATA."
-    )
+    raise InvalidInput(f"No {benchmark.data} in {looked}. {fetch}; or name its place with --data or MULLIGAN_DATA.")
 
 
 def _in(folder: Path, pattern: str) -> list[Path]:
@@ -53,6 +54,6 @@ def _in(folder: Path, pattern: str) -> list[Path]:
 
 
 def hashed(files: Sequence[Path]) -> dict[str, str]:
-    """sha256 by name; the name says where below the common folder, so that moved data stays the same data."""
+    """sha256 by path below the common folder, so that moved data stays the same data."""
     top = Path(os.path.commonpath([path.parent for path in files])) if files else Path()
     return {str(path.relative_to(top)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}

@@ -1,7 +1,7 @@
-"""Gets the files of a benchmark into the cache. A file counts only when its size and sha256 are the pinned ones.
+"""Downloads the files of a benchmark into the cache. Only a file with the pinned size and sha256 counts.
 
-It comes beside its place under another name, is checked, and takes its place at once; what an interrupted fetch has
-left is gone on with. A file that is not the pinned one is removed.
+A file is downloaded under another name, checked, and then renamed. An interrupted download resumes. A file that is not
+the pinned one is removed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mulligan.models.weights import SPARE_BYTES, Progress, megabytes, only_one, 
 from mulligan.models.weights.fetch import HUB_SECONDS, download
 
 TRIES = 5
-"""How often a file is asked for while each time some of it comes."""
+"""How often a download resumes, as long as each try brings some of the file."""
 
 
 def fetch_benchmark(text: str, progress: Progress = silent) -> Sequence[Path]:
@@ -32,7 +32,7 @@ def fetch_benchmark(text: str, progress: Progress = silent) -> Sequence[Path]:
     config = load()
     name, benchmark, _ = open_benchmark(text, {}, Session(config, Models(config)).sandbox("auto"))
     if not benchmark.sources:
-        raise InvalidInput(f"{text} has nothing that could be fetched. {benchmark.where.rstrip('.')}.")
+        raise InvalidInput(f"{text} has nothing to fetch. {benchmark.where.rstrip('.')}.")
     return [fetch(source, cache() / name, progress) for source in benchmark.sources]
 
 
@@ -76,7 +76,7 @@ def _fetch(source: Source, target: Path, progress: Progress, seconds: float) -> 
             return
         got = sha256_of(partial)
         partial.unlink()
-        if not began or again:  # one that was gone on with may have been spoilt before: once more, from its beginning
+        if not began or again:  # a resumed file may have been damaged before: once more, from its beginning
             raise FetchError(
                 f"The file that came from {source.url} is not the pinned one and was removed: its sha256 begins "
                 f"{got[:12]}, the pinned one {source.sha256[:12]}. Nothing was put into {target.parent}."

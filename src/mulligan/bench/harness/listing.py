@@ -1,4 +1,4 @@
-"""The benchmarks that can be run, for a list: their cuts, their methods, where their data is."""
+"""Lists the benchmarks: their cuts, their methods, where their data is."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mulligan.core.records import Json
 
 @dataclass(frozen=True)
 class Listed:
-    """`name` as the command line takes it. folder: where its data is, or None, and `missing` then says how to come by
+    """`name` as the command line takes it. folder: where its data is, or None, and `missing` then says how to get
     it. methods: by name, each in a line. sources: what `fetch` gets. cuts: the other values of its first setting."""
 
     name: str
@@ -37,7 +37,7 @@ class Listed:
 
 
 def listed() -> Sequence[Listed]:
-    """All that ship or that installed packages bring; one that cannot be opened says why in its title."""
+    """All benchmarks that ship or come with installed packages. The title of one that cannot be opened says why."""
     config = load()
     sandbox = Session(config, Models(config)).sandbox("auto")
     return [_listed(name, sandbox) for name in names("benchmarks")]
@@ -56,7 +56,7 @@ def _listed(name: str, sandbox: Sandbox, cut: str = "") -> Listed:
 
 
 def cuts_of(name: str) -> Sequence[str]:
-    """The values that the benchmark's first setting may have, the default first; none where it is no such choice."""
+    """The values of the benchmark's first setting, the default first; empty where that is not a choice of values."""
     cls: type[Any] = find("benchmarks", name)
     first = next(iter(settings_of(cls).values()), None)
     kind = get_type_hints(cls.__init__).get(first.name) if first else None

@@ -1,4 +1,4 @@
-"""A benchmark run before anything is run: its benchmark, its cases in order, the recipe of each, what it rests on."""
+"""The plan of a benchmark run: its benchmark, its cases in order, the recipe of each, what a resume depends on."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Choice:
 
     @property
     def episodes(self) -> int:
-        """How many a case has at most."""
+        """The most episodes of a case."""
         return self.samples or self.restarts
 
 
@@ -109,7 +109,7 @@ class BenchPlan:
     notice: str = ""
 
     def summary(self) -> str:
-        """In a sentence: how the cases are tried."""
+        """How the cases are tried, in a sentence."""
         trials = self.choice.trials or self.method.trials
         others = list(self.benchmark.methods())
         default = f" (the default; others: {', '.join(others[1:])})" if self.choice.method == others[0] else ""
@@ -179,7 +179,8 @@ class BenchPlan:
         )
 
     def rests_on(self, parts: Parts) -> dict[str, Json]:
-        """What must be the same on a resume, by name. Refuses what cannot work before any model is called."""
+        """What must be the same on a resume, by name. Raises `InvalidInput` for what cannot work, before any model is
+        called."""
         recipes = [self.recipe(case, "") for case in self.cases]
         heads = [compose(recipe, parts, Drive(seed=recipe.seed)).head for recipe in _unlike(recipes)]
         if (world := recipes[0].environment) is not None:
@@ -198,19 +199,19 @@ class BenchPlan:
 
 
 def _unlike(recipes: Sequence[Recipe]) -> Sequence[Recipe]:
-    """One of each kind: they differ in more than in their environment, which is not made yet."""
+    """One recipe of each kind: those that differ in their environment alone are the same."""
     return list({digest(replace(recipe, environment=None).to_json()): recipe for recipe in reversed(recipes)}.values())
 
 
 def _settings(recipe: Recipe) -> dict[str, Json]:
-    """Those that every case has; what a case alone needs is checked as its episode is gone on with."""
+    """The settings that all cases share; those of one case are checked when its episode resumes."""
     return {
         name: value for name, value in recipe.to_json().items() if name not in ("evaluator", "environment", "bench")
     }
 
 
 def open_benchmark(text: str, settings: Mapping[str, Json], sandbox: Sandbox) -> tuple[str, Benchmark, str | None]:
-    """The benchmark of this name with its settings; its name, and the data where the text itself names them.
+    """The name of the benchmark, the benchmark with these settings, and the data file where the text names one.
 
     Raises `UnknownName`, `InvalidInput`.
     """
@@ -265,7 +266,7 @@ def chosen_method(name: str, benchmark: Benchmark, choice: Choice) -> Chosen:
 
 
 def chosen_cases(cases: Sequence[Case], choice: Choice) -> Sequence[Case]:
-    """Those that were asked for, in the order of the run. Raises `UnknownName`, and `InvalidInput` for none."""
+    """The cases that the user chose, in the order of the run. Raises `UnknownName`, and `InvalidInput` for none."""
     by_id = {case.id: case for case in cases}
     if choice.cases:
         for id in choice.cases:
@@ -281,7 +282,7 @@ def chosen_cases(cases: Sequence[Case], choice: Choice) -> Sequence[Case]:
 
 
 def choice_json(choice: Choice) -> dict[str, Any]:
-    """Files by their whole path, so that a resume finds them from any folder."""
+    """The options as JSON, with absolute paths, so that a resume finds files from any folder."""
     is_file = Path(choice.benchmark).suffix in FILES
     models = {name: getattr(choice, name) for name in ("model", "reflect_model", "judge_model")}
     return {

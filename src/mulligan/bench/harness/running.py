@@ -1,4 +1,4 @@
-"""Runs the cases of a benchmark over the one loop, several at once, and goes on with a run that was cut short."""
+"""Runs the cases of a benchmark, several at once, and resumes a run that was interrupted."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from mulligan.recording.journal import StepObserver
 from mulligan.recording.leases import leased
 
 OnCase: TypeAlias = Callable[[BenchRun, CaseResult | None], None]
-"""Is told of each case that has ended: those that had ended before, then None once the run is begun or gone on with,
-then each of the others as it ends."""
+"""Called for each case that has ended: first for those of an earlier process, then with None once the run starts or
+resumes, then for each other case as it ends."""
 
 
 _NOTHING = Task("")
@@ -37,7 +37,7 @@ _NOTHING = Task("")
 
 @dataclass(frozen=True)
 class Finished:
-    """A run and what became of its cases, in its order; of one that was cut short, those that have ended."""
+    """A run and the results of its cases, in its order; of an interrupted run, of the cases that have ended."""
 
     run: BenchRun
     results: Sequence[CaseResult]
@@ -45,7 +45,11 @@ class Finished:
 
 @dataclass(frozen=True)
 class Hooks:
-    """Who is told how it goes; they can change nothing."""
+    """Observers of a run. They cannot change it.
+
+    on_case: see `OnCase`. observers: see each event of each episode. on_step: sees each journaled step. notice: takes
+    each message to the user.
+    """
 
     on_case: OnCase | None = None
     observers: Sequence[Observer] = ()
@@ -62,11 +66,21 @@ async def run_benchmark(
     hooks: Hooks = Hooks(),
     **options: Any,
 ) -> Finished:
-    """Run the cases of a benchmark and judge each by its hidden target once its episode is over.
+    """Run the cases of a benchmark and score each by its hidden target once its episode is over.
 
-    benchmark: a name (`mulligan bench list`), `name:argument`, or a file of tasks. options: those of `Choice`.
-    bank: instead of the one that `agent_id` names. One failing case never ends the run; a cancelled or killed run is
-    gone on with by `resume_benchmark`. Raises `InvalidInput` before any model is called, `StoreError`.
+    One failing case never ends the run. `resume_benchmark` resumes a run that was cancelled or killed.
+
+    Args:
+        benchmark: a name (`mulligan bench list`), `name:argument`, or a file of tasks.
+        model: a name or an object.
+        store: instead of the one in force.
+        bank: instead of the one that `agent_id` names.
+        hooks: observers.
+        options: the fields of `Choice`, such as method, strategy, trials, limit and parallel.
+
+    Raises:
+        InvalidInput: an option cannot be used; no model was called yet.
+        StoreError: the store cannot be written.
     """
     config = load()
     models = Models(config)
@@ -84,10 +98,17 @@ async def resume_benchmark(
     bank: Bank | None = None,
     hooks: Hooks = Hooks(),
 ) -> Finished:
-    """Go on with a run: cases that have ended stay, but for those that ended by an error.
+    """Resume a run. Cases that have ended stay; those that ended with an error run again.
 
-    model, bank: again, where they were given as objects. Raises `NotFound`, `JournalDiverged` when data, prompts, model
-    or settings have changed, `LeaseLost` while another process drives it.
+    Args:
+        run: its id, or the beginning of it.
+        parallel: another number of cases at once.
+        model: again, where it was given as an object; so with `bank`.
+
+    Raises:
+        NotFound: no run has this id.
+        JournalDiverged: data, prompts, models or settings have changed.
+        LeaseLost: another process runs it.
     """
     config = load()
     models = Models(config)
@@ -96,7 +117,7 @@ async def resume_benchmark(
 
 
 async def run_plan(plan: BenchPlan, models: Models, store: Store, hooks: Hooks = Hooks()) -> Finished:
-    """As `run_benchmark`, of a plan that was made otherwise."""
+    """Run a plan that the caller made."""
     return await _Bench(plan.config, models, store, None, hooks).start(plan, Session(plan.config, models))
 
 
@@ -209,9 +230,9 @@ class _Work:
         except asyncio.CancelledError:
             if _asked_to_stop():
                 raise
-            failed = "it was cancelled from within, by its own model, tool or environment"
+            failed = "its own model, tool or environment cancelled it"
         except JournalDiverged as error:
-            failed = f"what is recorded of it and what is asked now differ: {'; '.join(error.changed)}"
+            failed = f"its record and what it asks now differ: {'; '.join(error.changed)}"
         except Exception as error:  # one failing case never ends the run
             log.debug("case %s failed", case.id, exc_info=True)
             failed = f"{type(error).__name__}: {error}"
@@ -245,7 +266,7 @@ class _Work:
             self._unmixed(run, recipe)
             return await runner.begin(id, run.id, case.task, restart_seed(recipe.seed, number))
         if episode.stop and episode.stop.reason not in RESUMABLE:
-            if recipe.learns and self.parts.bank is not None:  # it may have been killed before it taught the bank
+            if recipe.learns and self.parts.bank is not None:  # it may have been killed before the bank learned from it
                 await teach(self.parts.bank, episode, runner.notice)
             return episode
         return await runner.go_on(episode)
@@ -258,7 +279,7 @@ class _Work:
             raise JournalDiverged(mixed)
 
     async def _scored(self, case: Case, episode: Episode) -> tuple[Marked, str]:
-        """What is handed in after each trial, scored; each trial is scored once."""
+        """The scores of what would be handed in after each trial; each trial is scored once."""
         known: dict[int, Score] = {}
         handed = [handed_in(episode.trials[:n], self.plan.method.hand_in) for n in range(1, len(episode.trials) + 1)]
         for trial in handed:
@@ -280,32 +301,32 @@ class _Work:
 
 
 def _asked_to_stop() -> bool:
-    """Whether this very task is being cancelled from outside, as all are when the run is interrupted."""
+    """Whether this task is being cancelled from outside, as all are when the run is interrupted."""
     task = asyncio.current_task()
     return task is None or task.cancelling() > 0
 
 
 def handed_in(trials: Sequence[Trial], which: str) -> Trial:
-    """The attempt that counts after these trials: the last, or the best by the loop's own feedback."""
+    """The trial whose attempt is handed in: the last, or the best by the loop's own feedback."""
     best = Episode("", _NOTHING, trials=tuple(trials)).best if which == "best" else trials[-1]
     assert best is not None
     return best
 
 
 def differences(before: Mapping[str, Json], now: Mapping[str, Json]) -> list[str]:
-    """What a run rests on that is no longer the same, by name; with the values, where these are short and no hashes."""
+    """The names of what has changed since the run began, with the values where these are short and not hashes."""
     before, now = _completed(before), _completed(now)
 
-    def told(name: str) -> str:
+    def described(name: str) -> str:
         values = [repr(one[name]) if name in one else "absent" for one in (before, now)]
         plain = name.startswith(("model ", SETTING)) and all(len(value) <= 60 for value in values)
         return f"{name} (was {values[0]}, is {values[1]})" if plain else name
 
-    return [told(name) for name in sorted({*before, *now}) if before.get(name) != now.get(name)]
+    return [described(name) for name in sorted({*before, *now}) if before.get(name) != now.get(name)]
 
 
 def _completed(rests_on: Mapping[str, Json]) -> dict[str, Json]:
-    """With the settings that did not exist when it was recorded at their defaults: see `Recipe.completed`."""
+    """With defaults for the settings that are newer than the record: see `Recipe.completed`."""
     settings = {name.removeprefix(SETTING): value for name, value in rests_on.items() if name.startswith(SETTING)}
     return {**rests_on, **{f"{SETTING}{name}": value for name, value in Recipe.completed(settings).items()}}
 
@@ -318,7 +339,7 @@ def _status(marked: Sequence[Marked]) -> Status:
 
 
 def with_memory(parts: Parts, memory: str | None) -> Parts:
-    """Where memory is "frozen", the bank is only asked."""
+    """The parts with a bank that only recalls, where memory is "frozen"."""
     return replace(parts, bank=FrozenBank(parts.bank)) if memory == "frozen" and parts.bank is not None else parts
 
 

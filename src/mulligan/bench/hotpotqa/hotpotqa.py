@@ -81,17 +81,17 @@ class HotPotQA:
             environment=Spec("wiki") if self._mode == "react" else None,
         )
 
-        def told(strategy: str, summary: str) -> Method:
+        def variant(strategy: str, summary: str) -> Method:
             return replace(tried, strategy=Spec(strategy), summary=summary)
 
         both = "last_attempt_and_reflexion"
         warm = actor.with_settings(temperatures=list(WARM))
         return {
-            "reflexion": told("reflexion", "each try is told the newest three lessons"),
+            "reflexion": variant("reflexion", "each try is told the newest three lessons"),
             "simple": replace(tried, evaluator=Spec("unjudged"), oracle=False, trials=1, summary="one try"),
             "resample": replace(tried, actor=warm, summary="tries independent of each other, warm from the second"),
-            "last_attempt": told("last_attempt", "each try is shown the one before it"),
-            both: told(both, "each try is shown the one before it and the newest three lessons"),
+            "last_attempt": variant("last_attempt", "each try is shown the one before it"),
+            both: variant(both, "each try is shown the one before it and the newest three lessons"),
         }
 
     def play(self, case: Case, method: Method) -> Method:
@@ -127,7 +127,7 @@ class HotPotQA:
         if self._docstore is not None:
             world = {"documents": str(self._docstore), "version": version}
         elif self._mode == "react":
-            world = {"pages": [{"title": title, "sentences": list(said)} for title, said in item.pages]}
+            world = {"pages": [{"title": title, "sentences": list(sentences)} for title, sentences in item.pages]}
         return {"answer": item.answer, "world": world}
 
 
@@ -157,9 +157,13 @@ class _Item:
                 raise InvalidInput(f'{where} has no "{name}" with text in it.')
         try:
             pages = list(_pairs(given["context"], "title", "sentences"))
-            if strange := [title for title, said in pages if not str(title).strip() or not isinstance(said, list)]:
+            if strange := [
+                title for title, sentences in pages if not str(title).strip() or not isinstance(sentences, list)
+            ]:
                 raise ValueError(f"the page {strange[0]!r}")
-            found = tuple((str(title), tuple(map(str, said))) for title, said in pages if "".join(said).strip())
+            found = tuple(
+                (str(title), tuple(map(str, sentences))) for title, sentences in pages if "".join(sentences).strip()
+            )
             named = _pairs(given.get("supporting_facts") or (), "title", "sent_id")
             facts = tuple(str(title) for title, _ in named)
         except (KeyError, TypeError, ValueError) as error:
@@ -174,7 +178,7 @@ class _Item:
 
         Raises `InvalidInput` where there are none.
         """
-        paragraphs = {title: " ".join(" ".join(said).split()) for title, said in self.pages}
+        paragraphs = {title: " ".join(" ".join(sentences).split()) for title, sentences in self.pages}
         named = dict.fromkeys(self.facts)
         if missing := [title for title in named if title not in paragraphs] or ([] if named else ["supporting_facts"]):
             raise InvalidInput(f"{self.where} ({self.id}): {missing[0]} is missing, and cot-context needs it.")

@@ -79,8 +79,8 @@ class _Reader:
         id = table.text("id") if "id" in table.values else f"task-{number}"
         prompt = self._prompt()
         hidden, loop = self._hidden(), self._way()
-        oracle = self._said("oracle", Table.flag) or False
-        judged = self._telling("oracle")
+        oracle = self._value("oracle", Table.flag) or False
+        judged = self._source("oracle")
         if oracle and loop is not None:
             raise judged.wrong("oracle", f"With oracle = true the answer judges in the loop, and {loop.name} does too.")
         if oracle and (hidden is None or hidden["evaluator"] != "exact_match"):
@@ -106,17 +106,17 @@ class _Reader:
             raise self._table.wrong(key, f"The prompt file {self._table.text(key)} is empty.")
         return text
 
-    def _said(self, key: str, kind: Any) -> Any:
-        table = self._telling(key)
+    def _value(self, key: str, kind: Any) -> Any:
+        table = self._source(key)
         return kind(table, key) if key in table.values else None
 
-    def _telling(self, *keys: str) -> Table:
+    def _source(self, *keys: str) -> Table:
         """The table that says one of these: the task, or else the defaults."""
         return self._table if self._table.has(*keys) else self._default
 
     def _way(self) -> Spec | None:
         """Who judges in the loop, of those that are named for it."""
-        table = self._telling(*WAYS)
+        table = self._source(*WAYS)
         key = table.one_of(*WAYS, why="one of them judges in the loop. What judges only afterwards stands in hidden")
         if key is None:
             for given in (self._table, self._default):
@@ -129,7 +129,7 @@ class _Reader:
     def _hidden(self) -> Json:
         why = "one of them judges afterwards. An answer is hidden by itself"
         keys = (*ANSWERS, "hidden", "hidden_tests")
-        table = self._telling(*keys)
+        table = self._source(*keys)
         key = table.one_of(*keys, why=why)
         if key == "hidden_tests":
             table, key = Table(table.file, table.called, {"tests": table.values[key]}, table.lines), "tests"
@@ -156,7 +156,7 @@ class _Reader:
             text: Json = {"file": str(path)} if kept else read_text(path, "tests file", table.where(key))
             return Spec("unit_tests", {"tests": text, "name": path.name, **settings})
         if key == "check":
-            expects = self._said("output", Table.text) or "text"
+            expects = self._value("output", Table.text) or "text"
             return Spec("command", {"check": self._check(table), "expects": expects, **settings})
         if key == "evaluator":
             return Spec(self._evaluator(table), settings)
@@ -223,15 +223,15 @@ class _Reader:
 
     def _output(self, loop: Spec | None, hidden: Json) -> str | None:
         """What the attempts are; code where only hidden tests judge. None: as the judge in the loop expects."""
-        said = self._said("output", Table.text)
+        value = self._value("output", Table.text)
         tests = "unit_tests" in (loop and loop.name, hidden and hidden["evaluator"])
-        if said is None:
+        if value is None:
             return "code" if tests else None
-        if said not in ("text", "code"):
-            raise self._telling("output").wrong("output", f"output must be text or code, not {said!r}.")
-        if said == "text" and tests:
-            raise self._telling("output").wrong("output", "Tests judge code: leave output out.")
-        return said
+        if value not in ("text", "code"):
+            raise self._source("output").wrong("output", f"output must be text or code, not {value!r}.")
+        if value == "text" and tests:
+            raise self._source("output").wrong("output", "Tests judge code: leave output out.")
+        return value
 
 
 def files_of(entries: Sequence[Entry]) -> list[Path]:

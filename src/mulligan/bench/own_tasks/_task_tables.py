@@ -38,8 +38,8 @@ class Table:
         found = next((self.lines[keys[:n]] for n in range(len(keys), -1, -1) if keys[:n] in self.lines), None)
         return f"{self.file}:{found}" if found else str(self.file)
 
-    def wrong(self, key: str, said: str) -> InvalidInput:
-        return InvalidInput(f"{self.where(key)}: {said}")
+    def wrong(self, key: str, problem: str) -> InvalidInput:
+        return InvalidInput(f"{self.where(key)}: {problem}")
 
     def has(self, *keys: str) -> tuple[str, ...]:
         """Those of the keys that are there."""

@@ -77,11 +77,11 @@ def shown(file: Path, line: int, row: Mapping[str, Any], language: Language) -> 
         raise InvalidInput(f"{file}, line {line}: 'prompt' is empty.")
     if not entry.isidentifier() or (keyword.iskeyword(entry) and language == "py"):
         raise InvalidInput(f"{file}, line {line}: 'entry_point' should be the name of a function, not {entry!r}.")
-    if isinstance(said := row.get("language"), str) and said not in (
+    if isinstance(given := row.get("language"), str) and given not in (
         language,
         {"py": "python", "rs": "rust"}[language],
     ):
-        raise InvalidInput(f"{file}, line {line}: its language is {said!r}, and {language!r} is read here.")
+        raise InvalidInput(f"{file}, line {line}: its language is {given!r}, and {language!r} is read here.")
     return prompt, entry, text_in(str(file), line, row, "task_id", "name")
 
 
@@ -184,9 +184,9 @@ SEARCH_TEMPERATURE = 0.75
 
 def methods(language: Language, tests: Spec | None = None) -> Mapping[str, Method]:
     """By name. tests: the evaluator that drives the loop, where it is not the model's own tests."""
-    told: dict[str, Json] = {} if language == "py" else {"language": language}
-    writes = Spec("complete", {"output": "code", **told})
-    internal, whose = tests or Spec("internal_tests", told), "visible" if tests else "own"
+    settings: dict[str, Json] = {} if language == "py" else {"language": language}
+    writes = Spec("complete", {"output": "code", **settings})
+    internal, whose = tests or Spec("internal_tests", settings), "visible" if tests else "own"
     lesson = Spec("verbal", {"output": "code"})
     window = Spec("last_attempt_and_reflexion", {"window": 1})
     found = {

@@ -17,7 +17,7 @@ from mulligan.core.records import Episode, Json
 
 MODEL = "model of the "
 """How models are named in what a run rests on."""
-_SAID = ("benchmark", "method", "strategy", "model", "seed", "cases")
+_OWN_PLACE = ("benchmark", "method", "strategy", "model", "seed", "cases")
 """Options that have a place of their own in the head."""
 _LIMITS = {"tokens": "max-tokens", "cost": "max-cost", "seconds": "max-seconds"}
 
@@ -60,7 +60,7 @@ def about(run: BenchRun, episodes: Iterable[Episode]) -> About:
         run.created,
         models,
         of_data(run),
-        {name: value for name, value in _differing(options).items() if name not in _SAID},
+        {name: value for name, value in _differing(options).items() if name not in _OWN_PLACE},
         int(cast(int, options.get("seed", 0))),
         versions,
         command_of(run),
@@ -111,8 +111,8 @@ def command_of(run: BenchRun) -> str:
             words += [
                 word
                 for role, settings in value.items()
-                for key, said in settings.items()
-                for word in ("--set", f"{role}.{key}={json.dumps(said, ensure_ascii=False)}")
+                for key, setting in settings.items()
+                for word in ("--set", f"{role}.{key}={json.dumps(setting, ensure_ascii=False)}")
             ]
         else:
             words += [flag] if value is True else [flag, str(value)]

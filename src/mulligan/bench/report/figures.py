@@ -151,9 +151,9 @@ def score_at(result: CaseResult, trial: int, part: str | None = None) -> float |
 def limit_of(run: BenchRun, results: Sequence[CaseResult]) -> int:
     """Trials of an episode at most, as the run was set up; where that is not recorded, as many as there were."""
     limits = run.rests_on.get("setting limits")
-    told = cast(dict[str, Any], limits).get("trials") if isinstance(limits, dict) else None
+    known = cast(dict[str, Any], limits).get("trials") if isinstance(limits, dict) else None
     most = max((len(one.scores) for result in results for one in result.episodes), default=0)
-    return max(most, told if isinstance(told, int) else 0)
+    return max(most, known if isinstance(known, int) else 0)
 
 
 def told_by_oracle(episode: Episode) -> bool:
@@ -232,11 +232,11 @@ def _shown(recorded: Recorded) -> Shown:
     episodes = [episode for result, episode in recorded.firsts() if result.status != "error"]
     for episode in episodes:
         inputs = [_per_call(trial.attempt.usage) for trial in episode.trials]
-        told = [tokens for tokens in inputs[1:] if tokens is not None]
-        laters += told
+        known = [tokens for tokens in inputs[1:] if tokens is not None]
+        laters += known
         if inputs and (begin := inputs[0]) is not None:
             firsts.append(begin)
-            pasts += [tokens - begin for tokens in told]
+            pasts += [tokens - begin for tokens in known]
     trials = [trial for episode in episodes for trial in episode.trials]
     called = [trial for trial in trials if trial.usage.calls]
     return Shown(
@@ -294,13 +294,13 @@ def compare(a: Recorded, b: Recorded) -> Comparison:
     shared = [case for case in firsts if case in seconds]
     if not shared:
         raise InvalidInput(f"{who}: they share no case that has ended in both.")
-    told = [(x, y) for case in shared if (x := firsts[case]) is not None and (y := seconds[case]) is not None]
-    if not told:
+    known = [(x, y) for case in shared if (x := firsts[case]) is not None and (y := seconds[case]) is not None]
+    if not known:
         raise InvalidInput(f"{who}: of {len(shared)} shared cases none has a verdict in both.")
-    cells = [told.count(pair) for pair in ((True, True), (True, False), (False, True), (False, False))]
+    cells = [known.count(pair) for pair in ((True, True), (True, False), (False, True), (False, False))]
     counts = paired(*cells)
     return Comparison(
-        a.run.id, b.run.id, counts, len(shared) - len(told), len(firsts) - len(shared), len(seconds) - len(shared)
+        a.run.id, b.run.id, counts, len(shared) - len(known), len(firsts) - len(shared), len(seconds) - len(shared)
     )
 
 

@@ -37,7 +37,7 @@ def case_page(recorded: Recorded, result: CaseResult, target: Json = None) -> li
     """target: shown where it is given, and with it what the benchmark said, which may tell of it."""
     known = target is not None
     trials = [len(one.scores) for one in result.episodes]
-    said = result.text if known or result.status == "error" else ""
+    message = result.text if known or result.status == "error" else ""
     blocks: list[Block] = [
         Heading(1, f"Case {result.case}: {result.status}"),
         Facts(
@@ -45,7 +45,7 @@ def case_page(recorded: Recorded, result: CaseResult, target: Json = None) -> li
                 "Run": recorded.run.id,
                 "Position": f"{result.position} of {len(recorded.run.cases)}",
                 "Trials": ", ".join(map(str, trials)) or "none",
-                "Error" if result.status == "error" else "The benchmark said": " ".join(said.split()),
+                "Error" if result.status == "error" else "The benchmark said": " ".join(message.split()),
             }
         ),
     ]
@@ -53,7 +53,7 @@ def case_page(recorded: Recorded, result: CaseResult, target: Json = None) -> li
         text = target if isinstance(target, str) else json.dumps(target, ensure_ascii=False, indent=2)
         blocks += [Heading(2, "Hidden target"), Fence(text)]
     for number, episode in enumerate(_of_case(recorded, result)):
-        blocks += _told(result, episode, first=number == 0)
+        blocks += _episode_blocks(result, episode, first=number == 0)
     return blocks
 
 
@@ -64,7 +64,7 @@ def _of_case(recorded: Recorded, result: CaseResult) -> list[Episode]:
     return sorted(found, key=lambda episode: int(episode.id.rpartition(".")[2]))
 
 
-def _told(result: CaseResult, episode: Episode, *, first: bool) -> list[Block]:
+def _episode_blocks(result: CaseResult, episode: Episode, *, first: bool) -> list[Block]:
     scores = next((one.scores for one in result.episodes if one.episode == episode.id), ())
 
     def after(trial: Trial) -> list[Block]:

@@ -57,27 +57,27 @@ def kind_of(run: OneRun) -> str:
 
 
 def _head(run: OneRun) -> Facts:
-    told, found = run.about, run.figures
+    head, found = run.about, run.figures
     ended = f"{found.cases}" if found.ended == found.cases else f"unfinished: {found.ended} of {found.cases}"
     counts = ", ".join(f"{n} {status}" for status, n in found.statuses.items() if n)
     models = dict[str, list[str]]()
-    for role, id in told.models.items():
+    for role, id in head.models.items():
         models.setdefault(id, []).append(role)
     return Facts(
         {
-            "Benchmark": told.benchmark,
-            "Data": "; ".join(f"{name}, sha256 {sha}" for name, sha in told.data.items()) or "none",
-            "Method": told.method,
-            "Strategy": told.strategy,
+            "Benchmark": head.benchmark,
+            "Data": "; ".join(f"{name}, sha256 {sha}" for name, sha in head.data.items()) or "none",
+            "Method": head.method,
+            "Strategy": head.strategy,
             "Model": "; ".join(f"{id} ({', '.join(roles)})" for id, roles in models.items()) or "none",
             "Cases": f"{ended} ({counts})" if counts else ended,
             "Trials": "one attempt" if found.limit == 1 else f"at most {found.limit}",
-            "Settings": ", ".join(f"{n}={json.dumps(v, ensure_ascii=False)}" for n, v in told.differs.items())
+            "Settings": ", ".join(f"{n}={json.dumps(v, ensure_ascii=False)}" for n, v in head.differs.items())
             or "all as by default",
-            "Seed": str(told.seed),
-            "Versions": ", ".join(f"{name} {version}" for name, version in told.versions.items()),
-            "Begun": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(told.created)),
-            "Command": told.command,
+            "Seed": str(head.seed),
+            "Versions": ", ".join(f"{name} {version}" for name, version in head.versions.items()),
+            "Begun": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(head.created)),
+            "Command": head.command,
         }
     )
 

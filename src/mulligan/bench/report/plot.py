@@ -125,6 +125,6 @@ def _labels(axes: Any, curves: Sequence[Curve]) -> None:
     over = max(0.0, floor - _NEAR - 1)
     right = axes.get_xlim()[1]
     for n in order:
-        said = curves[n].label if ends[n] is not None else f"{curves[n].label}: nothing scored"
+        text = curves[n].label if ends[n] is not None else f"{curves[n].label}: nothing scored"
         at = (right + 0.02, heights[n] - over)
-        axes.text(*at, said, color=COLOURS[n % len(COLOURS)], va="center", fontsize=9)
+        axes.text(*at, text, color=COLOURS[n % len(COLOURS)], va="center", fontsize=9)

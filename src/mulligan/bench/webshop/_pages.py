@@ -50,13 +50,13 @@ def item(product: Product, chosen: Mapping[str, str]) -> tuple[str, tuple[str, .
 
 
 def about(product: Product, what: str) -> tuple[str, tuple[str, ...]]:
-    """What the shop says of a product: its description, its features, its reviews."""
-    said = {
+    """A page about a product: its description, its features, its reviews."""
+    shown = {
         "Description": product.description,
         "Features": "\n".join(f"- {feature}" for feature in product.features),
         "Reviews": "\n".join(f"- {review}" for review in product.reviews),
     }[what]
-    return f"[{BACK}] [{PREVIOUS}]\n{said or f'{what}: there is nothing here.'}", (BACK, PREVIOUS)
+    return f"[{BACK}] [{PREVIOUS}]\n{shown or f'{what}: there is nothing here.'}", (BACK, PREVIOUS)
 
 
 def invalid(clickable: Sequence[str], *, searching: bool) -> str:

@@ -42,14 +42,14 @@ class Progress:
             return
         self._counts[result.status] += 1
         if self._run is not None:
-            self._told(run, result)
+            self._show_result(run, result)
 
-    def _told(self, run: BenchRun, result: CaseResult) -> None:
+    def _show_result(self, run: BenchRun, result: CaseResult) -> None:
         done = self._counts.total()
         trials = max((len(one.scores) for one in result.episodes), default=0)
         why = f": {one_line(result.text, 300)}" if result.status == "error" else ""
-        said = f"{done} of {len(run.cases)}: {one_line(result.case, 80)}: {result.status}"
-        self._say(f"{said}, {count(trials, 'trial')}, {result.seconds:.1f} s{why}{self._left(run, done)}")
+        line = f"{done} of {len(run.cases)}: {one_line(result.case, 80)}: {result.status}"
+        self._say(f"{line}, {count(trials, 'trial')}, {result.seconds:.1f} s{why}{self._left(run, done)}")
         if len(self._errors) < SUSPICIOUS:
             self._errors.append(result.text if result.status == "error" else "")
             if len(self._errors) == SUSPICIOUS and self._errors[0] and len(set(self._errors)) == 1:
@@ -66,7 +66,7 @@ class Progress:
         ended = f"{self._counts.total()} of {len(self._run.cases)} ended"
         overwrite(f"{ended}; {case}: trial {move.trial}: {DOING[move.kind]}")
 
-    def told(self, sentence: str) -> None:
+    def notice(self, sentence: str) -> None:
         self._say(sentence)
 
     def interrupting(self) -> None:

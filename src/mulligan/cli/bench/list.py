@@ -22,12 +22,12 @@ def command(form: str) -> None:
     """The benchmarks, their cuts and methods, and whether their data is here."""
     from mulligan.bench.harness.listing import Listed, listed
 
-    def said(one: Listed) -> str:
+    def entry(one: Listed) -> str:
         lines = [one.name, f"  {one.title}", f"  data: {one.folder or one.missing}"]
         for cut in one.cuts:
-            told = [cut.title] if cut.title != one.title else []
-            told += [cut.folder or cut.missing] if cut.folder != one.folder or cut.missing != one.missing else []
-            lines.append(": ".join([f"  {cut.name}", *(["; ".join(told)] if told else [])]))
+            details = [cut.title] if cut.title != one.title else []
+            details += [cut.folder or cut.missing] if cut.folder != one.folder or cut.missing != one.missing else []
+            lines.append(": ".join([f"  {cut.name}", *(["; ".join(details)] if details else [])]))
         lines.append("  methods:")
         lines += [f"    {name}: {summary}".removesuffix(": ") for name, summary in one.methods.items()]
         return "\n".join(lines)
@@ -36,4 +36,4 @@ def command(form: str) -> None:
     if form == "json":
         emit(json.dumps([one.to_json() for one in found], ensure_ascii=False, indent=1))
     else:
-        emit("\n\n".join(map(said, found)))
+        emit("\n\n".join(map(entry, found)))

@@ -85,7 +85,7 @@ def command(ctx: click.Context, name: str | None, resume: str | None, form: str,
     if resume is not None and (fixed := _chosen(ctx)):
         raise click.UsageError(f"A run goes on as it was begun: leave out {', '.join(fixed)}, or begin a new one.")
     progress = Progress(quiet, form == "json")
-    hooks = Hooks(on_case=progress.case, observers=(progress.saw,), notice=progress.told)
+    hooks = Hooks(on_case=progress.case, observers=(progress.saw,), notice=progress.notice)
 
     async def work() -> Finished:
         if resume is not None:

@@ -58,9 +58,9 @@ def command(
     if unknown := set(settings) - {"benchmark"}:
         raise click.UsageError(f"--set {min(unknown)}.…: only benchmark.KEY=VALUE counts here.")
     setting = Setting(settings=settings.get("benchmark", {}), **given)
-    told = None if quiet else _Progress().tell
+    on_progress = None if quiet else _Progress().tell
     try:
-        scored = run(score_samples(name, samples, setting, told), lambda: None)
+        scored = run(score_samples(name, samples, setting, on_progress), lambda: None)
     except asyncio.CancelledError:
         say("Interrupted: nothing is kept of a scoring.")
         ctx.exit(UNFINISHED)

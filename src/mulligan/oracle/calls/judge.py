@@ -87,8 +87,8 @@ class Calls:
         for part in self._parts:
             wanted = await self._results(part)
             if bad := [n for n, reply in enumerate(wanted) if reply.kind not in "=#"]:
-                said = self._told(part, bad[0], wanted[bad[0]])
-                return Feedback(None, f"The canonical program gives no result. {said}", source=SOURCE)
+                problem = self._problem(part, bad[0], wanted[bad[0]])
+                return Feedback(None, f"The canonical program gives no result. {problem}", source=SOURCE)
             why = why or await self._wrong(code, part, wanted)
             passed[part] = not why
         text = why or f"All {sum(map(len, self._parts.values()))} calls returned what they should."
@@ -118,7 +118,7 @@ class Calls:
             async for reply in replies:
                 number += 1
                 if not self._right(self._parts[part][number], reply, wanted[number]):
-                    return self._told(part, number, reply, wanted[number])
+                    return self._problem(part, number, reply, wanted[number])
         return "" if number + 1 == len(wanted) else f"The calls of {part!r} ended early."
 
     def _right(self, given: Sequence[Any], reply: _Reply, wanted: _Reply) -> bool:
@@ -132,7 +132,7 @@ class Calls:
         except Exception:  # odd values compare oddly, and then are not right
             return False
 
-    def _told(self, part: str, number: int, reply: _Reply, wanted: _Reply | None = None) -> str:
+    def _problem(self, part: str, number: int, reply: _Reply, wanted: _Reply | None = None) -> str:
         call = f"{self._function}({', '.join(map(repr, self._parts[part][number]))})"
         match reply.kind:
             case "=" | "#":

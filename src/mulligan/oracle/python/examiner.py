@@ -160,10 +160,10 @@ class Examiner:
             [call, short(value), {n: short(v) for n, v in inner.items() if _is_data(v)}]
             for call, (value, inner) in self.seen.items()
         ]
-        said = None if message is None else (message if isinstance(message, str) else short(message))[:SHOWN]
-        return {"point": point, "names": names, "seen": seen, "message": said, "error": self.told(error)}
+        shown = None if message is None else (message if isinstance(message, str) else short(message))[:SHOWN]
+        return {"point": point, "names": names, "seen": seen, "message": shown, "error": self.error_facts(error)}
 
-    def told(self, error: BaseException | None) -> list[Any] | None:
+    def error_facts(self, error: BaseException | None) -> list[Any] | None:
         """Kind of trouble, type, message, line of the candidate's code and its text."""
         if error is None:
             return None
@@ -235,7 +235,7 @@ class Examiner:
             self.defined = self.candidate.load(self.job["code"])
             self.bind(space)
         except BaseException as error:
-            self.loading = self.told(error)
+            self.loading = self.error_facts(error)
             return self.report()
         import marshal
         import zlib

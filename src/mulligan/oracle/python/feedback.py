@@ -36,11 +36,11 @@ def feedback(plan: Plan, report: Mapping[str, Any], seconds: float, notes: tuple
     for number, label, good, bad, detail in report["results"]:
         test = int(number)
         reached.add(test)
-        said = plan.tests[test].text + (f"[{label}]" if label else "")
+        shown = plan.tests[test].text + (f"[{label}]" if label else "")
         if detail is not None:
-            broken.append(_failure(plan, said, good, bad, detail, seconds))
+            broken.append(_failure(plan, shown, good, bad, detail, seconds))
         elif not plan.tests[test].quiet:
-            passed.append(Finding(shorter(said, _LINE), passed=True))
+            passed.append(Finding(shorter(shown, _LINE), passed=True))
     rest = [test for n, test in enumerate(plan.tests) if n not in reached and not test.quiet] if broken else []
     broken += [Finding(shorter(test.text, 400), got="not reached") for test in rest]
     if not passed and not broken:
@@ -68,25 +68,25 @@ def failed(text: str, notes: tuple[str, ...]) -> Feedback:
     return Feedback(False, shorter(text, TEXT), 0.0, source=SOURCE, notes=notes)
 
 
-def _failure(plan: Plan, said: str, good: int, bad: int, detail: Mapping[str, Any], seconds: float) -> Finding:
+def _failure(plan: Plan, shown: str, good: int, bad: int, detail: Mapping[str, Any], seconds: float) -> Finding:
     """One failed test, with the value that it gave. Of a test function, the assert in it that failed."""
     point = plan.points[int(detail["point"])]
     inside = point.text if point.test == -1 else ""
-    told: list[str] = []
+    details: list[str] = []
     if error := detail["error"]:
-        told.append(_error(error, seconds))
+        details.append(_error(error, seconds))
     else:
-        told += _values(plan, detail)
+        details += _values(plan, detail)
     if detail["message"]:
-        told.append(detail["message"])
+        details.append(detail["message"])
     if good + bad > 1:
-        told.append(f"failed in {bad} of {good + bad} rounds")
-    asked = inside or said
+        details.append(f"failed in {bad} of {good + bad} rounds")
+    asked = inside or shown
     return Finding(
         shorter(asked, 400),
         shorter(expected_by(asked), 400),
-        "; ".join(filter(None, told)) or "is false",
-        shorter(said, 200) if inside else "",
+        "; ".join(filter(None, details)) or "is false",
+        shorter(shown, 200) if inside else "",
     )
 
 
@@ -97,10 +97,10 @@ def _values(plan: Plan, detail: Mapping[str, Any]) -> list[str]:
     named: dict[str, Any] = dict(detail["names"])
     for _, _, names in chosen:
         named.update(names)
-    told = list(dict.fromkeys(f"{shorter(call, 300)} returned {value}" for (call, _), value, _ in chosen))
+    details = list(dict.fromkeys(f"{shorter(call, 300)} returned {value}" for (call, _), value, _ in chosen))
     if named:
-        told.append("with " + ", ".join(f"{name} = {value}" for name, value in named.items()))
-    return told
+        details.append("with " + ", ".join(f"{name} = {value}" for name, value in named.items()))
+    return details
 
 
 def _error(error: Sequence[Any], seconds: float) -> str:

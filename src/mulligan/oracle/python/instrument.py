@@ -124,7 +124,7 @@ class Instrument:
     def _ending(self, node: ast.stmt, where: _Where) -> list[ast.stmt]:
         """Inside what ends with the first failure."""
         if isinstance(node, ast.Assert):
-            point = self._point(node, -1, where, self._said(node, where.shown))
+            point = self._point(node, -1, where, self._shown_text(node, where.shown))
             begin = _made(f"__oracle_begin__({point})", node)
             check = _made(f"if not TEST: raise __oracle_error__({point}, __oracle_locals__(), MESSAGE)", node)
             return [begin, self._filled(check, node, where)]
@@ -204,7 +204,7 @@ class Instrument:
 
     def _test(self, node: ast.stmt, where: _Where, quiet: bool = False) -> int:
         """The point at which a test of its own begins."""
-        text = self._said(node, where.shown)
+        text = self._shown_text(node, where.shown)
         self.tests.append(Test(text, node.lineno, quiet))
         return self._point(node, len(self.tests) - 1, where, text)
 
@@ -233,7 +233,7 @@ class Instrument:
         self.points.append(Point(test, node.lineno, text, (*where.loops, *names), tuple(_bound(node))))
         return len(self.points) - 1
 
-    def _said(self, node: ast.stmt, shown: Mapping[str, str] | None) -> str:
+    def _shown_text(self, node: ast.stmt, shown: Mapping[str, str] | None) -> str:
         """A statement on one line, in the user's own spelling where that is one line."""
         if isinstance(node, ast.Assert):
             return "assert " + self._spelled(node.test, shown)

@@ -120,10 +120,10 @@ def _instrumented(tree: ast.Module, text: str, names: Names, name: str) -> tuple
             raise _too_many(name) from None
         if any(not test.quiet for test in work.tests):
             return work, unfolded(made)
-    said = "write asserts such as `assert add(1, 2) == 3`, or functions `def test_...():`"
+    advice = "write asserts such as `assert add(1, 2) == 3`, or functions `def test_...():`"
     if judges:
-        said = f"{min(judges)} asserts, and nothing calls it: add a line such as `{min(judges)}(add)`"
-    raise InvalidInput(f"{name} holds no test: {said}.")
+        advice = f"{min(judges)} asserts, and nothing calls it: add a line such as `{min(judges)}(add)`"
+    raise InvalidInput(f"{name} holds no test: {advice}.")
 
 
 def _check_size(plan: Plan, name: str) -> None:

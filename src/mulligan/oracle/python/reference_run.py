@@ -67,21 +67,21 @@ def within(seconds: float, work: Callable[[str, str], str], code: str, test: str
     child = os.fork()
     if child == 0:
         os.close(mine)
-        said = _alone(work, code, test)
+        answer = _alone(work, code, test)
         with os.fdopen(theirs, "wb") as pipe:
-            pipe.write(said)
+            pipe.write(answer)
         os._exit(0)
     os.close(theirs)
-    said = b""
+    answer = b""
     try:
-        said = _read(mine, monotonic() + seconds)
+        answer = _read(mine, monotonic() + seconds)
     except TimeoutError:
         return False, TIMEOUT
     finally:
         os.close(mine)
         _end(child)
     try:
-        good, text = json.loads(said)
+        good, text = json.loads(answer)
     except ValueError:
         return False, GONE
     return good, text
@@ -95,13 +95,13 @@ def _alone(work: Callable[[str, str], str], code: str, test: str) -> bytes:
     for stream in (0, 1, 2):
         os.dup2(nothing, stream)
     try:
-        said = [True, work(code, test)]
+        answer = [True, work(code, test)]
     except BaseException as error:
         grown = isinstance(error, MemoryError) and monotonic() - began > GROWING
-        said = [False, TIMEOUT if grown else words(error)]
+        answer = [False, TIMEOUT if grown else words(error)]
     if os.getpid() != own:  # the code has forked
         leave(0)
-    return dumps(said).encode() + b"\n"
+    return dumps(answer).encode() + b"\n"
 
 
 def _read(pipe: int, ends: float) -> bytes:
@@ -136,6 +136,6 @@ def judge() -> None:
     report: list[list[Any]] = []
     for test in job["tests"]:
         good, _ = within(job["seconds"], holds, job["code"], test)
-        said = "" if good else within(job["seconds"], value, job["code"], test)[1]
-        report.append([good, said])
+        answer = "" if good else within(job["seconds"], value, job["code"], test)[1]
+        report.append([good, answer])
     sys.stdout.write(json.dumps(report))

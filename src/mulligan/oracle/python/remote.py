@@ -49,10 +49,10 @@ class Opaque:
         self._remote = remote
 
     def __getattr__(self, name: str) -> Any:
-        said = f"{self!r} stays in its own process: return plain values instead (asked for .{name})"
+        message = f"{self!r} stays in its own process: return plain values instead (asked for .{name})"
         if not name.startswith("__"):  # Python's own protocols ask for these of any object
-            self._remote.stop(Refused(said))
-        raise AttributeError(said)
+            self._remote.stop(Refused(message))
+        raise AttributeError(message)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Opaque) and other.oracle_token == self.oracle_token

@@ -28,11 +28,11 @@ class Refused:
     others: tuple[str, ...]
 
 
-def refused(said: str, made: Crate, toolchain: Toolchain) -> Refused:
+def refused(output: str, made: Crate, toolchain: Toolchain) -> Refused:
     """From the compiler's standard error. Raises `SandboxError` where no linker could be run."""
     code, others = list[str](), list[str]()
     tests = dict[int, list[str]]()
-    for error in _errors(said):
+    for error in _errors(output):
         message = str(error.get("message"))
         if _NO_LINKER.search(message):
             raise SandboxError(f"Judging Rust needs a linker, which does not run in the sandbox: {message[:300]}")
@@ -46,8 +46,8 @@ def refused(said: str, made: Crate, toolchain: Toolchain) -> Refused:
     return Refused(tuple(code), {n: tuple(dict.fromkeys(why)) for n, why in tests.items()}, tuple(others))
 
 
-def _errors(said: str) -> Iterator[Mapping[str, Any]]:
-    for line in said.splitlines():
+def _errors(output: str) -> Iterator[Mapping[str, Any]]:
+    for line in output.splitlines():
         try:
             entry: object = json.loads(line)
         except ValueError:
@@ -82,8 +82,8 @@ def _told(error: Mapping[str, Any], toolchain: Toolchain) -> str:
     number = f"[{code['code']}]" if code.get("code") else ""
     spans: list[dict[str, Any]] = error.get("spans") or []
     labels = [str(span["label"]) for span in spans if span.get("is_primary") and span.get("label")]
-    said = "; ".join(dict.fromkeys([str(error["message"]), *labels]))
-    return _clean(f"error{number}: {' '.join(said.split())}", toolchain)
+    output = "; ".join(dict.fromkeys([str(error["message"]), *labels]))
+    return _clean(f"error{number}: {' '.join(output.split())}", toolchain)
 
 
 def _clean(text: str, toolchain: Toolchain) -> str:

@@ -40,9 +40,9 @@ def read(report: str, secret: str) -> dict[int, Verdict]:
     """The verdicts by the number of the test in the crate. Lines that do not begin with the secret are nobody's."""
     found = dict[int, Verdict]()
     for line in report.splitlines():
-        said, _, rest = line.partition(" ")
+        mark, _, rest = line.partition(" ")
         words = rest.split()
-        if said != secret or len(words) < 2 or not words[0].isdecimal():
+        if mark != secret or len(words) < 2 or not words[0].isdecimal():
             continue
         found[int(words[0])] = _verdict(words[1], words[2:])
     return found
@@ -93,12 +93,12 @@ def as_reference(tests: Sequence[tuple[str, Verdict]]) -> str:
 
 
 def _why(test: str, verdict: Verdict) -> str:
-    told = _told(test, verdict)
+    described = _described(test, verdict)
     extra = f"; {verdict.message}" if verdict.message and verdict.kind in ("unequal", "equal", "false") else ""
-    return shorter(" ".join((told + extra).split()), 500)
+    return shorter(" ".join((described + extra).split()), 500)
 
 
-def _told(test: str, verdict: Verdict) -> str:
+def _described(test: str, verdict: Verdict) -> str:
     left, right = verdict.left, verdict.right
     match verdict.kind:
         case "unequal" | "equal":
@@ -157,7 +157,7 @@ def _output(verdict: Verdict) -> str:
         case "timeout" | "late":
             return "TIMEOUT"
         case _:
-            return _told("", verdict)
+            return _described("", verdict)
 
 
 def refusal(errors: Sequence[str], layout: Literal["ours", "reference"]) -> str:

@@ -70,9 +70,9 @@ class Worker:
             self.kill()
             raise WorldError(f"The engine of ALFWorld did not answer within {seconds:g} s and was ended.") from None
         except (OSError, ValueError, EOFError) as error:
-            said = self._said()
+            output = self._last_errors()
             self.kill()
-            raise WorldError(f"The engine of ALFWorld died: {said or error}") from None
+            raise WorldError(f"The engine of ALFWorld died: {output or error}") from None
         if "error" in answer:
             self.kill()
             raise (InvalidInput if answer.get("invalid") else WorldError)(answer["error"])
@@ -95,7 +95,7 @@ class Worker:
     def alive(self) -> bool:
         return self._process.poll() is None
 
-    def _said(self) -> str:
+    def _last_errors(self) -> str:
         """The end of what it wrote to stderr."""
         self._errors.seek(0)
         return self._errors.read()[-500:].decode("utf-8", "replace").strip()

@@ -20,7 +20,7 @@ from mulligan.core.records import Outcome, Step
 log = logging.getLogger("mulligan")
 
 NEEDS = 'ALFWorld needs an extra: pip install "mulligan[alfworld]" (it compiles for minutes).'
-SAID = 100
+SHOWN = 100
 """Characters of an action in the reason why a trial was halted."""
 
 
@@ -57,8 +57,8 @@ class AlfWorld:
             self._worker = await asyncio.to_thread(workers().take, self._game)
         if notice := await self._held(self._worker.open, self._game):
             _warned(notice)
-        told = await self._asked({"do": "reset"})
-        return wording.beginning(told["text"])
+        answer = await self._asked({"do": "reset"})
+        return wording.beginning(answer["text"])
 
     async def step(self, action: str) -> Step:
         """Raises `WorldError`."""
@@ -67,12 +67,12 @@ class AlfWorld:
         self._last = action
         outcome, text = Outcome(0.0), "OK."
         if not wording.is_thought(action):
-            told = await self._asked({"do": "step", "command": wording.command(action, self._admissible)})
-            text = wording.observation(told["text"])
-            outcome = Outcome(float(told["won"]), bool(told["won"]))
+            answer = await self._asked({"do": "step", "command": wording.command(action, self._admissible)})
+            text = wording.observation(answer["text"])
+            outcome = Outcome(float(answer["won"]), bool(answer["won"]))
         if not outcome.done and self._repeats and self._times >= self._repeats:
-            said = action if len(action) <= SAID else f"{action[:SAID]}…"
-            outcome = Outcome(outcome.reward, halted=f"the same action {self._times} times in a row: {said!r}")
+            shown = action if len(action) <= SHOWN else f"{action[:SHOWN]}…"
+            outcome = Outcome(outcome.reward, halted=f"the same action {self._times} times in a row: {shown!r}")
         return Step(action=action, observation=text, outcome=outcome)
 
     async def close(self) -> None:
@@ -83,9 +83,9 @@ class AlfWorld:
     async def _asked(self, request: dict[str, Any]) -> dict[str, Any]:
         if self._worker is None:
             raise WorldError("A game is reset before it is played.")
-        told = await self._held(self._worker.ask, request)
-        self._admissible = told["commands"]
-        return told
+        answer = await self._held(self._worker.ask, request)
+        self._admissible = answer["commands"]
+        return answer
 
     async def _held(self, ask: Any, what: Any) -> Any:
         """One call of the worker. A worker that was left in the middle of an answer, or failed, is not used again."""

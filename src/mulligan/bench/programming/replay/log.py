@@ -100,10 +100,10 @@ def _episode(where: str, entry: dict[str, Any], seen: set[str]) -> Published:
     names = (texts["name"] + (f"#{several}" if several > 1 else "") for several in count(1))
     id = next(name for name in names if name not in seen)
     seen.add(id)
-    said = (*lists["feedback"], *[""] * made)
+    words = (*lists["feedback"], *[""] * made)
     lists["implementations"] = tuple(
         code if _INDENTED in feedback or not code[:1].isspace() or parsed(code) else whole(code, texts["prompt"])
-        for code, feedback in zip(lists["implementations"], said, strict=False)
+        for code, feedback in zip(lists["implementations"], words, strict=False)
     )
     fields: dict[str, Any] = {**texts, **lists}
     return Published(id=id, **fields, solved=entry["solved"])
@@ -130,15 +130,15 @@ class LogModel:
         move = _MOVE.search(path())
         if move is None:
             raise ModelError(f"{self.name}: the log answers within a trial only, and was asked in {path()!r}.")
-        return Answer(self._said(int(move[1]), move[2]), self.id, Usage(calls=1))
+        return Answer(self._answer(int(move[1]), move[2]), self.id, Usage(calls=1))
 
-    def _said(self, trial: int, kind: str) -> str:
+    def _answer(self, trial: int, kind: str) -> str:
         if kind == "evaluate":
             return _fenced("\n".join(self._log.internal_tests))
         if kind == "act":
             return _fenced(self._at(self._log.implementations, trial, "implementations"))
-        said = self._at(self._log.reflections, trial, "reflections")
-        return said.partition(_FENCE)[0].strip() or "(The log has no words of a reflection here.)"
+        text = self._at(self._log.reflections, trial, "reflections")
+        return text.partition(_FENCE)[0].strip() or "(The log has no words of a reflection here.)"
 
     def _at(self, texts: Sequence[str], trial: int, what: str) -> str:
         if trial > len(texts):

@@ -224,10 +224,10 @@ def partings(log: Published, episode: Episode, result: CaseResult) -> list[Parti
     for number, (code, trial) in enumerate(zip(log.implementations, episode.trials, strict=False), 1):
         if code != trial.attempt.output:
             found.append(Parting(f"attempt of trial {number}", code, trial.attempt.output))
-    for number, (said, trial) in enumerate(zip(log.feedback, episode.trials, strict=False), 1):
+    for number, (logged, trial) in enumerate(zip(log.feedback, episode.trials, strict=False), 1):
         got = trial.feedback.text if trial.feedback else ""
-        if said.rstrip() != got.rstrip():  # an exception without words ends on a space, which logs may lose
-            found.append(Parting(f"feedback of trial {number}", said, got, hint_of(said, got)))
+        if logged.rstrip() != got.rstrip():  # an exception without words ends on a space, which logs may lose
+            found.append(Parting(f"feedback of trial {number}", logged, got, hint_of(logged, got)))
     if result.status == "error":
         found.append(Parting("course", f"{len(log.implementations)} trials", result.text, _ended(log, episode)))
     elif len(log.implementations) != len(episode.trials):
@@ -242,8 +242,8 @@ def _ended(log: Published, episode: Episode) -> str:
     many = len(log.implementations)
     if len(episode.trials) < many:
         return ""
-    said = episode.trials[-1].feedback
-    failed = said.text.partition("Tests failed:")[2].strip().partition("\n")[0] if said else ""
+    logged = episode.trials[-1].feedback
+    failed = logged.text.partition("Tests failed:")[2].strip().partition("\n")[0] if logged else ""
     return (
         f"the log ends here: its last attempt had passed its tests, or its max_iters was {many} (--trials {many}); "
         f"of the tests that fail here the first is: {failed[:300] or 'none'}"
