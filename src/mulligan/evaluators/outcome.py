@@ -1,4 +1,4 @@
-"""The environment judges: what it said when the trial ended is the verdict."""
+"""The environment judges: its outcome at the end of the trial is the verdict."""
 
 from __future__ import annotations
 

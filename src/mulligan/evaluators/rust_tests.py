@@ -87,9 +87,9 @@ class RustTests:
             return self._failed(f"The code cannot be compiled: {error}", ())
         verdicts, why = await self._verdicts(code)
         notes = _notes(code, verdicts)
-        return self._failed(why, notes) if why else self._feedback(verdicts, notes)
+        return self._failed(why, notes) if why else self._of_verdicts(verdicts, notes)
 
-    def _feedback(self, verdicts: Mapping[int, Verdict], notes: tuple[str, ...]) -> Feedback:
+    def _of_verdicts(self, verdicts: Mapping[int, Verdict], notes: tuple[str, ...]) -> Feedback:
         tests = [(test.text, verdicts[number]) for number, test in enumerate(self._program.tests)]
         passed = [verdict.passed for _, verdict in tests]
         text = saying.ours(tests) if self._layout == "ours" else saying.as_reference(tests)

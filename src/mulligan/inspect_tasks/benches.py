@@ -63,7 +63,7 @@ class Bench:
                 return await runner.begin(f"{run}.1", run, self.cases[case].task, restart_seed(recipe.seed, epoch))
 
     async def score(self, case: str, episode: str | None, output: str) -> Score:
-        """By the hidden target: of the attempt that is handed in, or of what a foreign solver's model said."""
+        """The score by the hidden target: of the attempt handed in, or of the output of another solver."""
         found = self.cases[case]
         if episode is None:
             judged = Episode("inspect", found.task, trials=(Trial(1, Attempt(output)),))
@@ -104,7 +104,7 @@ _known: dict[str, Bench] = {}
 
 
 def open_bench(options: Mapping[str, Json]) -> Bench:
-    """By the options of its choice; read once per process. Raises `InvalidInput`, `UnknownName`."""
+    """The benchmark of these options, read once per process. Raises `InvalidInput`, `UnknownName`."""
     key = json.dumps(options, sort_keys=True)
     if key not in _known:
         config, choice = load(), choice_of(options)
@@ -116,7 +116,7 @@ def open_bench(options: Mapping[str, Json]) -> Bench:
 
 
 def options_of(benchmark: str, given: Mapping[str, Any]) -> dict[str, Json]:
-    """As they stand in a sample's metadata. Raises `InvalidInput` for one that there is not."""
+    """The options as a sample's metadata holds them. Raises `InvalidInput` for an unknown one."""
     unknown = sorted(set(given) - set(Choice.__dataclass_fields__))
     if unknown:
         raise InvalidInput(f"A benchmark takes no option {unknown[0]!r}.")

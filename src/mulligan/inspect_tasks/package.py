@@ -1,4 +1,4 @@
-"""Inspect itself, imported once it is wanted."""
+"""Imports Inspect when it is needed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mulligan.core.errors import InvalidInput
 
 
 def part(name: str = "") -> Any:
-    """The module `inspect_ai` or one inside it. Raises `InvalidInput` that says what to install."""
+    """The module `inspect_ai` or one of its submodules. Raises `InvalidInput` that says what to install."""
     try:
         return import_module(f"inspect_ai.{name}" if name else "inspect_ai")
     except ModuleNotFoundError as error:

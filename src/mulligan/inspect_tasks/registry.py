@@ -1,25 +1,14 @@
-"""What `inspect eval mulligan/NAME` finds, by the entry point of the package: a task for each benchmark."""
+"""The tasks that `inspect eval mulligan/NAME` finds through the package's entry point: one for each benchmark."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+from mulligan.app.plugins import names
 from mulligan.inspect_tasks.tasks import benchmark, hidden, inspect_ai, reflexion
 
-__all__ = [
-    "alfworld",
-    "hidden",
-    "hotpotqa",
-    "humaneval",
-    "humanevalplus",
-    "leetcode",
-    "mbpp",
-    "mbppplus",
-    "reflexion",
-    "tasks",
-    "webshop",
-]
+__all__ = ["hidden", "reflexion", "tasks"]
 
 
 def _task(name: str) -> Callable[..., Any]:
@@ -30,9 +19,7 @@ def _task(name: str) -> Callable[..., Any]:
     return inspect_ai.task(made, name=name)
 
 
-alfworld, hotpotqa, humaneval = _task("alfworld"), _task("hotpotqa"), _task("humaneval")
-humanevalplus, mbppplus = _task("humanevalplus"), _task("mbppplus")
-leetcode, mbpp, webshop = _task("leetcode"), _task("mbpp"), _task("webshop")
+globals().update({name: _task(name) for name in names("benchmarks") if name not in ("tasks", "programs")})
 
 
 @inspect_ai.task

@@ -87,7 +87,7 @@ class HotPotQA:
         both = "last_attempt_and_reflexion"
         warm = actor.with_settings(temperatures=list(WARM))
         return {
-            "reflexion": variant("reflexion", "each try is told the newest three lessons"),
+            "reflexion": variant("reflexion", "each try is shown the newest three lessons"),
             "simple": replace(tried, evaluator=Spec("unjudged"), oracle=False, trials=1, summary="one try"),
             "resample": replace(tried, actor=warm, summary="tries independent of each other, warm from the second"),
             "last_attempt": variant("last_attempt", "each try is shown the one before it"),
@@ -117,7 +117,7 @@ class HotPotQA:
         return Score(None if verdict.passed is None else float(verdict.passed), verdict.text)
 
     def _task(self, item: _Item) -> Task:
-        """What the actor sees. In the mode react it has to find the paragraphs, and is not told which ones count."""
+        """What the actor sees. In the mode react it has to find the paragraphs itself."""
         question = item.question.strip()
         return Task(question, {"context": item.supporting()}) if self._mode == "cot-context" else Task(question)
 

@@ -27,7 +27,7 @@ TASK = ("id", "prompt", "prompt_file", *JUDGE)
 TOP = ("name", "judge", "task")
 
 _PROGRAM = re.compile(r"(?:.*/)?(?:python[\d.]*|bash|sh)")
-"""What runs the file behind it."""
+"""Programs that run a file."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def read_tasks(file: Path) -> list[Entry]:
 
 
 class _Reader:
-    """One task. What it does not say of its judging, the table [judge] says."""
+    """Reads one task. The table [judge] has the defaults for how it is judged."""
 
     def __init__(self, table: Table, default: Table) -> None:
         self._table, self._default = table, default
@@ -111,11 +111,11 @@ class _Reader:
         return kind(table, key) if key in table.values else None
 
     def _source(self, *keys: str) -> Table:
-        """The table that says one of these: the task, or else the defaults."""
+        """The table that has one of these keys: the task, or else the defaults."""
         return self._table if self._table.has(*keys) else self._default
 
     def _way(self) -> Spec | None:
-        """Who judges in the loop, of those that are named for it."""
+        """The evaluator in the loop, where one is named."""
         table = self._source(*WAYS)
         key = table.one_of(*WAYS, why="one of them judges in the loop. What judges only afterwards stands in hidden")
         if key is None:
@@ -170,7 +170,7 @@ class _Reader:
         return Spec(name, {setting: value, **settings})
 
     def _check(self, table: Table) -> str:
-        """The command with the files that it names, from the folder of this one, by their whole path."""
+        """The command with absolute paths for the files that it names, which are relative to the file of tasks."""
         try:
             parts = shlex.split(table.text("check"))
         except ValueError as error:
@@ -188,7 +188,7 @@ class _Reader:
         return shlex.join(parts)
 
     def _evaluator(self, table: Table) -> str:
-        """Its name; a file's from the folder of this one."""
+        """The evaluator's name; a file is relative to the file of tasks."""
         name, colon, inner = table.text("evaluator").partition(":")
         if name.endswith(".py"):
             path = Table(table.file, table.called, {"evaluator": name}, table.lines).file_at(

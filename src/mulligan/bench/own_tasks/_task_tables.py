@@ -1,4 +1,4 @@
-"""A table of a TOML file whose values are asked for by kind; what is wrong with one is said with file and line."""
+"""A table of a TOML file that checks the kinds of its values; errors name file and line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The user's own tasks: a TOML file that says what is to be done and how it is judged."""
+"""The user's own tasks: a TOML file with prompts and how each is judged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mulligan.core.records import Case, Episode, Json, Task
 from mulligan.core.specs import Spec
 
 ALONE = ("unit_tests", "command", "contains", "regex", "exact_match")
-"""Evaluators that need no model, so that they can be made before anything is tried."""
+"""Evaluators that need no model, so that they can be checked before the run."""
 
 
 class Tasks:
@@ -72,7 +72,7 @@ class Tasks:
         )
 
     async def score(self, case: Case, episode: Episode) -> Score:
-        """By the hidden judge; where there is none, what was said in the loop."""
+        """By the hidden judge; where there is none, by the feedback in the loop."""
         verdict = episode.trials[-1].feedback
         if case.target is not None:
             verdict = await self._judges(_hidden(case.target)).evaluate(episode)

@@ -1,1 +1,1 @@
-"""What a benchmark run was worth: figures, statistics, plots and pages."""
+"""Reports of benchmark runs: figures, statistics, plots and pages."""

@@ -1,4 +1,4 @@
-"""What a run was: the head of every report, so that its numbers can be checked by others. Pure."""
+"""The head of a report: everything that others need to check its numbers. Pure."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from mulligan.core.benchmarks import BenchRun
 from mulligan.core.records import Episode, Json
 
 MODEL = "model of the "
-"""How models are named in what a run rests on."""
+"""The beginning of the names of models in `BenchRun.rests_on`."""
 _OWN_PLACE = ("benchmark", "method", "strategy", "model", "seed", "cases")
-"""Options that have a place of their own in the head."""
+"""Options with a place of their own in the head."""
 _LIMITS = {"tokens": "max-tokens", "cost": "max-cost", "seconds": "max-seconds"}
 
 
@@ -75,7 +75,7 @@ def _strategy(run: BenchRun) -> str:
 
 
 def _differing(options: Mapping[str, Json]) -> dict[str, Json]:
-    """What was chosen otherwise than by default; a default that this version does not know is shown as well."""
+    """The options that differ from the defaults, and those that this version does not know."""
     defaults: dict[str, Any] = {}
     for field in fields(Choice):
         made = field.default_factory() if field.default_factory is not MISSING else field.default
@@ -95,7 +95,7 @@ def _scripted(models: Iterable[str]) -> str:
 
 
 def command_of(run: BenchRun) -> str:
-    """What begins such a run on the command line."""
+    """The command that starts such a run."""
     words = ["mulligan", "bench", "run", run.benchmark]
     if run.benchmark.startswith(LOG):
         words[2:] = ["replay", run.benchmark.removeprefix(LOG)]

@@ -18,12 +18,12 @@ from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Episode, Usage
 
 ORACLE = "oracle"
-"""The source that an evaluator writes which knows the target."""
+"""The source of feedback whose evaluator knows the target."""
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """What the store has of a run. results: of the cases that have ended, in order. episodes: theirs, by id."""
+    """A run as the store has it. results: of the cases that have ended, in order. episodes: theirs, by id."""
 
     run: BenchRun
     results: Sequence[CaseResult]
@@ -37,7 +37,7 @@ class Recorded:
 
 @dataclass(frozen=True)
 class AtTrial:
-    """If the run had been limited to so many trials. unscored: cases that were judged by nobody up to there. mean: of
+    """The run as if it had been limited to `trial` trials. unscored: cases without a verdict up to there. mean: of
     the scores, where these are graded."""
 
     trial: int
@@ -50,7 +50,7 @@ class AtTrial:
 class AtEpisode:
     """Of `k` episodes of a case. estimate: pass@k, unbiased, averaged over the cases with `k` scored samples; None
     where episodes are restarts, which stop at the first that is solved. within: cases that one of the first `k`
-    episodes solved; whoever hands that one in has to know the target."""
+    episodes solved; to hand that one in, one has to know the target."""
 
     k: int
     estimate: Mean | None
@@ -70,7 +70,7 @@ class Verdicts:
 
 @dataclass(frozen=True)
 class Spent:
-    """What all episodes took, also those that ended by an error. per_solved: None where nothing was solved, or (cost)
+    """What all episodes used, also those that ended with an error. per_solved: None where nothing was solved, or (cost)
     where it is not known. by_role: the same usage by who called; "lost": in steps that were cut off or erred."""
 
     usage: Usage
@@ -252,7 +252,7 @@ def _shown(recorded: Recorded) -> Shown:
 
 
 def strategy_of(episode: Episode) -> str:
-    """What of the past the next trial is shown, by the name of the plug-in."""
+    """The name of the strategy of an episode."""
     spec = episode.head.settings.get("strategy")
     return str(cast(dict[str, Any], spec).get("name", "")) if isinstance(spec, dict) else ""
 
@@ -266,12 +266,12 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 DATA = "data "
-"""How names of data files begin in what a run rests on."""
+"""The beginning of the names of data files in `BenchRun.rests_on`."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Runs `a` and `b` by id: pass@1 of what each handed in. left_out: cases of both in which one has no verdict.
+    """Runs `a` and `b` by id: pass@1 of the attempts handed in. left_out: cases of both runs without a verdict in one.
     alone_a, alone_b: cases that only this run has, or that have not ended in the other."""
 
     a: str
@@ -283,7 +283,7 @@ class Comparison:
 
 
 def compare(a: Recorded, b: Recorded) -> Comparison:
-    """Raises `InvalidInput` for runs over other data, without a case in common, or without a verdict on one."""
+    """Compare two runs. Raises `InvalidInput` where their data differs, or no case has a verdict in both."""
     who = f"The runs {a.run.id} and {b.run.id} cannot be compared"
     one, other = of_data(a.run), of_data(b.run)
     if changed := sorted(name for name in one.keys() & other.keys() if one[name] != other[name]):

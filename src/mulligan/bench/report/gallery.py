@@ -21,7 +21,7 @@ from mulligan.text.pages import Block, Facts, Fence, Heading, Line, Table, html,
 
 Form: TypeAlias = Literal["md", "html"]
 FORMS: Mapping[str, Form] = {".md": "md", ".html": "html"}
-"""By the ending of a gallery that is one file; any other path is a folder, with a file for each case."""
+"""The form of a gallery in one file, by its ending; any other path is a folder with a file for each case."""
 
 
 def written(blocks: Sequence[Block], title: str, form: Form) -> str:
@@ -34,7 +34,7 @@ def chosen(recorded: Recorded, every: bool) -> list[CaseResult]:
 
 
 def case_page(recorded: Recorded, result: CaseResult, target: Json = None) -> list[Block]:
-    """target: shown where it is given, and with it what the benchmark said, which may tell of it."""
+    """target: shown where it is given, together with the text of the score, which may reveal it."""
     known = target is not None
     trials = [len(one.scores) for one in result.episodes]
     message = result.text if known or result.status == "error" else ""
@@ -58,7 +58,7 @@ def case_page(recorded: Recorded, result: CaseResult, target: Json = None) -> li
 
 
 def _of_case(recorded: Recorded, result: CaseResult) -> list[Episode]:
-    """All its episodes that are recorded, those that ended by an error as well, in their order."""
+    """All recorded episodes of the case in order, also those that ended with an error."""
     own = f"{recorded.run.id}.{result.position}"
     found = [episode for id, episode in recorded.episodes.items() if id.rpartition(".")[0] == own]
     return sorted(found, key=lambda episode: int(episode.id.rpartition(".")[2]))
@@ -83,7 +83,7 @@ def _verdict(score: float | None) -> str:
 def write_gallery(
     path: str, runs: Sequence[Recorded], form: Form, every: bool, targets: Sequence[Mapping[str, Json]]
 ) -> str:
-    """Writes the gallery; what was written, in a sentence. form: of a folder's files; a file's own ending goes before.
+    """Write the gallery; a sentence about what was written. form: of the files in a folder; a file's own ending wins.
 
     targets: of each run, by case, where they are to be shown; else empty. Raises `InvalidInput` when it cannot be
     written.
@@ -115,13 +115,13 @@ def write_gallery(
 
 
 def file_name(recorded: Recorded, result: CaseResult, form: Form) -> str:
-    """Of the case, in a folder that all file systems take: the id without what they do not."""
+    """The name of the case's file: its id without characters that a file system may refuse."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", result.case)[:60].strip(".-")
     return f"{recorded.run.id}-{result.position:04d}-{plain or 'case'}.{form}"
 
 
 def targets_of(run: BenchRun) -> Mapping[str, Json]:
-    """By case, from the data of the run. Raises `InvalidInput` where these are gone, or are others now."""
+    """The hidden targets by case, from the data of the run. Raises `InvalidInput` where that is gone or has changed."""
     if run.benchmark.startswith(LOG):
         raise InvalidInput(f"Run {run.id} replays a log: its hidden targets stand in that.")
     config, choice = load(), choice_of(run.options)

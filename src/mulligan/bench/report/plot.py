@@ -15,11 +15,11 @@ from mulligan.core.extras import MissingExtra
 
 MEDIA = {".svg": "image/svg+xml", ".png": "image/png"}
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
-"""Okabe and Ito's, which the colour-blind can tell apart."""
+"""The palette of Okabe and Ito, for colour-blind readers."""
 LINES = {"results": "-", "oracle": "--", "scripted": ":"}
 _NOTES = {"oracle": ", oracle", "scripted": ", no result"}
 _NEAR = 0.055
-"""Share of the height that a label needs for itself."""
+"""The share of the height that a label needs."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Curve:
 
 
 def ending(path: str) -> str:
-    """Of the file that was asked for. Raises `InvalidInput` for one that is neither SVG nor PNG."""
+    """The format of the file by its ending. Raises `InvalidInput` for one that is neither SVG nor PNG."""
     found = Path(path).suffix.lower()
     if found not in MEDIA:
         raise InvalidInput(f"The plot {path} has to end in {' or '.join(MEDIA)}.")
@@ -43,7 +43,7 @@ def ending(path: str) -> str:
 
 
 def check_installed() -> None:
-    """Raises `InvalidInput` that says what to install."""
+    """Raises `InvalidInput`, with what to install, where matplotlib is missing."""
     from importlib.util import find_spec
 
     if find_spec("matplotlib") is None:
@@ -115,7 +115,7 @@ def _frame(axes: Any, last: int) -> None:
 
 
 def _labels(axes: Any, curves: Sequence[Curve]) -> None:
-    """Beside the end of each line, moved apart where they would cover one another; a curve of nothing is said, too."""
+    """Labels beside the ends of the lines, moved apart where they overlap. A curve without points gets a label, too."""
     ends = [next((value for value in reversed(curve.solved) if value is not None), None) for curve in curves]
     order = sorted(range(len(curves)), key=lambda n: (ends[n] is not None, ends[n] or 0.0, n))
     heights, floor = dict[int, float](), 0.0

@@ -1,4 +1,4 @@
-"""The report of benchmark runs, read from the store: as JSON for programs, as blocks of a page for people."""
+"""Reads benchmark runs from the store and makes their report."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mulligan.core.protocols import Store
 from mulligan.core.records import Json
 
 SCHEMA = 2
-"""Of the JSON form; raised when a key is taken away or comes to mean something else."""
+"""The version of the JSON form; it rises when a key goes or changes its meaning."""
 _ALL = 1_000_000
 
 
@@ -25,7 +25,7 @@ class OneRun:
 
     @property
     def label(self) -> str:
-        """Short, for tables and plots; the report makes it unique."""
+        """A short name for tables and plots; the report makes it unique."""
         method = self.about.method or self.about.benchmark
         return f"{method} with {self.about.strategy}" if self.about.replaced else method
 
@@ -41,7 +41,7 @@ class Report:
 
 
 async def read_run(store: Store, prefix: str) -> Recorded:
-    """What is recorded of the run whose id begins so. Raises `NotFound`, `StoreError`."""
+    """The record of the run whose id begins so. Raises `NotFound`, `StoreError`."""
     run = await store.benches.run(prefix)
     results = await store.benches.results(run.id)
     ended = {f"{run.id}.{result.position}" for result in results}

@@ -1,4 +1,4 @@
-"""The statistics of reports: pure functions of counts and scores. Each gives None where nothing can be said.
+"""The statistics of reports: pure functions of counts and scores. None stands for an unknown value.
 
 Sources: Wilson 1927 (score interval), Chen et al. 2021, equation 1 (pass@k), Newcombe 1998, Statistics in Medicine 17,
 2635 (method 10: difference of paired proportions), McNemar 1947 in its exact form.

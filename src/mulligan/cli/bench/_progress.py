@@ -1,6 +1,6 @@
-"""How a benchmark run goes, in lines on stderr: each case as it ends, with the rate so far and the time left.
+"""The progress of a benchmark run on stderr: a line for each case that ends, with the rate and the time left.
 
-On a terminal a last line says what is under way.
+On a terminal a last line shows what is under way.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from mulligan.core.limits import Limits
 from mulligan.core.records import Episode
 
 SUSPICIOUS = 3
-"""So many cases that all end by the same error are no accident."""
+"""When so many first cases all end with the same error, a line says so."""
 
 
 class Progress:
-    """`case` is a hook of the run; `ended` and `cut_off` give the exit status. quiet: only how to go on, and how it
-    ended. as_json: the end as an object."""
+    """`case` is a hook of the run; `ended` and `cut_off` give the exit status. quiet: only the result and how to
+    resume. as_json: the result as an object."""
 
     def __init__(self, quiet: bool, as_json: bool = False) -> None:
         self._quiet, self._json = quiet, as_json
@@ -100,7 +100,7 @@ class Progress:
         return UNFINISHED
 
     def _left(self, run: BenchRun, done: int) -> str:
-        """The rate and the time left, from what this process itself has done."""
+        """The rate and the time left, from the cases that this process ran."""
         here, seconds = done - self._before, time.monotonic() - self._began
         if here < 2 or seconds < 1 or done == len(run.cases):
             return ""

@@ -1,4 +1,4 @@
-"""`mulligan bench list`: what can be run."""
+"""`mulligan bench list`: the benchmarks."""
 
 from __future__ import annotations
 

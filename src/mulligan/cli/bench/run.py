@@ -1,4 +1,4 @@
-"""`mulligan bench run`: the cases of a benchmark over the loop, several at once; or on with a run."""
+"""`mulligan bench run`: runs the cases of a benchmark, several at once, or resumes a run."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ OPTIONS = (
     "limit",
     "parallel",
 )
-"""Handed on as they are, when they were given."""
+"""Options that are passed on unchanged where the user gave them."""
 
 
 @click.command("run")
 @click.argument("name", required=False)
-@click.option("--resume", metavar="RUN", help="Go on with this run: what has ended stays, and nothing is paid twice.")
-@click.option("--method", metavar="NAME", help="Who plays, one of the benchmark's: mulligan bench list.")
+@click.option("--resume", metavar="RUN", help="Resume this run: what has ended stays, and nothing is paid twice.")
+@click.option("--method", metavar="NAME", help="One of the benchmark's bundles of roles: mulligan bench list.")
 @click.option(
     "--strategy",
     metavar="NAME",
@@ -42,9 +42,9 @@ OPTIONS = (
 @click.option("--model", metavar="MODEL", help="PROVIDER:NAME, local:NAME, scripted:FILE or replay:FILE.")
 @click.option("--reflect-model", metavar="MODEL", help="The model that reflects, if it is another.")
 @click.option("--judge-model", metavar="MODEL", help="The model that judges or writes tests, if it is another.")
-@click.option("--agent", metavar="NAME", help="An agent made of files tries, instead of the method's actor.")
-@click.option("--data", metavar="PATH", help="The data: a file, or a folder with it in.")
-@click.option("--trials", type=int, metavar="N", help="Attempts of an episode at most, the first included.")
+@click.option("--agent", metavar="NAME", help="An agent of files acts, instead of the method's actor.")
+@click.option("--data", metavar="PATH", help="The data: a file, or a folder that holds it.")
+@click.option("--trials", type=int, metavar="N", help="The most attempts of an episode, the first included.")
 @budget_options
 @click.option("--restarts", type=int, default=1, metavar="K", help="Episodes of a case, until the target says solved.")
 @click.option("--samples", type=int, metavar="N", help="Episodes of a case, all of them: for pass@k.")
@@ -52,8 +52,10 @@ OPTIONS = (
 @click.option("--case", "cases", multiple=True, metavar="ID", help="Only this case; may be given again.")
 @click.option("--shuffle", is_flag=True, help="In an order drawn from the seed, before --limit.")
 @click.option("--parallel", type=int, metavar="N", help="Cases at once (default: 1).")
-@click.option("--seed", type=int, default=0, metavar="N", help="For the order, and for models that sample by one.")
-@click.option("--reuse", is_flag=True, help="Take answers that a model gave to the very same request before.")
+@click.option(
+    "--seed", type=int, default=0, metavar="N", help="For the order of cases, and for models that take a seed."
+)
+@click.option("--reuse", is_flag=True, help="Reuse answers that a model gave to the very same request.")
 @click.option("--memory", type=click.Choice(["online", "frozen"]), help="Recall from the bank; online also teaches it.")
 @click.option("--agent-id", default="", metavar="NAME", help="Whose bank, with --memory.")
 @click.option(
@@ -71,7 +73,7 @@ OPTIONS = (
     help="Any other setting; ROLE may be benchmark.",
 )
 @click.option(
-    "--format", "form", type=click.Choice(["line", "json"]), default="line", help="How the end is said on stdout."
+    "--format", "form", type=click.Choice(["line", "json"]), default="line", help="The form of the result on stdout."
 )
 @click.option("--quiet", "-q", is_flag=True, help="No progress on stderr, only errors.")
 @click.pass_context
@@ -81,9 +83,9 @@ def command(ctx: click.Context, name: str | None, resume: str | None, form: str,
     from mulligan.cli.bench._progress import Progress
 
     if (name is None) == (resume is None):
-        raise click.UsageError("Name a benchmark, or a run to go on with: --resume RUN.")
+        raise click.UsageError("Name a benchmark, or a run to resume: --resume RUN.")
     if resume is not None and (fixed := _chosen(ctx)):
-        raise click.UsageError(f"A run goes on as it was begun: leave out {', '.join(fixed)}, or begin a new one.")
+        raise click.UsageError(f"A resumed run keeps its options: leave out {', '.join(fixed)}, or begin a new one.")
     progress = Progress(quiet, form == "json")
     hooks = Hooks(on_case=progress.case, observers=(progress.saw,), notice=progress.notice)
 
@@ -109,7 +111,7 @@ def command(ctx: click.Context, name: str | None, resume: str | None, form: str,
 
 
 def _chosen(ctx: click.Context) -> list[str]:
-    """The options that were given and that a run keeps from its beginning."""
+    """The given options that a resumed run cannot change."""
     free = ("resume", "parallel", "form", "quiet")
     return [
         option.opts[0]

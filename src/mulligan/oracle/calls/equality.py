@@ -1,4 +1,4 @@
-"""When EvalPlus takes a returned value for right (Liu et al. 2023; `check_output` of its harness, in our words)."""
+"""Decides as EvalPlus does whether a returned value is right (Liu et al. 2023; `check_output` of its harness)."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _floats(value: Any) -> bool:
 
 
 def _near(out: Any, expected: Any, tolerance: float) -> bool:
-    """As numpy's `allclose` says it of numbers, and of lists of equal length."""
+    """As numpy's `allclose`, for numbers and for lists of equal length."""
     if isinstance(expected, (list, tuple)):
         parts, others = cast(Sequence[Any], expected), cast(Sequence[Any], out)
         return (

@@ -1,1 +1,1 @@
-"""The oracle outside the sandbox: what `unit_tests` sends into it, and how it reads what comes back."""
+"""The oracle of `unit_tests`: it stands outside the sandbox, sends calls into it, and reads the replies."""

@@ -1,4 +1,4 @@
-"""Calls one function of the code with the arguments that come, a line each, and says what it returned.
+"""Calls one function of the code with arguments from lines of input, and writes what it returned.
 
 It knows no expected result, so the code cannot find one here. Runs inside the sandbox: no import that costs.
 """

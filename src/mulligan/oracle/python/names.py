@@ -1,4 +1,4 @@
-"""Which names of a tests file mean the candidate, and whether the tests need it in their own process.
+"""Finds the names in a tests file that mean the candidate, and whether the tests need it in their own process.
 
 It looks at the tests alone: were the candidate's code to decide, it could choose the path that can be forged.
 """
@@ -53,7 +53,7 @@ class Names:
 
 
 def names_in(tree: ast.Module, text: str) -> Names:
-    """The names that the candidate is asked for."""
+    """The names that the candidate must define."""
     top = symtable.symtable(text, "tests", "exec")
     own = {s.get_name() for s in top.get_symbols() if s.is_assigned() or s.is_imported() or s.is_namespace()}
     used = {name for name in _globals(top) if name not in own} - {"__name__", "__file__", "__doc__"}
@@ -242,7 +242,7 @@ def _from_module(value: ast.expr, own: set[str]) -> bool:
 
 
 def _imports(tree: ast.Module) -> Iterator[ast.alias]:
-    """What is imported, the candidate left out."""
+    """The imported names, without the candidate."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias for alias in node.names if alias.name != SOLUTION)

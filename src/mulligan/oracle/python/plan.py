@@ -47,7 +47,7 @@ class Plan:
         return sum(not test.quiet for test in self.tests)
 
     def job(self, code: str, in_process: bool, seconds: float, limit: float) -> dict[str, Any]:
-        """What the examiner is told, as plain values. `seconds` for all, `limit` for one test."""
+        """The examiner's job, as plain values. `seconds` for all, `limit` for one test."""
         return {
             "code": code,
             "tests": self.code,
@@ -62,7 +62,7 @@ class Plan:
         }
 
     def share(self, seconds: float) -> float:
-        """What one test may take of the whole file's time, where nothing else is said."""
+        """The time of one test, as part of the file's, by default."""
         return seconds / min(max(self.size, 1), 4)
 
 
@@ -127,7 +127,7 @@ def _instrumented(tree: ast.Module, text: str, names: Names, name: str) -> tuple
 
 
 def _check_size(plan: Plan, name: str) -> None:
-    """What the examiner is told goes over the wire as one value, together with the code of an attempt."""
+    """The examiner's job goes over the wire as one value, together with the code of an attempt."""
     try:
         wire.encode(plan.job("x" * _ROOM, False, 1.0, 1.0))
     except wire.TooMuch as error:

@@ -1,1 +1,1 @@
-"""Rust tests: how they are read, compiled, run, told apart and put into words for `rust_tests`."""
+"""Reads, compiles and runs Rust tests, and words the results, for `rust_tests`."""

@@ -1,4 +1,4 @@
-"""What the compiler refused: its errors as it draws them, told apart by whether the code or a test is at fault."""
+"""The compiler's errors, sorted by whether the code or a test is at fault."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _told(error: Mapping[str, Any], toolchain: Toolchain) -> str:
 
 
 def _clean(text: str, toolchain: Toolchain) -> str:
-    """Without names that are drawn for a run and folders of this machine, so that the same code is told the same."""
+    """Without names that are drawn for a run and folders of this machine, so that the same code gets the same text."""
     for folder in sorted((toolchain.sysroot, toolchain.folder), key=len, reverse=True):
         text = text.replace(f"{folder}/", "")
     return _LAID.sub("", _OURS.sub(lambda ours: f"{ours[1]}{ours[2] if ours[3] else ''}", text))

@@ -1,1 +1,1 @@
-"""ALFWorld's engine: started in processes of its own, made faster, and what is said to it and by it put in order."""
+"""ALFWorld's engine: runs in processes of its own, made faster, with its texts in the reference's words."""

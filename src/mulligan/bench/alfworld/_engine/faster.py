@@ -1,4 +1,4 @@
-"""Makes TextWorld's PDDL engine faster without changing a word that it says. Runs in the worker only.
+"""Makes TextWorld's PDDL engine faster; its output stays the same. Runs in the worker only.
 
 Upstream parses its grammar's strings again for each command that is possible at each step, deep-copies what it only
 reads, and translates the game's PDDL anew at each load and each reset. Here a string is parsed once, what is only read
@@ -19,7 +19,7 @@ KNOWN: Mapping[str, str] = {"textworld": "1.7.0", "fast-downward-textworld": "20
 
 
 def unknown() -> list[str]:
-    """The packages that are there in another version, in words; empty where all is known."""
+    """The packages whose version is not a known one, as text; empty where all are known."""
     found = {name: version(name) for name in KNOWN}
     return [f"{name} {found[name]} and not {KNOWN[name]}" for name in KNOWN if found[name] != KNOWN[name]]
 

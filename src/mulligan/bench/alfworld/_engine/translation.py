@@ -19,7 +19,7 @@ from types import SimpleNamespace
 from typing import Any
 
 FORM = 1
-"""Of the files; another one is made anew."""
+"""The version of the files; a file of another version is made anew."""
 
 KEPT = 4
 """Games whose translation is held in memory."""
@@ -67,7 +67,7 @@ class Translations:
         return kept if isinstance(kept, dict) and kept.get("form") == FORM else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
 
     def _write(self, key: str, kept: Any) -> None:
-        """Whole or not at all; a disk that is full or closed costs time, not the game."""
+        """Writes the whole file or nothing; a full or read-only disk costs time, not the game."""
         if self.folder is None:
             return
         part = self.folder / f"{key}.{os.getpid()}.part"

@@ -1,4 +1,4 @@
-"""What is said to ALFWorld's engine and by it, put in the words of the reference (1.3)."""
+"""Translates commands and observations between ALFWorld's engine and the wording of the reference (1.3)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _other_forms(action: str) -> Iterator[str]:
 
 
 def beginning(text: str) -> str:
-    """The first observation: without the paragraph that welcomes, the others a line each."""
+    """The first observation: without the welcome, each other paragraph on a line."""
     return "\n".join(text.strip().split("\n\n")[1:]) or text.strip()
 
 

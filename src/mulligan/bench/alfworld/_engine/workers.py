@@ -1,4 +1,4 @@
-"""Processes with an engine in them, started when needed and used again: starting one takes half a second of CPU.
+"""A pool of processes with an engine each: starting one takes half a second of CPU.
 
 TextWorld cannot be shared by threads (it swaps sys.stdout and sys.argv, and keeps its options in modules), and Fast
 Downward is under the GPL: it stays in a process of its own.
@@ -49,7 +49,7 @@ class Worker:
         return self._process.pid
 
     def open(self, game: str, seconds: float) -> str:
-        """The notice of the engine, if it has one."""
+        """The engine's notice, if it has one."""
         answer = self.ask({"do": "open", "game": game}, seconds)
         self.game = game
         return answer["notice"]
@@ -112,7 +112,7 @@ class Worker:
 
 
 class Workers:
-    """Those that nobody uses. Fit for several threads."""
+    """The idle processes. Safe for several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
