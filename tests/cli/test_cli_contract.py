@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 import pytest
 
+from mulligan.cli import bench
 from mulligan.cli.errors import exit_status
 from mulligan.cli.main import COMMANDS, cli
 from mulligan.cli.words import closing, money
@@ -52,6 +53,8 @@ def test_each_option_has_help_and_stands_in_the_docs(name: str) -> None:
 
 def test_the_list_of_commands_says_what_each_says_of_itself() -> None:
     assert {name: ALL[f"mulligan {name}"].get_short_help_str(1000) for name in COMMANDS} == COMMANDS
+    listed = bench.COMMANDS
+    assert {name: ALL[f"mulligan bench {name}"].get_short_help_str(1000) for name in listed} == listed
 
 
 def test_help_imports_nothing_heavy() -> None:

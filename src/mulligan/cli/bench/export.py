@@ -5,16 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from mulligan.app.config import load
+from mulligan.bench.alfworld._env_results import EnvResult, env_results, file_name, written
 from mulligan.cli.terminal import emit
 from mulligan.store import open_store
-
-if TYPE_CHECKING:
-    from mulligan.bench.alfworld._env_results import EnvResult
 
 
 @click.command("export")
@@ -32,7 +29,6 @@ if TYPE_CHECKING:
 )
 def command(run: str, folder: Path, start: int) -> None:
     """Write the results of an ALFWorld RUN as the reference's files: one for each trial."""
-    from mulligan.bench.alfworld._env_results import env_results, file_name, written
 
     async def work() -> Sequence[Sequence[EnvResult]]:
         config = load()

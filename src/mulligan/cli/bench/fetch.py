@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from mulligan.bench.harness.fetching import fetch_benchmark
 from mulligan.cli.counting import Counting
 from mulligan.cli.terminal import emit, say
 from mulligan.models.weights import silent
@@ -13,9 +14,7 @@ from mulligan.models.weights import silent
 @click.argument("name")
 @click.option("--quiet", "-q", is_flag=True, help="No progress on stderr, only errors.")
 def command(name: str, quiet: bool) -> None:
-    """Fetch the data of the benchmark NAME. An interrupted fetch goes on where it stopped."""
-    from mulligan.bench.harness.fetching import fetch_benchmark
-
+    """Fetch the data of the benchmark NAME. An interrupted fetch resumes where it stopped."""
     try:
         files = fetch_benchmark(name, silent if quiet else Counting().tell)
     except KeyboardInterrupt:

@@ -6,6 +6,7 @@ import json
 
 import click
 
+from mulligan.bench.harness.listing import Listed, listed
 from mulligan.cli.terminal import emit
 
 
@@ -20,7 +21,6 @@ from mulligan.cli.terminal import emit
 )
 def command(form: str) -> None:
     """The benchmarks, their cuts and methods, and whether their data is here."""
-    from mulligan.bench.harness.listing import Listed, listed
 
     def entry(one: Listed) -> str:
         lines = [one.name, f"  {one.title}", f"  data: {one.folder or one.missing}"]

@@ -5,18 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from typing import TYPE_CHECKING
 
 import click
 
+from mulligan.bench.harness.running import Hooks
+from mulligan.bench.programming.replay.replay import Compared, Replayed, first_difference, replay_log
 from mulligan.cli.conduct import run
 from mulligan.cli.errors import NOT_SOLVED, SOLVED, UNFINISHED
 from mulligan.cli.terminal import emit, one_line, say
 from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.text.pages import Block, Fence, Heading, Line, markdown, plain
-
-if TYPE_CHECKING:
-    from mulligan.bench.programming.replay.replay import Compared, Replayed
 
 
 @click.command("replay")
@@ -43,9 +41,6 @@ def command(
 
     It ends with 0 when all agree, 1 when some part, 2 for a file that is no such log.
     """
-    from mulligan.bench.harness.running import Hooks
-    from mulligan.bench.programming.replay.replay import replay_log
-
     hooks = Hooks() if quiet else Hooks(on_case=_Progress().case)
     many = os.cpu_count() or 1 if parallel is None else parallel
     try:
@@ -86,8 +81,6 @@ def _page(found: Replayed, file: str) -> list[Block]:
 
 def _parted(one: Compared) -> list[Block]:
     """Where one episode parts: the first lines that differ."""
-    from mulligan.bench.programming.replay.replay import first_difference
-
     blocks: list[Block] = [Heading(2, f"{one.case} parts ({one.episode})")]
     for parting in one.partings:
         expected, got = first_difference(parting.expected, parting.got)

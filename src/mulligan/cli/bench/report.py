@@ -5,22 +5,20 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from mulligan.app.config import load
+from mulligan.bench.report.figures import Recorded
+from mulligan.bench.report.gallery import targets_of, write_gallery
+from mulligan.bench.report.page import page
+from mulligan.bench.report.plot import MEDIA, check_installed, curves, draw, ending
+from mulligan.bench.report.reading import Report, as_json, make_report, read_run
 from mulligan.cli.terminal import put, say
 from mulligan.core.errors import InvalidInput
-from mulligan.core.records import Json
 from mulligan.store import open_store
 from mulligan.text.pages import Picture, html, markdown, plain
-
-if TYPE_CHECKING:
-    from mulligan.bench.report.figures import Recorded
-    from mulligan.bench.report.reading import Report
 
 
 @click.command("report")
@@ -47,43 +45,28 @@ def command(
     every: bool,
     show_targets: bool,
 ) -> None:
-    """Figures of one RUN or several; each further one is compared with the first, over the cases that both have."""
-    from mulligan.bench.report import plot as drawing
-    from mulligan.bench.report.reading import make_report
-
+    """Figures of one RUN or several; each further one is compared with the first, over their common cases."""
     if (every or show_targets) and gallery is None:
         raise click.UsageError("--all and --show-targets say what is in the gallery: give --gallery PATH, too.")
     if plot is not None:
-        drawing.ending(plot)
-        drawing.check_installed()
+        ending(plot)
+        check_installed()
     recorded = asyncio.run(_read(runs))
     report = make_report(recorded)
-    targets = _targets(recorded) if show_targets else []
+    targets = [targets_of(one.run) for one in recorded] if show_targets else []
     picture = _draw(report, plot, output) if plot else None
     put(_written(report, form, picture), output)
     if gallery is not None:
-        from mulligan.bench.report.gallery import write_gallery
-
         say(write_gallery(gallery, recorded, "html" if form == "html" else "md", every, targets))
 
 
-def _targets(recorded: list[Recorded]) -> list[Mapping[str, Json]]:
-    from mulligan.bench.report.gallery import targets_of
-
-    return [targets_of(one.run) for one in recorded]
-
-
 async def _read(runs: tuple[str, ...]) -> list[Recorded]:
-    from mulligan.bench.report.reading import read_run
-
     async with open_store(load().store) as store:
         return [await read_run(store, run) for run in runs]
 
 
 def _draw(report: Report, plot: str, output: str | None) -> Picture:
     """Writes the plot; refers to it as seen from the page."""
-    from mulligan.bench.report.plot import MEDIA, curves, draw, ending
-
     form = ending(plot)
     data = draw(curves(report), form)
     try:
@@ -96,9 +79,6 @@ def _draw(report: Report, plot: str, output: str | None) -> Picture:
 
 
 def _written(report: Report, form: str, picture: Picture | None) -> str:
-    from mulligan.bench.report.page import page
-    from mulligan.bench.report.reading import as_json
-
     if form == "json":
         return json.dumps(as_json(report), ensure_ascii=False, indent=2, allow_nan=False)
     blocks = page(report, picture)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.core import ParameterSource
 
+from mulligan.bench.harness.running import Finished, Hooks, resume_benchmark, run_benchmark
+from mulligan.cli.bench._progress import Progress
 from mulligan.cli.conduct import run
 from mulligan.cli.options import bench_settings, budget_options, limits_of
-
-if TYPE_CHECKING:
-    from mulligan.bench.harness.running import Finished
 
 OPTIONS = (
     "method",
@@ -79,9 +78,6 @@ OPTIONS = (
 @click.pass_context
 def command(ctx: click.Context, name: str | None, resume: str | None, form: str, quiet: bool, **given: Any) -> None:
     """Run the cases of the benchmark NAME, or of a file of tasks (mine.toml)."""
-    from mulligan.bench.harness.running import Hooks, resume_benchmark, run_benchmark
-    from mulligan.cli.bench._progress import Progress
-
     if (name is None) == (resume is None):
         raise click.UsageError("Name a benchmark, or a run to resume: --resume RUN.")
     if resume is not None and (fixed := _chosen(ctx)):

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from mulligan.app.config import load
+from mulligan.bench.harness.plan import options_of_today
 from mulligan.cli.terminal import emit, say
 from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.store import open_store
@@ -43,8 +44,6 @@ def command(limit: int, form: str) -> None:
 
 
 def facts(run: BenchRun, results: Sequence[CaseResult]) -> dict[str, Any]:
-    from mulligan.bench.harness.plan import options_of_today
-
     options = options_of_today(run.options)
     counts: Counter[str] = Counter(result.status for result in results)
     return {

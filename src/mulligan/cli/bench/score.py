@@ -5,18 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import textwrap
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from mulligan.bench.harness.scoring import Scored, Setting, score_samples
 from mulligan.bench.report.statistics import rate
 from mulligan.cli.conduct import run
 from mulligan.cli.errors import UNFINISHED
 from mulligan.cli.options import bench_settings
 from mulligan.cli.terminal import emit, say
-
-if TYPE_CHECKING:
-    from mulligan.bench.harness.scoring import Scored
 
 
 @click.command("score")
@@ -53,8 +51,6 @@ def command(
     **given: Any,
 ) -> None:
     """Judge solutions made elsewhere by the hidden tests of the benchmark NAME."""
-    from mulligan.bench.harness.scoring import Setting, score_samples
-
     if unknown := set(settings) - {"benchmark"}:
         raise click.UsageError(f"--set {min(unknown)}.…: only benchmark.KEY=VALUE counts here.")
     setting = Setting(settings=settings.get("benchmark", {}), **given)
