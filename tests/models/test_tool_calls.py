@@ -12,6 +12,7 @@ from mulligan.core.questions import Message, Question, Sampling, Tool, ToolCall
 from mulligan.core.records import Usage
 from mulligan.models.catalog import open_model
 from mulligan.models.provider import ProviderModel
+from mulligan.models.provider_client import Target
 from mulligan.models.providers import Access
 from mulligan.models.settings import CallSettings
 from mulligan.models.steps import FINISH
@@ -344,7 +345,7 @@ async def test_a_model_that_is_known_to_have_no_tools_is_not_offered_any(
     wire.plays('{"tool": "finish", "arguments": {"key": "done", "value": "x"}}')
     monkeypatch.setenv("SNOWFLAKE_TOKEN", KEY)
     access = Access("SNOWFLAKE_TOKEN", KEY, wire.url)
-    model = ProviderModel("snowflake", "llama3.1-8b", access, CallSettings(), naps.sleep, naps.chance)
+    model = ProviderModel(Target("snowflake", "llama3.1-8b", access, CallSettings(), naps.sleep, naps.chance))
     assert (await model.ask(ASKED)).calls == (finished("x"),)
     assert "takes no tools, asking for calls as JSON: its profile says so" in caplog.text
     assert wire.requests[0]["tools"] == []

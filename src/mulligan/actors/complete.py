@@ -11,7 +11,7 @@ from mulligan.core.questions import Message, Question, Sampling
 from mulligan.core.records import Attempt, Episode, Past
 from mulligan.text.formatting import TOKENS, past_text, task_text
 from mulligan.text.programs import NAMES, Language, program
-from mulligan.text.reference_answers import reference_code
+from mulligan.text.python_tests import reference_code
 
 SLOTS = ("task", "recall", "past")
 

@@ -19,8 +19,7 @@ from mulligan.evaluators import _asserts as asserts
 from mulligan.oracle.python.reference_layout import reference_text
 from mulligan.text.formatting import task_text
 from mulligan.text.python_code import asked_for
-from mulligan.text.python_tests import python_tests
-from mulligan.text.reference_answers import reference_tests
+from mulligan.text.python_tests import python_tests, reference_tests
 from mulligan.text.rust_tests import rust_tests
 
 SOURCE = "internal_tests"

@@ -18,7 +18,7 @@ from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.protocols import Embedder, Model
 from mulligan.models.embedders.provider import NO_PROVIDER, ProviderEmbedder
 from mulligan.models.provider import ProviderModel
-from mulligan.models.provider_client import Sleep
+from mulligan.models.provider_client import Sleep, Target
 from mulligan.models.providers import PROVIDERS, Access, access, check_proxies
 from mulligan.models.settings import CallSettings
 
@@ -51,9 +51,11 @@ def open_model(
         case _ if not colon or not rest:
             raise _no_provider(kind)
         case _ if kind in PROVIDERS:
-            return ProviderModel(kind, rest, access(kind, rest, settings, key), settings, sleep, chance)
+            return ProviderModel(Target(kind, rest, access(kind, rest, settings, key), settings, sleep, chance))
         case _:
-            return _ask_pydantic_ai(kind, rest, ProviderModel(kind, rest, Access(key=key), settings, sleep, chance))
+            return _ask_pydantic_ai(
+                kind, rest, ProviderModel(Target(kind, rest, Access(key=key), settings, sleep, chance))
+            )
 
 
 def open_embedder(
@@ -85,9 +87,9 @@ def open_embedder(
                 "Write local, or PROVIDER:MODEL, such as openai:text-embedding-3-small."
             )
         case _ if kind in PROVIDERS:
-            return ProviderEmbedder(kind, rest, access(kind, rest, settings), settings, sleep, chance)
+            return ProviderEmbedder(Target(kind, rest, access(kind, rest, settings), settings, sleep, chance))
         case _:
-            return _ask_pydantic_ai(kind, rest, ProviderEmbedder(kind, rest, Access(), settings, sleep, chance))
+            return _ask_pydantic_ai(kind, rest, ProviderEmbedder(Target(kind, rest, Access(), settings, sleep, chance)))
 
 
 def _hash_embedder(dimensions: str) -> Embedder:

@@ -14,9 +14,7 @@ from mulligan.core.records import Json, Usage
 from mulligan.models import json_answers, prices
 from mulligan.models.failures import Failure, NotJson, Unusable
 from mulligan.models.prices import Price
-from mulligan.models.provider_client import ProviderClient, Sleep, log
-from mulligan.models.providers import Access
-from mulligan.models.settings import CallSettings
+from mulligan.models.provider_client import ProviderClient, Target, log
 from mulligan.models.tool_answers import call_of, in_json
 from mulligan.text.secrets import KnownSecrets
 
@@ -37,22 +35,16 @@ class ProviderModel(ProviderClient["PydanticModel"]):
     answer is an answer.
     """
 
-    def __init__(
-        self,
-        provider: str,
-        model: str,
-        access: Access,
-        settings: CallSettings,
-        sleep: Sleep,
-        chance: Callable[[], float],
-    ) -> None:
-        super().__init__(provider, model, access, settings, sleep, chance)
+    def __init__(self, target: Target) -> None:
+        super().__init__(target)
         self.name = self.id
-        self._key = KnownSecrets(access.secrets)
-        self._seller = provider.partition("-")[0]  # openai-chat and openai-responses are sold by openai
+        self._key = KnownSecrets(target.access.secrets)
+        self._seller = target.provider.partition("-")[0]  # openai-chat and openai-responses are sold by openai
         self._dropped: set[str] = set()
         # Servers that copy OpenAI's format know `max_tokens`; only OpenAI's own newer models want another name for it.
-        self._old_name = provider in ("alibaba", "ollama") or (provider == "openai" and access.base_url is not None)
+        self._old_name = self._provider in ("alibaba", "ollama") or (
+            self._provider == "openai" and target.access.base_url is not None
+        )
         self._refused: set[Mode] = set()
         self._no_tools = False
 

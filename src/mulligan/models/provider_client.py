@@ -10,6 +10,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -26,26 +27,31 @@ Sleep = Callable[[float], Awaitable[None]]
 log = logging.getLogger("mulligan.models")
 
 
-class ProviderClient(Generic[SdkT]):
-    """Calls one model of a provider through pydantic-ai's object for it, which `_build` makes.
+@dataclass(frozen=True)
+class Target:
+    """Which model of which provider is called, and how.
 
     sleep: waits between attempts. chance: gives numbers from 0 to 1 that vary how long.
     """
 
-    def __init__(
-        self,
-        provider: str,
-        model: str,
-        access: Access,
-        settings: CallSettings,
-        sleep: Sleep,
-        chance: Callable[[], float],
-    ) -> None:
-        self.id = f"{provider}:{model}"
-        self._provider, self._model, self._access, self._settings = provider, model, access, settings
-        self._sleep, self._chance = sleep, chance
-        free = Price(0.0, 0.0) if provider in ("ollama", "vllm") and access.at_home else None
-        self._flat = prices.given(settings) or free
+    provider: str
+    model: str
+    access: Access
+    settings: CallSettings
+    sleep: Sleep
+    chance: Callable[[], float]
+
+
+class ProviderClient(Generic[SdkT]):
+    """Calls a model through pydantic-ai's object for it, which `_build` makes."""
+
+    def __init__(self, target: Target) -> None:
+        self.id = f"{target.provider}:{target.model}"
+        self._provider, self._model = target.provider, target.model
+        self._access, self._settings = target.access, target.settings
+        self._sleep, self._chance = target.sleep, target.chance
+        free = Price(0.0, 0.0) if target.provider in ("ollama", "vllm") and target.access.at_home else None
+        self._flat = prices.given(target.settings) or free
         self._loading = threading.Lock()
         self._loaded: SdkT | None = None
 

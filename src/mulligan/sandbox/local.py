@@ -76,7 +76,7 @@ class LocalSandbox:
     async def open(self, job: Job) -> AsyncGenerator[Channel]:
         """Start the job and talk to it. Its standard error is thrown away; a longer line than `job.output` is cut."""
         async with self._slot(job), self._started(job, lines=True) as process:
-            yield process.channel()
+            yield process
 
     @asynccontextmanager
     async def _started(self, job: Job, *, lines: bool) -> AsyncGenerator[Process]:

@@ -144,23 +144,6 @@ class Feed(asyncio.Protocol):
         await self._open.wait()
 
 
-class _Channel:
-    """A `Channel` to a running job."""
-
-    def __init__(self, stdin: asyncio.WriteTransport, feed: Feed, lines: Lines) -> None:
-        self._stdin = stdin
-        self._feed = feed
-        self._lines = lines
-
-    async def send(self, line: str) -> None:
-        if not self._feed.gone:
-            self._stdin.write(line.encode("utf-8", "surrogatepass") + b"\n")
-            await self._feed.room()
-
-    async def receive(self) -> str | None:
-        return await self._lines.next()
-
-
 class Process:
     """A started job. `end` must be called, whatever happened: it kills what is left and waits until it is gone."""
 
@@ -175,7 +158,7 @@ class Process:
 
     @classmethod
     async def start(cls, job: Job, level: Level, *, lines: bool) -> Self:
-        """Raises `InvalidInput` or `SandboxError`. With `lines`, to talk to by `channel`; else to `finish`."""
+        """Raises `InvalidInput` or `SandboxError`. With `lines` it is a `Channel`; else call `finish`."""
         scratch = scratch_name()
         pipes: list[int] = []
         try:
@@ -213,9 +196,14 @@ class Process:
         transport, self._err = await loop.connect_read_pipe(lambda: Capture(most), os.fdopen(stderr, "rb", 0))
         self._reading.append(transport)
 
-    def channel(self) -> _Channel:
+    async def send(self, line: str) -> None:
         assert self._stdin is not None
-        return _Channel(self._stdin, self._feed, self._lines)
+        if not self._feed.gone:
+            self._stdin.write(line.encode("utf-8", "surrogatepass") + b"\n")
+            await self._feed.room()
+
+    async def receive(self) -> str | None:
+        return await self._lines.next()
 
     async def finish(self, stdin: str) -> tuple[Capture, Capture, Ended]:
         """Feed the job, and wait for its end and that of its output. Raises `SandboxError` if it never began."""

@@ -11,6 +11,7 @@ import html as escaping
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeAlias
 
 from mulligan.text.plain import clean, one_line, sound
@@ -128,29 +129,18 @@ def _fenced(text: str, room: int | None) -> str:
 
 # --- HTML -----------------------------------------------------------------------------------------------------------
 
-_STYLE = """
-:root { color-scheme: light dark; }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
-table { border-collapse: collapse; display: block; overflow-x: auto; margin: 1rem 0; }
-th, td { padding: .25rem .75rem; border-bottom: 1px solid #8886; text-align: right; white-space: nowrap; }
-th { vertical-align: bottom; }
-.left { text-align: left; }
-pre { background: #8881; padding: .75rem; overflow-x: auto; white-space: pre-wrap; overflow-wrap: anywhere; }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: .25rem 1rem; }
-dt { font-weight: 600; } dd { margin: 0; overflow-wrap: anywhere; }
-img { max-width: 100%; background: #fff; }
-"""
 _ALLOWED = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
 def html(title: str, blocks: Iterable[Block]) -> str:
     """One file that needs no other: no scripts, and nothing is loaded from anywhere."""
     body = sound("\n".join(_as_html(block) for block in blocks))
+    style = Path(__file__).with_name("pages.css").read_text(encoding="utf-8")
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_ALLOWED}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{_safe(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
+        f"<title>{_safe(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
     )
 
 

@@ -61,7 +61,7 @@ def extract_code(text: str, name: str | None = None) -> str:
     a syntax error comes back as it is, for the evaluator to report.
     """
     text = _tidy(_WRAPPER.sub(_as_fence, _THOUGHTS.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))))
-    if _parse(text)[0]:
+    if parsed(text):
         return text
     fenced = [piece for piece in _fenced(text.split("\n")) if piece.text]
     fenced = [piece for piece in fenced if piece.python] or fenced
@@ -75,8 +75,8 @@ def extract_code(text: str, name: str | None = None) -> str:
             return _completed(chosen, loose)
         if wanted and _mentions(text, wanted):
             return text
-    parsed = [piece for piece in fenced if piece.tree]
-    return next((piece.text for piece in (*parsed, *fenced, *loose)), textwrap.dedent(text).strip())
+    whole = [piece for piece in fenced if piece.tree]
+    return next((piece.text for piece in (*whole, *fenced, *loose)), textwrap.dedent(text).strip())
 
 
 def asked_for(task: str) -> str | None:
@@ -92,7 +92,8 @@ def asked_for(task: str) -> str | None:
 
 def parsed(text: str) -> ast.Module | None:
     """The tree of this Python; None where it is none."""
-    return _parse(text)[0]
+    tree = parse(text)
+    return tree if isinstance(tree, ast.Module) else None
 
 
 # --- finding the pieces -----------------------------------------------------------------------------------------
@@ -181,26 +182,27 @@ def _run(lines: Sequence[str], tries: Iterator[int]) -> tuple[_Piece | None, int
 
     It is cut only between statements of the outermost level: half a function would be another program.
     """
-    margin = _indent(lines[0])
-    end = next((n for n, line in enumerate(lines) if line.strip() and _indent(line) < margin), len(lines))
+    margin = indent(lines[0])
+    end = next((n for n, line in enumerate(lines) if line.strip() and indent(line) < margin), len(lines))
     while end and next(tries, None) is not None:
         text = "\n".join(line[margin:] for line in lines[:end])
-        tree, fault = _parse(text)
-        if tree:
+        tree = parse(text)
+        if isinstance(tree, ast.Module):
             return _Piece(_tidy(text), tree), end
-        tops = [n for n, line in enumerate(lines[:end]) if line.strip() and _indent(line) == margin and n < fault]
+        fault = (tree.lineno or 0) if tree else 0
+        tops = [n for n, line in enumerate(lines[:end]) if line.strip() and indent(line) == margin and n < fault]
         end = tops[-1] if tops else 0
-    inside = (n for n, line in enumerate(lines) if n and line.strip() and _indent(line) <= margin)
+    inside = (n for n, line in enumerate(lines) if n and line.strip() and indent(line) <= margin)
     return None, next(inside, len(lines)) if _CODE.match(lines[0].lstrip()) else 1
 
 
 def _piece(lines: Sequence[str], margin: int) -> _Piece:
     """These lines as code: without the margin of an indented fence, or doctest prompts, where that makes it parse."""
-    if margin and all(_indent(line) >= margin for line in lines if line.strip()):
+    if margin and all(indent(line) >= margin for line in lines if line.strip()):
         lines = [line[margin:] for line in lines]
     text = _tidy("\n".join(lines))
     for variant in dict.fromkeys((text, textwrap.dedent(text), _unprompted(text))):
-        if tree := _parse(variant)[0]:
+        if tree := parsed(variant):
             return _Piece(variant, tree)
     return _Piece(text, None)
 
@@ -208,7 +210,7 @@ def _piece(lines: Sequence[str], margin: int) -> _Piece:
 def _as_fence(wrapped: re.Match[str]) -> str:
     inside = wrapped[1].strip("\n")
     has_fence = "```" in inside or "~~~" in inside
-    return inside if has_fence and not _parse(inside)[0] else f"```python\n{inside}\n```"
+    return inside if has_fence and not parsed(inside) else f"```python\n{inside}\n```"
 
 
 def _tidy(text: str) -> str:
@@ -223,20 +225,20 @@ def _unprompted(text: str) -> str:
     return "\n".join(_PROMPT.sub("", line, count=1) for line in text.split("\n") if _PROMPT.match(line))
 
 
-def _indent(line: str) -> int:
+def indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def _parse(text: str) -> tuple[ast.Module | None, int]:
-    """The tree, or None and the number of the line that does not parse."""
+def parse(text: str) -> ast.Module | SyntaxError | None:
+    """The tree, or the error that says where the text is no Python; None where it cannot even be read."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an odd escape in a model's string is not our warning
-            return ast.parse(text), 0
+            return ast.parse(text)
     except SyntaxError as error:
-        return None, error.lineno or 0
+        return error
     except (ValueError, RecursionError, MemoryError):
-        return None, 0
+        return None
 
 
 # --- choosing and completing ------------------------------------------------------------------------------------

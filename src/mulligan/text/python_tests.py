@@ -10,12 +10,11 @@ import ast
 import builtins
 import re
 import sys
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mulligan.text.python_code import parsed
+from mulligan.text.python_code import indent, parse, parsed
 
 _ROOM = 24_000
 """Characters of an answer that are read, and of it `_TRIES` times at most: a hostile one must not cost minutes."""
@@ -52,22 +51,11 @@ def modules(tests: Sequence[str]) -> tuple[str, ...]:
 # --- a text that parses -----------------------------------------------------------------------------------------
 
 
-def _parse(text: str) -> ast.Module | SyntaxError | None:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ast.parse(text)
-    except SyntaxError as error:
-        return error
-    except (ValueError, RecursionError, MemoryError):
-        return None
-
-
 def _repaired(text: str) -> tuple[str, ast.Module]:
     """The text with the lines taken out that are no Python, line for line, and its tree."""
     lines, mended = text.split("\n"), dict[int, int]()
     for _ in range(_TRIES):
-        tree = _parse("\n".join(lines))
+        tree = parse("\n".join(lines))
         if isinstance(tree, ast.Module):
             return "\n".join(lines), tree
         if tree is None:
@@ -88,7 +76,7 @@ def _mend(lines: list[str], mended: dict[int, int], error: SyntaxError) -> None:
     line, stage = lines[at], mended.get(at, 0)
     margin = len(line) - len(line.lstrip())
     if error.msg == "unexpected indent" and margin and stage == 0:
-        end = next((n for n in range(at, len(lines)) if lines[n].strip() and _indent(lines[n]) < margin), len(lines))
+        end = next((n for n in range(at, len(lines)) if lines[n].strip() and indent(lines[n]) < margin), len(lines))
         lines[at:end] = [one[margin:] for one in lines[at:end]]
         return
     meant = _meant(line) if stage == 0 else None
@@ -106,10 +94,6 @@ def _meant(line: str) -> str | None:
         return inline[1]
     after = _AFTER_PROSE.match(line)
     return after["margin"] + after["test"] if after and after["prose"] else None
-
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip())
 
 
 # --- its asserts ------------------------------------------------------------------------------------------------
@@ -268,3 +252,29 @@ def _always(test: ast.expr) -> bool:
             return ast.dump(left) == ast.dump(right)
         case _:
             return False
+
+
+# --- by the reference's own rules, for logs that were written by them ---------------------------------------------
+
+
+_REFERENCE_FENCE = re.compile(r"```python\n(.*)\n```", re.DOTALL)
+_MOST_LINES = 40  # of one test
+
+
+def reference_code(text: str) -> str:
+    """What stands in the fence that is tagged python, word for word; the text itself where there is none."""
+    found = _REFERENCE_FENCE.search(text)
+    return found[1] if found else text
+
+
+def reference_tests(text: str) -> tuple[str, ...]:
+    """Each line with "assert" in it that parses, stripped, comments too; doubles stay. Unlike in the reference, one
+    that goes on over several lines is kept, as a whole. Never raises."""
+    found, lines, at = list[str](), text.split("\n"), 0
+    while at < len(lines):
+        ends = range(at + 1, min(at + _MOST_LINES, len(lines)) + 1) if "assert" in lines[at] else ()
+        end = next((end for end in ends if parsed("\n".join(lines[at:end]).strip()) is not None), None)
+        if end is not None:
+            found.append("\n".join(lines[at:end]).strip())
+        at = end or at + 1
+    return tuple(found)

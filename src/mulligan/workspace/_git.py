@@ -19,23 +19,12 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 _QUIET = (
-    "core.hooksPath=/dev/null",
-    "core.fsmonitor=false",
-    "core.untrackedCache=false",
-    "core.splitIndex=false",
-    "core.sparseCheckout=false",
-    "core.safecrlf=false",
-    "core.trustctime=true",
-    "core.checkStat=default",
-    "core.logAllRefUpdates=false",
-    "core.quotePath=false",
-    "index.sparse=false",
-    "gc.auto=0",
-    "maintenance.auto=false",
-    "advice.addEmbeddedRepo=false",
+    *("core.hooksPath=/dev/null", "core.fsmonitor=false", "core.untrackedCache=false", "core.splitIndex=false"),
+    *("core.sparseCheckout=false", "core.safecrlf=false", "core.trustctime=true", "core.checkStat=default"),
+    *("core.logAllRefUpdates=false", "core.quotePath=false", "index.sparse=false", "gc.auto=0"),
+    *("maintenance.auto=false", "advice.addEmbeddedRepo=false"),
 )
 _KEPT = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_EXEC_PATH")
-_NAME, _MAIL = "Mulligan", "mulligan@localhost"
 
 
 class GitFailed(WorkspaceError):
@@ -121,15 +110,9 @@ def ask(folder: str, *args: str) -> str | None:
 
 def _run(args: list[str], cwd: str, env: Mapping[str, str], ok: tuple[int, ...] = (0,), given: bytes = b"") -> bytes:
     settings = [part for setting in _QUIET for part in ("-c", setting)]
-    ours = {
-        "GIT_TERMINAL_PROMPT": "0",
-        "GIT_OPTIONAL_LOCKS": "0",
-        "LC_ALL": "C",
-        "GIT_AUTHOR_NAME": _NAME,
-        "GIT_AUTHOR_EMAIL": _MAIL,
-        "GIT_COMMITTER_NAME": _NAME,
-        "GIT_COMMITTER_EMAIL": _MAIL,
-    }
+    ours = {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
+    for who in ("AUTHOR", "COMMITTER"):
+        ours |= {f"GIT_{who}_NAME": "Mulligan", f"GIT_{who}_EMAIL": "mulligan@localhost"}
     try:
         ran = subprocess.run(
             ["git", *settings, *args],

@@ -6,16 +6,14 @@ pydantic-ai and the provider's SDK are imported at the first call. It knows noth
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mulligan.core.errors import InvalidInput, ModelError
 from mulligan.core.records import Usage
 from mulligan.models.failures import Failure
 from mulligan.models.prices import Price
-from mulligan.models.provider_client import ProviderClient, Sleep
-from mulligan.models.providers import Access
-from mulligan.models.settings import CallSettings
+from mulligan.models.provider_client import ProviderClient, Target
 
 if TYPE_CHECKING:
     from pydantic_ai.embeddings import EmbeddingModel, EmbeddingResult
@@ -35,20 +33,12 @@ class ProviderEmbedder(ProviderClient["EmbeddingModel"]):
     `spent` adds up what all calls took; its cost is None as soon as one call's is unknown.
     """
 
-    def __init__(
-        self,
-        provider: str,
-        model: str,
-        access: Access,
-        settings: CallSettings,
-        sleep: Sleep,
-        chance: Callable[[], float],
-    ) -> None:
-        super().__init__(provider, model, access, settings, sleep, chance)
-        self._model, self._asked_dim = dimensions(model)
+    def __init__(self, target: Target) -> None:
+        super().__init__(target)
+        self._model, self._asked_dim = dimensions(target.model)
         self.dim = self._asked_dim or 0
         self.spent = Usage()
-        if provider == NO_PROVIDER:
+        if target.provider == NO_PROVIDER:
             self._flat = self._flat or Price(0.0, 0.0)
 
     def _build(self) -> EmbeddingModel:
