@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from mulligan.core.protocols import Evaluator
-from mulligan.core.records import Case, Episode, Json, Usage
+from mulligan.core.records import Case, Episode, Feedback, Json, Usage
 from mulligan.core.specs import Spec
 
 Status: TypeAlias = Literal["solved", "failed", "unjudged", "error"]
@@ -65,6 +65,11 @@ class Score:
     value: float | None
     text: str = ""
     parts: Mapping[str, float] = field(default_factory=dict[str, float])
+
+    @classmethod
+    def of(cls, verdict: Feedback) -> Score:
+        """The score of a verdict: 1 or 0, and None where it has none."""
+        return cls(None if verdict.passed is None else float(verdict.passed), verdict.text)
 
 
 class Judges(Protocol):

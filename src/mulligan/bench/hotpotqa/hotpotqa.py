@@ -113,8 +113,7 @@ class HotPotQA:
             judge = self._judges(Spec("exact_match", {"answer": cast(dict[str, Json], case.target)["answer"]}))
         except InvalidInput as error:  # an answer such as "The", of which the rule leaves nothing
             return Score(None, str(error))
-        verdict = await judge.evaluate(episode)
-        return Score(None if verdict.passed is None else float(verdict.passed), verdict.text)
+        return Score.of(await judge.evaluate(episode))
 
     def _task(self, item: _Item) -> Task:
         """What the actor sees. In the mode react it has to find the paragraphs itself."""

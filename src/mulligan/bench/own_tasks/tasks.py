@@ -76,9 +76,7 @@ class Tasks:
         verdict = episode.trials[-1].feedback
         if case.target is not None:
             verdict = await self._judges(_hidden(case.target)).evaluate(episode)
-        if verdict is None or verdict.passed is None:
-            return Score(None, verdict.text if verdict else "The attempt was not judged.")
-        return Score(float(verdict.passed), verdict.text)
+        return Score.of(verdict) if verdict else Score(None, "The attempt was not judged.")
 
     def _try(self, entry: Entry) -> None:
         """Makes the judges of a task once, so that what cannot work is refused before any model is called, by its

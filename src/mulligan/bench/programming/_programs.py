@@ -12,7 +12,7 @@ from typing import Any, cast
 from mulligan.core.benchmarks import Judges, Method, Score, Source
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Evaluator
-from mulligan.core.records import Attempt, Case, Episode, Feedback, Json, Task, Trial
+from mulligan.core.records import Attempt, Case, Episode, Json, Task, Trial
 from mulligan.core.specs import Spec
 from mulligan.text.json_lines import objects, text_in
 from mulligan.text.programs import Language, program, runs_by_itself, typed, whole
@@ -124,7 +124,7 @@ class Judged:
         made_here = "actor" in episode.head.settings  # then the loop has judged the very same code
         code = (whole if made_here else program)(output, case.task.prompt, self._language)
         code = typed(code) if self._typed and self._language == "py" else code
-        return _score(await self._judge(target["tests"], case.id).evaluate(with_code(episode, code)))
+        return Score.of(await self._judge(target["tests"], case.id).evaluate(with_code(episode, code)))
 
     async def _tests_right(self, id: str, solution: str | None, tests: str) -> Score:
         """1 where the canonical solution passes all tests that were written. The reference counts no test as right;
@@ -134,7 +134,7 @@ class Judged:
         if not tests.strip():
             return Score(0.0, "No valid test was written.")
         canonical = Episode("canonical", Task(""), trials=(Trial(1, Attempt(typed(solution))),))
-        return _score(await self._judge(tests, id).evaluate(canonical))
+        return Score.of(await self._judge(tests, id).evaluate(canonical))
 
     def _judge(self, tests: str, id: str) -> Evaluator:
         """id: of the case, by which a message names its tests."""
@@ -142,10 +142,6 @@ class Judged:
             return self._judges(Spec("rust_tests", {"tests": tests, "seconds": self._seconds}))
         settings = {"tests": tests, "seconds": self._seconds, "name": f"the tests file of {id}"}
         return self._judges(Spec("unit_tests", settings))
-
-
-def _score(verdict: Feedback) -> Score:
-    return Score(None if verdict.passed is None else float(verdict.passed), verdict.text)
 
 
 def writes_tests(episode: Episode) -> bool:

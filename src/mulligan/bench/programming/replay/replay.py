@@ -212,7 +212,7 @@ class _Log:
         except InvalidInput as error:
             return Score(None, str(error))
         verdict = await judge.evaluate(replace(episode, trials=(*before, replace(last, attempt=attempt))))
-        return Score(None if verdict.passed is None else float(verdict.passed), verdict.text)
+        return Score.of(verdict)
 
 
 def partings(log: Published, episode: Episode, result: CaseResult) -> list[Parting]:
