@@ -4,7 +4,7 @@
     python perf/alternate.py --old ../old --rounds 10 loop.py --rounds 5
 
 Each tree runs its own script on its own source, with the Python of this call. For each number that every run prints in
-the same place: the ratio of the medians, new to old, with a bootstrap interval of 95 %, and the two medians; the same for
+the same place: the ratio of the medians, new to old, with a bootstrap interval of 95 %, and the medians; the same for
 the CPU seconds of the whole run. Above 1 is slower, except for what counts something good, such as calls a second.
 """
 
