@@ -15,7 +15,7 @@ from mulligan.app.memory_config import KEYS, OF_BANK, STRATEGIES, MemorySettings
 from mulligan.app.memory_upstream import RULES, import_config
 from mulligan.app.plugins import find, names, settings_of
 from mulligan.app.project_file import check_project
-from mulligan.app.project_schema import MemoryTable
+from mulligan.app.project_schema import BankTable
 from mulligan.bank.settings import Settings
 from mulligan.core.errors import InvalidInput
 from mulligan.core.specs import Spec
@@ -28,7 +28,7 @@ def of(**table: Any) -> MemorySettings:
 
 
 def test_every_key_is_described_and_has_the_bank_s_default() -> None:
-    assert list(MemoryTable.model_fields) == list(KEYS)
+    assert list(BankTable.model_fields) == list(KEYS)
     assert of() == MemorySettings()
     for key in OF_BANK:
         assert f"`{key}`" in DOCS.read_text("utf-8")

@@ -48,9 +48,9 @@ def test_every_key_is_described_and_has_an_example_that_fits() -> None:
             assert own.get("examples"), f"{name}: {key}"
         ProjectFile.model_validate({name: resolved(schema, root)["examples"][0]})
     for model in (RoleTable, CallsTable, McpTable, ProjectLimits, ToolsTable):
-        for key, field in model.model_fields.items():
-            assert field.description, f"{model.__name__}.{key}"
-            model.model_validate({key: (field.examples or [None])[0]})
+        for key, schema in schema_of(model)["properties"].items():
+            assert schema["description"], f"{model.__name__}.{key}"
+            model.model_validate({key: schema["examples"][0]})
     assert "`models.NAME.base_url`" in page("mulligan.toml", "It.", ProjectFile, "", "toml")
 
 

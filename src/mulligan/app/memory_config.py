@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Any, Literal, cast
 
 from mulligan.app.config import Config
 from mulligan.app.model_roles import errors_at
@@ -27,40 +27,15 @@ OF_PAPER = ("retrieval", "deduplication", "merging", "fold", "near_duplicates", 
 class MemorySettings:
     """What [memory] says, beside the bank's own settings (`bank`).
 
-    Each setting is described in its annotation, which the docs show. Raises `InvalidInput` for what can never work.
+    The docs take what each means from `agentfile/keys.toml`. Raises `InvalidInput` for what can never work.
     """
 
-    preset: Annotated[
-        Literal["paper"] | None,
-        "`paper` does as the ReasoningBank paper: the past task's query is compared, nothing is folded, "
-        "linked or merged, one experience is recalled.",
-    ] = None
-    model: Annotated[
-        str | None,
-        "The model that judges, extracts and merges, or a role of [models]; left out, whoever calls the "
-        "bank is asked to think: no model is taken that was not named here, by a flag or in "
-        "MULLIGAN_MODEL.",
-    ] = None
-    embedder: Annotated[
-        str,
-        "What makes vectors of texts: `local`, PROVIDER:MODEL, or `none`. Lessons are found by their "
-        "words alone where it is none, or local and not installed.",
-    ] = "local"
-    retrieval: Annotated[
-        Spec,
-        "How lessons are found: fused, hybrid, cosine, or a file of your own, `./mine.py`; or a table "
-        "with its name and its settings.",
-    ] = Spec("fused")
-    deduplication: Annotated[
-        Spec,
-        "Which lessons nearly say the same: semantic, none, a file of your own, or a table with its name "
-        "and its settings.",
-    ] = Spec("semantic")
-    merging: Annotated[
-        Spec,
-        "How lessons that are alike become one: llm, voting, a file of your own, or a table with its name "
-        "and its settings.",
-    ] = Spec("llm")
+    preset: Literal["paper"] | None = None
+    model: str | None = None
+    embedder: str = "local"
+    retrieval: Spec = Spec("fused")
+    deduplication: Spec = Spec("semantic")
+    merging: Spec = Spec("llm")
     bank: Settings = Settings()
 
     @classmethod

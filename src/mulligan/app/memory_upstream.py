@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -29,9 +30,9 @@ ROLE = "bank"
 class Rule:
     """Where a key goes: a key of [memory], of a strategy's table in it, or of the role; else the reason why nowhere."""
 
-    to: str = ""
-    why: str = ""
-    turn: Callable[[Json], Json] = lambda value: value
+    to: str
+    why: str
+    turn: Callable[[Json], Json]
 
 
 def _switch(value: Json) -> Json:
@@ -63,57 +64,17 @@ def _skips(value: Json) -> Json:
     return "skip" if _switch(value) else "link"
 
 
-_NO_SERVER = "the server of Mulligan has its own name and version; `mulligan --help` says how much is logged"
-_STORED = "lessons are kept in mulligan.db; take the old ones over with `mulligan memory import memories.json`"
-
-RULES: Mapping[str, Rule] = {
-    "mode.preset": Rule("preset", turn=lambda _: "paper"),
-    "llm.provider": Rule("role.provider"),
-    "llm.*.chat_model": Rule("role.model"),
-    "llm.*.api_key": Rule("role.key"),
-    "llm.*.base_url": Rule("role.base_url"),
-    "llm.*.temperature": Rule("role.temperature"),
-    "llm.*.max_tokens": Rule("role.max_tokens"),
-    "embedding.provider": Rule("embedder.provider"),
-    "embedding.*.model": Rule("embedder.model"),
-    "embedding.*.api_key": Rule(why="the embedder reads the key from its provider's own variable"),
-    "embedding.*.base_url": Rule(why="set the provider's variable, such as OPENAI_BASE_URL, in .env if it is another"),
-    "retrieval.strategy": Rule("retrieval.name"),
-    "retrieval.default_top_k": Rule("top_k"),
-    "retrieval.max_top_k": Rule(why="whoever recalls may ask for as many as there are; `tokens` bounds the prompt"),
-    "retrieval.min_score_threshold": Rule("threshold", turn=_threshold),
-    "retrieval.hybrid.weights.semantic": Rule("retrieval.semantic"),
-    "retrieval.hybrid.weights.confidence": Rule("retrieval.confidence"),
-    "retrieval.hybrid.weights.success": Rule("retrieval.success"),
-    "retrieval.hybrid.weights.recency": Rule("retrieval.recency"),
-    "retrieval.hybrid.time_decay_halflife": Rule("retrieval.halflife"),
-    "storage.backend": Rule(why=_STORED),
-    "storage.*.memories_path": Rule(why=_STORED),
-    "storage.*.embeddings_path": Rule(why="it is read when it lies beside memories.json and the embedder is the same"),
-    "storage.*.archived_path": Rule(why="it is read when it lies beside memories.json"),
-    "storage.*.db_path": Rule(why=_STORED),
-    "extraction.max_memories_per_trajectory": Rule(why="an extraction gives 3 lessons at most, as in the paper"),
-    "extraction.judge_temperature": Rule(why="a judge is always asked at temperature 0, as in the paper"),
-    "extraction.extract_temperature": Rule(why="lessons are always extracted at temperature 1, as in the paper"),
-    "extraction.async_by_default": Rule(why="`learn(…, background=True)` says it for each call"),
-    "server.name": Rule(why=_NO_SERVER),
-    "server.version": Rule(why=_NO_SERVER),
-    "server.log_level": Rule(why=_NO_SERVER),
-    "memory_manager.enabled": Rule("fold", turn=_switch),
-    "memory_manager.deduplication.strategy": Rule("deduplication.name"),
-    "memory_manager.deduplication.on_extraction": Rule("near_duplicates", turn=_skips),
-    "memory_manager.deduplication.semantic.threshold": Rule("deduplication.threshold"),
-    "memory_manager.deduplication.semantic.top_k_check": Rule("deduplication.top_k_check"),
-    "memory_manager.merge.strategy": Rule("merging.name"),
-    "memory_manager.merge.auto_execute": Rule("auto_merge"),
-    "memory_manager.merge.trigger.min_similar_count": Rule("merging.min_similar_count"),
-    "memory_manager.merge.trigger.similarity_threshold": Rule("merging.similarity_threshold"),
-    "memory_manager.merge.llm.temperature": Rule(why="lessons are always merged at temperature 0.7"),
-    "memory_manager.merge.voting.min_group_size": Rule("merging.min_group_size"),
-    "memory_manager.merge.original_handling": Rule(why="originals are always archived, and marked", turn=_handled),
-    "memory_manager.merge.archive.keep_embeddings": Rule(
-        why="archives hold no vectors; they are made anew when needed"
-    ),
+_TURNS: Mapping[str, Callable[[Json], Json]] = {
+    "": lambda value: value,
+    "paper": lambda _: "paper",
+    "threshold": _threshold,
+    "switch": _switch,
+    "skips": _skips,
+    "handled": _handled,
+}
+RULES = {
+    key: Rule(rule.get("to", ""), rule.get("why", ""), _TURNS[rule.get("turn", "")])
+    for key, rule in tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")).items()
 }
 
 CHOICES: Mapping[str, tuple[str, str, Mapping[str, str]]] = {

@@ -12,7 +12,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast, get_args, get_type_hints
+from typing import Any, Literal, cast, get_args, get_type_hints
 
 from mulligan.agentfile.agent import ModelChoice
 from mulligan.app.config import Config, choose_model, located_model
@@ -37,18 +37,12 @@ _NAME = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
 class RoleSettings:
     """What a role says beside how its provider is called.
 
-    Each setting is described in its annotation, which the docs show. Raises `InvalidInput` for what can never work.
+    The docs take what each means from `agentfile/keys.toml`. Raises `InvalidInput` for what can never work.
     """
 
-    name: Annotated[
-        str | None,
-        'The model, such as "anthropic:claude-haiku-4-5"; left out, that of the role `default`.',
-    ] = None
-    temperature: Annotated[
-        float | None,
-        "How freely an answer is worded: 0 for the likeliest, 1 and more (up to 2) for variety.",
-    ] = None
-    max_tokens: Annotated[int | None, "Tokens of one answer at most; left out, as many as the provider allows."] = None
+    name: str | None = None
+    temperature: float | None = None
+    max_tokens: int | None = None
 
     def __post_init__(self) -> None:
         if self.name is not None and (not isinstance(self.name, str) or not self.name.strip()):

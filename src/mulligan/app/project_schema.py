@@ -12,34 +12,18 @@ from typing import Any, cast, get_type_hints
 
 from pydantic import Field, create_model
 
-from mulligan.agentfile.schema import Count, LimitsTable, Maybe, Name, Table, Text
+from mulligan.agentfile.schema import LimitsTable, Maybe, Name, Table, Text
 from mulligan.app.memory_config import OF_BANK, STRATEGIES, MemorySettings
-from mulligan.app.model_roles import BUILT_IN, RoleSettings
+from mulligan.app.model_roles import RoleSettings
 from mulligan.app.plugins import find, names, settings_of
 from mulligan.app.toolbox import MCP
 from mulligan.bank.settings import Settings
-from mulligan.core.limits import Limits
 from mulligan.core.records import Json
 from mulligan.core.specs import Spec
 from mulligan.models.settings import CallSettings
 
-_EXAMPLES: Mapping[str, Json] = {
-    "name": "anthropic:claude-haiku-4-5",
-    "temperature": 0.2,
-    "max_tokens": 2000,
-    "base_url": "http://127.0.0.1:8000/v1",
-    "key": "MY_OPENAI_KEY",
-    "input_price": 0.25,
-    "output_price": 2.0,
-    "hosts": ["docs.python.org"],
-    "readable": ["/opt/venv"],
-    "preset": "paper",
-    "model": "anthropic:claude-haiku-4-5",
-    "embedder": "local",
-    "threshold": "standard",
-}
-_MODEL: Json = "openai:gpt-6-luna"
-_DEFAULTS = {"temperature": ", ".join(f"{heat} for {role}" for role, heat in BUILT_IN.items())}
+_EXAMPLES: Mapping[str, Json] = {"hosts": ["docs.python.org"], "readable": ["/opt/venv"]}
+"""Of settings whose default is empty."""
 
 
 def _keys(annotated: Any, defaults: Mapping[str, object]) -> dict[str, Any]:
@@ -53,8 +37,7 @@ def _keys(annotated: Any, defaults: Mapping[str, object]) -> dict[str, Any]:
 
 
 def _key(name: str, about: str, default: object) -> Any:
-    said = _DEFAULTS.get(name) or (None if default in (None, ()) else str(default))
-    extra: dict[str, Any] = {"x-default": said} if said else {}
+    extra: dict[str, Any] = {} if default in (None, ()) else {"x-default": str(default)}
     return Field(default=None, description=about, examples=[_EXAMPLES.get(name, default)], json_schema_extra=extra)
 
 
@@ -95,150 +78,48 @@ RoleTable = create_model(
     __doc__="A model role: its model, how it samples, and how its provider is called.",
     **{**_keys(RoleSettings, vars(RoleSettings())), **_calls},
 )
-_HOSTS = (
-    Maybe[list[Text]],
-    Field(
-        default=None,
-        description="The hosts that the tool `http_get` may ask; none without this. `*.example.org` is what is below "
-        "it; a port that is none of the usual two has to be named.",
-        examples=[["docs.python.org", "localhost:8000"]],
-    ),
-)
 ToolsTable = create_model(
     "ToolsTable",
     __base__=Table,
     __doc__="Tools that skills unlock.",
-    **cast(dict[str, Any], {"http_hosts": _HOSTS, **_of_tools()}),
+    **cast(dict[str, Any], {"http_hosts": (Maybe[list[Text]], None), **_of_tools()}),
 )
-
-MemoryTable = create_model("MemoryTable", __base__=Table, __doc__="How the bank behaves.", **_of_memory())
+BankTable = create_model("BankTable", __base__=Table, __doc__="How the bank behaves.", **_of_memory())
 
 
 class ProjectTable(Table):
     """What the project is."""
 
-    name: Maybe[Name] = Field(
-        default=None,
-        description="What the project is called. Facts in the bank are kept under this name; without it, under that of "
-        "the folder of the git repository.",
-        examples=["my-project"],
-    )
+    name: Maybe[Name] = None
 
 
 class ProjectLimits(LimitsTable):
     """What an episode may take."""
 
-    trials: Maybe[Count] = Field(
-        default=None,
-        description="Attempts at most, the first included. An agent of pattern reflexion has its own: `max_iter`.",
-        examples=[4],
-        json_schema_extra={"x-default": str(Limits.trials)},
-    )
-
 
 class McpTable(Table):
     """A server of tools that speaks MCP: one that is started (`command`), or one that is reached (`url`)."""
 
-    command: Maybe[list[Text]] = Field(
-        default=None,
-        description="The program and its arguments. It is started at the first use, as by hand, in no sandbox.",
-        examples=[["npx", "-y", "@modelcontextprotocol/server-filesystem", "."]],
-    )
-    env: Maybe[dict[str, str]] = Field(
-        default=None,
-        description="Variables that it is given beside PATH, HOME and the like. `${NAME}` is taken from the "
-        "environment or .env.",
-        examples=[{"TOKEN": "${MY_TOKEN}"}],
-    )
-    cwd: Maybe[Text] = Field(
-        default=None,
-        description="The folder that it runs in, from that of mulligan.toml.",
-        examples=["."],
-        json_schema_extra={"x-default": "the folder of mulligan.toml"},
-    )
-    url: Maybe[Text] = Field(
-        default=None, description="The server's address (Streamable HTTP).", examples=["https://mcp.example.org/mcp"]
-    )
-    headers: Maybe[dict[str, str]] = Field(
-        default=None,
-        description="Headers of each request. `${NAME}` is taken from the environment or .env.",
-        examples=[{"Authorization": "Bearer ${MY_TOKEN}"}],
-    )
-    seconds: Maybe[float] = Field(
-        default=None,
-        description="Seconds for connecting, and for each call.",
-        examples=[30],
-        json_schema_extra={"x-default": "60"},
-    )
+    command: Maybe[list[Text]] = None
+    env: Maybe[dict[str, str]] = None
+    cwd: Maybe[Text] = None
+    url: Maybe[Text] = None
+    headers: Maybe[dict[str, str]] = None
+    seconds: Maybe[float] = None
 
 
 class ProjectFile(Table):
     """mulligan.toml: what holds in its folder and below."""
 
-    model: Maybe[Text] = Field(
-        default=None,
-        description="The model of all that names no other: `PROVIDER:MODEL`, `local` (embedded, no key), "
-        "`scripted:FILE`, `replay:FILE`, or a role of [models]. MULLIGAN_MODEL goes before it.",
-        examples=[_MODEL],
-        json_schema_extra={"x-default": "local"},
-    )
-    reflect_model: Maybe[Text] = Field(
-        default=None,
-        description="The model that reflects in `mulligan solve`, if it is another.",
-        examples=[_MODEL],
-        json_schema_extra={"x-default": "that of model"},
-    )
-    judge_model: Maybe[Text] = Field(
-        default=None,
-        description="The model that judges where a model does, if it is another.",
-        examples=[_MODEL],
-        json_schema_extra={"x-default": "that of model"},
-    )
-    sandbox: Maybe[Text] = Field(
-        default=None,
-        description="How code is confined: `auto` (the strongest way that works here), `strict`, or a level that "
-        "`mulligan doctor` names.",
-        examples=["strict"],
-        json_schema_extra={"x-default": "auto"},
-    )
-    prompts: Maybe[Text] = Field(
-        default=None,
-        description="A folder with prompts of your own, from that of this file; what it lacks, ours fill.",
-        examples=["my-prompts"],
-    )
-    project: Maybe[ProjectTable] = Field(
-        default=None, description="What the project is.", examples=[{"name": "my-project"}]
-    )
-    models: Maybe[dict[str, Text | RoleTable]] = Field(  # pyright: ignore[reportInvalidTypeForm]
-        default=None,
-        description="Model roles, by name: what front matter means by `model: {role: NAME}`, and `--model NAME` too. A "
-        "role is a model's name, or a table of the keys below. `thinker` is taken by react steps, `worker` by oneshot "
-        "steps, `default` by roles that name no model; any other name is your own. The environment goes before: "
-        "MULLIGAN_MODEL_THINKER, MULLIGAN_MODEL_THINKER_TEMPERATURE and so on.",
-        examples=[{"thinker": "anthropic:claude-haiku-4-5"}],
-    )
-    limits: Maybe[ProjectLimits] = Field(
-        default=None,
-        description="What an episode may take before it is stopped. Options and an agent's own limits go before these.",
-        examples=[{"tokens": 200000}],
-    )
-    calls: Maybe[CallsTable] = Field(  # pyright: ignore[reportInvalidTypeForm]
-        default=None,
-        description="How every provider is called; a role's own keys go before.",
-        examples=[{"timeout": 60}],
-    )
-    memory: Maybe[MemoryTable] = Field(  # pyright: ignore[reportInvalidTypeForm]
-        default=None,
-        description="The bank: how lessons are kept, found and merged.",
-        examples=[{"threshold": "strict"}],
-    )
-    tools: Maybe[ToolsTable] = Field(  # pyright: ignore[reportInvalidTypeForm]
-        default=None,
-        description="What the tools that skills unlock may do.",
-        examples=[{"http_hosts": ["docs.python.org"]}],
-    )
-    mcp: Maybe[dict[str, McpTable]] = Field(
-        default=None,
-        description="Servers of tools, by a name of your own; a skill unlocks one as `mcp:NAME`.",
-        examples=[{"files": {"command": ["npx", "-y", "@modelcontextprotocol/server-filesystem", "."]}}],
-    )
+    model: Maybe[Text] = None
+    reflect_model: Maybe[Text] = None
+    judge_model: Maybe[Text] = None
+    sandbox: Maybe[Text] = None
+    prompts: Maybe[Text] = None
+    project: Maybe[ProjectTable] = None
+    models: Maybe[dict[str, Text | RoleTable]] = None  # pyright: ignore[reportInvalidTypeForm]
+    limits: Maybe[ProjectLimits] = None
+    calls: Maybe[CallsTable] = None  # pyright: ignore[reportInvalidTypeForm]
+    memory: Maybe[BankTable] = None  # pyright: ignore[reportInvalidTypeForm]
+    tools: Maybe[ToolsTable] = None  # pyright: ignore[reportInvalidTypeForm]
+    mcp: Maybe[dict[str, McpTable]] = None
