@@ -11,14 +11,13 @@ from pydantic import BaseModel
 
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Bank, Store
-from mulligan.langgraph import approval
 from mulligan.langgraph.asking import SchemaResponder
 from mulligan.langgraph.bridge import both_ways, called
 from mulligan.langgraph.chat import chat_model
 from mulligan.langgraph.defaults import OwnBank, prompts_of, store_of
 from mulligan.langgraph.executing import Executing
 from mulligan.langgraph.journalled import journalled, models_in
-from mulligan.langgraph.nodes import STEPS, Nodes, Parts, episode_head
+from mulligan.langgraph.nodes import STEPS, Nodes, Parts, ask_person, episode_head
 from mulligan.langgraph.schemas import Draft, Revision, check_schemas, reading_of
 from mulligan.langgraph.state import Reading, check_limits
 from mulligan.langgraph.state_graph import ReflexionGraph, wired
@@ -105,7 +104,7 @@ def create_reflexion_graph(
         reading_of,
         lambda reading, message: reading.answer,
         _score_check(good_score) if judge is None else _judge_check(judge),
-        approve=approval.ask if approve else None,
+        approve=ask_person if approve else None,
     )
     settings = {"tool": executing.name, "good_score": None if judge else good_score, "approve": approve}
     settings |= {"graph": name, "max_steps": max_steps, "instructions": instructions}
