@@ -25,8 +25,8 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, SystemMe
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 
+from mulligan.langgraph.asking import Draft, Revision
 from mulligan.langgraph.reflexion_graph import create_reflexion_graph
-from mulligan.langgraph.schemas import Draft, Revision
 from mulligan.langgraph.scripted import ScriptedChat
 from mulligan.store.sqlite import SqliteStore
 

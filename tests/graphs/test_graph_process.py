@@ -153,7 +153,7 @@ async def test_a_worker_without_its_parent_ends(kg: Path, tmp_path: Path) -> Non
 
 async def test_the_worker_can_open_no_file_and_write_none(kg: Path) -> None:
     """What the guard lets through could still not: asked here past the guard, as a hole in it would be."""
-    from mulligan.graphs._process import Worker
+    from mulligan.graphs._guarded import Worker
 
     worker = Worker(str(kg), {"engine": "ladybug", "path": str(kg)}, 512)
     try:

@@ -19,7 +19,7 @@ from langchain_core.messages import (
 from mulligan.core.errors import InvalidInput
 from mulligan.core.questions import Message, ToolCall
 from mulligan.core.records import Image
-from mulligan.langgraph.chat_messages import UNANSWERED, to_messages
+from mulligan.langgraph.chat import UNANSWERED, to_messages
 
 PIXEL = base64.b64encode(b"\x89PNG").decode()
 IMAGE = Image("image/png", b"\x89PNG")

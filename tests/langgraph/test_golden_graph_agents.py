@@ -11,7 +11,7 @@ from graph_agents import draft as drafted
 
 import mulligan.langgraph as face
 from mulligan.langgraph import GenerateQuery, KGQueryReflexionAgent, ReflexionAgent, ReflexionAgentResult, ReviseQuery
-from mulligan.langgraph.rows import has_values
+from mulligan.langgraph.graph_texts import has_values
 
 TRACES = golden("traces")
 RULES = golden("stop_rules")

@@ -20,9 +20,8 @@ from mulligan.core.scope import scope
 from mulligan.langgraph import ScriptedChat
 from mulligan.langgraph.journalled import Journalled, journalled, model_id, models_in
 from mulligan.langgraph.nodes import Nodes, Parts
-from mulligan.langgraph.state import Reading
-from mulligan.langgraph.state_graph import wired
-from mulligan.langgraph.working import Recorder
+from mulligan.langgraph.reflexion_graph import wired
+from mulligan.langgraph.working import Reading, Recorder
 
 BOTH = ("invoke", "ainvoke")
 CALL: Any = {"messages": [HumanMessage("Hello?")]}

@@ -10,8 +10,8 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from mulligan.core.errors import BadAnswer
 from mulligan.langgraph import ResponderWithRetries
-from mulligan.langgraph.rows import SHOWN, record_in, result_in, shown, tool_message
-from mulligan.langgraph.schemas import merge_calls, queries_in
+from mulligan.langgraph.asking import merge_calls, queries_in
+from mulligan.langgraph.graph_texts import SHOWN, record_in, result_in, shown, tool_message
 from mulligan.text.truncate import estimate
 
 CALL = {"id": "call-1", "name": "GenerateQuery"}

@@ -10,9 +10,8 @@ import yaml
 
 from mulligan.core.errors import BadAnswer, InvalidInput
 from mulligan.graphs.protocol import EdgeKind, GraphSchema, NodeKind
-from mulligan.langgraph.prompt_engine import BioCypherPromptEngine
-from mulligan.langgraph.prompt_selection import Selection
-from mulligan.langgraph.schema_forms import pascal_case
+from mulligan.langgraph.graph_texts import pascal_case
+from mulligan.langgraph.prompt_engine import BioCypherPromptEngine, Selection
 from mulligan.models.scripted import ScriptedModel
 
 GOLDEN = Path(__file__).parent / "golden" / "prompt_engine"

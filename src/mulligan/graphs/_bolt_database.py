@@ -18,8 +18,7 @@ from neo4j.spatial import Point
 from neo4j.time import Date, DateTime, Duration, Time
 
 from mulligan.core.records import Json
-from mulligan.graphs._database import Trouble
-from mulligan.graphs._values import edge, json_of, node
+from mulligan.graphs._database import Trouble, edge, json_of, node
 from mulligan.graphs.protocol import quoted
 
 RowsOf: TypeAlias = Callable[[str], list[dict[str, Any]]]

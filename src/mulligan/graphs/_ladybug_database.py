@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mulligan.core.records import Json
-from mulligan.graphs._database import Trouble, address_space
-from mulligan.graphs._values import edge, json_of, node
+from mulligan.graphs._database import Trouble, address_space, edge, json_of, node
 
 THREADS = 2
 STATEMENTS = 256

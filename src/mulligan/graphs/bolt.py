@@ -8,8 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from mulligan.core.errors import InvalidInput
 from mulligan.core.extras import MissingExtra
-from mulligan.graphs._guarded import MEMORY, GuardedGraph
-from mulligan.graphs._process import Worker
+from mulligan.graphs._guarded import MEMORY, GuardedGraph, Worker
 
 SCHEMES = ("bolt", "bolt+s", "bolt+ssc", "neo4j", "neo4j+s", "neo4j+ssc")
 PORT = 7687

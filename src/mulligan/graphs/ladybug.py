@@ -8,8 +8,7 @@ from pathlib import Path
 
 from mulligan.core.errors import InvalidInput
 from mulligan.core.extras import MissingExtra
-from mulligan.graphs._guarded import MEMORY, GuardedGraph
-from mulligan.graphs._process import Worker
+from mulligan.graphs._guarded import MEMORY, GuardedGraph, Worker
 
 NOTES = (
     "Labels, relationship types and properties other than those of the schema are errors.",

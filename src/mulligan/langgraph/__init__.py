@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         ReflexionAgentResult,
     )
     from mulligan.langgraph.ask import ask_graph, resume_graph
-    from mulligan.langgraph.asking import ResponderWithRetries
+    from mulligan.langgraph.asking import Draft, ResponderWithRetries, Revision
     from mulligan.langgraph.bank_store import BankStore
     from mulligan.langgraph.chat import chat_model
     from mulligan.langgraph.conversation import GptConversation
@@ -31,31 +31,29 @@ if TYPE_CHECKING:
     from mulligan.langgraph.lesson_tools import bank_tools
     from mulligan.langgraph.prompt_engine import BioCypherPromptEngine
     from mulligan.langgraph.reflexion_graph import create_reflexion_graph
-    from mulligan.langgraph.schemas import Draft, Revision
     from mulligan.langgraph.scripted import ScriptedChat
-    from mulligan.langgraph.state import Reading, ReflexionResult, ReflexionState
-    from mulligan.langgraph.working import episode_of
+    from mulligan.langgraph.working import Reading, ReflexionResult, ReflexionState, episode_of
 
 _HOMES = {
     "BankStore": "bank_store",
     "BioCypherPromptEngine": "prompt_engine",
     "DRAFT_NODE": "agent",
-    "Draft": "schemas",
+    "Draft": "asking",
     "END_NODE": "agent",
     "EXECUTE_TOOL_NODE": "agent",
     "GenerateQuery": "kg",
     "GptConversation": "conversation",
     "KGQueryReflexionAgent": "kg",
     "REVISE_NODE": "agent",
-    "Reading": "state",
+    "Reading": "working",
     "ReflexionAgent": "agent",
     "ReflexionAgentLogger": "agent",
     "ReflexionAgentResult": "agent",
-    "ReflexionResult": "state",
-    "ReflexionState": "state",
+    "ReflexionResult": "working",
+    "ReflexionState": "working",
     "ResponderWithRetries": "asking",
     "ReviseQuery": "kg",
-    "Revision": "schemas",
+    "Revision": "asking",
     "ScriptedChat": "scripted",
     "ask_graph": "ask",
     "bank_tools": "lesson_tools",

@@ -30,11 +30,11 @@ from mulligan.graphs.protocol import SECONDS, Graph
 from mulligan.langgraph.agent import ReflexionAgentResult
 from mulligan.langgraph.chat import ChatMulligan, chat_model
 from mulligan.langgraph.defaults import OwnBank
+from mulligan.langgraph.graph_texts import schema_text
 from mulligan.langgraph.kg import ROWS, KGQueryReflexionAgent, recorded_schema
 from mulligan.langgraph.nodes import STEPS
 from mulligan.langgraph.prompt_engine import BioCypherPromptEngine
 from mulligan.langgraph.reflexion_graph import GOOD_SCORE
-from mulligan.langgraph.schema_forms import schema_text
 from mulligan.langgraph.working import Recorder, Work, log
 from mulligan.recording.drivers import ASKED, check_resumable
 

@@ -12,7 +12,7 @@ from mulligan.app.config import load
 from mulligan.app.model_roles import is_role
 from mulligan.core.records import Json
 from mulligan.langgraph.chat import ChatMulligan, chat_model
-from mulligan.langgraph.messages import usage_of
+from mulligan.langgraph.journalled import usage_of
 from mulligan.models.providers import MissingKey
 
 

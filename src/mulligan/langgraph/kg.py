@@ -19,18 +19,14 @@ from mulligan.core.prompts import Prompt
 from mulligan.core.protocols import Bank, Prompts, Store
 from mulligan.core.records import Json
 from mulligan.graphs.protocol import SECONDS, Graph, GraphSchema, Rows, check_limits
-from mulligan.langgraph.agent import ReflexionAgent, ReflexionAgentLogger, ReflexionAgentResult
-from mulligan.langgraph.asking import ResponderWithRetries, SchemaResponder, recorded
+from mulligan.langgraph.agent import Prompted, ReflexionAgent, ReflexionAgentLogger, ReflexionAgentResult
+from mulligan.langgraph.asking import ResponderWithRetries, SchemaResponder, merge_calls, queries_in, recorded
 from mulligan.langgraph.bridge import run, settled
 from mulligan.langgraph.defaults import prompts_of
+from mulligan.langgraph.graph_texts import has_values, record_in, result_in, schema_text, tool_message
 from mulligan.langgraph.nodes import STEPS
 from mulligan.langgraph.reflexion_graph import GOOD_SCORE
-from mulligan.langgraph.roles import Prompted
-from mulligan.langgraph.rows import has_values, record_in, result_in, tool_message
-from mulligan.langgraph.schema_forms import schema_text
-from mulligan.langgraph.schemas import merge_calls, queries_in
-from mulligan.langgraph.state import Reading
-from mulligan.langgraph.working import here
+from mulligan.langgraph.working import Reading, here
 from mulligan.text.truncate import truncate_text
 
 T = TypeVar("T")

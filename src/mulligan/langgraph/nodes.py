@@ -6,10 +6,6 @@ on it and writes the next answer. LangGraph owns order, checkpoints, streaming a
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeAlias, cast
-from langchain_core.messages import AIMessage, ToolMessage
-from langgraph.types import interrupt
 import inspect
 import platform
 import secrets
@@ -18,10 +14,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from importlib.metadata import version
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
+
 from langchain_core.messages import AIMessage, BaseMessage, RemoveMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END
+from langgraph.types import interrupt
+
 from mulligan.app.teaching import teach
 from mulligan.core.codec import digest, to_json
 from mulligan.core.episode import Acted, Evaluated, Recalled, Reflected, Stopped, due
@@ -31,8 +30,21 @@ from mulligan.core.protocols import Bank
 from mulligan.core.records import Attempt, Episode, Feedback, Head, Json, Plan, Reflection, Step, Stop, Task
 from mulligan.langgraph.bridge import Settling, called, settled
 from mulligan.langgraph.journalled import model_id, models_in
-from mulligan.langgraph.state import DRAFT, EXECUTE_TOOL, REVISE, Reading, Record, ReflexionState, newest, result_of, since_question, text_of
-from mulligan.langgraph.working import Recorder, Work, log
+from mulligan.langgraph.working import (
+    DRAFT,
+    EXECUTE_TOOL,
+    REVISE,
+    Reading,
+    Record,
+    Recorder,
+    ReflexionState,
+    Work,
+    log,
+    newest,
+    result_of,
+    since_question,
+    text_of,
+)
 from mulligan.recording.journal import JournaledBank
 
 Approve: TypeAlias = Callable[[AIMessage, str, str, int], tuple[AIMessage, ToolMessage | None]]

@@ -1,16 +1,18 @@
 """`BioCypherPromptEngine`: describes to a model the parts of a graph that it needs to write a query for a question.
 
-It makes three selections, each one call of the model: entities, relationships, properties. Nothing is kept from one
-question to the next, so one engine can serve many questions at once.
+It makes three selections, each one call of the model: entities, relationships, properties. For each there is what the
+model may choose from, the JSON schema of its answer, and how the answer is read. Nothing is kept from one question to
+the next, so one engine can serve many questions at once.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
@@ -21,18 +23,207 @@ from mulligan.core.prompts import Prompt
 from mulligan.core.protocols import Model, Prompts
 from mulligan.core.records import Json, Usage
 from mulligan.graphs.protocol import Graph, GraphSchema, quoted
-from mulligan.langgraph import prompt_selection as choosing
-from mulligan.langgraph.asking import recorded, until_valid
+from mulligan.langgraph.asking import fields_of, recorded, until_valid
 from mulligan.langgraph.bridge import called, finish, invoke
 from mulligan.langgraph.chat import chat_model
 from mulligan.langgraph.defaults import prompts_of
-from mulligan.langgraph.journalled import journalled
+from mulligan.langgraph.graph_texts import Known, Relationship, from_database, from_file, from_table, typed
+from mulligan.langgraph.journalled import as_messages, journalled, usage_of
 from mulligan.langgraph.kg import CYPHER, recorded_schema
-from mulligan.langgraph.messages import as_messages, usage_of
-from mulligan.langgraph.prompt_selection import Selection
-from mulligan.langgraph.schema_forms import Known, Relationship, from_database, from_file, from_table, typed
-from mulligan.langgraph.schemas import fields_of
 from mulligan.langgraph.working import here
+
+Offered: TypeAlias = "Mapping[str, Mapping[str, str]]"
+"""Properties (name to type) by the name of the entity or relationship that has them."""
+
+
+class NothingSelected(BadAnswer, ValueError):
+    """A selection without a result. The message says which one, and what was available."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The part of a graph that a question is about, with the types of properties and the names of relationships."""
+
+    entities: Mapping[str, Mapping[str, str]]
+    relationships: Mapping[str, Relationship]
+
+    @property
+    def combinations(self) -> list[tuple[str, str, str]]:
+        """The distinct (source, label, target)."""
+        found = [(s, each.label, t) for each in self.relationships.values() for s, t in each.ends]
+        return list(dict.fromkeys(found))
+
+    @property
+    def labels(self) -> dict[str, dict[str, str]]:
+        """The properties of the relationships by label."""
+        found: dict[str, dict[str, str]] = {}
+        for each in self.relationships.values():
+            found.setdefault(each.label, {}).update(each.properties)
+        return found
+
+
+# --- what is available ----------------------------------------------------------------------------------------------
+
+
+def relationships_for(entities: Iterable[str], known: Known) -> dict[str, Relationship]:
+    """Return the relationships with both ends selected; if there are none, with one end; if there are none, all.
+
+    Relationships with unknown ends are always included. Each keeps the pairs of ends that match.
+    """
+    chosen = set(entities)
+    for needed in (2, 1, 0):
+        found: dict[str, Relationship] = {}
+        for name, each in known.relationships.items():
+            ends = tuple(pair for pair in each.ends if sum(end in chosen for end in pair) >= needed)
+            if ends or not each.ends:
+                found[name] = replace(each, ends=ends)
+        if any(each.ends for each in found.values()):
+            return found
+    return dict(known.relationships)
+
+
+def properties_of(entities: Sequence[str], relationships: Mapping[str, Relationship], known: Known) -> Offered:
+    """Return the properties of the selected entities and relationships that have any."""
+    found = {name: known.entities.get(name, {}) for name in entities}
+    found |= {name: each.properties for name, each in relationships.items()}
+    return {name: properties for name, properties in found.items() if properties}
+
+
+def schema_of_names(title: str, key: str, names: Sequence[str]) -> dict[str, Json]:
+    """Return the schema of an object with a list of some of these names."""
+    return _object(title, f"The {key} that the question is about.", {key: _some_of(names)})
+
+
+def schema_of_properties(title: str, offered: Offered) -> dict[str, Json]:
+    """Return the schema of an object with a list of properties for each kind."""
+    lists = {name: _some_of(list(properties)) for name, properties in offered.items()}
+    return _object(title, "Of each kind, the properties that the query needs.", lists)
+
+
+def schema_of_query(title: str, language: str) -> dict[str, Json]:
+    return _object(title, f"A {language} query that answers the question.", {"query": {"type": "string"}})
+
+
+def _some_of(names: Sequence[str]) -> Json:
+    return {"type": "array", "items": {"type": "string", "enum": list(names)}}
+
+
+def _object(title: str, description: str, properties: dict[str, Json]) -> dict[str, Json]:
+    return {
+        "title": title,
+        "description": description,
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+# --- how an answer is read --------------------------------------------------------------------------------------
+
+
+def take_entities(answer: Json, known: Known) -> list[str]:
+    """Return the selected entities. Raises `NothingSelected` if there are none."""
+    chosen = _taken("Entity", "entities", answer, _own(known.entities))
+    if not chosen:
+        raise NothingSelected(f"Entity selection failed: the model chose none of {', '.join(known.entities)}.")
+    return chosen
+
+
+def take_relationships(
+    answer: Json, entities: Sequence[str], offered: Mapping[str, Relationship]
+) -> tuple[list[str], dict[str, Relationship]]:
+    """Return the entities, with those that the relationships also need, and the relationships.
+
+    If the model chose none, these are the relationships between the entities. Raises `NothingSelected` for an answer
+    with unknown names only.
+    """
+    spellings = {name: [name, each.label] for name, each in offered.items()}
+    names = _taken("Relationship", "relationships", answer, spellings)
+    if not names:
+        return list(entities), joined(entities, offered)
+    chosen = {name: each for name, each in offered.items() if name in names}
+    ends = [end for each in chosen.values() for pair in each.ends for end in pair]
+    return list(dict.fromkeys([*entities, *ends])), chosen
+
+
+def joined(entities: Iterable[str], offered: Mapping[str, Relationship]) -> dict[str, Relationship]:
+    """Return the relationships whose ends are both selected."""
+    chosen = set(entities)
+    return {name: each for name, each in offered.items() if each.ends and all(chosen.issuperset(p) for p in each.ends)}
+
+
+def take_properties(answer: Json, offered: Offered) -> dict[str, dict[str, str]]:
+    """Return the selected properties by the name of what has them; all if the model chose none.
+
+    Raises `NothingSelected` for an answer with unknown names only.
+    """
+    given = _table("Property", answer, f"lists of properties for {', '.join(offered)}")
+    found: dict[str, set[str]] = {}
+    unknown: list[str] = []
+    for kind, names in given.items():
+        for wanted in _texts(names):
+            kinds = _found(kind, _own(offered))
+            places = [(name, match) for name in kinds for match in _found(wanted, _own(offered[name]))]
+            for name, match in places:
+                found.setdefault(name, set()).add(match)
+            if not places:
+                unknown.append(f"{kind}.{wanted}")
+    if unknown and not found:
+        there = "; ".join(f"{name}: {', '.join(properties)}" for name, properties in offered.items())
+        raise NothingSelected(f"Property selection failed: there is no {', '.join(unknown[:5])}. Available: {there}.")
+    if not found:
+        return {name: dict(properties) for name, properties in offered.items()}
+    return {
+        name: {each: kind for each, kind in properties.items() if each in found.get(name, ())}
+        for name, properties in offered.items()
+    }
+
+
+def selection(entities: Sequence[str], relationships: Mapping[str, Relationship], properties: Offered) -> Selection:
+    return Selection(
+        {name: properties.get(name, {}) for name in entities},
+        {name: replace(each, properties=properties.get(name, {})) for name, each in relationships.items()},
+    )
+
+
+def _own(names: Iterable[str]) -> dict[str, list[str]]:
+    return {name: [name] for name in names}
+
+
+def _taken(step: str, key: str, answer: Json, spellings: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return the distinct known names that the answer lists. Raises `NothingSelected` for unknown names only."""
+    given = _table(step, answer, f"a list {key!r}")
+    if not isinstance(given.get(key), list):
+        raise NothingSelected(f"{step} selection failed: the answer must hold a list {key!r}.")
+    wanted = _texts(given[key])
+    found = list(dict.fromkeys(name for one in wanted for name in _found(one, spellings)))
+    if wanted and not found:
+        known = ", ".join(spellings)
+        raise NothingSelected(f"{step} selection failed: there is no {', '.join(wanted[:5])}. Available: {known}.")
+    return found
+
+
+def _found(given: str, spellings: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return the names that match: exactly, or else regardless of case, spaces and underscores."""
+    exact = [name for name, known in spellings.items() if given in known]
+    return exact or [name for name, known in spellings.items() if _bare(given) in map(_bare, known)]
+
+
+def _bare(name: str) -> str:
+    return "".join(char for char in name.casefold() if char.isalnum())
+
+
+def _table(step: str, answer: Json, wanted: str) -> dict[str, Json]:
+    if not isinstance(answer, dict):
+        raise NothingSelected(f"{step} selection failed: the answer must be an object with {wanted}.")
+    return cast(dict[str, Json], answer)
+
+
+def _texts(names: Json) -> list[str]:
+    listed = cast(list[Json], names) if isinstance(names, list) else []
+    return [name for name in listed if isinstance(name, str)]
+
 
 T = TypeVar("T")
 TIMES = 2
@@ -124,7 +315,7 @@ class BioCypherPromptEngine:
 
     async def agenerate_query(self, question: str, query_language: str = CYPHER) -> str:
         selected = await self.agenerate_query_prompt(question, query_language)
-        schema = choosing.schema_of_query("WriteQuery", query_language)
+        schema = schema_of_query("WriteQuery", query_language)
         values = {"selected": selected, "question": question}
         return await self._asking().ask(self._prompts["query"], schema, _query, values)
 
@@ -139,23 +330,21 @@ class BioCypherPromptEngine:
         known = self._known or from_database(await recorded_schema(cast(Graph, self._graph)))
         entities = await self._entities(asker, question, known)
         entities, relationships = await self._relationships(asker, question, entities, known)
-        chosen = await self._properties(asker, question, choosing.properties_of(entities, relationships, known))
-        return choosing.selection(entities, relationships, chosen)
+        chosen = await self._properties(asker, question, properties_of(entities, relationships, known))
+        return selection(entities, relationships, chosen)
 
     async def _entities(self, asker: Asker, question: str, known: Known) -> list[str]:
         values = {
             "entities": _lines({name: listed(properties) for name, properties in known.entities.items()}),
             "question": question,
         }
-        schema = choosing.schema_of_names("SelectEntities", "entities", list(known.entities))
-        return await asker.ask(
-            self._prompts["entities"], schema, lambda answer: choosing.take_entities(answer, known), values
-        )
+        schema = schema_of_names("SelectEntities", "entities", list(known.entities))
+        return await asker.ask(self._prompts["entities"], schema, lambda answer: take_entities(answer, known), values)
 
     async def _relationships(
         self, asker: Asker, question: str, entities: Sequence[str], known: Known
     ) -> tuple[list[str], dict[str, Relationship]]:
-        offered = choosing.relationships_for(entities, known)
+        offered = relationships_for(entities, known)
         if not offered:
             return list(entities), {}
         values = {
@@ -163,26 +352,24 @@ class BioCypherPromptEngine:
             "relationships": _lines({name: _relationship(each) for name, each in offered.items()}),
             "question": question,
         }
-        schema = choosing.schema_of_names("SelectRelationships", "relationships", list(offered))
+        schema = schema_of_names("SelectRelationships", "relationships", list(offered))
         return await asker.ask(
             self._prompts["relationships"],
             schema,
-            lambda answer: choosing.take_relationships(answer, entities, offered),
+            lambda answer: take_relationships(answer, entities, offered),
             values,
         )
 
-    async def _properties(
-        self, asker: Asker, question: str, offered: choosing.Offered
-    ) -> Mapping[str, Mapping[str, str]]:
+    async def _properties(self, asker: Asker, question: str, offered: Offered) -> Mapping[str, Mapping[str, str]]:
         if not offered:
             return {}
         values = {
             "properties": _lines({name: typed(properties) for name, properties in offered.items()}),
             "question": question,
         }
-        schema = choosing.schema_of_properties("SelectProperties", offered)
+        schema = schema_of_properties("SelectProperties", offered)
         return await asker.ask(
-            self._prompts["properties"], schema, lambda answer: choosing.take_properties(answer, offered), values
+            self._prompts["properties"], schema, lambda answer: take_properties(answer, offered), values
         )
 
     def _described(self, selection: Selection, language: str) -> str:

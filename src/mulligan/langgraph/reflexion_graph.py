@@ -1,27 +1,291 @@
-"""`create_reflexion_graph`: a compiled graph that drafts, executes and revises, for any chat model and any tool."""
+"""`create_reflexion_graph`: a compiled graph that drafts, executes and revises, for any chat model and any tool.
+
+LangGraph counts super-steps, up to two for each step of the graph. A recursion limit that is too low may come from the
+caller's config, from a surrounding graph or from the environment; it is raised for this graph alone.
+"""
 
 from __future__ import annotations
 
+import inspect
+import json
 import os
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeAlias, cast
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from typing import Annotated, Any, TypeAlias, cast
 
-from langchain_core.messages import ToolMessage
-from pydantic import BaseModel
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolMessage, convert_to_messages
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from langchain_core.runnables.config import var_child_runnable_config
+from langchain_core.tools import BaseTool
+from langgraph.errors import GraphBubbleUp
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from pydantic import BaseModel, PlainValidator
+from typing_extensions import TypedDict
 
-from mulligan.core.errors import InvalidInput
+from mulligan.core.errors import BadAnswer, InvalidInput, MulliganError, QueryError, ToolError
 from mulligan.core.protocols import Bank, Store
-from mulligan.langgraph.asking import SchemaResponder
-from mulligan.langgraph.bridge import both_ways, called
+from mulligan.core.records import Json
+from mulligan.graphs.protocol import Graph
+from mulligan.langgraph.asking import Draft, Revision, SchemaResponder, answer_in, check_schemas, fields_of, reading_of
+from mulligan.langgraph.bridge import blocking, both_ways, called, finish, portal
 from mulligan.langgraph.chat import chat_model
 from mulligan.langgraph.defaults import OwnBank, prompts_of, store_of
-from mulligan.langgraph.executing import Executing
-from mulligan.langgraph.journalled import journalled, models_in
+from mulligan.langgraph.journalled import journalled, jsonable, models_in
 from mulligan.langgraph.nodes import STEPS, Nodes, Parts, ask_person, episode_head
-from mulligan.langgraph.schemas import Draft, Revision, check_schemas, reading_of
-from mulligan.langgraph.state import Reading, check_limits
-from mulligan.langgraph.state_graph import ReflexionGraph, wired
-from mulligan.langgraph.working import Recorder
+from mulligan.langgraph.working import (
+    DRAFT,
+    EXECUTE_TOOL,
+    REVISE,
+    Reading,
+    Record,
+    Recorder,
+    ReflexionInput,
+    ReflexionOutput,
+    ReflexionState,
+    check_limits,
+    here,
+    newest,
+)
+
+
+def _message(given: Any) -> BaseMessage:
+    return convert_to_messages([given])[0]
+
+
+class ToolInput(BaseModel):
+    """The input of a graph as a tool: messages in any of LangGraph's forms."""
+
+    messages: list[Annotated[Any, PlainValidator(_message, json_schema_input_type=AnyMessage)]]
+
+
+class ReflexionStateGraph(StateGraph[Any, Any, Any, Any]):
+    """A `StateGraph` of Reflexion. steps: the number of drafts and revisions at most."""
+
+    def __init__(self, steps: int) -> None:
+        super().__init__(ReflexionState, input_schema=ReflexionInput, output_schema=ReflexionOutput)
+        self.steps = steps
+
+    def compile(self, *args: Any, **named: Any) -> CompiledStateGraph[Any, Any, Any, Any]:
+        """Like `StateGraph.compile`, with "reflexion" as the default name."""
+        compiled = cast(Any, super()).compile(*args, **{"name": "reflexion", **named})
+        compiled.__class__ = ReflexionGraph  # LangGraph always compiles to its own class
+        return compiled
+
+
+class ReflexionGraph(CompiledStateGraph[Any, Any, Any, Any]):
+    """The result of `ReflexionStateGraph.compile`, with `invoke`, `stream` and the rest of any compiled graph."""
+
+    def stream(self, input: Any, config: RunnableConfig | None = None, **named: Any) -> Iterator[Any]:
+        return cast(Any, super()).stream(input, self._with_limit(config), **named)
+
+    def astream(self, input: Any, config: RunnableConfig | None = None, **named: Any) -> AsyncIterator[Any]:
+        return cast(Any, super()).astream(input, self._with_limit(config), **named)
+
+    def as_tool(self, args_schema: type[BaseModel] | None = None, **named: Any) -> BaseTool:
+        """Like any graph's. The input schema that LangChain 1.7 derives would refuse every message."""
+        return cast(Any, super()).as_tool(args_schema or ToolInput, **named)
+
+    def _with_limit(self, config: RunnableConfig | None) -> RunnableConfig | None:
+        """Return the config with a recursion limit for all steps. The limit is never lowered."""
+        needed = 2 * cast(ReflexionStateGraph, self.builder).steps + 5
+        given = (config, self.config, var_child_runnable_config.get())
+        limits = [found["recursion_limit"] for found in given if found and "recursion_limit" in found]
+        limit = limits[0] if limits else int(os.environ.get("LANGGRAPH_DEFAULT_RECURSION_LIMIT", "10007"))
+        return config if limit >= needed else {**(config or {}), "recursion_limit": needed}
+
+
+class Node(Runnable[Any, Any]):
+    """A node written as a coroutine that also runs in synchronous code: see `mulligan.langgraph.bridge`."""
+
+    def __init__(self, name: str, work: Callable[[Any, RunnableConfig], Coroutine[Any, Any, Any]]) -> None:
+        self.name = name
+        self._work = work
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        return finish(self._work(input, config or {}))
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        token = blocking.set(False)
+        try:
+            return await self._work(input, config or {})
+        finally:
+            blocking.reset(token)
+
+
+class _RecordState(TypedDict):
+    record: Record
+
+
+def _next(state: _RecordState) -> str:
+    return state["record"]["next"]
+
+
+class _NextNode(RunnableLambda[Any, Any]):
+    """Reads the next node from the state. It needs neither a thread nor callbacks."""
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        return _next(input)
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        return _next(input)
+
+
+next_node = _NextNode(_next)
+
+
+def wired(nodes: Nodes) -> ReflexionStateGraph:
+    """Return the nodes and edges as a `StateGraph` that is not compiled yet."""
+    graph: Any = ReflexionStateGraph(nodes.steps)
+    graph.add_node(DRAFT, Node(DRAFT, nodes.draft))
+    graph.add_node(EXECUTE_TOOL, Node(EXECUTE_TOOL, nodes.execute_tool))
+    graph.add_edge(START, DRAFT)
+    graph.add_conditional_edges(DRAFT, next_node, [EXECUTE_TOOL, END])
+    if nodes.steps == 1:
+        graph.add_edge(EXECUTE_TOOL, END)
+        return graph
+    graph.add_node(REVISE, Node(REVISE, nodes.revise))
+    graph.add_edge(EXECUTE_TOOL, REVISE)
+    graph.add_conditional_edges(REVISE, next_node, [EXECUTE_TOOL, END])
+    return graph
+
+
+ROWS = 30
+"""Rows of a graph database that a model is shown."""
+
+MENDABLE = (QueryError, ToolError, InvalidInput, BadAnswer)
+"""What of our own errors the model can do something about. The others end the run."""
+
+
+class Executing:
+    """Given the messages since the question, the tool's message: what executing the newest answer gave.
+
+    Each call is one step of the journal. repeatable: whether it may be run again after it was cut off. handle_errors:
+    what the tool raises goes back to the model as its answer; else it is raised.
+    """
+
+    both_ways = True
+
+    def __init__(
+        self,
+        tool: Any,
+        draft: type[BaseModel],
+        revise: type[BaseModel],
+        *,
+        repeatable: bool = True,
+        handle_errors: bool = True,
+    ) -> None:
+        self._repeatable, self._handle_errors = repeatable, handle_errors
+        self._tool, self._inputs = tool, _inputs(tool, draft, revise)
+        self._is_tool, self._is_graph = isinstance(tool, BaseTool), isinstance(tool, Graph)
+        self._is_runnable = isinstance(tool, Runnable)
+        self.name = _name(tool)
+
+    async def __call__(self, messages: list[Any]) -> ToolMessage:
+        proposal, work = newest(messages, AIMessage), here.get()
+        given = fields_of(proposal)
+        answer = answer_in(given)
+        named = {name: _field(given, field, answer) for name, field in self._inputs.items()}
+        if work is None or work.entry is None:
+            told = await self._told(answer, named)
+        else:
+            request = {"tool": self.name, "input": jsonable(named) if self._inputs else answer}
+            told = await work.journal.step(
+                f"tool.{self.name}", request, lambda: self._told(answer, named), repeatable=self._repeatable
+            )
+        call = proposal.tool_calls[0] if proposal.tool_calls else {"id": "", "name": None}
+        return ToolMessage(told["content"], tool_call_id=call["id"] or "", name=call["name"], status=told["status"])
+
+    async def _told(self, answer: str, named: Mapping[str, Any]) -> Json:
+        """What the tool gave, or what was wrong, as JSON."""
+        try:
+            return _told(await self._run(answer, named))
+        except GraphBubbleUp:
+            raise
+        except Exception as error:
+            if not self._handle_errors or (isinstance(error, MulliganError) and not isinstance(error, MENDABLE)):
+                raise
+            kind = "" if isinstance(error, MulliganError) else f"{type(error).__name__}: "
+            return {"content": f"{kind}{error}", "status": "error"}
+
+    async def _run(self, answer: str, named: Mapping[str, Any]) -> Any:
+        tool = self._tool
+        if self._is_graph:
+            return await portal.within(_rows(tool, answer))
+        if self._is_runnable:
+            return await _invoked(tool, dict(named) if self._is_tool else answer)
+        function = cast(Callable[..., Any], tool)
+        return await (called(_with(function, named)) if self._inputs else called(function, answer))
+
+
+def _field(given: Mapping[str, Any], field: str, answer: str) -> Any:
+    return answer if field == "answer" else given.get(field)
+
+
+async def _invoked(tool: Any, given: Any) -> Any:
+    return tool.invoke(given) if blocking.get() else await tool.ainvoke(given)
+
+
+async def _rows(graph: Graph, query: str) -> Json:
+    """As `KGQueryReflexionAgent` tells a model: {"query", "result"}, and "truncated"."""
+    rows = await graph.run(query, rows=ROWS)
+    more = {"truncated": f"only the first {ROWS} rows"} if rows.truncated else {}
+    return {"query": query, "result": [dict(row) for row in rows.rows], **more}
+
+
+def _with(function: Callable[..., Any], named: Mapping[str, Any]) -> Callable[..., Any]:
+    if inspect.iscoroutinefunction(function):
+
+        async def later() -> Any:
+            return await function(**named)
+
+        return later
+    return lambda: function(**named)
+
+
+def _told(result: Any) -> Json:
+    """What a tool gave, as a message to the model: text and blocks as they are, everything else as JSON."""
+    if isinstance(result, ToolMessage):
+        return {"content": jsonable(result.content), "status": result.status}
+    if isinstance(result, BaseModel):
+        result = result.model_dump(mode="json")
+    if not isinstance(result, str):
+        result = json.dumps(result, ensure_ascii=False, default=str)
+    return {"content": result, "status": "success"}
+
+
+def _inputs(tool: Any, draft: type[BaseModel], revise: type[BaseModel]) -> Mapping[str, str]:
+    """The tool's parameters, each with the field that it is given; nothing where it takes the answer, whatever it calls
+    it. The one parameter that it needs and no field is called like gets the answer."""
+    if isinstance(tool, BaseTool):
+        schema = cast(dict[str, Any], cast(Any, tool).get_input_jsonschema())
+        names, needed = list(schema.get("properties", ())), set(schema.get("required", ()))
+    elif isinstance(tool, Graph | Runnable):
+        return {}
+    elif callable(tool):
+        try:
+            found = list(inspect.signature(tool).parameters.values())
+        except ValueError:  # built in
+            return {}
+        found = [p for p in found if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+        names, needed = [p.name for p in found], {p.name for p in found if p.default is p.empty}
+    else:
+        raise InvalidInput(f"tool is a function, a LangChain tool, a runnable or a graph database, not {tool!r}.")
+    fields = {"answer", *(draft.model_fields.keys() & revise.model_fields.keys())}
+    inputs = {name: name for name in names if name in fields}
+    lacking = sorted(needed - fields)
+    if len(lacking) > 1 or (lacking and "answer" in inputs):
+        raise InvalidInput(
+            f"The tool {_name(tool)} wants {', '.join(sorted(needed))}; of these, {draft.__name__} and "
+            f"{revise.__name__} both have {', '.join(sorted(needed & fields)) or 'none'}. Give them these fields."
+        )
+    if lacking or not inputs:
+        inputs |= dict.fromkeys(lacking or names[:1], "answer")
+    return inputs if isinstance(tool, BaseTool) or len(inputs) > 1 else {}
+
+
+def _name(tool: Any) -> str:
+    return str(getattr(tool, "name", None) or getattr(tool, "__name__", None) or type(tool).__name__)
+
 
 GOOD_SCORE = 7.0
 """The default score, of 10, from which an answer is good enough."""
@@ -62,7 +326,7 @@ def create_reflexion_graph(
         tool: Executes an answer: a function (also async), a LangChain tool or a runnable, which gets the answer or the
             fields of the schemas that its parameters name; or a graph database (`mulligan.graphs.Graph`).
         instructions: What the answer must be, for the draft and the revision.
-        draft, revise: What the model is asked for, as pydantic models; see `mulligan.langgraph.schemas`.
+        draft, revise: What the model is asked for, as pydantic models; see `mulligan.langgraph.asking`.
         judge: Decides whether an answer is good enough; None: a score of good_score or more does.
         max_steps: The number of drafts and revisions at most.
         good_score: The score, 0 to 10, from which an answer is good enough.
