@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import datetime
 import json
+import tomllib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from random import Random
@@ -20,63 +21,14 @@ T = TypeVar("T")
 SEED = 7
 FIRST_DAY = datetime.date(1990, 1, 1)
 
-NODES = {
-    "Gene": "name:string chromosome:string start:int length:int coding:boolean gc:float annotated:date "
-    "aliases:string[]",
-    "Transcript": "id:string length:int canonical:boolean exon_lengths:int[]",
-    "Protein": "id:string name:string residues:int mass:float",
-    "Pathway": "name:string category:string curated:date",
-    "Disease": "name:string category:string rare:boolean prevalence:float",
-    "Drug": "name:string approved:date doses:float[]",
-    "CellType": "name:string",
-}
-EDGES = {
-    "REGULATES": ("Gene", "Gene", "effect:string score:float evidence:int"),
-    "HAS_TRANSCRIPT": ("Gene", "Transcript", ""),
-    "ENCODES": ("Transcript", "Protein", ""),
-    "INTERACTS_WITH": ("Protein", "Protein", "score:float"),
-    "PARTICIPATES_IN": ("Gene", "Pathway", "role:string"),
-    "ASSOCIATED_WITH": ("Gene", "Disease", "score:float since:date"),
-    "TARGETS": ("Drug", "Gene", "action:string"),
-    "EXPRESSED_IN": ("Gene", "CellType", "level:float"),
-}
-_PYTHON = {"string": "str", "int": "int", "float": "float", "boolean": "bool", "date": "date"}
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(text.split())
-
-
-GENES = _names(
-    """EOMES TBX21 GATA1 GATA2 GATA3 GATA4 GATA6 RUNX1 RUNX2 RUNX3 SOX2 SOX9 SOX10 SOX17 POU5F1 NANOG KLF4 MYC MYCN MYB
-    TP53 TP63 TP73 MDM2 MDM4 CDKN1A CDKN1B CDKN2A CDKN2B CDK1 CDK2 CDK4 CDK6 CCND1 CCND2 CCNE1 CCNA2 CCNB1 RB1
-    E2F1 E2F3 BRCA1 BRCA2 PALB2 RAD51 ATM ATR CHEK1 CHEK2 MLH1 MSH2 MSH6 PMS2 POLE ERCC1 ERCC2 XPA XPC FANCA FANCC
-    FANCD2 PARP1 EGFR ERBB2 ERBB3 ERBB4 MET KIT PDGFRA PDGFRB FGFR1 FGFR2 FGFR3 VEGFA KDR FLT1 FLT3 RET ALK ROS1
-    NTRK1 NTRK2 IGF1R INSR HRAS KRAS NRAS BRAF RAF1 MAP2K1 MAP2K2 MAPK1 MAPK3 MAPK8 MAPK14 PIK3CA PIK3R1 PTEN AKT1
-    AKT2 AKT3 MTOR TSC1 TSC2 RHEB RICTOR RPTOR STK11 PRKAA1 JAK1 JAK2 JAK3 TYK2 STAT1 STAT2 STAT3 STAT4 STAT5A
-    STAT5B STAT6 SOCS1 SOCS3 IL2 IL2RA IL4 IL4R IL6 IL6R IL7R IL10 IL12A IL12B IL13 IL15 IL17A IL18 IL21 IL23A
-    IL1B IL1R1 TNF TNFRSF1A IFNG IFNGR1 IFNB1 TGFB1 TGFBR1 TGFBR2 SMAD2 SMAD3 SMAD4 SMAD7 BMP2 BMP4 BMPR1A WNT1
-    WNT3A FZD7 LRP5 LRP6 APC AXIN1 AXIN2 GSK3B CTNNB1 TCF7 TCF7L2 LEF1 NOTCH1 NOTCH2 NOTCH3 DLL1 DLL4 JAG1 HES1
-    HEY1 RBPJ SHH PTCH1 SMO GLI1 GLI2 GLI3 SUFU NFKB1 NFKB2 RELA RELB IKBKB IKBKG TLR2 TLR4 TLR9 MYD88 IRAK4 IRF3
-    IRF4 IRF7 CD3E CD4 CD8A CD19 CD28 CD40 CD40LG CD44 CD79A CTLA4 PDCD1 CD274 LAG3 HAVCR2 TIGIT FOXP3 RORC BCL6
-    PRDM1 PAX3 PAX5 PAX6 PAX7 PAX8 EBF1 IKZF1 IKZF3 SPI1 CEBPA CEBPB HNF1A HNF4A FOXA1 FOXA2 FOXO1 FOXO3 PPARG
-    PPARA RXRA ESR1 ESR2 AR PGR NR3C1 VDR HIF1A EPAS1 VHL ARNT BCL2 BCL2L1 MCL1 BAX BAK1 BID CASP3 CASP8 CASP9 FAS
-    FASLG APAF1 XIAP LMNA DES DMD TTN MYH7 MYBPC3 TNNT2 SCN5A KCNQ1 KCNH2 RYR2 CFTR HBB HBA1 HFE APOE APP PSEN1
-    PSEN2 MAPT SNCA LRRK2 PRKN PINK1 HTT SOD1 FUS TARDBP SMN1 MECP2 FMR1 DNMT1 DNMT3A DNMT3B TET2 IDH1 IDH2 EZH2
-    KMT2A KMT2D CREBBP EP300 HDAC1 HDAC2 SIRT1 ARID1A SMARCA4 SMARCB1"""
+_DATA = tomllib.loads(Path(__file__).with_name("sample.toml").read_text(encoding="utf-8"))
+NODES: dict[str, str] = _DATA["nodes"]
+EDGES: dict[str, tuple[str, str, str]] = _DATA["edges"]
+GENES, STARTS, MIDDLES, ENDS, DISEASES, PATHWAYS, DRUGS = (
+    tuple(_DATA[name].split()) for name in ("genes", "starts", "middles", "ends", "diseases", "pathways", "drugs")
 )
-CELLS = (
-    "Alveolar macrophage", "Astrocyte", "B cell", "Basophil", "Cardiomyocyte", "Chondrocyte", "Dendritic cell",
-    "Endothelial cell", "Eosinophil", "Erythroblast", "Fibroblast", "Hepatocyte", "Keratinocyte", "Mast cell",
-    "Melanocyte", "Monocyte", "Motor neuron", "Natural killer cell", "Neutrophil", "Osteoblast", "Podocyte",
-    "Regulatory T cell", "Schwann cell", "Th1 cell",
-)  # fmt: skip
-STARTS = _names("Bal Cor Dar Fen Gal Hel Ith Jor Kel Lor Mar Nev Ost Pel Quor Rav Sel Tor Ulm Vel Wes Yar Zan")
-MIDDLES = _names("a e i o u an en in on un ar er ir or ur al el il ol")
-ENDS = _names("bek dan fis gor han kel lin mar nor pel ros sta tin vek wen")
-DISEASES = ("syndrome", "disease", "anaemia", "myopathy", "dystrophy", "neuropathy", "deficiency", "carcinoma")
-PATHWAYS = ("signalling", "biosynthesis", "degradation", "transport", "repair", "differentiation")
-DRUGS = ("mab", "nib", "statin", "pril", "olol", "cillin")
+CELLS: list[str] = _DATA["cells"]
+_PYTHON = {"string": "str", "int": "int", "float": "float", "boolean": "bool", "date": "date"}
 
 
 def write_sample(folder: Path, seed: int = SEED) -> dict[str, int]:

@@ -1,6 +1,5 @@
 """What a node works with: the state of the graph, its episode, a journal for its effects, a meter, and events.
 
-
 The nodes drive core's state machine; the graph owns the order. The graph's state holds the record so far. The store may
 know more: after a node that was killed when it had recorded its event, or in a run from an old checkpoint. Then effects
 come from the journal, and events are not recorded twice.
