@@ -18,7 +18,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.language_models.base import LangSmithParams
 from langchain_core.messages import (
@@ -125,8 +124,8 @@ def unreadable(bad: NotJson, tool: str) -> AIMessage:
     return _message("", bad.model, bad.usage, invalid_tool_calls=[invalid])
 
 
-def chunk_of(generation: ChatGeneration) -> ChatGenerationChunk:
-    """Return a whole answer as the only chunk of a stream."""
+def chunk_of(generation: ChatGeneration, *, last: bool = True) -> ChatGenerationChunk:
+    """Return a whole answer as a chunk. last: whether it ends the stream; otherwise LangChain adds a last one."""
     message = cast(AIMessage, generation.message)
     chunk = AIMessageChunk(
         content=message.content,
@@ -134,7 +133,8 @@ def chunk_of(generation: ChatGeneration) -> ChatGenerationChunk:
         invalid_tool_calls=message.invalid_tool_calls,
         usage_metadata=message.usage_metadata,
         response_metadata=message.response_metadata,
-        chunk_position="last",
+        additional_kwargs=message.additional_kwargs,
+        chunk_position="last" if last else None,
     )
     return ChatGenerationChunk(message=chunk)
 
@@ -472,11 +472,7 @@ class ChatMulligan(BaseChatModel):
         return parsed if include_raw else parsed | _parsed
 
     async def _agenerate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
+        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
     ) -> ChatResult:
         _check(kwargs)
         name = kwargs.get("model") or self.model
@@ -496,14 +492,8 @@ class ChatMulligan(BaseChatModel):
             message = unreadable(bad, request.required[0].name if len(request.required) == 1 else "")
         return ChatResult(generations=[ChatGeneration(message=message)])
 
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        return run(self._agenerate(messages, stop, None, **kwargs))
+    def _generate(self, messages: list[BaseMessage], *given: Any, **named: Any) -> ChatResult:
+        return run(self._agenerate(messages, *given, **named))
 
     async def _astream(self, messages: list[BaseMessage], *given: Any, **named: Any) -> AsyncIterator[Any]:
         """Yield the whole answer as one chunk: a call that can be resumed is not given out in pieces."""

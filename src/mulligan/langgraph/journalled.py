@@ -12,13 +12,11 @@ from contextlib import suppress
 from contextvars import copy_context
 from typing import Any, cast
 
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, message_chunk_to_message
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import (
     Runnable,
-    RunnableBinding,
     RunnableParallel,
     RunnableSequence,
     RunnableWithFallbacks,
@@ -28,6 +26,7 @@ from mulligan.core.errors import InvalidInput
 from mulligan.core.questions import Message
 from mulligan.core.records import Json, Usage
 from mulligan.langgraph.bridge import blocking, finish
+from mulligan.langgraph.chat import chunk_of
 from mulligan.langgraph.working import Work, here
 
 _LEFT_OUT = object()
@@ -110,6 +109,11 @@ def _without_id(block: Any) -> Any:
 
 SHARED = ("callbacks", "tags", "metadata", "verbose", "name", "profile", "custom_get_token_ids")
 """What a model is called with, besides what it answers."""
+_PARTS: Mapping[type[Any], Sequence[str]] = {
+    RunnableWithFallbacks: ("runnable", "fallbacks"),  # first: it has every attribute of its runnable
+    RunnableSequence: ("first", "middle", "last"),
+    RunnableParallel: ("steps__",),
+}
 
 
 class Journalled(BaseChatModel):
@@ -148,11 +152,7 @@ class Journalled(BaseChatModel):
         return run_manager is None and _private(self.inner)._should_stream(async_api=async_api, **kwargs)
 
     def _generate_with_cache(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
+        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
     ) -> ChatResult:
         """In a node it may run in the thread of its loop or another: what is journalled waits for nothing here."""
         work, inner = here.get(), _private(self.inner)
@@ -165,11 +165,7 @@ class Journalled(BaseChatModel):
         return _identified(finish(self._recorded(work, messages, stop, kwargs, ask)), run_manager)
 
     async def _agenerate_with_cache(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
+        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
     ) -> ChatResult:
         work, inner = here.get(), _private(self.inner)
         if work is None or work.entry is None:
@@ -181,29 +177,17 @@ class Journalled(BaseChatModel):
         return _identified(await self._recorded(work, messages, stop, kwargs, ask), run_manager)
 
     def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
+        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
     ) -> ChatResult:
         return self._generate_with_cache(messages, stop, run_manager, **kwargs)
 
     async def _agenerate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
+        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
     ) -> ChatResult:
         return await self._agenerate_with_cache(messages, stop, run_manager, **kwargs)
 
     def _stream(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
+        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
     ) -> Iterator[ChatGenerationChunk]:
         work, inner = here.get(), _private(self.inner)
         if work is None:
@@ -220,11 +204,7 @@ class Journalled(BaseChatModel):
         yield from _chunks(self._recorded(work, messages, stop, kwargs, ask))
 
     async def _astream(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
+        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
     ) -> AsyncIterator[ChatGenerationChunk]:
         work, inner = here.get(), _private(self.inner)
         if work is None:
@@ -249,7 +229,7 @@ class Journalled(BaseChatModel):
                 yield chunk
             result = await asking
             if not handed:
-                yield _chunk(result)
+                yield chunk_of(result.generations[0], last=False)
         finally:
             asking.cancel()
             with suppress(asyncio.CancelledError, Exception):
@@ -292,39 +272,35 @@ def journalled(model: Any) -> Any:
     if isinstance(model, BaseChatModel):
         shared = {name: value for name in SHARED if (value := getattr(model, name, None)) is not None}
         return Journalled(inner=model, cache=False, **shared)
-    if isinstance(model, RunnableWithFallbacks):
-        found = cast(Any, model)
-        fallbacks = [journalled(other) for other in found.fallbacks]
-        return found.model_copy(update={"runnable": journalled(found.runnable), "fallbacks": fallbacks})
-    if isinstance(model, RunnableBinding) or hasattr(model, "bound"):
-        found = cast(Any, model)
-        return found.model_copy(update={"bound": journalled(found.bound)})
-    if isinstance(model, RunnableSequence):
-        found = cast(Any, model)
-        middle = [journalled(step) for step in found.middle]
-        return found.model_copy(
-            update={"first": journalled(found.first), "middle": middle, "last": journalled(found.last)}
-        )
-    if isinstance(model, RunnableParallel):
-        found = cast(Any, model)
-        return found.model_copy(update={"steps__": {key: journalled(step) for key, step in found.steps__.items()}})
-    return model
+    parts = {name: _each(part, journalled) for name, part in _parts(model).items()}
+    return model.model_copy(update=parts) if parts else model
 
 
 def models_in(model: Any) -> list[BaseChatModel]:
     """The chat models that `journalled` wrapped in this."""
     if isinstance(model, Journalled):
         return [model.inner]
-    found = model
-    if isinstance(model, RunnableSequence):
-        parts = [found.first, *found.middle, found.last]
-    elif isinstance(model, RunnableWithFallbacks):
-        parts = [found.runnable, *found.fallbacks]
-    elif isinstance(model, RunnableParallel):
-        parts = [*found.steps__.values()]
-    else:
-        parts = [found.bound] if hasattr(model, "bound") else []
-    return [inner for part in parts for inner in models_in(part)]
+    found: list[BaseChatModel] = []
+    for part in _parts(model).values():
+        _each(part, lambda each: found.extend(models_in(each)))
+    return found
+
+
+def _parts(model: Any) -> dict[str, Any]:
+    """The attributes that hold what a runnable is made of."""
+    for kind, names in _PARTS.items():
+        if isinstance(model, kind):
+            return {name: getattr(model, name) for name in names}
+    return {"bound": model.bound} if hasattr(model, "bound") else {}
+
+
+def _each(part: Any, do: Callable[[Any], Any]) -> Any:
+    """Call the function with one runnable, or with each of a list or a table of them."""
+    if isinstance(part, list | tuple):
+        return [do(each) for each in cast(Sequence[Any], part)]
+    if isinstance(part, Mapping):
+        return {name: do(each) for name, each in cast(Mapping[str, Any], part).items()}
+    return do(part)
 
 
 def model_id(model: BaseChatModel) -> str:
@@ -373,7 +349,7 @@ def _chunks(work: Any) -> Iterator[ChatGenerationChunk]:
                 chunk = context.run(work.send, None)
             except StopIteration as end:
                 if not handed:
-                    yield _chunk(end.value)
+                    yield chunk_of(end.value.generations[0], last=False)
                 return
             handed = True
             yield chunk
@@ -386,30 +362,6 @@ def _whole(chunk: ChatGenerationChunk | None) -> ChatResult:
         raise InvalidInput("The model's stream ended before it said anything.")
     message = message_chunk_to_message(chunk.message)
     return ChatResult(generations=[ChatGeneration(message=message, generation_info=chunk.generation_info)])
-
-
-def _chunk(result: ChatResult) -> ChatGenerationChunk:
-    from langchain_core.messages import AIMessageChunk
-
-    message = cast(AIMessage, result.generations[0].message)
-    calls = [
-        {"name": call["name"], "args": _text(call["args"]), "id": call["id"], "index": n, "type": "tool_call_chunk"}
-        for n, call in enumerate(message.tool_calls)
-    ]
-    chunk = AIMessageChunk(
-        content=message.content,
-        tool_call_chunks=cast(Any, calls),
-        usage_metadata=message.usage_metadata,
-        response_metadata=message.response_metadata,
-        additional_kwargs=message.additional_kwargs,
-    )
-    return ChatGenerationChunk(message=chunk)
-
-
-def _text(value: Json) -> str:
-    from mulligan.core.codec import json_text
-
-    return json_text(value)
 
 
 def _private(model: BaseChatModel) -> Any:
