@@ -324,7 +324,7 @@ FILES: dict[str, tuple[dict[str, str | bytes | None], list[str]]] = {
         [
             "AGENT.md: this file has no front matter. Begin it with ---, then lines such as name: my-agent, then ---.",
             "act.md: this file has no text below its front matter: that is the system prompt. Say there what to do.",
-            "act.md:2: unknown key 'foo'. There are: pattern, model, uses, max_iter, call.",
+            "act.md:2: unknown key 'foo'. Available: pattern, model, uses, max_iter, call.",
         ],
     ),
 }

@@ -17,7 +17,7 @@ KEYS: list[tuple[str, list[str]]] = [
     (
         "banana: 3",
         [
-            "AGENT.md:6: unknown key 'banana'. There are: name, description, version, pattern, max_iter, model, uses, call, strategy, memory, evaluate, limits, judge_last, env."
+            "AGENT.md:6: unknown key 'banana'. Available: name, description, version, pattern, max_iter, model, uses, call, strategy, memory, evaluate, limits, judge_last, env."
         ],
     ),
     ("temperature: 0", ["AGENT.md:6: unknown key 'temperature'. It belongs under model."]),
@@ -151,14 +151,14 @@ HEADS: list[tuple[str, str, list[str]]] = [
     (
         "pattern: reflexion",
         "pattern: debate\nagents: [a, b]\nrounds: 3",
-        ["AGENT.md:5: Mulligan does not run the pattern 'debate' of tama. There are: reflexion, react and oneshot."],
+        ["AGENT.md:5: Mulligan does not run the pattern 'debate' of tama. Available: reflexion, react, oneshot."],
     ),
     (
         "pattern: reflexion",
         "pattern: best-of-n\nn: 3\nfoo: 1",
         [
-            "AGENT.md:5: Mulligan does not run the pattern 'best-of-n' of tama. There are: reflexion, react and oneshot.",
-            "AGENT.md:7: unknown key 'foo'. There are: name, description, version, pattern, max_iter, model, uses, call, strategy, memory, evaluate, limits, judge_last, env.",
+            "AGENT.md:5: Mulligan does not run the pattern 'best-of-n' of tama. Available: reflexion, react, oneshot.",
+            "AGENT.md:7: unknown key 'foo'. Available: name, description, version, pattern, max_iter, model, uses, call, strategy, memory, evaluate, limits, judge_last, env.",
         ],
     ),
     (

@@ -107,7 +107,7 @@ SKILLS: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
     "key of a step": (
         {"skills/a/SKILL.md": skill("a", "pattern: react")},
         [
-            "skills/a/SKILL.md:4: unknown key 'pattern'. There are: name, description, tools, uses, license, version, compatibility, metadata, allowed-tools, tama."
+            "skills/a/SKILL.md:4: unknown key 'pattern'. Available: name, description, tools, uses, license, version, compatibility, metadata, allowed-tools, tama."
         ],
     ),
     "tab": (

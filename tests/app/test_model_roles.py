@@ -102,7 +102,9 @@ def test_what_no_role_names_is_the_model_of_all(project: Path, monkeypatch: pyte
 
 
 def test_an_unknown_role_is_refused_with_the_nearest(project: Path) -> None:
-    with pytest.raises(UnknownName, match=r"Did you mean 'thinker'.*There is: critic, default, thinker, worker") as bad:
+    with pytest.raises(
+        UnknownName, match=r"Did you mean 'thinker'.*Available: critic, default, thinker, worker"
+    ) as bad:
         pick(ModelChoice(role="thinkr"))
     assert "[models] of mulligan.toml" in str(bad.value)
 

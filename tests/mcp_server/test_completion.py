@@ -65,7 +65,7 @@ async def test_the_other_arguments() -> None:
     ("ref", "name", "says"),
     [
         (types.PromptReference(name="rules"), "agent_id", "No prompt is called 'rules'"),
-        (RULES, "task", "No argument of memory-rules is called 'task'. There is: agent_id."),
+        (RULES, "task", "No argument of memory-rules is called 'task'. Available: agent_id."),
         (EPISODE, "agent", "No variable of this template is called 'agent'"),
         (types.ResourceTemplateReference(uri="mulligan://{id}"), "id", "resources/templates/list says which there are"),
     ],

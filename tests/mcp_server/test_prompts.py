@@ -54,7 +54,7 @@ async def test_prompts_of_tools_that_are_not_served_are_not_there(which: str, na
         assert [prompt.name for prompt in (await client.list_prompts()).prompts] == names
         gone = {"reflexion": "memory-rules", "memory": "reflexion"}[which]
         code, message = await refused(client.get_prompt(gone, {"task": "t"}))
-    assert (code, message) == (-32602, f"No prompt is called {gone!r}. There is: {names[0]}.")
+    assert (code, message) == (-32602, f"No prompt is called {gone!r}. Available: {names[0]}.")
 
 
 async def test_the_rules_name_the_agent_or_say_how_to_choose_a_name() -> None:

@@ -47,7 +47,7 @@ def test_without_the_extra_one_line_says_what_to_install(monkeypatch: pytest.Mon
 
 
 def test_what_cannot_work_is_refused_at_once(tmp_path: Path) -> None:
-    with pytest.raises(UnknownName, match=r"Did you mean 'smollm2-135m'\? There is: .* path of a \.gguf file"):
+    with pytest.raises(UnknownName, match=r"Did you mean 'smollm2-135m'\? Available: .* path of a \.gguf file"):
         EmbeddedModel("smollm2")
     with pytest.raises(InvalidInput, match=r"There is no file .*gone\.gguf"):
         EmbeddedModel(str(tmp_path / "gone.gguf"))

@@ -123,7 +123,7 @@ def _unknown(key: str, schema: Schema, root: Schema) -> str:
     above = [name for name, inner in known.items() if key in properties(inner, root)]
     if not near and above:
         near = f" It belongs under {' or '.join(above)}."
-    listed = f" There are: {', '.join(known)}."
+    listed = f" Available: {', '.join(known)}."
     return f"unknown key {key!r}.{near or listed}"
 
 

@@ -101,7 +101,7 @@ class _Reading:
             return None
         pattern = document.values.get("pattern")
         if pattern in FOREIGN_PATTERNS:
-            why = f"Mulligan does not run the pattern {pattern!r} of tama. There are: reflexion, react and oneshot."
+            why = f"Mulligan does not run the pattern {pattern!r} of tama. Available: reflexion, react, oneshot."
             self._blame(document.source.problem("pattern", why))
             kept = {key: value for key, value in document.values.items() if key not in FOREIGN_KEYS}
             document = replace(document, values=kept, refused=document.refused | {"pattern"})

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
+import sys
 from collections.abc import Callable, Coroutine
 from typing import Any, TypedDict, TypeVar
 
@@ -11,7 +13,7 @@ from mulligan.app.places import Notice
 from mulligan.app.runner import OnStart
 from mulligan.cli import words
 from mulligan.cli.errors import UNFINISHED, exit_status, report, run_status
-from mulligan.cli.progress import Progress, choose, first
+from mulligan.cli.progress import Progress, first
 from mulligan.cli.terminal import say
 from mulligan.core.episode import Event
 from mulligan.core.errors import RecordLost
@@ -82,6 +84,17 @@ def failed(error: Exception, episode: Episode | None, progress: Progress) -> int
     return report(error, episode.run if episode and not lost else "")
 
 
+def _choose(episode: Episode, *, quiet: bool, as_json: bool, trace: bool) -> Progress:
+    """A person who is asked for verdicts needs the terminal for the answers, so gets lines; so does one who traces."""
+    asked = words.role(episode, "evaluator") == "human"
+    screen = sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+    if quiet or as_json or trace or asked or not screen:
+        return first(quiet=quiet, as_json=as_json)
+    from mulligan.cli.live import Live
+
+    return Live()
+
+
 class _Watch:
     """Follows the episode and passes on what happens, to the progress that fits it."""
 
@@ -93,7 +106,7 @@ class _Watch:
 
     def began(self, episode: Episode, limits: Limits) -> None:
         if self._episode is None:
-            self._progress = choose(episode, quiet=self._quiet, as_json=self._json, trace=self._trace)
+            self._progress = _choose(episode, quiet=self._quiet, as_json=self._json, trace=self._trace)
         self._episode, self._limits = episode, limits
         self._progress.began(episode, limits)
 

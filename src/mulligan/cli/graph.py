@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from mulligan.cli.terminal import clean, emit, one_line, say
+from mulligan.cli.terminal import clean, columns, emit, one_line, say
 
 if TYPE_CHECKING:
     from mulligan.graphs.protocol import Graph, GraphSchema, Rows
@@ -159,12 +159,9 @@ def _properties(properties: Mapping[str, str]) -> str:
     return f" {{{', '.join(typed)}}}" if properties else ""
 
 
-def table(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
+def table(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
     """Rows for a person, each value in a line and cut at `WIDTH`."""
-    cells = [[one_line(name, WIDTH) for name in columns], *([_cell(row[name]) for name in columns] for row in rows)]
-    widths = [max(len(row[n]) for row in cells) for n in range(len(columns))]
-    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells)
-    return "\n".join(lines)
+    return columns([[one_line(name, WIDTH) for name in names], *([_cell(row[name]) for name in names] for row in rows)])
 
 
 def _cell(value: Any) -> str:

@@ -12,8 +12,7 @@ from mulligan.app.teaching import summary
 from mulligan.bank.exchange.files import file_text
 from mulligan.cli.errors import SOLVED, UNFINISHED
 from mulligan.cli.memory_bank import agent_options, with_bank, writing
-from mulligan.cli.memory_words import columns
-from mulligan.cli.terminal import emit, one_line, say, standard_input
+from mulligan.cli.terminal import columns, emit, one_line, say, standard_input
 from mulligan.cli.words import count
 from mulligan.core.transcripts import Turn
 from mulligan.text.secrets import mask

@@ -9,7 +9,7 @@ from typing import Any
 from mulligan.app.teaching import restore_command
 from mulligan.bank.exchange.lesson_page import facts, moment
 from mulligan.bank.recall.prompt_text import held_back, mark
-from mulligan.cli.terminal import clean, one_line
+from mulligan.cli.terminal import clean, columns, one_line
 from mulligan.cli.words import count
 from mulligan.core.codec import to_json
 from mulligan.core.lessons import Link, Receipt, Version
@@ -20,14 +20,6 @@ from mulligan.core.records import Json, Lesson, Recall
 
 SHORT = 8
 """Characters of an id in a table: the beginning is enough for every command."""
-
-
-def columns(rows: Sequence[Sequence[str]]) -> str:
-    """Rows of cells, the first being the heads, in columns as wide as they need."""
-    widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    )
 
 
 def lesson_rows(lessons: Sequence[Lesson], *, agents: bool) -> str:

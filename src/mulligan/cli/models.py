@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from mulligan.cli.counting import Counting
-from mulligan.cli.terminal import emit, say
+from mulligan.cli.terminal import columns, emit, say
 
 if TYPE_CHECKING:
     from mulligan.models.weights.known import Weights
@@ -32,8 +33,8 @@ def list_models(as_json: bool) -> None:
     if as_json:
         emit(json.dumps({"models": _facts(KNOWN), "embedders": _facts(EMBEDDERS), "providers": _providers()}, indent=2))
         return
-    emit("Local models\n" + _columns(_weights(KNOWN)))
-    emit("\nLocal embedders, for the bank\n" + _columns(_weights(EMBEDDERS)))
+    emit("Local models\n" + _indented(_weights(KNOWN)))
+    emit("\nLocal embedders, for the bank\n" + _indented(_weights(EMBEDDERS)))
     remote = [
         (
             provider["example"],
@@ -42,7 +43,7 @@ def list_models(as_json: bool) -> None:
         )
         for provider in _providers()
     ]
-    emit("\nProviders, each with an example of a model\n" + _columns(remote))
+    emit("\nProviders, each with an example of a model\n" + _indented(remote))
 
 
 @models.command()
@@ -129,8 +130,5 @@ def _weights(known: Mapping[str, Weights]) -> list[tuple[str, ...]]:
     ]
 
 
-def _columns(rows: list[tuple[str, ...]]) -> str:
-    widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))]
-    return "\n".join(
-        "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    )
+def _indented(rows: list[tuple[str, ...]]) -> str:
+    return indent(columns(rows), "  ")

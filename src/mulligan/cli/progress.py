@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 from typing import Protocol
 
 from mulligan.cli import trace, words
@@ -69,7 +67,7 @@ class Quiet:
     def failed(self, error: Exception) -> None: ...
 
 
-class Lines:
+class Lines(Quiet):
     """A line for what each step brought, and one for what is done now, with what it took so far."""
 
     def began(self, episode: Episode, limits: Limits) -> None:
@@ -86,10 +84,6 @@ class Lines:
         if doing := words.doing(episode, self._limits):
             say(f"{doing} ({words.used(episode.usage)} so far)" if episode.usage.calls else doing)
 
-    def did(self, key: str, request: Json, result: Json, recorded: bool) -> None:
-        for line in trace.lines(key, request, result, recorded):
-            say(line)
-
     def told(self, sentence: str) -> None:
         say(sentence)
 
@@ -100,11 +94,6 @@ class Lines:
         for line in words.closing(episode, limits):
             say(line)
         print_result(episode)
-
-    def unrecorded(self, episode: Episode) -> None:
-        print_result(episode)
-
-    def failed(self, error: Exception) -> None: ...
 
 
 class StepLines(Lines):
@@ -198,14 +187,3 @@ def print_result(episode: Episode) -> None:
 def first(*, quiet: bool, as_json: bool) -> Progress:
     """Who is told before the episode is known."""
     return JsonLines() if as_json else Quiet() if quiet else Lines()
-
-
-def choose(episode: Episode, *, quiet: bool, as_json: bool, trace: bool) -> Progress:
-    """A person who is asked for verdicts needs the terminal for the answers, so gets lines; so does one who traces."""
-    asked = words.role(episode, "evaluator") == "human"
-    screen = sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
-    if quiet or as_json or trace or asked or not screen:
-        return first(quiet=quiet, as_json=as_json)
-    from mulligan.cli.live import Live
-
-    return Live()

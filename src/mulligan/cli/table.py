@@ -8,7 +8,7 @@ import time
 from collections.abc import Container, Sequence
 
 from mulligan.app.places import unjudged
-from mulligan.cli.terminal import one_line
+from mulligan.cli.terminal import columns, one_line
 from mulligan.core.codec import to_json
 from mulligan.core.episode import RESUMABLE
 from mulligan.core.records import Episode, Json
@@ -55,10 +55,8 @@ def rows(episodes: Sequence[Episode], running: Container[str]) -> str:
     """Columns as wide as they need; on a terminal, lines are cut to its width. `running`: ids that somebody drives."""
     several = {episode.run for episode in episodes if not episode.id.endswith(".1")}
     cells = [COLUMNS, *(_cells(e, e.run in several, e.id in running) for e in episodes)]
-    widths = [max(len(row[n]) for row in cells) for n in range(len(COLUMNS))]
-    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells)
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    return "\n".join(line[:width] for line in lines)
+    return "\n".join(line[:width] for line in columns(cells).split("\n"))
 
 
 def _cells(episode: Episode, one_of_several: bool, running: bool) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import io
 import os
 import shutil
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TextIO
 
@@ -38,6 +39,14 @@ def overwrite(line: str) -> None:
         with suppress(OSError):
             sys.stderr.write(f"\r\x1b[K{one_line(line, width)}")
             sys.stderr.flush()
+
+
+def columns(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of cells in columns as wide as they need."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
 
 
 def standard_input(what: str) -> str:

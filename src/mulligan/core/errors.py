@@ -67,7 +67,7 @@ class UnknownName(InvalidInput):
         near = difflib.get_close_matches(name, known, n=1)
         meant = f" Did you mean {near[0]!r}?" if near else ""
         more = f" and {len(known) - self.MOST} more" if len(known) > self.MOST else ""
-        there = f" There is: {', '.join(known[: self.MOST])}{more}." if known else ""
+        there = f" Available: {', '.join(known[: self.MOST])}{more}." if known else ""
         super().__init__(f"No {kind} is called {name!r}.{meant}{there}{' ' + hint if hint else ''}")
 
 

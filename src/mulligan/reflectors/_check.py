@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from pathlib import Path
 
 RUN = 5
 """So many words in a row that an example has too, and the trial has not, count as taken from the example."""
@@ -33,31 +34,6 @@ _POINT = re.compile(r"^[ \t]*\d+[.)][ \t]", re.MULTILINE)
 """The number of a point in a list, which says nothing of a trial."""
 _STEM = 5
 """Characters by which words are compared, so that `rounds` and `rounded` are one."""
-
-_COMMON = """
-a about above actual add additional after again against algorithm all almost along already also always among an and
-another answer any anything approach are argument around as ask assert at attempt away back bad based be became
-because become been before began begin behind being below better between beyond both bug but by call came can cannot
-case cases cause change check code come common compare complete compute consider contain context correct could create
-current default define describe description detail did different difficult do does doing done down due during each
-edge either else end enough ensure error etc evaluate even ever every everything example examples exception execute
-expect expected fail failed failure false feedback few final find first fix follow for form found from full function
-further gave get give given go going good got had handle happen has have having he help her here high him his how
-however i if implement implementation important improve in include incorrect information input instead instruction
-into invalid is issue it iterate its itself just keep kind know last later learn least less lesson let like likely
-list little logic look loop low made main make many may maybe me mean method might missing mistake module more most
-much must my need never new next no none not nothing now number of off often on once one only operation or other
-otherwise our out output over own part pass passed past per performance perhaps place plan please possible previous
-print problem process produce program programming properly provide put python question quite rather read really reason
-reasoning receive remember require requirement response result return returned returns review right rule run said same
-say second see seem sentence several shall she should show similar simple simplify simply since single small so
-solution solve some something specific specification specified start state statement step still succeed such suggest
-sure syntax take taken task tell test tests than that the their them then there these they thing think this those
-though three through thus to together too toward trial true try two type under understand unit unless until up
-update upon us use used useful using usually valid validate value values variable verify very want was way we well
-were what when where whether which while who whole whose why will with within without work would write written wrong
-yes yet you your
-"""
 
 
 def fault(reflection: str, *, trial: Iterable[str], examples: Iterable[str] = (), earlier: Iterable[str] = ()) -> str:
@@ -135,7 +111,7 @@ def _unspaced(word: str) -> bool:
     return len(word) == 1 and re.match(rf"[{_UNSPACED}]", word) is not None
 
 
-_COMMON_STEMS = frozenset(map(_stem, _COMMON.split()))
+_COMMON_STEMS = frozenset(map(_stem, Path(__file__).with_name("common_words.txt").read_text(encoding="utf-8").split()))
 
 
 def specifics(text: str) -> set[str]:

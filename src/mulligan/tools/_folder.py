@@ -38,9 +38,9 @@ def located(folder: str, path: str) -> tuple[str, ...]:
 
 @contextmanager
 def opened(folder: str, parts: Sequence[str], *, make: bool = False) -> Generator[int]:
-    """A descriptor of the folder with these parts, which may have become no link since they were `located`.
+    """A descriptor of the folder with these parts, none of which may have become a link since they were `located`.
 
-    `make` makes the folders that there are not. Raises `OSError`.
+    make: whether missing folders are created. Raises `OSError`.
     """
     here = os.open(os.path.realpath(folder), _OPEN)
     try:
@@ -57,8 +57,8 @@ def opened(folder: str, parts: Sequence[str], *, make: bool = False) -> Generato
 
 
 @contextmanager
-def told(path: str) -> Generator[None]:
-    """What the disk refuses, as a `ToolError` that says what to do."""
+def tool_errors(path: str) -> Generator[None]:
+    """Raises a `ToolError` that says what to do in place of an `OSError`."""
     try:
         yield
     except FileNotFoundError:

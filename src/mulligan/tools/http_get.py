@@ -13,6 +13,7 @@ from mulligan.core.errors import InvalidInput, ToolError
 from mulligan.core.questions import Tool
 from mulligan.core.records import Json
 from mulligan.models.providers import check_proxies
+from mulligan.tools._tool import OneTool, parameters
 
 if TYPE_CHECKING:
     import httpx2
@@ -50,7 +51,7 @@ class _Host:
         return named and (port or _PORTS[scheme]) == (self.port or _PORTS[scheme])
 
 
-class HttpGet:
+class HttpGet(OneTool):
     """Fetches pages of hosts that are named: "docs.python.org", "*.example.org" (what is below it), "localhost:8000".
 
     A port that is none of the usual two has to be named. Raises `InvalidInput` where no host is named.
@@ -69,16 +70,9 @@ class HttpGet:
         self._named = ", ".join(hosts)
         self._hosts = tuple(_Host.parse(host) for host in hosts)
         self._seconds, self._size = seconds, size
-
-    async def offer(self) -> Sequence[Tool]:
-        schema = {
-            "type": "object",
-            "properties": {"url": {"type": "string", "description": "The whole address, with http:// or https://."}},
-            "required": ["url"],
-            "additionalProperties": False,
-        }
+        url = {"type": "string", "description": "The whole address, with http:// or https://."}
         about = f"Get a text from the web (GET). Hosts that can be reached: {self._named}."
-        return (Tool("http_get", about, schema, repeatable=True),)
+        self._tool = Tool("http_get", about, parameters(url=url), repeatable=True)
 
     async def call(self, tool: str, arguments: Mapping[str, Json]) -> str:
         given: Mapping[str, Any] = arguments
@@ -92,9 +86,6 @@ class HttpGet:
             raise ToolError(f"{url} did not answer within {self._seconds:g} seconds") from None
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
             raise ToolError(f"{url} could not be got: {str(error) or type(error).__name__}") from None
-
-    async def close(self) -> None:
-        pass
 
     async def _got(self, client: httpx2.AsyncClient, url: str) -> str:
         import httpx2

@@ -5,32 +5,27 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from mulligan.core.questions import Tool
 from mulligan.core.records import Json
-from mulligan.tools._folder import OWN, located, opened, printable, told
+from mulligan.tools._folder import OWN, located, opened, printable, tool_errors
+from mulligan.tools._tool import OneTool, parameters
 
 
-class ListFiles:
+class ListFiles(OneTool):
     """Lists files of the workspace. Links are named and not followed; what is git's or Mulligan's is left out."""
 
     def __init__(self, *, folder: str, most: Annotated[int, "Files that are listed at most."] = 400) -> None:
         self._folder, self._most = folder, most
-
-    async def offer(self) -> Sequence[Tool]:
         path = {"type": "string", "description": "The folder to look in; left out: the whole workspace."}
-        schema = {"type": "object", "properties": {"path": path}, "additionalProperties": False}
         about = "List the files of the workspace, or of a folder in it, with those in the folders below."
-        return (Tool("list_files", about, schema, repeatable=True),)
+        self._tool = Tool("list_files", about, parameters(path=path, optional=["path"]), repeatable=True)
 
     async def call(self, tool: str, arguments: Mapping[str, Json]) -> str:
         given: Mapping[str, Any] = arguments
         return await asyncio.to_thread(self._list, given.get("path", "."))
-
-    async def close(self) -> None:
-        pass
 
     def _list(self, path: str) -> str:
         top = located(self._folder, path)
@@ -46,7 +41,7 @@ class ListFiles:
             except OSError:
                 if parts != top:  # gone or closed since its name was read
                     continue
-                with told(path):
+                with tool_errors(path):
                     raise
             found += [printable("/".join((*parts, name))) + mark for name, mark, _ in inside]
             waiting.extend((*parts, name) for name, _, goes_on in inside if goes_on)

@@ -5,51 +5,42 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from mulligan.core.errors import ToolError
 from mulligan.core.questions import Tool
 from mulligan.core.records import Json
-from mulligan.tools._folder import located, opened, told
+from mulligan.tools._folder import located, opened, tool_errors
+from mulligan.tools._tool import OneTool, parameters
 
 SHOWN = 11_500
 """Characters of one answer. With the note of what is left it stays below what a step shows a model."""
 
 
-class ReadFile:
+class ReadFile(OneTool):
     """Reads a file of the workspace."""
 
     def __init__(
         self, *, folder: str, size: Annotated[int, "Bytes above which a file is refused."] = 2_000_000
     ) -> None:
         self._folder, self._size = folder, size
-
-    async def offer(self) -> Sequence[Tool]:
         path = {"type": "string", "description": "From the workspace's folder on, such as src/main.py."}
         line = {"type": "integer", "minimum": 1, "description": "The line to begin with; left out: the first."}
-        schema = {
-            "type": "object",
-            "properties": {"path": path, "line": line},
-            "required": ["path"],
-            "additionalProperties": False,
-        }
         about = "Read a text file of the workspace. A long file comes in parts: read on with `line`."
-        return (Tool("read_file", about, schema, repeatable=True),)
+        schema = parameters(path=path, line=line, optional=["line"])
+        self._tool = Tool("read_file", about, schema, repeatable=True)
 
     async def call(self, tool: str, arguments: Mapping[str, Json]) -> str:
         given: Mapping[str, Any] = arguments
         text = await asyncio.to_thread(self._read, given["path"])
         return _part(text, int(given.get("line", 1))) if text else "(the file is empty)"
 
-    async def close(self) -> None:
-        pass
-
     def _read(self, path: str) -> str:
         parts = located(self._folder, path)
         if not parts:
             raise ToolError(f"{path!r} is a folder: list_files says what is in it")
-        with told(path), opened(self._folder, parts[:-1]) as folder:
+        with tool_errors(path), opened(self._folder, parts[:-1]) as folder:
             # NONBLOCK: a pipe without a writer would hold us up.
             flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
             file = os.open(parts[-1], flags, dir_fd=folder)

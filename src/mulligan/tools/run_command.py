@@ -9,12 +9,13 @@ from mulligan.core.errors import InvalidInput, ToolError
 from mulligan.core.protocols import Job, Ran, Sandbox
 from mulligan.core.questions import Tool
 from mulligan.core.records import Json
+from mulligan.tools._tool import OneTool, parameters
 
 OUT, ERR = 8_000, 3_000
 """Characters of standard output and of standard error that are shown, half of them from the end."""
 
 
-class RunCommand:
+class RunCommand(OneTool):
     """The command goes to `sh -c`: in the sandbox a shell can do no more than any other program.
 
     A status other than 0 is no error: it is the answer's first line.
@@ -35,20 +36,12 @@ class RunCommand:
             raise InvalidInput(f"A command's seconds must be above 0, not {seconds}.")
         self._folder, self._sandbox = folder, sandbox
         self._seconds, self._memory, self._readable = seconds, memory, tuple(readable)
-
-    async def offer(self) -> Sequence[Tool]:
         command = {"type": "string", "minLength": 1, "description": "As for a shell: pipes and && work."}
-        schema = {
-            "type": "object",
-            "properties": {"command": command},
-            "required": ["command"],
-            "additionalProperties": False,
-        }
         about = (
             "Run a shell command in the workspace's folder, which it may change. There is no network, and it is ended "
-            f"after {self._seconds:g} seconds."
+            f"after {seconds:g} seconds."
         )
-        return (Tool("run_command", about, schema, changes=True),)
+        self._tool = Tool("run_command", about, parameters(command=command), changes=True)
 
     async def call(self, tool: str, arguments: Mapping[str, Json]) -> str:
         given: Mapping[str, Any] = arguments
@@ -65,9 +58,6 @@ class RunCommand:
             memory=self._memory,
         )
         return _told(await self._sandbox.run(job), self._seconds)
-
-    async def close(self) -> None:
-        pass
 
 
 def _encodes(text: str) -> bool:

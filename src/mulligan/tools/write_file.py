@@ -6,40 +6,30 @@ import asyncio
 import os
 import secrets
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Annotated, Any
 
 from mulligan.core.errors import ToolError
 from mulligan.core.questions import Tool
 from mulligan.core.records import Json
-from mulligan.tools._folder import located, opened, told
+from mulligan.tools._folder import located, opened, tool_errors
+from mulligan.tools._tool import OneTool, parameters
 
 
-class WriteFile:
+class WriteFile(OneTool):
     """Writes a file of the workspace."""
 
     def __init__(self, *, folder: str, size: Annotated[int, "Bytes that a file may have."] = 2_000_000) -> None:
         self._folder, self._size = folder, size
-
-    async def offer(self) -> Sequence[Tool]:
         path = {"type": "string", "description": "From the workspace's folder on, such as src/main.py."}
         content = {"type": "string", "description": "The whole text of the file."}
-        schema = {
-            "type": "object",
-            "properties": {"path": path, "content": content},
-            "required": ["path", "content"],
-            "additionalProperties": False,
-        }
         about = "Write a text file of the workspace: what it held is replaced, folders that are missing are made."
-        return (Tool("write_file", about, schema, repeatable=True, changes=True),)
+        self._tool = Tool("write_file", about, parameters(path=path, content=content), repeatable=True, changes=True)
 
     async def call(self, tool: str, arguments: Mapping[str, Json]) -> str:
         given: Mapping[str, Any] = arguments
         return await asyncio.to_thread(self._write, given["path"], given["content"])
-
-    async def close(self) -> None:
-        pass
 
     def _write(self, path: str, content: str) -> str:
         parts = located(self._folder, path)
@@ -51,7 +41,7 @@ class WriteFile:
             raise ToolError(f"the content cannot be written as UTF-8 (character {error.start})") from None
         if len(data) > self._size:
             raise ToolError(f"the content has {len(data):,} bytes, more than the {self._size:,} that are written")
-        with told(path), opened(self._folder, parts[:-1], make=True) as folder:
+        with tool_errors(path), opened(self._folder, parts[:-1], make=True) as folder:
             before = _before(folder, parts[-1], path)
             _replace(folder, parts[-1], data, before)
         return f"{path} was {'written' if before is None else 'replaced'}: {len(data):,} bytes."
