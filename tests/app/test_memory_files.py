@@ -116,8 +116,8 @@ def export_of(**changes: Any) -> dict[str, Any]:
 
 BROKEN: list[tuple[str, str]] = [
     ("", "is empty"),
-    ("{", ":1: this is no JSON"),
-    ('{\n "agents": [\n', ":3: this is no JSON: Expecting value (column 1). The file seems to be cut off."),
+    ("{", ":1: this is not JSON"),
+    ('{\n "agents": [\n', ":3: this is not JSON: Expecting value (column 1). The file seems to be cut off."),
     ('{"a": NaN}', "NaN is no number that JSON has"),
     ('{"a": 1e999}', "1e999 is no number that JSON has"),
     ("[" * 100_000, "cannot be read"),
@@ -157,7 +157,7 @@ BROKEN: list[tuple[str, str]] = [
         "memories.0.timestamp: 'soon' is no time",
     ),
     ('{"memories": [{"memory_id": "m", "title": "t", "content": "c", "success": "yes"}]}', "true or false is wanted"),
-    ('{"type": "entity", "name": "a"}\n{"type": "entity"', ":2: this is no JSON"),
+    ('{"type": "entity", "name": "a"}\n{"type": "entity"', ":2: this is not JSON"),
     ('{"type": "entity", "name": "a"}\n\n{"type": "thing"}', ":3: type: entity or relation is wanted, not 'thing'"),
     ('{"type": "entity", "name": "a", "observations": [1]}', ":1.observations.0: a text is wanted"),
     ('{"type": "relation", "from": "a"}', ":1.relationType: it is missing"),

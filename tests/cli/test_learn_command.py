@@ -124,7 +124,7 @@ def test_without_a_model_failed_asserts_are_facts(mulligan: Run, here: Path, out
     ("arguments", "says"),
     [
         (("none.json",), "none.json cannot be read"),
-        (("bad.json",), "bad.json:2: this is no JSON"),
+        (("bad.json",), "bad.json:2: this is not JSON"),
         (("empty.txt",), "empty.txt is empty"),
         (("chat.json", "--format", "plain"), "chat.json: no line begins with who speaks"),
         (("chat.json", "--format", "opnai"), "openai"),

@@ -159,7 +159,7 @@ def test_a_lesson_comes_from_json_on_standard_input(mulligan: Run, typed: Callab
         ({"title": "C", "content": 3}, "content must be a text"),
         ({"title": "C", "content": "c", "tags": "t"}, "tags must be a list of texts"),
         ([3], "a JSON object with title and content"),
-        ('{\n"title": "C",', "standard input:2: this is no JSON"),
+        ('{\n"title": "C",', "standard input:2: this is not JSON"),
     ):
         typed(wrong)
         ended = mulligan("memory", "add", "-")

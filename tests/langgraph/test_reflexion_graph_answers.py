@@ -106,7 +106,7 @@ def test_a_model_without_tools_answers_in_json(way: str) -> None:
     result = run(way, a_graph(model), asking())["reflexion"]
     assert (result["answer"], result["score"]) == ("a", 9)
     assert '"reflection"' in asked[0][0].text
-    assert "no valid JSON" in asked[1][-1].text
+    assert "not valid JSON" in asked[1][-1].text
     assert asked[2][-1].type == "human"
     assert "ran a" in asked[2][-1].text
 

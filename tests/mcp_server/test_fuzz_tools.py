@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from mulligan.app.service import Served, Service
 from mulligan.mcp_server.server import run_tool, tools_of
 from mulligan.mcp_server.tool import Call, ConnectionState, Reply, Tool
-from mulligan.text.plain import sound
+from mulligan.text.plain import encodable
 
 Json = Any
 
@@ -66,7 +66,7 @@ def check(tool: Tool, reply: Reply) -> None:
     def never(name: str) -> Json:
         raise AssertionError(f"{name} is no JSON")
 
-    said = json.loads(sound(reply.text), parse_constant=never)
+    said = json.loads(encodable(reply.text), parse_constant=never)
     assert "Something in the server failed" not in reply.text
     if not reply.error:
         validator: Any = Draft202012Validator(dict(tool.output_schema))

@@ -67,9 +67,9 @@ def test_what_is_taken(text: str, schema: Any, value: Any) -> None:
     [
         ("  ", OBJECT, "the answer is empty"),
         ("<think>hm</think>", OBJECT, "the answer is empty"),
-        ("I cannot say.", OBJECT, "no valid JSON: Expecting value"),
-        ('{"a": 1,', OBJECT, "no valid JSON"),
-        ('{"a": NaN}', OBJECT, "NaN is no JSON value"),
+        ("I cannot say.", OBJECT, "not valid JSON: Expecting value"),
+        ('{"a": 1,', OBJECT, "not valid JSON"),
+        ('{"a": NaN}', OBJECT, "NaN is not a JSON value"),
         ("[1]", OBJECT, "not of the type 'object'"),
         ('{"list": [1]}', {"type": "array"}, "not of the type 'array'"),
         ("true", {"type": "integer"}, "not of the type 'integer'"),

@@ -75,7 +75,7 @@ async def test_a_recording_stands_in_for_the_model_behind_the_gate(tmp_path: Pat
 
 async def test_an_answer_that_was_no_json_is_none_again(tmp_path: Path) -> None:
     model = open_model(f"replay:{await recorded(tmp_path)}")
-    with pytest.raises(BadAnswer, match="no valid JSON"):
+    with pytest.raises(BadAnswer, match="not valid JSON"):
         await model.ask(JUDGED)
 
 
@@ -98,9 +98,9 @@ async def test_one_time_too_many_is_said_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("no json", "is no export of a run"),
-        ("[]", "is no export of a run"),
-        ('{"steps": [{}]}', "is no export of a run"),
+        ("no json", "is not an export of a run"),
+        ("[]", "is not an export of a run"),
+        ('{"steps": [{}]}', "is not an export of a run"),
         ('{"steps": []}', "holds no finished model call"),
         (
             '{"steps": [{"key": "a/model.actor#1", "request": {"messages": []}, "result": null}]}',

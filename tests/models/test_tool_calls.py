@@ -240,7 +240,7 @@ async def test_a_server_that_refuses_tools_is_asked_for_calls_as_json(
     first = await model.ask(ASKED)
     assert (first.content, first.calls, first.usage) == ("", CALLS[:1], Usage(9, 5, 1, None))
     assert (await model.ask(SECOND)).calls == (finished("one two"),)
-    with pytest.raises(BadAnswer, match="asked for JSON: the answer is no valid JSON"):
+    with pytest.raises(BadAnswer, match="asked for JSON: the answer is not valid JSON"):
         await model.ask(SECOND)
     assert caplog.text.count("takes no tools, asking for calls as JSON: 4") == 1
     assert [bool(request["tools"]) for request in wire.requests] == [True, False, False, False, False]

@@ -173,8 +173,8 @@ def test_what_is_nested_deeply_is_read_or_refused(depth: int) -> None:
 @pytest.mark.parametrize(
     ("text", "format", "says"),
     [
-        ('[{"role": "user", "content": "x"},\n {"role": ]', None, r"chat:2: this is no JSON: .*column 11"),
-        ('{"role": "user", "content": "x"}\n\n{"role": "user"', None, "chat:3: this is no JSON"),
+        ('[{"role": "user", "content": "x"},\n {"role": ]', None, r"chat:2: this is not JSON: .*column 11"),
+        ('{"role": "user", "content": "x"}\n\n{"role": "user"', None, "chat:3: this is not JSON"),
         ('{"role": "user", "content": "x"}\n[]', None, "chat:2: an object is wanted, not list"),
         (
             '[{"role": "user", "content": 7}]',

@@ -103,7 +103,7 @@ def due(episode: Episode, limits: Limits) -> Move | Stop:
     move = _next(episode)
     if isinstance(move, Stop) or move.kind == "evaluate":
         return move
-    return _over(episode, limits) or move
+    return _limit_reached(episode, limits) or move
 
 
 def advance(episode: Episode, event: Event) -> Episode:
@@ -114,16 +114,16 @@ def advance(episode: Episode, event: Event) -> Episode:
         return _changed(episode, seconds=seconds, stop=None, lost=Usage(), plan=event.plan)
     if isinstance(event, Resumed):
         if not isinstance(episode.stop, Stop) or episode.stop.reason not in RESUMABLE:
-            raise OutOfOrder(_said(expected), "resumed")
+            raise OutOfOrder(_described(expected), "resumed")
         return _changed(episode, seconds=seconds, stop=None, lost=Usage())
     if episode.stop:
-        raise OutOfOrder(_said(expected), _said(event))
+        raise OutOfOrder(_described(expected), _described(event))
     if isinstance(event, Stopped):
         if event.stop.reason == "solved" and not isinstance(expected, Stop):
-            raise OutOfOrder(_said(expected), _said(event))
+            raise OutOfOrder(_described(expected), _described(event))
         return _changed(episode, seconds=seconds, stop=event.stop, lost=episode.lost + event.usage)
     if isinstance(expected, Stop) or not _answers(event, expected, episode.plan.expansion is not None):
-        raise OutOfOrder(_said(expected), _said(event))
+        raise OutOfOrder(_described(expected), _described(event))
     match event:
         case Recalled(recall):
             return _changed(episode, seconds=seconds, recall=recall)
@@ -160,14 +160,14 @@ def _next(episode: Episode) -> Move | Stop:
     if newest.feedback.passed:
         return Stop("solved", f"trial {newest.number} passed")
     if episode.plan.expansion is not None:
-        return _grow(episode, episode.plan.expansion)
+        return _next_in_search(episode, episode.plan.expansion)
     failed = newest.feedback.passed is False  # what could not be judged teaches nothing: design/002
     if failed and episode.plan.reflects and newest.reflection is None:
         return Move("reflect", newest.number)
     return Move("act", newest.number + 1)
 
 
-def _grow(episode: Episode, expansion: int) -> Move | Stop:
+def _next_in_search(episode: Episode, expansion: int) -> Move | Stop:
     """What is due in a search once the newest trial has not passed."""
     parent = next_parent(episode.trials, expansion)
     if parent is None:
@@ -177,7 +177,7 @@ def _grow(episode: Episode, expansion: int) -> Move | Stop:
     return Move("act", episode.trials[-1].number + 1, parent.number)
 
 
-def _over(episode: Episode, limits: Limits) -> Stop | None:
+def _limit_reached(episode: Episode, limits: Limits) -> Stop | None:
     """The limit that ends this episode, if one does."""
     if len(episode.trials) >= limits.trials:
         return Stop("exhausted", f"{limits.trials} of {limits.trials} trials used")
@@ -223,7 +223,7 @@ def _settles(event: Recalled | Acted | Evaluated | Reflected) -> Move:
             return Move("reflect", trial)
 
 
-def _said(what: Move | Stop | Event) -> str:
+def _described(what: Move | Stop | Event) -> str:
     match what:
         case Move():
             return str(what)

@@ -19,7 +19,7 @@ from mulligan.langgraph.journalled import as_messages, journalled
 from mulligan.langgraph.working import Reading, here, text_of
 from mulligan.models.json_answers import parse
 from mulligan.text.formatting import labelled
-from mulligan.text.plain import sound
+from mulligan.text.plain import encodable
 
 ANSWERS = ("revised_answer", "revised_query", "answer")
 """The fields that may hold what is executed; the first of these that is not empty counts."""
@@ -119,7 +119,7 @@ def queries_in(fields: Mapping[str, Any]) -> list[str]:
 
 
 def _unfenced(value: Any) -> str:
-    text = sound(value).strip() if isinstance(value, str) else ""
+    text = encodable(value).strip() if isinstance(value, str) else ""
     fenced = _FENCED.fullmatch(text)
     return fenced[1].strip() if fenced else text
 

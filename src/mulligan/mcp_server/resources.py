@@ -20,7 +20,7 @@ from mulligan.core.errors import InvalidInput, NotFound
 from mulligan.core.lessons import Selection
 from mulligan.core.records import Brief, Episode, Lesson
 from mulligan.mcp_server.protocol_errors import no_resource, protocol_errors
-from mulligan.text.plain import one_line, sound
+from mulligan.text.plain import encodable, one_line
 from mulligan.text.secrets import mask, mask_json
 
 EPISODES, LESSONS, RECORD = "mulligan://episodes/", "mulligan://lessons/", ".json"
@@ -99,7 +99,7 @@ class Resources:
                 text, kind = await self._text(params.uri, context.lifespan_context.bound(context))
             except NotFound:
                 raise no_resource(context, params.uri) from None
-            content = types.TextResourceContents(uri=params.uri, mime_type=kind, text=sound(text))
+            content = types.TextResourceContents(uri=params.uri, mime_type=kind, text=encodable(text))
             return types.ReadResourceResult(contents=[content])
 
     async def _page(
@@ -180,7 +180,7 @@ def _resource(kind: str, id: str, name: str, title: str, description: str) -> ty
 
 
 def _line(text: str, width: int) -> str:
-    return sound(one_line(mask(text[: 10 * width]), width))
+    return encodable(one_line(mask(text[: 10 * width]), width))
 
 
 def _day(seconds: float) -> str:

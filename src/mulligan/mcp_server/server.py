@@ -23,7 +23,7 @@ from mulligan.mcp_server.prompt_texts import instructions
 from mulligan.mcp_server.prompts import Prompts
 from mulligan.mcp_server.tool import Call, ConnectionState, Reply, Tool
 from mulligan.mcp_server.tools import SETS, select_tools
-from mulligan.text.plain import sound
+from mulligan.text.plain import encodable
 
 if TYPE_CHECKING:
     from mulligan.mcp_server.completion import Completion
@@ -178,11 +178,11 @@ def _describe(tool: Tool, output_schema: bool, bound: bool) -> types.Tool:
 
 
 def _result(reply: Reply) -> types.CallToolResult:
-    content: list[Any] = [types.TextContent(type="text", text=sound(reply.text))]
+    content: list[Any] = [types.TextContent(type="text", text=encodable(reply.text))]
     if reply.error:
         return types.CallToolResult(content=content, is_error=True)
     text = reply.text if reply.shown is None else json.dumps(reply.data, ensure_ascii=False)
-    clean = sound(text)
+    clean = encodable(text)
     data = dict(reply.data) if clean == text else json.loads(clean)
     return types.CallToolResult(content=content, structured_content=data)
 
@@ -198,6 +198,6 @@ def _unknown_tool(name: str, which: str) -> Reply:
 
 def _progress(context: ServerRequestContext[Any, Any]) -> Callable[[float, float | None, str], Any]:
     async def report(done: float, total: float | None, message: str) -> None:
-        await context.session.report_progress(done, total, sound(message))
+        await context.session.report_progress(done, total, encodable(message))
 
     return report

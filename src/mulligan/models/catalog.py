@@ -1,7 +1,4 @@
-"""From a name to a model or an embedder, and which keys there are. Nothing is called here.
-
-What is wrong is said before any call.
-"""
+"""Open a model or an embedder by name, and list the keys that are set. Nothing is called here."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ from mulligan.models.provider_client import Sleep, Target
 from mulligan.models.providers import PROVIDERS, Access, access, check_proxies
 from mulligan.models.settings import CallSettings
 
-Asked = TypeVar("Asked", ProviderModel, ProviderEmbedder)
+ClientT = TypeVar("ClientT", ProviderModel, ProviderEmbedder)
 OURS = ("local", "local:NAME", "local:FILE.gguf", "scripted:FILE", "replay:FILE")
 
 
@@ -36,9 +33,12 @@ def open_model(
 ) -> Model:
     """The model of this name: `PROVIDER:MODEL` as in pydantic-ai, or one of ours (`local`, `scripted:`, `replay:`).
 
-    key: the provider's, where it is not to be read from the environment. Raises `UnknownName` and `InvalidInput` for an
-    unknown provider, a missing key, package or file. `sleep` waits between attempts and `chance` (0 to 1) varies how
-    long; only tests have a reason to give others.
+    Args:
+        key: The provider's key. None: it is read from the environment.
+        sleep, chance: Wait between attempts, and give a number from 0 to 1 that varies how long. Only tests set them.
+
+    Raises:
+        UnknownName, InvalidInput: The provider is unknown, or a key, package or file is missing.
     """
     kind, colon, rest = name.strip().partition(":")
     match kind:
@@ -69,9 +69,12 @@ def open_embedder(
     """The embedder of this name: `local` (`local:minilm-l6-v2`), `PROVIDER:MODEL` or `PROVIDER:MODEL@DIMENSIONS`, and
     for tests `hash` or `hash:DIMENSIONS`. Their `embed` gives numpy arrays of float32.
 
-    pull: whether the weights of `local` may be pulled at the first call. Raises `UnknownName` and `InvalidInput` for an
-    unknown provider, a missing key or package; missing weights are said by `embed`. `sleep` and `chance`: see
-    `open_model`.
+    Args:
+        pull: Whether the first call may download the weights of `local`. Otherwise `embed` raises if they are missing.
+        sleep, chance: See `open_model`.
+
+    Raises:
+        UnknownName, InvalidInput: The provider is unknown, or a key or package is missing.
     """
     kind, colon, rest = name.strip().partition(":")
     match kind:
@@ -98,7 +101,7 @@ def _hash_embedder(dimensions: str) -> Embedder:
     if not dimensions:
         return HashEmbedder()
     if not dimensions.isdecimal():
-        raise InvalidInput(f"hash:{dimensions}: after the colon stands how many dimensions are wanted.")
+        raise InvalidInput(f"hash:{dimensions}: write the number of dimensions after the colon.")
     return HashEmbedder(int(dimensions))
 
 
@@ -140,7 +143,7 @@ _BEGINNINGS = (
     (r"command-", "cohere"),
     (r"(code|tiny)?llama|qwen|mistral|mixtral|gemma|phi|deepseek|devstral|starcoder|granite", "ollama"),
 )
-"""How the names of well-known models begin, and who has them. Open weights come last: one's own server has them."""
+# How the names of well-known models begin, and their provider. Open weights come last: the user's own server has them.
 
 
 def _provider_of(name: str) -> str | None:
@@ -149,7 +152,7 @@ def _provider_of(name: str) -> str | None:
 
 
 def _no_provider(name: str) -> InvalidInput:
-    """A name without a provider: the models that are called so, or nearly so."""
+    """The error for a name without a provider: it suggests the nearest known model."""
     from mulligan.models.weights.known import KNOWN
 
     if name in PROVIDERS:
@@ -171,8 +174,8 @@ def _no_provider(name: str) -> InvalidInput:
     return InvalidInput(f"No model is called {name!r}.{hint} Write PROVIDER:MODEL, or one of {', '.join(OURS)}.")
 
 
-def _ask_pydantic_ai(kind: str, rest: str, model: Asked) -> Asked:
-    """A provider that our table does not know: pydantic-ai is imported now, so that it says now what is missing."""
+def _ask_pydantic_ai(kind: str, rest: str, model: ClientT) -> ClientT:
+    """Load a provider that is not in providers.toml, so that a missing package or key is reported before any call."""
     from pydantic_ai.exceptions import UserError
     from pydantic_ai.providers import infer_provider_class
 

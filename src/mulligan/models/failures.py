@@ -1,6 +1,6 @@
-"""What can go wrong with an answer that was paid for, and how a provider's failure is put into words.
+"""Failures of a provider, with advice, and answers that were paid for and cannot be used.
 
-Keys never get into a message: they are known by their value and by their look, and masked. It knows nothing of retries.
+Keys never get into a message: they are masked by their value and by their shape.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from mulligan.core.errors import BadAnswer, ModelError
 from mulligan.core.records import Usage
 from mulligan.text.secrets import KnownSecrets, mask
 
-SAID = 300
+LONGEST = 300  # characters of a provider's message that are shown
 _SERVERS = {
     "ollama": "Start the server with: ollama serve. If it runs elsewhere, name it in OLLAMA_BASE_URL.",
     "vllm": "Start the server with: vllm serve NAME. If it runs elsewhere, name it in VLLM_BASE_URL.",
 }
-"""What to do where a server of one's own does not answer."""
+# What to do when the user's own server does not answer.
 _FORMAT = "The server does not speak this provider's format: check the base URL."
 
 
 class NotJson(BadAnswer):
-    """The question has a schema and the answer is no JSON. `again`: whether asking once more makes sense."""
+    """The question has a schema and the answer is not JSON. `again`: whether asking once more makes sense."""
 
     def __init__(self, why: str, *, text: str, model: str, usage: Usage, again: bool = True) -> None:
         super().__init__(f"{model} was asked for JSON: {why}.")
@@ -34,7 +34,7 @@ class NotJson(BadAnswer):
 
 
 class Unusable(ModelError):
-    """The model answered, and was paid for it, with something that is no answer."""
+    """The model answered, and was paid for it, with something that is not an answer."""
 
     def __init__(self, message: str, usage: Usage) -> None:
         super().__init__(message)
@@ -43,14 +43,14 @@ class Unusable(ModelError):
 
 @dataclass(frozen=True)
 class Failure:
-    """One attempt that failed. `said`: what the provider said, masked and short. `wait`: its Retry-After in seconds."""
+    """One attempt that failed. `message`: the provider's own, masked and short. `wait`: its Retry-After in seconds."""
 
-    said: str
+    message: str
     advice: str
     retry: bool
     wait: float | None = None
     rejected: bool = False
-    """The request itself was refused (400, 422): sent in another form it might pass."""
+    # The request itself was refused (400, 422): in another form it might pass.
 
 
 def masked(text: str, secrets: Collection[str]) -> str:
@@ -59,53 +59,59 @@ def masked(text: str, secrets: Collection[str]) -> str:
 
 
 def failure_of(error: Exception, model: str, key: str, secrets: Collection[str]) -> Failure:
-    """Read an exception of pydantic-ai. `model` as PROVIDER:NAME; `key` names the variable that holds the key."""
+    """The failure behind an exception of pydantic-ai.
+
+    Args:
+        model: PROVIDER:NAME.
+        key: The name of the variable that holds the key.
+        secrets: Values to mask.
+    """
     from pydantic_ai import exceptions as e
 
     status = error.status_code if isinstance(error, e.ModelHTTPError) else _redirect(error)
     wait = error.retry_after if isinstance(error, e.ModelAPIError) else None
     body = error.body if isinstance(error, e.ModelAPIError) else None
     told = str(error).partition(":")[0] if isinstance(error, e.UnexpectedModelBehavior) else str(error)
-    words = " ".join(masked(_words(body) or told, secrets).split())[:SAID].rstrip(".")
-    said = f"{status} {words if body else _phrase(status)}." if status else f"{words or type(error).__name__}."
+    words = " ".join(masked(_words(body) or told, secrets).split())[:LONGEST].rstrip(".")
+    message = f"{status} {words if body else _phrase(status)}." if status else f"{words or type(error).__name__}."
     match error:
         case e.ModelAuthenticationError():
             return Failure(
-                said, f"Check the key{f' in {key}' if key else ''}, and that it may use this model.", retry=False
+                message, f"Check the key{f' in {key}' if key else ''}, and that it may use this model.", retry=False
             )
         case e.ModelNotFoundError():
             fetch = f" Fetch it with: ollama pull {model[7:]}." if model.startswith("ollama:") else ""
-            return Failure(said, f"Check the model's name and the base URL.{fetch or _meant(model)}", retry=False)
+            return Failure(message, f"Check the model's name and the base URL.{fetch or _meant(model)}", retry=False)
         case e.ModelQuotaExceededError():
-            return Failure(said, "The account's credit or quota is used up: waiting will not help.", retry=False)
+            return Failure(message, "The account's credit or quota is used up: waiting will not help.", retry=False)
         case e.ModelContextWindowExceededError():
-            return Failure(said, "The question is too long for this model: shorten it or take another.", retry=False)
+            return Failure(message, "The question is too long for this model: shorten it or take another.", retry=False)
         case e.ModelRequestRejectedError():
-            return Failure(said, "The provider refuses this request as it is.", retry=False, rejected=True)
+            return Failure(message, "The provider refuses this request as it is.", retry=False, rejected=True)
         case e.ModelRateLimitError():
-            return Failure(said, "Wait a while, or lower the setting parallel.", retry=_hoped(error), wait=wait)
+            return Failure(message, "Wait a while, or lower the setting parallel.", retry=_hoped(error), wait=wait)
         case e.ModelTimeoutError():
-            return Failure(said, "The server did not answer in time: raise the setting timeout.", retry=True)
+            return Failure(message, "The server did not answer in time: raise the setting timeout.", retry=True)
         case e.ModelConnectionError():
             cause = error.__cause__.__cause__ if error.__cause__ else None
-            why = f" {masked(str(cause), secrets)[:SAID].rstrip('.')}." if cause and str(cause) else ""
+            why = f" {masked(str(cause), secrets)[:LONGEST].rstrip('.')}." if cause and str(cause) else ""
             return Failure(
-                said + why, _SERVERS.get(model.partition(":")[0], "Check the network and the base URL."), True
+                message + why, _SERVERS.get(model.partition(":")[0], "Check the network and the base URL."), True
             )
         case e.ModelUnavailableError() | e.ModelServerError():
-            return Failure(said, "Try again later.", retry=_hoped(error), wait=wait)
+            return Failure(message, "Try again later.", retry=_hoped(error), wait=wait)
         case _ if status and status < 400:
-            return Failure(said, "Redirects are not followed, so that no key leaks: mend the base URL.", retry=False)
+            return Failure(message, "Redirects are not followed, so that no key leaks: mend the base URL.", retry=False)
         case _ if status in (408, 409, 425):
-            return Failure(said, "Try again later.", retry=_hoped(error), wait=wait)
+            return Failure(message, "Try again later.", retry=_hoped(error), wait=wait)
         case e.ModelHTTPError() | e.UserError():
-            return Failure(said, "The provider refuses this request as it is.", retry=False, rejected=not status)
+            return Failure(message, "The provider refuses this request as it is.", retry=False, rejected=not status)
         case e.ModelAPIError() | e.UnexpectedModelBehavior():
-            return Failure(said, _FORMAT, retry=True)
+            return Failure(message, _FORMAT, retry=True)
         case LookupError() | TypeError() | AttributeError() | ValueError():  # the SDK trips over what it was answered
             return Failure(f"its answer cannot be read ({type(error).__name__}: {words}).", _FORMAT, retry=True)
         case _:
-            return Failure(f"{type(error).__name__}: {words}", "This was not expected: please report it.", retry=False)
+            return Failure(f"{type(error).__name__}: {words}", "This is unexpected: please report it.", retry=False)
 
 
 def _hoped(error: Exception) -> bool:

@@ -1,4 +1,4 @@
-"""What a role gets as its model: every call is journaled, metered, held to the budget. It knows no provider."""
+"""The model as a role sees it: every call is journaled, counted and kept within the budget."""
 
 from __future__ import annotations
 
@@ -20,13 +20,16 @@ from mulligan.models.requests import answer_of, request_of, result_of
 class Gate:
     """A `Model` for one role in one drive of an episode; journal steps are named `model.<role>`.
 
-    limits, spent: the episode's, and what it had used before this drive began. The check comes before each call that is
-    really made; a call that the journal answers is metered and never refused. `max_tokens` is capped to what is left,
-    in the call only: the journaled request is the one that was asked, so that another budget does not make it diverge.
-    The length of a prompt is estimated (four characters a token), so a call can pass a limit by the error of that, and
-    branches that call at the same moment by one call each.
+    The budget is checked before each real call. A call that the journal answers is counted and never refused.
+    `max_tokens` is capped to what is left in the call only: the journaled request stays as asked, so that a resume with
+    another budget does not diverge. The length of a prompt is estimated (four characters a token), so a call can pass a
+    limit by that error, and parallel branches by one call each.
 
-    An answer that is not the JSON asked for is asked for once more, with what was wrong with it, as a step of its own.
+    When an answer is not the JSON asked for, the question is asked once more with the mistake, as a step of its own.
+
+    Args:
+        limits: The episode's limits.
+        spent: What the episode had used before this drive began.
     """
 
     def __init__(
@@ -37,17 +40,16 @@ class Gate:
         self._journal, self._meter, self._limits, self._spent = journal, meter, limits, spent
 
     async def ask(self, question: Question, sampling: Sampling = Sampling()) -> Answer:
-        """Raises `OverBudget` that names the limit, `BadAnswer` for a second answer that is no JSON, and what the model
-        raises."""
+        """Raises `OverBudget`, `BadAnswer` for a second answer that is not JSON, and what the model raises."""
         try:
-            return await self._once(question, sampling)
+            return await self._ask_once(question, sampling)
         except NotJson as bad:
             if not bad.again:
                 raise
             again = question_again(question, bad)
-        return await self._once(again, sampling)
+        return await self._ask_once(again, sampling)
 
-    async def _once(self, question: Question, sampling: Sampling) -> Answer:
+    async def _ask_once(self, question: Question, sampling: Sampling) -> Answer:
         request = request_of(self.id, question, sampling)
         row = cast(
             dict[str, Any], await self._journal.step(self._step, request, lambda: self._call(question, sampling))
@@ -58,19 +60,19 @@ class Gate:
 
     async def _call(self, question: Question, sampling: Sampling) -> Json:
         # design/006: capped in the call, not in the journaled request
-        capped = replace(sampling, max_tokens=self._most(question, sampling.max_tokens))
+        capped = replace(sampling, max_tokens=self._max_tokens(question, sampling.max_tokens))
         try:
             answer = await self._model.ask(question, capped)
         except NotJson as bad:
-            told: dict[str, Json] = {"text": bad.text, "not_json": bad.why, "again": bad.again, "model": bad.model}
-            return {**told, "usage": asdict(bad.usage)}
+            row: dict[str, Json] = {"text": bad.text, "not_json": bad.why, "again": bad.again, "model": bad.model}
+            return {**row, "usage": asdict(bad.usage)}
         except Unusable as error:
             self._meter.add(error.usage)
-            self._most(question, None)  # where the budget left too little room for an answer, that is the reason
+            self._max_tokens(question, None)  # where the budget left too little room for an answer, that is the reason
             raise
         return result_of(answer)
 
-    def _most(self, question: Question, wanted: int | None) -> int | None:
+    def _max_tokens(self, question: Question, wanted: int | None) -> int | None:
         """How many tokens the answer may have. Raises `OverBudget` when not even the question fits."""
         used, limits = self._spent + self._meter.usage, self._limits
         asked = estimate(question)
@@ -94,21 +96,21 @@ class Gate:
 
 
 def check_prices(models: Iterable[Model], limits: Limits) -> None:
-    """To be called before an episode begins. Raises `InvalidInput` for a cost limit that nobody could hold."""
+    """Raise `InvalidInput` for a cost limit that cannot be kept. Call it before an episode begins."""
     for model in models if limits.cost is not None else ():
         if isinstance(model, Priced) and not isinstance(model.price(), Price):
             raise InvalidInput(_unpriced(model.name))
 
 
 def read_result(row: dict[str, Any], usage: Usage) -> Answer:
-    """The answer that a journaled result holds. Raises the `NotJson` that it stands for."""
+    """The answer in a journaled result. Raises `NotJson` if the result records one."""
     if "not_json" in row:
         raise NotJson(row["not_json"], text=row["text"], model=row["model"], usage=usage, again=row["again"])
     return answer_of(row)
 
 
 def question_again(question: Question, bad: NotJson) -> Question:
-    """The question, the answer that was no JSON, and what was wrong with it."""
+    """The question with the answer that was not JSON, and why it was not."""
     said = (Message("assistant", bad.text),) if bad.text.strip() else ()
     demand = Message(
         "user", f"That cannot be read: {bad.why}. Answer again, with nothing but JSON that fits the schema."
@@ -127,6 +129,6 @@ def estimate(question: Question) -> int:
 
 def _unpriced(name: str) -> str:
     return (
-        f"A cost limit cannot be held: nobody knows the price of {name}. Set the model settings input_price and "
+        f"A cost limit cannot be kept: the price of {name} is unknown. Set the model settings input_price and "
         "output_price (US dollars per million tokens), or limit tokens instead."
     )

@@ -1,4 +1,4 @@
-"""Takes the JSON out of a model's answer, whatever it is wrapped in. It knows nothing of providers."""
+"""Find the JSON in a model's answer, whatever surrounds it."""
 
 from __future__ import annotations
 
@@ -20,15 +20,14 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "number": (int, float),
 }
 _STARTS_TRIED = 200
-DEEPEST = 100
-"""Levels of lists and objects in each other: what is deeper cannot be recorded, exported and checked everywhere."""
+DEEPEST = 100  # levels of nesting: what is deeper cannot be recorded, exported and checked everywhere
 
 
 def parse(text: str, schema: Json = None) -> Json:
-    """The JSON value in `text`: the whole of it, else in a code fence, else the longest that stands in the prose.
+    """The JSON value in `text`: all of it, else in a code fence, else the longest in the prose.
 
-    Only a value of the schema's outermost type counts. Raw line breaks inside strings are let pass, NaN is not.
-    Raises `ValueError` that says what is wrong, with the place if the text nearly is JSON.
+    Only a value of the schema's outermost type counts. Raw line breaks inside strings are allowed, NaN is not.
+    Raises `ValueError` with the reason, and with the place if the text is nearly JSON.
     """
     text = _THOUGHTS.sub("", text).strip()
     if not text:
@@ -51,7 +50,7 @@ def parse(text: str, schema: Json = None) -> Json:
             return value
     found = _longest(text, wanted)
     if found is None:
-        raise ValueError(f"the answer is no valid JSON: {reason}")
+        raise ValueError(f"the answer is not valid JSON: {reason}")
     return found
 
 
@@ -65,7 +64,7 @@ def _is(value: Json, wanted: tuple[type, ...]) -> bool:
 
 
 def _refuse(constant: str) -> Json:
-    raise ValueError(f"{constant} is no JSON value")
+    raise ValueError(f"{constant} is not a JSON value")
 
 
 def _finite(digits: str) -> float:
@@ -78,15 +77,15 @@ _DECODER = json.JSONDecoder(strict=False, parse_constant=_refuse, parse_float=_f
 
 
 def whole(text: str) -> Json:
-    """The value that all of `text` is. Raises `ValueError`."""
+    """All of `text` as one JSON value. Raises `ValueError`."""
     try:
-        return sound(_DECODER.decode(text.strip()))
+        return recordable(_DECODER.decode(text.strip()))
     except RecursionError:
         raise ValueError(_TOO_DEEP) from None
 
 
-def sound(value: Json, levels: int = DEEPEST) -> Json:
-    """The value as it can be recorded and sent again: half surrogate pairs are replaced.
+def recordable(value: Json, levels: int = DEEPEST) -> Json:
+    """The value in a form that can be recorded and sent again: lone surrogates are replaced.
 
     Raises `ValueError` for what is nested more than `levels` deep, and for nan and inf.
     """
@@ -99,9 +98,9 @@ def sound(value: Json, levels: int = DEEPEST) -> Json:
     if not levels:
         raise ValueError(_TOO_DEEP)
     if isinstance(value, list):
-        return [sound(inner, levels - 1) for inner in cast(list[Json], value)]
+        return [recordable(inner, levels - 1) for inner in cast(list[Json], value)]
     table = cast(dict[str, Json], value)
-    return {cast(str, sound(key)): sound(inner, levels - 1) for key, inner in table.items()}
+    return {cast(str, recordable(key)): recordable(inner, levels - 1) for key, inner in table.items()}
 
 
 def _longest(text: str, wanted: tuple[type, ...] | None) -> Json:
@@ -114,7 +113,7 @@ def _longest(text: str, wanted: tuple[type, ...] | None) -> Json:
             break
         try:
             value, end = _DECODER.raw_decode(text, start)
-            value = sound(value)
+            value = recordable(value)
         except (ValueError, RecursionError):
             at = start + 1
             continue

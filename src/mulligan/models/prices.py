@@ -21,7 +21,7 @@ class Price:
 
 @runtime_checkable
 class Priced(Protocol):
-    """A model that can say beforehand what a token costs. One that cannot is trusted to report its costs."""
+    """A model whose price is known beforehand. One without is trusted to report its costs."""
 
     def price(self) -> Price | None: ...
 

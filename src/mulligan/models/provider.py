@@ -1,6 +1,6 @@
 """The `Model` port over any provider that pydantic-ai speaks to: one question, one answer, with retries and costs.
 
-pydantic-ai and the provider's SDK are imported at the first call. It knows nothing of budgets and journals: see `gate`.
+pydantic-ai and the provider's SDK are imported at the first call. Budgets and journals: see `gate`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pydantic_ai.messages import ModelResponse
     from pydantic_ai.models import Model as PydanticModel
 
-    from mulligan.models.wire import Heard, Mode
+    from mulligan.models.wire import Mode, Reply
 
 _CAN_GO = {"temperature": "temperature", "seed": "seed", "stop_sequences": "stop"}
 
@@ -54,12 +54,12 @@ class ProviderModel(ProviderClient["PydanticModel"]):
         return build(self._provider, self._model, self._access, self._settings)
 
     def price(self) -> Price | None:
-        """US dollars per token; None when nobody knows. A server on one's own machine costs nothing."""
+        """US dollars per token; None when unknown. A server on this machine costs nothing."""
         return self._flat or prices.listed(self._seller, self._model)
 
     @property
     def calls_tools(self) -> bool:
-        """False: with tools, nothing but a call is an answer. A server may say so only when it is asked."""
+        """False: with tools, every answer is a call. Some servers only show it when they are called."""
         return not self._no_tools and self.load().profile.get("supports_tools", True)
 
     async def ask(self, question: Question, sampling: Sampling = Sampling()) -> Answer:
@@ -80,7 +80,7 @@ class ProviderModel(ProviderClient["PydanticModel"]):
                 raise self._error(got, times)
 
     def _asked(self, question: Question) -> Question:
-        """The question as it is sent: without tools, if this model has no use for them."""
+        """The question as it is sent: without tools, if this model cannot call them."""
         if question.tools and not self.load().profile.get("supports_tools", True):
             self._goes_without_tools("its profile says so")
         return in_json(question) if self._no_tools or not question.tools else question
@@ -98,32 +98,34 @@ class ProviderModel(ProviderClient["PydanticModel"]):
 
         model = self.load()
         ask = wire.parameters(question, mode)
-        messages = wire.spoken(question)  # sent as they are: what the journal holds is what the model was told
-        knobs = wire.knobs(sampling, model, self._dropped, self._settings.timeout, old_name=self._old_name)
-        if sampling.temperature is not None and "temperature" not in knobs:
+        messages = wire.messages_of(question)  # sent as they are: what the journal holds is what the model was told
+        model_settings = wire.model_settings(
+            sampling, model, self._dropped, self._settings.timeout, old_name=self._old_name
+        )
+        if sampling.temperature is not None and "temperature" not in model_settings:
             self._drop("temperature", "it samples in its own way")
-        return lambda: model.request(messages, knobs, ask)
+        return lambda: model.request(messages, model_settings, ask)
 
     def _gives_way(self, failure: Failure, question: Question, sampling: Sampling, mode: Mode) -> bool:
-        """Leave out what the provider refuses, if that is what it says. False: there is nothing to leave out."""
-        said = failure.said.lower()
-        if question.tools and "tool" in said and (failure.rejected or said.startswith("404")):
-            self._goes_without_tools(failure.said)  # OpenRouter's refusal is a 404: no endpoint supports tool use
+        """Leave out what the provider refuses, if its message names it. False: there is nothing to leave out."""
+        message = failure.message.lower()
+        if question.tools and "tool" in message and (failure.rejected or message.startswith("404")):
+            self._goes_without_tools(failure.message)  # OpenRouter's refusal is a 404: no endpoint supports tool use
             return True
         if not failure.rejected:
             return False
-        if "max_tokens" in said and sampling.max_tokens is not None and self._old_name:
+        if "max_tokens" in message and sampling.max_tokens is not None and self._old_name:
             self._old_name = False
             return True
         sent = {"temperature": sampling.temperature, "seed": sampling.seed, "stop_sequences": sampling.stop or None}
         for knob, word in _CAN_GO.items():
-            if word in said and sent[knob] is not None and knob not in self._dropped:
-                self._drop(knob, failure.said)
+            if word in message and sent[knob] is not None and knob not in self._dropped:
+                self._drop(knob, failure.message)
                 return True
         formats = ("response_format", "json", "schema", "tool", "structured", "output")
-        if question.schema is not None and mode != "prompted" and any(word in said for word in formats):
+        if question.schema is not None and mode != "prompted" and any(word in message for word in formats):
             self._refused.add(mode)
-            log.warning("%s takes no %s JSON, asking in another way: %s", self.name, mode, failure.said)
+            log.warning("%s takes no %s JSON, asking in another way: %s", self.name, mode, failure.message)
             return True
         return False
 
@@ -140,9 +142,9 @@ class ProviderModel(ProviderClient["PydanticModel"]):
 
     def _answer(self, response: ModelResponse, question: Question, asked: Question, sampling: Sampling) -> Answer:
         """asked: the question as it was sent."""
-        from mulligan.models.wire import heard
+        from mulligan.models.wire import reply_of
 
-        got = _masked(heard(response, asked, sampling), self._key)  # some servers echo the key they were sent
+        got = _masked(reply_of(response, asked, sampling), self._key)  # some servers echo the key they were sent
         model = f"{self._provider}:{got.model or self._model}"
         usage = self._usage(response, asked, got.text + "".join(str(call.arguments) for call in got.calls))
         if got.finish == "content_filter":
@@ -177,8 +179,8 @@ class ProviderModel(ProviderClient["PydanticModel"]):
         return Usage(*tokens, calls=1, cost=cost)
 
 
-def _masked(heard: Heard, key: KnownSecrets) -> Heard:
-    """The answer, the key masked wherever it comes back in it."""
-    calls = tuple(ToolCall(key.mask(call.name), key.mask_json(call.arguments)) for call in heard.calls)
-    model = None if heard.model is None else key.mask(heard.model)
-    return replace(heard, text=key.mask(heard.text), model=model, calls=calls)
+def _masked(reply_of: Reply, key: KnownSecrets) -> Reply:
+    """The reply with the key masked wherever the server echoes it."""
+    calls = tuple(ToolCall(key.mask(call.name), key.mask_json(call.arguments)) for call in reply_of.calls)
+    model = None if reply_of.model is None else key.mask(reply_of.model)
+    return replace(reply_of, text=key.mask(reply_of.text), model=model, calls=calls)

@@ -18,7 +18,7 @@ from mulligan.core.errors import ModelError
 from mulligan.models import prices
 from mulligan.models.failures import Failure, failure_of
 from mulligan.models.prices import Price
-from mulligan.models.providers import Access, bare
+from mulligan.models.providers import Access, without_credentials
 from mulligan.models.settings import CallSettings
 
 SdkT = TypeVar("SdkT")
@@ -77,7 +77,9 @@ class ProviderClient(Generic[SdkT]):
             if not isinstance(got, Failure) or not got.retry or attempt == settings.attempts:
                 return got, attempt
             seconds = _wait(got, attempt, settings, self._chance())
-            log.warning("attempt %d of %d failed (%s), next in %.1f s", attempt, settings.attempts, got.said, seconds)
+            log.warning(
+                "attempt %d of %d failed (%s), next in %.1f s", attempt, settings.attempts, got.message, seconds
+            )
             await self._sleep(seconds)
         raise AssertionError("attempts is at least 1")
 
@@ -95,12 +97,12 @@ class ProviderClient(Generic[SdkT]):
 
     def _error(self, failure: Failure, attempts: int) -> ModelError:
         often = "once" if attempts == 1 else f"{attempts} times"
-        return ModelError(f"{self._where} failed (tried {often}): {failure.said} {failure.advice}")
+        return ModelError(f"{self._where} failed (tried {often}): {failure.message} {failure.advice}")
 
     @property
     def _where(self) -> str:
         """The model, and its server where that is not the provider's own."""
-        return f"{self.id} at {bare(self._access.base_url)}" if self._access.base_url else self.id
+        return f"{self.id} at {without_credentials(self._access.base_url)}" if self._access.base_url else self.id
 
 
 def _wait(failure: Failure, attempt: int, settings: CallSettings, chance: float) -> float:

@@ -1,6 +1,6 @@
 """The providers whose needs are known without importing pydantic-ai: the variable with the key, the package.
 
-The others that pydantic-ai knows (Bedrock, Azure, Vertex, ...) work too; they are asked at once what they lack.
+The others that pydantic-ai knows (Bedrock, Azure, Vertex, ...) work too. Opening one shows what it lacks.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ _SCHEMES = ("http", "https", "socks5", "socks5h")
 
 
 class MissingKey(InvalidInput):
-    """A provider's key is nowhere."""
+    """No variable holds a provider's key."""
 
 
 @dataclass(frozen=True)
 class Provider:
     """`keys`: variables that may hold the key, the first set one counts. `package`: what must be importable.
 
-    `url`: the variables that may hold a base URL; none where there can be no other server than the provider's own.
-    `home`: the base URL where nothing else is said.
-    `keyless`: works without a key, as servers of one's own do.
+    `url`: the variables that may hold a base URL; none if only the provider's own server exists.
+    `home`: the default base URL.
+    `keyless`: works without a key, as a user's own server does.
     """
 
     keys: tuple[str, ...]
@@ -56,18 +56,18 @@ PROVIDERS = _read()
 
 @dataclass(frozen=True)
 class Access:
-    """How to get at a provider: the variable that holds the key (for messages), the key, the server."""
+    """How a provider is reached: the variable that holds the key (for messages), the key, the server."""
 
     variable: str = ""
     key: str | None = None
     base_url: str | None = None
 
     def __repr__(self) -> str:
-        return f"Access(variable={self.variable!r}, key={MASK}, base_url={bare(self.base_url)!r})"
+        return f"Access(variable={self.variable!r}, key={MASK}, base_url={without_credentials(self.base_url)!r})"
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must never be seen: the key, and a password inside the base URL. Of a provider that reads its own
+        """What must never be shown: the key, and a password inside the base URL. Of a provider that reads its own
         variables, such as Bedrock: all variables whose names say that they hold a secret."""
         password = urlsplit(self.base_url).password if self.base_url else None
         read = () if self.key or self.variable else secrets_of(os.environ)
@@ -79,7 +79,7 @@ class Access:
         return bool(self.base_url) and urlsplit(self.base_url).hostname in ("127.0.0.1", "localhost", "::1")
 
 
-def bare(url: str | None) -> str | None:
+def without_credentials(url: str | None) -> str | None:
     """The URL without user, password and query."""
     if url is None:
         return None
@@ -131,9 +131,11 @@ def access(name: str, model: str, settings: CallSettings, given: str | None = No
         raise InvalidInput(f"{name} takes no base URL: write openai:{model} to ask a server that speaks its format.")
     told = settings.base_url or _first(provider.url)[1]
     if told and not told.startswith(("http://", "https://")):
-        raise InvalidInput(f"The address of the server of {name}, {bare(told)!r}, must begin with http:// or https://.")
+        raise InvalidInput(
+            f"The address of the server of {name}, {without_credentials(told)!r}, must begin with http:// or https://."
+        )
     if told and urlsplit(told).hostname == "api.openai.com":
-        told = None  # its own server needs no telling, and speaks more than the format that others copy
+        told = None  # OpenAI's own server: the default, which offers more than the copied format
     variable, key = ("", given) if given else _first((settings.key,) if settings.key else provider.keys)
     if (
         key is None

@@ -1,4 +1,4 @@
-"""A cassette: answers a question as a recorded run answered it, and no other question. Needs no provider and no key."""
+"""A model that repeats the answers of a recorded run, and answers nothing else. Needs no provider and no key."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mulligan.core.errors import InvalidInput, ModelError
 from mulligan.core.questions import Answer, Question, Sampling
 from mulligan.core.records import Json, Usage
 from mulligan.models.gate import read_result
-from mulligan.models.requests import asked, hash_of, request_of
+from mulligan.models.requests import hash_of, request_of, without_model
 
 
 class ReplayedModel:
@@ -31,14 +31,14 @@ class ReplayedModel:
 
     @classmethod
     def parse(cls, file: str, text: str) -> ReplayedModel:
-        """From an export. Raises `InvalidInput` for what is none, or holds no model call."""
+        """Read an export. Raises `InvalidInput` if it is not one, or holds no model call."""
         try:
             export: Json = json.loads(text)
             rows = cast(list[dict[str, Any]], export["steps"])
             steps = [row for row in rows if _is_model(row)]
         except (ValueError, KeyError, TypeError, AttributeError):
             raise InvalidInput(
-                f"replay:{file} is no export of a run: make one with  mulligan runs export RUN > {file}"
+                f"replay:{file} is not an export of a run: make one with  mulligan runs export RUN > {file}"
             ) from None
         if not steps:
             raise InvalidInput(f"replay:{file} holds no finished model call.")
@@ -56,9 +56,9 @@ class ReplayedModel:
         return read_result(row, Usage(**row["usage"]))
 
     def _why_not(self, request: Json) -> str:
-        mine = _leaves(asked(request))
-        nearest = max(self._steps, key=lambda step: len(mine & _leaves(asked(step["request"]))))
-        where = changes(asked(nearest["request"]), asked(request))
+        mine = _leaves(without_model(request))
+        nearest = max(self._steps, key=lambda step: len(mine & _leaves(without_model(step["request"]))))
+        where = changes(without_model(nearest["request"]), without_model(request))
         if not where:
             times = sum(hash_of(step["request"]) == hash_of(request) for step in self._steps)
             return f"this was recorded {times} times and is asked once more (last at {nearest['key']})."

@@ -1,4 +1,4 @@
-"""A model call as canonical JSON: what the journal keeps, what recordings are found by. No headers, keys or times."""
+"""A model call as canonical JSON, for the journal and for finding recordings. Without headers, keys and times."""
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ def result_of(answer: Answer) -> dict[str, Json]:
 
 
 def answer_of(row: dict[str, Any]) -> Answer:
-    """The answer that `result_of` has put into words."""
+    """The answer in a row that `result_of` made."""
     calls = tuple(ToolCall(call["name"], call["arguments"]) for call in row.get("calls", ()))
     return Answer(row["content"], row["model"], Usage(**row["usage"]), calls)
 
 
-def asked(request: Json) -> Json:
-    """What was asked, whoever was asked: the request without the model's id."""
+def without_model(request: Json) -> Json:
+    """The request without the model's id."""
     return {name: value for name, value in cast(dict[str, Json], request).items() if name != "model"}
 
 
 def hash_of(request: Json) -> str:
     """The sha256 by which a recording answers. Secrets count as masked, as they are in an export,
     and which of several secrets a mask stands for does not count: older exports do not say."""
-    return digest(each_text(mask_json(asked(request)), lambda text, _: one_mask(text)))
+    return digest(each_text(mask_json(without_model(request)), lambda text, _: one_mask(text)))
 
 
 def _message(message: Message) -> Json:
@@ -68,7 +68,7 @@ def _message(message: Message) -> Json:
 
 
 def _tool(tool: Tool) -> Json:
-    """What the model is told of it, and no more."""
+    """What the model sees of the tool."""
     return {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
 
 

@@ -1,4 +1,4 @@
-"""A model that says what it was told to say: for tests, of Mulligan and of what is built on it."""
+"""A model that gives prepared answers, for tests of Mulligan and of programs that use it."""
 
 from __future__ import annotations
 

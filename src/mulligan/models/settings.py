@@ -45,7 +45,7 @@ class CallSettings:
 
     @classmethod
     def parse(cls, table: Mapping[str, Json]) -> CallSettings:
-        """From a table of a settings file. Raises `UnknownName` for a setting that there is not."""
+        """From a table of a settings file. Raises `UnknownName` for an unknown setting."""
         known = [field.name for field in fields(cls)]
         for name in table:
             if name not in known:

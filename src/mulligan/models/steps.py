@@ -18,19 +18,16 @@ from mulligan.core.questions import Message, Question, Sampling, Tool, ToolCall
 from mulligan.core.records import Image, Json, Step
 from mulligan.core.tools import Toolbox, ToolResult
 
-RESULT = 12_000
-"""Characters of a tool's answer that the model is shown (the original cuts at as many bytes)."""
+RESULT = 12_000  # characters of a tool's answer that the model is shown
 
-CALLS = 50
-"""Calls that are made of those in one answer: `max_iter` bounds answers, and a model can put thousands into one."""
+CALLS = 50  # calls of one answer that are made: `max_iter` counts answers, and one can hold thousands of calls
 
-READ = "read_skill"
-"""The tool that shows a skill's text and unlocks what it names."""
+READ = "read_skill"  # the tool that shows a skill's text and unlocks the tools that it names
 
 
 @dataclass(frozen=True)
 class Skill:
-    """What an agent can read up on: the description is always shown, the body when it is asked for.
+    """Instructions that an agent can read: the description is always shown, the body on request.
 
     Reading it unlocks its `tools`, and lets the skills that it `uses` be read.
     """
@@ -44,7 +41,7 @@ class Skill:
 
 @dataclass(frozen=True)
 class StepFile:
-    """A step as its file says it: the system prompt and how it is performed.
+    """The content of a step's file: the system prompt and how the step is performed.
 
     max_iter: model calls at most in a react step. uses: the skills that are offered; `skills` holds all that can be
     read, by name.
@@ -60,7 +57,7 @@ class StepFile:
 
     @classmethod
     def parse(cls, table: Mapping[str, Any]) -> StepFile:
-        """From a recorded setting. Raises `InvalidInput` for a key that there is not, or a value that cannot be."""
+        """Read a recorded setting. Raises `InvalidInput` for an unknown key or a wrong value."""
         known = [f.name for f in fields(cls)]
         for key in table:
             if key not in known:
@@ -75,13 +72,13 @@ class StepFile:
         return cls(**values)
 
     def to_json(self) -> Json:
-        """As it stands in a recipe; `parse` reads it."""
+        """The form in a recipe; `parse` reads it."""
         return json.loads(json.dumps(asdict(self)))
 
 
 @dataclass(frozen=True)
 class Performed:
-    """What a step came to. `key` is that of `finish`, None where it ended with plain text.
+    """The result of a step. `key` is that of `finish`, None where the step ended with plain text.
 
     `halted` says why it ended without an end of its own; `text` is then the last thing that was said.
     """
@@ -136,7 +133,7 @@ async def perform(
 
 
 class _React:
-    """One react step under way."""
+    """One running react step."""
 
     def __init__(
         self, step: StepFile, task: Message, model: Model, journal: Journal, toolbox: Toolbox, sampling: Sampling
@@ -174,7 +171,7 @@ class _React:
                 result = await self._answered(call) if made else _error(f"only {CALLS} calls of one answer are made")
                 self._messages.append(Message("tool", result))
                 self._steps.append(Step(thought, shown(call), result))
-            if why := self._circling(answer.calls):
+            if why := self._stop_for_circling(answer.calls):
                 return Performed(said, None, tuple(self._steps), why)
         why = f"the step limit of {self._step.max_iter} was reached without a call of finish"
         return Performed(said, None, tuple(self._steps), why)
@@ -188,7 +185,7 @@ class _React:
         return (FINISH, *reading, *(tool for _, tool in self._tools.values()))
 
     def _finished(self, call: ToolCall, thought: str) -> Performed | None:
-        """The end, if this call is a finish that says all that it has to."""
+        """The result, if this call is a complete `finish`."""
         arguments = _object(call)
         if call.name != FINISH.name or arguments is None or "key" not in arguments or "value" not in arguments:
             return None
@@ -199,7 +196,7 @@ class _React:
         return Performed(value.strip(), key.strip(), (*self._steps, Step(thought, f"finish(key={key.strip()!r})")))
 
     async def _answered(self, call: ToolCall) -> str:
-        """What the model is told of this call, cut to a length."""
+        """The text of a call's result, shortened, for the model."""
         arguments = _object(call)
         if arguments is None:
             return _error(f"the arguments of {call.name} must be a JSON object")
@@ -255,8 +252,8 @@ class _React:
             parts.append(f"Skills that you can read now:\n{_listed(further, self._step.skills)}")
         return "\n\n".join(parts)
 
-    def _circling(self, calls: Sequence[ToolCall]) -> str | None:
-        """Told to the model the first time that it goes in circles; why to stop, when it goes on like that."""
+    def _stop_for_circling(self, calls: Sequence[ToolCall]) -> str | None:
+        """Why to stop, when the model goes in circles a second time. The first time it gets a note."""
         why = None
         for call in calls:
             why = self._circles.add(shown(call)) or why
@@ -274,7 +271,7 @@ class _React:
 
 
 def shown(call: ToolCall) -> str:
-    """A call as it stands in a trajectory."""
+    """A call in the form of a trajectory's action."""
     given = _object(call)
     if given is None:
         return f"{call.name}({call.arguments})"

@@ -1,6 +1,6 @@
 """Tool calls for models that cannot make any: the tools are described in words, and a call is answered as JSON.
 
-Both ways: a question with tools as one with a schema, and its answer as a call. It knows nothing of providers.
+`in_json` turns a question with tools into one with a schema, and `call_of` turns its answer into a call.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mulligan.models import json_answers
 from mulligan.models.steps import FINISH
 
 CALL: Json = {"type": "object"}
-"""What an answer must be at least: models that no schema holds may leave out or rename the rest."""
+# The least that an answer must be: models that no schema constrains may leave out or rename the rest.
 
 _HOW = """\
 You work by calling tools, one in each answer. These are all that there are:
@@ -32,10 +32,10 @@ _ANYTHING: Json = {"type": ["string", "number", "boolean", "null", "array", "obj
 
 
 def in_json(question: Question) -> Question:
-    """The question for a model that knows no tools: they are described, and the schema lets nothing pass but a call.
+    """The question for a model without tools: they are described, and the schema allows only a call.
 
-    Earlier calls are worded as the JSON that would have made them, results as the user's messages. A question that
-    neither offers tools nor tells of any is returned as it is.
+    Earlier calls are worded as the JSON that would have made them, results as the user's messages. A question
+    without tools and calls is returned unchanged.
     """
     if not question.tools and not any(m.role == "tool" or m.calls for m in question.messages):
         return question
@@ -51,9 +51,9 @@ def in_json(question: Question) -> Question:
 
 
 def call_of(text: str, *, cut: bool = False) -> ToolCall:
-    """The call that an answer stands for. `cut`: the answer was broken off, so that a `finish` may be mended.
+    """The call in an answer. `cut`: the answer was cut off, so that a `finish` may be mended.
 
-    Raises `ValueError` that says what is wrong with it.
+    Raises `ValueError` with the reason.
     """
     if cut and (made := mended(text)):
         return made
@@ -69,11 +69,11 @@ def call_of(text: str, *, cut: bool = False) -> ToolCall:
 
 
 def arguments_of(given: Json) -> Json:
-    """The object that was given, as it is or as JSON text; else the text of what was given, fit to be recorded."""
+    """The arguments as an object, also from JSON text; anything else as text that can be recorded."""
     if given is None or given == "":
         return {}
     try:
-        value = json_answers.whole(given) if isinstance(given, str) else json_answers.sound(given)
+        value = json_answers.whole(given) if isinstance(given, str) else json_answers.recordable(given)
     except ValueError:
         value = None
     return cast(Json, value) if isinstance(value, dict) else _text_of(given)
@@ -84,11 +84,11 @@ def _text_of(given: Json) -> Json:
         text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
     except RecursionError:
         text = "(nested too deeply)"
-    return json_answers.sound(text)
+    return json_answers.recordable(text)
 
 
 def mended(text: str) -> ToolCall | None:
-    """The `finish` that JSON holds which was broken off inside its last text: as good as a text that was cut.
+    """The `finish` in JSON that was cut off inside its last text: as good as a text that was cut.
 
     None for every other call: half a file or half a command would be taken for the whole.
     """

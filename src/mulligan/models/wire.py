@@ -1,4 +1,4 @@
-"""Our questions in pydantic-ai's words, and its responses in ours. Imported with pydantic-ai, at the first call.
+"""Questions as requests of pydantic-ai, and its responses as replies. Imported with pydantic-ai, at the first call.
 
 A question with a schema can be put in three ways: `native` (the provider constrains the answer to the schema), `tool`
 (the answer is the argument of a tool that must be called) and `prompted` (the schema stands in the instructions).
@@ -38,7 +38,7 @@ from pydantic_core import from_json
 from mulligan.core.errors import InvalidInput
 from mulligan.core.questions import Message, Question, Sampling, ToolCall
 from mulligan.core.records import Json
-from mulligan.models.json_answers import sound
+from mulligan.models.json_answers import recordable
 from mulligan.models.providers import Access
 from mulligan.models.settings import CallSettings
 from mulligan.models.tool_answers import arguments_of, mended
@@ -46,8 +46,7 @@ from mulligan.models.tool_answers import arguments_of, mended
 Mode = Literal["native", "tool", "prompted"]
 _ANSWER = "answer"
 _ODD = re.compile(r"[^A-Za-z0-9_-]")
-NAME = 64
-"""Characters that a tool's name may have with all providers."""
+NAME = 64  # characters that every provider allows in a tool's name
 
 
 def build(provider: str, model: str, access: Access, settings: CallSettings) -> Model:
@@ -112,17 +111,17 @@ def parameters(question: Question, mode: Mode) -> ModelRequestParameters:
     )
 
 
-def knobs(
+def model_settings(
     sampling: Sampling, model: Model, dropped: Collection[str], timeout: float, *, old_name: bool
 ) -> ModelSettings:
-    """What this model can be told of the sampling, and that we alone retry.
+    """The settings of one request: sampling, timeout, and no retries of the SDK's own.
 
     old_name: `max_tokens` goes out under that name, not as OpenAI's `max_completion_tokens`, which a server that
     copies an older format would pass over without a word.
     """
     most = sampling.max_tokens
     wanted: dict[str, Any] = {
-        "temperature": None if _samples_itself(model.profile) else sampling.temperature,
+        "temperature": None if _refuses_temperature(model.profile) else sampling.temperature,
         "max_tokens": None if old_name else most,
         "extra_body": {"max_tokens": most} if old_name and most is not None else None,
         "seed": sampling.seed,
@@ -136,7 +135,7 @@ def knobs(
     )
 
 
-def _samples_itself(profile: ModelProfile) -> bool:
+def _refuses_temperature(profile: ModelProfile) -> bool:
     """A reasoning model, which refuses a temperature."""
     told = cast(dict[str, Any], profile)
     if told.get("anthropic_disallows_sampling_settings"):
@@ -148,7 +147,7 @@ def _samples_itself(profile: ModelProfile) -> bool:
     return not may_rest or bool(told.get("thinking_enabled_by_default"))
 
 
-def spoken(question: Question) -> list[ModelMessage]:
+def messages_of(question: Question) -> list[ModelMessage]:
     """Raises `InvalidInput` for what no provider takes: an image outside a user message, a result without a call."""
     said: list[ModelMessage] = []
     parts: list[ModelRequestPart] = []
@@ -161,7 +160,7 @@ def spoken(question: Question) -> list[ModelMessage]:
             if parts:
                 said.append(ModelRequest(parts=parts))
             waiting = [
-                ToolCallPart(_callable(call.name), _passable(call.arguments), f"call_{number}")
+                ToolCallPart(_safe_name(call.name), _safe_arguments(call.arguments), f"call_{number}")
                 for number, call in enumerate(message.calls, made + 1)
             ]
             made += len(waiting)
@@ -179,12 +178,12 @@ def spoken(question: Question) -> list[ModelMessage]:
     return [*said, ModelRequest(parts=parts)] if parts else said
 
 
-def _callable(name: str) -> str:
-    """The name that a model made up as one that a provider takes: it refuses the whole conversation for another."""
+def _safe_name(name: str) -> str:
+    """The name in characters that a provider takes: it refuses the whole conversation for others."""
     return _ODD.sub("_", name)[:NAME] or "_"
 
 
-def _passable(arguments: Json) -> Any:
+def _safe_arguments(arguments: Json) -> Any:
     """The arguments as they were made, but no text that SDKs take for an object (nan and inf in it) and cannot send."""
     if not isinstance(arguments, str):
         return arguments
@@ -202,8 +201,8 @@ def _user(message: Message) -> str | Sequence[UserContent]:
 
 
 @dataclass(frozen=True)
-class Heard:
-    """What came back: `text` is the answer's text or, for a tool's answer, its arguments as JSON."""
+class Reply:
+    """A response: `text` is the answer's text or, for the answering tool, its arguments as JSON."""
 
     text: str
     model: str | None
@@ -212,14 +211,14 @@ class Heard:
 
 
 def _text(given: str) -> str:
-    return cast(str, sound(given))
+    return cast(str, recordable(given))
 
 
-def heard(response: ModelResponse, question: Question, sampling: Sampling) -> Heard:
+def reply_of(response: ModelResponse, question: Question, sampling: Sampling) -> Reply:
     if not question.tools:
         for call in response.tool_calls:
             if call.tool_name == _ANSWER:
-                return Heard(call.args_as_json_str(), response.model_name, response.finish_reason)
+                return Reply(call.args_as_json_str(), response.model_name, response.finish_reason)
     text = _text(response.text or "")
     for stop in sampling.stop:  # not every provider takes them, and cutting twice does no harm
         text = text.split(stop, 1)[0]
@@ -230,4 +229,4 @@ def heard(response: ModelResponse, question: Question, sampling: Sampling) -> He
     )
     if calls and response.finish_reason == "length" and isinstance(cut := calls[-1].arguments, str):
         calls[-1] = mended(f'{{"tool": {json.dumps(calls[-1].name)}, "arguments": {cut}') or calls[-1]
-    return Heard(text, response.model_name, response.finish_reason, tuple(calls))
+    return Reply(text, response.model_name, response.finish_reason, tuple(calls))

@@ -29,9 +29,9 @@ def objects(raw: bytes, name: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
         try:
             row = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise InvalidInput(f"{name}, line {number}: no JSON: {error}.") from error
+            raise InvalidInput(f"{name}, line {number}: not JSON: {error}.") from error
         if not isinstance(row, dict):
-            raise InvalidInput(f"{name}, line {number}: an object is wanted, not {type(row).__name__}.")
+            raise InvalidInput(f"{name}, line {number}: must be an object, not {type(row).__name__}.")
         yield number, cast(dict[str, Any], row)
 
 
@@ -57,7 +57,7 @@ def parsed(path: Path | str, text: str, first: int = 1) -> Json:
     except json.JSONDecodeError as error:
         line = first + error.lineno - 1
         cut = " The file seems to be cut off." if error.pos >= len(text.rstrip()) else ""
-        raise InvalidInput(f"{path}:{line}: this is no JSON: {error.msg} (column {error.colno}).{cut}") from error
+        raise InvalidInput(f"{path}:{line}: this is not JSON: {error.msg} (column {error.colno}).{cut}") from error
     except InvalidInput:
         raise
     except (RecursionError, ValueError) as error:

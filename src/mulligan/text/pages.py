@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from mulligan.text.plain import clean, one_line, sound
+from mulligan.text.plain import clean, encodable, one_line
 from mulligan.text.secrets import mask
 
 _MARGIN = 20_000
@@ -82,7 +82,7 @@ Block: TypeAlias = Heading | Line | Facts | Fence | Table | Picture
 
 
 def markdown(blocks: Iterable[Block]) -> str:
-    return sound("\n\n".join(as_markdown(block) for block in blocks) + "\n")
+    return encodable("\n\n".join(as_markdown(block) for block in blocks) + "\n")
 
 
 def as_markdown(block: Block, room: int | None = None) -> str:
@@ -134,7 +134,7 @@ _ALLOWED = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 def html(title: str, blocks: Iterable[Block]) -> str:
     """One file that needs no other: no scripts, and nothing is loaded from anywhere."""
-    body = sound("\n".join(_as_html(block) for block in blocks))
+    body = encodable("\n".join(_as_html(block) for block in blocks))
     style = Path(__file__).with_name("pages.css").read_text(encoding="utf-8")
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -184,7 +184,7 @@ def _safe(text: str, *, folded: bool = True) -> str:
 
 
 def plain(blocks: Iterable[Block]) -> str:
-    return sound("\n\n".join(_as_plain(block) for block in blocks) + "\n")
+    return encodable("\n\n".join(_as_plain(block) for block in blocks) + "\n")
 
 
 def _as_plain(block: Block) -> str:

@@ -19,7 +19,7 @@ def one_line(text: str, width: int) -> str:
     return folded if len(folded) <= width else f"{folded[: max(width - 3, 0)]}..."
 
 
-def sound(text: str) -> str:
+def encodable(text: str) -> str:
     """Text that UTF-8 can hold: half a character, as a model can write one, becomes a question mark."""
     return text.encode(errors="replace").decode()
 

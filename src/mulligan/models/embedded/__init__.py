@@ -1,6 +1,6 @@
-"""A language model inside this process: no key, no server, no network once its weights are here.
+"""A language model inside this process: no key, no server, and no network once its weights are on this machine.
 
-Knows of weights by name or path and of Mulligan's questions; `llama` runs them, `worker` says when.
+`llama` runs the weights, `worker` runs one question after the other.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from mulligan.models.weights.known import KNOWN, Weights
 DEFAULT_MODEL = "smollm2-135m"
 DEFAULT_MAX_TOKENS = 1024
 LEAST_CONTEXT = 64
-SEEDS = 2**32 - 1  # one less than there are: llama.cpp takes the last one for "draw a seed"
+SEEDS = 2**32 - 1  # llama.cpp takes the last of the 2**32 for "draw a seed"
 
 log = logging.getLogger(__name__)
 
@@ -35,18 +35,23 @@ log = logging.getLogger(__name__)
 class EmbeddedModel:
     """Weights known by name, or any .gguf file, run by llama.cpp on this machine.
 
-    name: of known weights, or the path of a .gguf file; None is `smollm2-135m`. threads: None takes `MULLIGAN_THREADS`,
-    else the physical cores minus one. context: tokens of prompt and answer together. pull: whether known weights that
-    are not here are pulled at the first question, told on stderr or to the callback given.
-
     Models of one file and settings share one load per process, and all questions to embedded models are answered one
     after the other. `id` ends in the first 12 digits of the sha256 of the weights.
 
-    Raises `InvalidInput` when the extra, the file or a number is missing or wrong, `UnknownName` for other names.
+    Args:
+        name: Known weights, or the path of a .gguf file. None: `smollm2-135m`.
+        threads: None: `MULLIGAN_THREADS`, else the physical cores minus one.
+        context: Tokens of prompt and answer together.
+        pull: Whether the first question downloads known weights that are missing. A callback gets the progress;
+            otherwise it goes to stderr.
+
+    Raises:
+        InvalidInput: The extra or the file is missing, or a number is wrong.
+        UnknownName: The name is neither known weights nor a .gguf file.
     """
 
     calls_tools = False
-    """With tools, nothing but a call is an answer."""
+    # With tools, every answer is a call.
 
     def __init__(
         self,
@@ -96,7 +101,7 @@ class EmbeddedModel:
             raise NotJson(why, text=reply.text, model=self._label, usage=usage, again=False) from None
 
     def _answer(self, asked: Json, abandoned: Event) -> Generated:
-        """In the worker's thread: pull and load what is not here yet, then generate."""
+        """Pull and load what is missing, then generate. Runs in the worker's thread."""
         if self._known:
             pull_unless_abandoned(self._known.name, self._pull, abandoned, KNOWN)
         if not self._warned and (load := overload()):
@@ -127,7 +132,7 @@ class EmbeddedModel:
 
 
 def request(question: Question, sampling: Sampling) -> dict[str, Json]:
-    """The question in the words of llama.cpp's chat completions. Raises `InvalidInput` for images."""
+    """The question as a request to llama.cpp's chat completions. Raises `InvalidInput` for images."""
     if any(message.images for message in question.messages):
         raise InvalidInput("The embedded models see no images. Choose a model that does with --model.")
     asked: dict[str, Json] = {
@@ -146,7 +151,7 @@ def request(question: Question, sampling: Sampling) -> dict[str, Json]:
 
 
 def cut_short(reply: Generated, max_tokens: int) -> str:
-    """Why text that can only be JSON is none."""
+    """Why the answer is not JSON, although it can only be JSON."""
     if reply.finish == "length":
         room = f"max_tokens is {max_tokens}, and prompt and answer share the context"
         why = f"it was cut off after {reply.completion_tokens} tokens ({room})"

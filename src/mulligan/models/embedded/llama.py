@@ -1,7 +1,7 @@
 """llama.cpp in this process, through xllamacpp: load a file, generate one answer. Blocking; one call at a time.
 
-Knows nothing of names, pulling, asyncio or Mulligan's questions. xllamacpp's in-process calls are used, not HTTP; the
-server that it opens on loopback all the same gets a random key, so that nobody else on the machine can use it.
+xllamacpp is called in process, not over HTTP. It opens a server on loopback all the same, which gets a random key, so
+that nobody else on the machine can use it.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from typing import Any, Protocol, cast
 from mulligan.core.errors import ModelError
 from mulligan.core.records import Json
 
-BATCH_TOKENS = 64
-"""Prompt tokens between two looks at whether the answer is still wanted. Larger batches were not faster on a CPU."""
+BATCH_TOKENS = 64  # after each batch `abandoned` is checked; larger ones were not faster on a CPU
 
 
 class Server(Protocol):
@@ -30,7 +29,7 @@ class Server(Protocol):
 
 @dataclass(frozen=True)
 class Load:
-    """What tells one loaded model from another."""
+    """The settings of one loaded model."""
 
     path: Path
     threads: int

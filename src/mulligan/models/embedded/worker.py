@@ -1,6 +1,7 @@
 """The one thread of this process in which embedded models are pulled, loaded and run, one job after the other.
 
-Two models that decode at once on the same cores take far longer than one after the other. Knows nothing of models.
+Two models that decode at once on the same cores take far longer than one after the other.
+`threads_to_use` says how many threads a model takes.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ BUSY_LOAD_PER_CPU = 1.5
 
 @dataclass
 class Job:
-    """`work` is called with `abandoned`, which it should look at as often as it can; its result goes to `future`."""
+    """`work` is called with `abandoned`, which it should check as often as it can; its result goes to `future`."""
 
     work: Callable[[threading.Event], Any]
     future: Future[Any] = field(default_factory=Future[Any])

@@ -1,4 +1,4 @@
-"""An embedder without weights, for tests and timings: texts that share words are near, and that is all it knows."""
+"""An embedder without weights, for tests and timings: texts that share words are near."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ REMEMBERED = 100_000
 
 
 class HashEmbedder:
-    """Each word and each pair of neighbours is thrown onto one of `dim` places, plus or minus, by its hash; a pair
-    weighs half. The same on every machine. Not for use: it knows no meaning. Raises `InvalidInput` for dim below 1.
+    """Each word and each pair of neighbours adds plus or minus 1 to one of `dim` numbers, by its hash; a pair
+    adds half. The same on every machine. It knows no meaning. Raises `InvalidInput` for dim below 1.
     """
 
     def __init__(self, dim: int = 384) -> None:

@@ -1,7 +1,6 @@
-"""The embedder that runs on this machine: all-MiniLM-L6-v2 through onnxruntime, no key, no server.
+"""The embedder that runs on this machine: all-MiniLM-L6-v2 through onnxruntime, without key and server.
 
-Knows of weights and texts; `network` runs the network and `pieces` cuts texts. design/009-embedder.md
-says why so.
+`network` runs the network, `pieces` cuts texts. design/009-embedder.md has the reasons.
 """
 
 from __future__ import annotations
@@ -20,21 +19,25 @@ from mulligan.models.embedded.worker import EmbeddedWorker, threads_to_use
 from mulligan.models.weights import Progress, installed, path_of
 from mulligan.models.weights.known import EMBEDDERS, MINILM
 
-LONGEST = 256
-"""Pieces of a text that are read, as the model was trained; the rest is not."""
-BATCH = 1024
-"""Pieces that go through the network at once. More were not faster, and cancelling waits for one batch."""
+LONGEST = 256  # pieces of a text that are read, as the model was trained
+BATCH = 1024  # pieces in one run of the network: more were not faster, and cancelling waits for one batch
 
 
 class LocalEmbedder:
     """all-MiniLM-L6-v2: 384 numbers a text, of which the first 256 word pieces are read.
 
-    name: None or "minilm-l6-v2". threads: None takes `MULLIGAN_THREADS`, else the physical cores minus one. pull:
-    whether weights that are not here are pulled at the first call, told on stderr or to the callback given; without
-    it `embed` raises `InvalidInput` as long as they are not here, so that recalling never downloads anything.
+    Embedders of one thread count share one load per process, in a thread of their own: they do not wait for a language
+    model that answers.
 
-    Embedders of one thread count share one load per process, in a thread of their own: a language model that answers
-    does not hold them up. Raises `InvalidInput` when the extra is missing, `UnknownName` for another name.
+    Args:
+        name: None or "minilm-l6-v2".
+        threads: None: `MULLIGAN_THREADS`, else the physical cores minus one.
+        pull: Whether the first call downloads missing weights. A callback gets the progress; otherwise it goes to
+            stderr. Without it `embed` raises `InvalidInput`, so that a recall never downloads anything.
+
+    Raises:
+        InvalidInput: The extra is missing.
+        UnknownName: There is no such embedder.
     """
 
     dim = 384
@@ -120,5 +123,5 @@ def _worker() -> EmbeddedWorker:
 
 @cache
 def _loaded(path: Path, threads: int) -> _Reader:
-    """Only ever called in the worker's thread. A load that failed is tried again."""
+    """Called in the worker's thread only. A load that failed is tried again."""
     return _Reader(path, threads)

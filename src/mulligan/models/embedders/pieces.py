@@ -1,7 +1,6 @@
 """Word pieces, as the uncased BERT models read text: lower case, no accents, each ideograph a word by itself.
 
-Knows nothing of models. It agrees with the tokenizer that the reference uses on every character that this Python's
-Unicode tables and that tokenizer's classify alike.
+It agrees with the reference's tokenizer on every character that the Unicode tables of both classify alike.
 """
 
 from __future__ import annotations
@@ -11,8 +10,7 @@ import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
-LONGEST_WORD = 100
-"""Characters; a longer word is unknown as a whole."""
+LONGEST_WORD = 100  # characters; a longer word is unknown
 REMEMBERED_WORDS = 20_000
 IDEOGRAPHS = (
     (0x3400, 0x4DBF),

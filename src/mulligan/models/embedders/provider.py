@@ -1,6 +1,6 @@
 """The `Embedder` port over any provider that pydantic-ai speaks to: batches, retries, costs.
 
-pydantic-ai and the provider's SDK are imported at the first call. It knows nothing of budgets and journals.
+pydantic-ai and the provider's SDK are imported at the first call.
 """
 
 from __future__ import annotations
@@ -18,12 +18,10 @@ from mulligan.models.provider_client import ProviderClient, Target
 if TYPE_CHECKING:
     from pydantic_ai.embeddings import EmbeddingModel, EmbeddingResult
 
-BATCH = 64
-BATCHES = {"alibaba": 10, "cohere": 96, "google": 100}
-"""Texts in one call, where a provider takes fewer than `BATCH`, or is known to take more."""
+BATCH = 64  # texts in one call
+BATCHES = {"alibaba": 10, "cohere": 96, "google": 100}  # where a provider takes fewer, or is known to take more
 OPENAI = ("openai-chat", "openai-responses")
-NO_PROVIDER = "sentence-transformers"
-"""pydantic-ai runs these models in this process: nothing to connect to."""
+NO_PROVIDER = "sentence-transformers"  # pydantic-ai runs these in this process: there is no server
 
 
 class ProviderEmbedder(ProviderClient["EmbeddingModel"]):
@@ -63,8 +61,8 @@ class ProviderEmbedder(ProviderClient["EmbeddingModel"]):
         """A numpy array, float32, of shape (len(texts), dim), each row of length 1. A text that is empty goes out as a
         space, because providers refuse it.
 
-        Raises `ModelError` after the last attempt, and for an answer that is no such array, or has another dimension
-        than those before it. What earlier batches gave is then lost, but counted in `spent`.
+        Raises `ModelError` after the last attempt, and for an answer that is not such an array, or has another
+        dimension than those before it. Earlier batches are then lost, but counted in `spent`.
         """
         import numpy as np
 

@@ -1,8 +1,7 @@
-"""Weights files on this machine: which are known, where they lie, and how one is pulled so that it can be trusted.
+"""Weights files on this machine: where they are, and how one is downloaded and checked.
 
 A file is taken only if its size and sha256 are the pinned ones. Pulling goes part by part into a folder beside the
-target; parts that came are kept and verified again, so an interrupted pull goes on where it stopped. Knows nothing of
-running a model.
+target; complete parts are kept and verified again, so an interrupted pull continues where it stopped.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ from mulligan.models.weights.fetch import CHUNK, POLL_SECONDS, Installer, downlo
 from mulligan.models.weights.known import KNOWN, Part, Weights
 
 Progress = Callable[[str, int, int], None]
-"""Called with a line that says what is going on, the bytes that are here, and the bytes in all. The line stays the
-same while the same thing goes on: print it when it changes. Raising stops the pull, which can be resumed."""
+# Called with a line about the current step, the bytes so far, and all bytes. Print the line when it changes.
+# An exception from it stops the pull, which can be resumed.
 
 SPARE_BYTES = 64 << 20
 
@@ -39,19 +38,19 @@ def folder() -> Path:
 
 
 def find(name: str, known: Mapping[str, Weights] = KNOWN) -> Weights:
-    """Raises `UnknownName`, which lists what there is."""
+    """Raises `UnknownName`, which lists the known ones."""
     if name not in known:
         raise UnknownName("local model", name, known, "Or give the path of a .gguf file.")
     return known[name]
 
 
 def path_of(name: str, known: Mapping[str, Weights] = KNOWN) -> Path:
-    """Where the weights of that name lie, or would. Raises `UnknownName`."""
+    """The path of the weights of that name, present or not. Raises `UnknownName`."""
     return folder() / find(name, known).file
 
 
 def installed(known: Mapping[str, Weights] = KNOWN) -> dict[str, Path]:
-    """The known weights that are here whole (by size: their hash was checked when they were pulled)."""
+    """The known weights that are complete on this machine (by size: pulling checked their hash)."""
     return {name: path_of(name, known) for name, weights in known.items() if is_whole(path_of(name, known), weights)}
 
 
@@ -88,7 +87,7 @@ def on_stderr() -> Progress:
 
 
 def silent(line: str, done: int, total: int) -> None:
-    """A progress callback for those who want to hear nothing."""
+    """A progress callback that does nothing."""
 
 
 def pull(
@@ -122,7 +121,7 @@ def pull(
 
 @contextmanager
 def only_one(lock: Path, waiting: Callable[[], None]) -> Generator[None]:
-    """Holds the lock file; tells `waiting` as long as another process does. A process that dies lets go of it."""
+    """Hold the lock file; call `waiting` while another process holds it. A process that dies releases it."""
     import fcntl  # not on Windows, where importing this module should still work
 
     with lock.open("w") as held:
@@ -184,7 +183,7 @@ class Pull:
             )
 
     def try_hub(self, endpoint: str, hub: tuple[str, str], joined: Path) -> int:
-        """The number of parts that are here after the hub gave what it could."""
+        """Download from the hub; return the number of parts that are complete then."""
         repository, file = hub
         address = f"{endpoint.rstrip('/')}/{repository}/resolve/main/{file}"
         problem = download(address, joined, self.weights.size, self.tell)
@@ -214,7 +213,7 @@ class Pull:
 
 
 def keep_verified(joined: Path, parts: tuple[Part, ...]) -> int:
-    """How many parts, from the first, lie whole and right in the joined file; what comes after them is cut off."""
+    """How many parts, from the first, are complete and right in the joined file; the rest is cut off."""
     good = end = 0
     with joined.open("a+b") as file:
         file.seek(0)

