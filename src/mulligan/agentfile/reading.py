@@ -1,6 +1,6 @@
-"""Reads the folder of an agent and says all that is wrong with its files at once. It never raises for what they hold.
+"""Reads the folder of an agent and reports every problem of its files at once, without raising.
 
-It knows no model, plug-in or tool: whether what is named here is there is for `app` to say.
+Whether the models, plug-ins and tools that are named exist is checked by `app.agents`.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ CYCLES = 4
 
 
 def read_agent(folder: Path, skills: Sequence[Path], *, strict: bool) -> tuple[Agent | None, list[Problem]]:
-    """The agent, and all that is wrong with its files, AGENT.md first and each file from its top.
+    """The agent, and every problem of its files: AGENT.md first, each file from its top.
 
-    skills: folders that hold `<name>/SKILL.md`; the agent's own `skills/` comes before them. strict: a key that there
-    is not is an error, and prompts are looked at too (`lint`); else it is a warning. None when it cannot be used, and
-    then there is an error.
+    skills: folders that hold `<name>/SKILL.md`; the agent's own `skills/` comes before them. strict: an unknown key
+    is an error instead of a warning, and prompts are checked too (`lint`). The agent is None if it cannot be used; at
+    least one problem is an error then.
     """
     reading = _Reading(folder, skills, strict)
     agent = reading.agent()
@@ -68,7 +68,7 @@ class _Reading:
     def agent(self) -> Agent | None:
         path = self._folder / "AGENT.md"
         if not os.path.lexists(path):
-            self._blame(self._nothing_there())
+            self._problems.append(self._nothing_there())
             return None
         document = self._document(path)
         values = self._agent_keys(document) if document else None
@@ -97,12 +97,12 @@ class _Reading:
     def _agent_keys(self, document: Document) -> AgentFile | None:
         if not document.present:
             why = "this file has no front matter. Begin it with ---, then lines such as name: my-agent, then ---."
-            self._blame(document.source.problem("", why))
+            self._blame(document.source, "", why)
             return None
         pattern = document.values.get("pattern")
         if pattern in FOREIGN_PATTERNS:
             why = f"Mulligan does not run the pattern {pattern!r} of tama. Available: reflexion, react, oneshot."
-            self._blame(document.source.problem("pattern", why))
+            self._blame(document.source, "pattern", why)
             kept = {key: value for key, value in document.values.items() if key not in FOREIGN_KEYS}
             document = replace(document, values=kept, refused=document.refused | {"pattern"})
         return self._checked(document, AgentFile)
@@ -115,11 +115,9 @@ class _Reading:
         for name in ("act.md", "reflect.md"):
             if os.path.lexists(self._folder / name):
                 why = f"this file is not used: an agent of pattern {pattern} has its prompt in AGENT.md."
-                self._warn(Problem(self._folder / name, None, why, "warning"))
+                self._unused(name, why)
         if values is not None and "judge_last" in values.model_fields_set:
-            self._warn(
-                source.problem("judge_last", "judge_last means something with pattern reflexion only.", "warning")
-            )
+            self._warn(source, "judge_last", "judge_last means something with pattern reflexion only.")
         if not self._prompted(document):
             return None
         if pattern == "react":
@@ -159,7 +157,7 @@ class _Reading:
             for value, key in ((names, uses_key), (max_iter, max_key)):
                 if value:
                     why = f"{key} means nothing in a oneshot step, which is one model call: say pattern: react."
-                    self._warn(source.problem(key, why, "warning"))
+                    self._warn(source, key, why)
             names = max_iter = None
         self._wanted += uses(source, uses_key, names)
         return StepSpec(source, pattern, document.body, _choice(model, model_key), tuple(names or ()), max_iter)
@@ -190,33 +188,31 @@ class _Reading:
             hints = "".join(misnamed(self._folder, name) for name in missing)
             way = hints or " `mulligan add reflexion NAME` makes an agent that has both."
             why = f"agent {called!r}: missing required files: {', '.join(missing)}.{way}"
-            self._blame(source.problem("pattern", why))
+            self._blame(source, "pattern", why)
         if document.body:
             why = "this text is not used: a reflexion agent has its prompts in act.md and reflect.md."
-            self._warn(Problem(source.path, document.body_line, why, "warning"))
+            self._problems.append(Problem(source.path, document.body_line, why, "warning"))
         if os.path.lexists(self._folder / "evaluate.md"):
             why = "this file is not used: reflect.md judges, or what AGENT.md names under evaluate. Take the file away."
-            self._warn(Problem(self._folder / "evaluate.md", None, why, "warning"))
+            self._unused("evaluate.md", why)
         if values is None:
             return
         if values.evaluate is not None and "judge_last" in values.model_fields_set:
             why = "judge_last means nothing beside evaluate, where the reflector judges no trial."
-            self._warn(source.problem("judge_last", why, "warning"))
+            self._warn(source, "judge_last", why)
         names, key = _picked(values, "uses")
         steps = [step for step in (act, reflect) if step]
         if names and steps and all(step.pattern == "oneshot" for step in steps):
             why = f"{key} means nothing here: no step of this agent is of pattern react."
-            self._warn(source.problem(key, why, "warning"))
+            self._warn(source, key, why)
 
     def _prompted(self, document: Document) -> bool:
         if document.body:
             return True
         why = "this file has no text below its front matter: that is the system prompt. Say there what to do."
-        self._blame(
-            document.source.problem(
-                "", why if document.present else "this file is empty. Write the system prompt: what the model is to do."
-            )
-        )
+        if not document.present:
+            why = "this file is empty. Write the system prompt: what the model is to do."
+        self._blame(document.source, "", why)
         return False
 
     def _says_how_to_end(self, document: Document, name: str, pattern: str, *, judged: bool) -> None:
@@ -234,7 +230,7 @@ class _Reading:
             why = "the text never says DONE, so the loop cannot be stopped. Tell the model when to answer DONE."
         else:
             return
-        self._warn(Problem(document.source.path, document.body_line, why, "warning"))
+        self._problems.append(Problem(document.source.path, document.body_line, why, "warning"))
 
     # --- both
 
@@ -250,12 +246,15 @@ class _Reading:
         self._usable = self._usable and values is not None
         return values
 
-    def _blame(self, problem: Problem) -> None:
-        self._problems.append(problem)
+    def _blame(self, source: Source, key: str, why: str) -> None:
+        self._problems.append(source.problem(key, why))
         self._usable = False
 
-    def _warn(self, problem: Problem) -> None:
-        self._problems.append(problem)
+    def _warn(self, source: Source, key: str, why: str) -> None:
+        self._problems.append(source.problem(key, why, "warning"))
+
+    def _unused(self, name: str, why: str) -> None:
+        self._problems.append(Problem(self._folder / name, None, why, "warning"))
 
     def _made(self, document: Document, values: AgentFile, act: StepSpec, reflect: StepSpec | None) -> Agent:
         evaluate: Mapping[str, Json] | None = None

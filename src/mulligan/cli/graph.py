@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from mulligan.cli.options import together
 from mulligan.cli.terminal import clean, columns, emit, one_line, say
 
 if TYPE_CHECKING:
     from mulligan.graphs.protocol import Graph, GraphSchema, Rows
 
-F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 WIDTH = 60
 """Characters of a value in a table; --json shows all of it."""
@@ -25,13 +25,10 @@ def graph() -> None:
     there."""
 
 
-def server_options(command: F) -> F:
-    for option in (
-        click.option("--database", metavar="NAME", help="Of a server, the database (default: the server's)."),
-        click.option("--user", metavar="NAME", help="Of a server; the password is read from MULLIGAN_GRAPH_PASSWORD."),
-    ):
-        command = option(command)
-    return command
+server_options = together(
+    click.option("--user", metavar="NAME", help="Of a server; the password is read from MULLIGAN_GRAPH_PASSWORD."),
+    click.option("--database", metavar="NAME", help="Of a server, the database (default: the server's)."),
+)
 
 
 @graph.command()

@@ -13,29 +13,37 @@ ROLES = ("actor", "evaluator", "reflector", "strategy", "workspace")
 BENCH_ROLES = ("actor", "evaluator", "reflector", "strategy", "environment", "benchmark")
 
 
-def budget_options(command: F) -> F:
-    for option in (
-        click.option("--identical", type=int, metavar="N", help="Stop after N equal attempts in a row; 0: never."),
-        click.option("--max-seconds", type=float, metavar="S", help="Stop after S seconds of work."),
-        click.option("--max-cost", type=float, metavar="USD", help="Stop before more than this many US dollars."),
-        click.option("--max-tokens", type=int, metavar="N", help="Stop before more than N tokens, in and out."),
-    ):
-        command = option(command)
-    return command
+def together(*options: Callable[[Any], Any]) -> Callable[[F], F]:
+    """One decorator for several options, which the help shows in this order."""
+
+    def decorate(command: F) -> F:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
 
 
-def limit_options(command: F) -> F:
-    trials = click.option("--trials", type=int, metavar="N", help="Attempts at most, the first included (default: 4).")
-    return trials(budget_options(command))
-
-
-def memory_options(command: F) -> F:
-    for option in (
-        click.option("--agent-id", metavar="NAME", help="Whose bank, with --memory (default: the unnamed agent's)."),
-        click.option("--memory", is_flag=True, help="Recall lessons from the bank first, and teach it afterwards."),
-    ):
-        command = option(command)
-    return command
+budget_options = together(
+    click.option("--max-tokens", type=int, metavar="N", help="Stop before more than N tokens, in and out."),
+    click.option("--max-cost", type=float, metavar="USD", help="Stop before more than this many US dollars."),
+    click.option("--max-seconds", type=float, metavar="S", help="Stop after S seconds of work."),
+    click.option("--identical", type=int, metavar="N", help="Stop after N equal attempts in a row; 0: never."),
+)
+limit_options = together(
+    click.option("--trials", type=int, metavar="N", help="Attempts at most, the first included (default: 4)."),
+    budget_options,
+)
+memory_options = together(
+    click.option("--memory", is_flag=True, help="Recall lessons from the bank first, and teach it afterwards."),
+    click.option("--agent-id", metavar="NAME", help="Whose bank, with --memory (default: the unnamed agent's)."),
+)
+_EVENTS = 'A JSON object for each event on stdout; the last, "result", has the result in it.'
+progress_options = together(
+    click.option("--quiet", "-q", is_flag=True, help="No progress on stderr, only errors."),
+    click.option("--json", "as_json", is_flag=True, help=_EVENTS),
+    click.option("--trace", is_flag=True, help="Each model call and tool call too, as it is done."),
+)
 
 
 def bank_of(given: Mapping[str, Any]) -> dict[str, str]:
@@ -45,28 +53,10 @@ def bank_of(given: Mapping[str, Any]) -> dict[str, str]:
     return {"bank": given["agent_id"] or ""} if given["memory"] else {}
 
 
-def progress_options(command: F) -> F:
-    events = 'A JSON object for each event on stdout; the last, "result", has the result in it.'
-    for option in (
-        click.option("--trace", is_flag=True, help="Each model call and tool call too, as it is done."),
-        click.option("--json", "as_json", is_flag=True, help=events),
-        click.option("--quiet", "-q", is_flag=True, help="No progress on stderr, only errors."),
-    ):
-        command = option(command)
-    return command
-
-
 def limits_of(given: Mapping[str, Any]) -> dict[str, float | None]:
     """The limits that were given, by the names of `Limits`."""
-    names = {
-        "trials": "trials",
-        "max_tokens": "tokens",
-        "max_cost": "cost",
-        "max_seconds": "seconds",
-        "identical": "identical",
-    }
-    limits: dict[str, float | None] = {n: given[key] for key, n in names.items() if given.get(key) is not None}
-    return limits
+    options = ("trials", "max_tokens", "max_cost", "max_seconds", "identical")
+    return {name.removeprefix("max_"): given[name] for name in options if given.get(name) is not None}
 
 
 def numbers(ctx: click.Context, option: click.Parameter, value: str | None) -> list[float] | None:
