@@ -7,7 +7,8 @@ from pathlib import Path
 
 from bank_recall import words
 
-from mulligan.bank.learn.entries import embedded, entry_of
+from mulligan.bank.learn.screening import entry_of
+from mulligan.bank.recall.terms import embedded
 from mulligan.core.lessons import Entry
 from mulligan.core.records import Lesson
 from mulligan.models.embedders.hash import HashEmbedder

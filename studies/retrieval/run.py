@@ -20,9 +20,9 @@ import bm25s
 import numpy as np
 from sets import Set, notes, talks, tau, webarena, young
 
-from mulligan.bank.learn.entries import searched
-from mulligan.bank.recall.postings import BM25
+from mulligan.bank.recall.candidates import BM25
 from mulligan.bank.recall.retrieval.fused import Fused
+from mulligan.bank.recall.terms import searched
 from mulligan.models.catalog import open_embedder
 
 Find: TypeAlias = Callable[[int], Sequence[str]]

@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from mulligan.bank.learn.entries import embedded, searched
+from mulligan.bank.recall.candidates import BM25
 from mulligan.bank.recall.embedding import embed
 from mulligan.bank.recall.index import Index
-from mulligan.bank.recall.postings import BM25
-from mulligan.bank.recall.terms import terms_of
+from mulligan.bank.recall.terms import embedded, searched, terms_of
 from mulligan.core.lessons import Delta, Row
 from mulligan.core.protocols import Embedder
 from mulligan.core.records import Lesson

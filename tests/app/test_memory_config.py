@@ -16,7 +16,7 @@ from mulligan.app.memory_upstream import RULES, import_config
 from mulligan.app.plugins import find, names, settings_of
 from mulligan.app.project_file import check_project
 from mulligan.app.project_schema import BankTable
-from mulligan.bank.settings import Settings
+from mulligan.bank.ports import Settings
 from mulligan.core.errors import InvalidInput
 from mulligan.core.specs import Spec
 

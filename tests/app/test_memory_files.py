@@ -15,9 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mulligan.app.config import Config
-from mulligan.app.memory_transfer import export, import_file
-from mulligan.bank.exchange.files import archives_from_json, archives_to_json
-from mulligan.bank.exchange.importing import prepared, read_bank_file
+from mulligan.app.memory import export, import_file
+from mulligan.bank.exchange.importing import archives_from_json, archives_to_json, prepared, read_bank_file
 from mulligan.core.errors import InvalidInput
 from mulligan.core.lessons import Archive, Link, Receipt, Version
 from mulligan.core.records import Lesson, Origin

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from mulligan.app.config import Config
-from mulligan.app.memory_transfer import export, import_file
-from mulligan.bank.exchange.files import archives_from_json
-from mulligan.bank.exchange.importing import read_bank_file
+from mulligan.app.memory import export, import_file
+from mulligan.bank.exchange.importing import archives_from_json, read_bank_file
 from mulligan.bank.exchange.lesson_page import markdown
 from mulligan.core.lessons import Archive
 from mulligan.core.records import Lesson

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from mulligan.app.prompts import FilePrompts
-from mulligan.bank.learn.judging import SCHEMA, Judge, Verdict
+from mulligan.bank.learn.extraction import SCHEMA, Judge, Verdict
 from mulligan.core.errors import BadAnswer
 from mulligan.core.questions import Sampling, Thinker, think
 from mulligan.core.records import Attempt, Episode, Image, Task, Trial

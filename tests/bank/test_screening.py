@@ -10,8 +10,7 @@ from banks import a_bank, an_episode, lessons_of, mind
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mulligan.bank.learn.entries import entry_of
-from mulligan.bank.learn.screening import CONTENT, TAGS, flags_of, screened, visible
+from mulligan.bank.learn.screening import CONTENT, TAGS, entry_of, flags_of, screened, visible
 from mulligan.core.lessons import Selection
 from mulligan.core.records import Lesson, Origin
 from mulligan.text.secrets import MASK

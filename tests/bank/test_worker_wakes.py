@@ -12,7 +12,7 @@ from banks import an_episode, lessons_of, mind
 
 from mulligan import Bank
 from mulligan.app.memory import open_bank
-from mulligan.bank.upkeep import worker
+from mulligan.bank.upkeep import upkeep as worker
 from mulligan.core.errors import StoreError
 from mulligan.models.embedders.hash import HashEmbedder
 from mulligan.store.sqlite import SqliteStore

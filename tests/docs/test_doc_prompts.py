@@ -12,8 +12,7 @@ from mulligan.app.config import Config
 from mulligan.app.plugins import PORTS, ROLES, build, find, names, settings_of
 from mulligan.app.prompts import FilePrompts
 from mulligan.app.service import Service
-from mulligan.bank.learn.extraction import Extractor
-from mulligan.bank.learn.judging import Judge
+from mulligan.bank.learn.extraction import Extractor, Judge
 from mulligan.core.errors import InvalidInput
 from mulligan.core.prompts import Prompt
 from mulligan.core.specs import Spec

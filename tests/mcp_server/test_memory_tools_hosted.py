@@ -26,7 +26,7 @@ from memory_clients import (
 from wire_client import KEY, Wire, running
 
 from mulligan.app.going_on import go_on
-from mulligan.bank.upkeep import worker
+from mulligan.bank.upkeep import upkeep as worker
 from mulligan.mcp_server.server import run_tool
 from mulligan.mcp_server.tool import Call
 from mulligan.mcp_server.tools import extract_memory

@@ -6,7 +6,7 @@ from bank_rows import index_of, row
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan.bank.recall.calibration import PRESETS, SHIPPED, NullDistribution, estimated, shipped
+from mulligan.bank.recall.candidates import PRESETS, SHIPPED, NullDistribution, estimated, shipped
 from mulligan.bank.recall.index import Index
 from mulligan.bank.recall.retrieval.fused import Fused
 from mulligan.bank.recall.retrieval.hybrid import Hybrid

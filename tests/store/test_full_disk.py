@@ -17,7 +17,7 @@ from banks import a_bank
 from lesson_kit import entry
 
 from mulligan.store import open_store
-from mulligan.store.sqlite.full_disk import Snapshots, in_place
+from mulligan.store.sqlite.database import Snapshots, in_place
 from mulligan.store.sqlite.schema import MIGRATIONS, migrate
 
 SUPPORT = Path(__file__).parent.parent / "support"

@@ -9,8 +9,7 @@ import pytest
 from lesson_kit import ALL, E1, entry, ids, vectors
 
 from mulligan.core.errors import LeaseLost, NotFound, StoreError
-from mulligan.core.lessons import LessonStore, Link, Memory, Receipt
-from mulligan.core.queued import Claim, Queue
+from mulligan.core.lessons import Claim, LessonStore, Link, Memory, Queue, Receipt
 from mulligan.core.records import Origin
 
 

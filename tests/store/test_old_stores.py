@@ -12,8 +12,7 @@ import pytest
 import mulligan
 from mulligan.app.client_led import ClientLed, ClientStep
 from mulligan.app.compose import changed
-from mulligan.app.memory import open_bank
-from mulligan.app.memory_transfer import import_file
+from mulligan.app.memory import import_file, open_bank
 from mulligan.bench.harness.running import differences
 from mulligan.core.errors import JournalDiverged
 from mulligan.core.records import Head

@@ -7,8 +7,7 @@ import pytest
 from lesson_kit import STORES
 
 from mulligan.core.errors import LeaseLost, NotFound, StoreError
-from mulligan.core.lessons import Memory
-from mulligan.core.queued import Claim, Queue, Queued
+from mulligan.core.lessons import Claim, Memory, Queue, Queued
 
 
 @pytest.fixture(params=STORES)

@@ -11,7 +11,7 @@ from mulligan.app.config import Config
 from mulligan.app.model_roles import errors_at
 from mulligan.app.plugins import PORTS, build, checked, file_of, find, parse_spec
 from mulligan.app.prompts import FilePrompts
-from mulligan.bank.settings import Settings
+from mulligan.bank.ports import Settings
 from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.records import Json
 from mulligan.core.specs import Spec

@@ -17,7 +17,7 @@ from mulligan.app.memory_config import OF_BANK, STRATEGIES, MemorySettings
 from mulligan.app.model_roles import RoleSettings
 from mulligan.app.plugins import find, names, settings_of
 from mulligan.app.toolbox import MCP
-from mulligan.bank.settings import Settings
+from mulligan.bank.ports import Settings
 from mulligan.core.records import Json
 from mulligan.core.specs import Spec
 from mulligan.models.settings import CallSettings

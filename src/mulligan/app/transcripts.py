@@ -11,7 +11,7 @@ from typing import Any
 from mulligan.app.memory import open_bank
 from mulligan.app.plugins import build, names, parse_spec, short_name
 from mulligan.bank.bank import Bank
-from mulligan.bank.exchange.files import file_text
+from mulligan.bank.exchange.importing import file_text
 from mulligan.bank.learn.facts import facts_of
 from mulligan.bank.learn.trajectory import episode_of
 from mulligan.core.codec import json_text

@@ -17,18 +17,15 @@ from mulligan.bank.learn.facts import RULE
 from mulligan.bank.learn.keeping import Keeper, new_lesson
 from mulligan.bank.learn.learning import Learning, key_of
 from mulligan.bank.learn.validation import checked_fields
-from mulligan.bank.ports import Ports
+from mulligan.bank.ports import Ports, checked_threshold, moment, whole_number
 from mulligan.bank.recall.candidates import Ranking
 from mulligan.bank.recall.index import Indexes
 from mulligan.bank.recall.prompt_text import formatted_prompt
-from mulligan.bank.settings import checked_threshold, moment, whole_number
-from mulligan.bank.upkeep.upkeep import Upkeep
-from mulligan.bank.upkeep.worker import Worker
+from mulligan.bank.upkeep.upkeep import Upkeep, Worker
 from mulligan.core.errors import InvalidInput, NotFound, StoreError
-from mulligan.core.lessons import Delta, Finding, Link, Receipt, Selection, Version
+from mulligan.core.lessons import Delta, Finding, Link, Queued, Receipt, Selection, Version
 from mulligan.core.protocols import Learned
 from mulligan.core.questions import Question
-from mulligan.core.queued import Queued
 from mulligan.core.ranking import Ranked
 from mulligan.core.records import Episode, HeldBack, Json, Lesson, Nature, Recall, Task
 from mulligan.text.formatting import task_text

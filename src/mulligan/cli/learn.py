@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from mulligan.app.teaching import summary
-from mulligan.bank.exchange.files import file_text
+from mulligan.bank.exchange.importing import file_text
 from mulligan.cli.errors import SOLVED, UNFINISHED
-from mulligan.cli.memory_bank import agent_options, with_bank, writing
+from mulligan.cli.memory import agent_options, with_bank, writing
 from mulligan.cli.terminal import columns, emit, one_line, say, standard_input
 from mulligan.cli.words import count
 from mulligan.core.transcripts import Turn

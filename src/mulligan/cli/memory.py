@@ -1,21 +1,130 @@
-"""`mulligan memory`: what the bank holds, found and looked at. What changes it stands in the files beside."""
+"""`mulligan memory`: find and show lessons, change them, take them in and out. All but `purge` can be undone."""
 
 from __future__ import annotations
 
+import json
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from mulligan.bank.exchange.lesson_page import around, existing
-from mulligan.cli import memory_change, memory_move, memory_words
-from mulligan.cli.memory_bank import agent_options, dumped, reading, threshold_of, time_of, with_bank
-from mulligan.cli.terminal import emit, say
+from mulligan.app.config import read_text
+from mulligan.app.teaching import memory_command
+from mulligan.bank.exchange.importing import archives_from_json
+from mulligan.bank.exchange.lesson_page import around, existing, markdown
+from mulligan.bank.learn.validation import checked_fields
+from mulligan.cli import memory_words
+from mulligan.cli.errors import SOLVED, UNFINISHED
+from mulligan.cli.memory_words import learned_lines, question_json
+from mulligan.cli.terminal import clean, emit, one_line, put, say, standard_input
+from mulligan.cli.words import count
 from mulligan.core.codec import to_json
-from mulligan.core.lessons import Selection
+from mulligan.core.errors import InvalidInput, ModelError
+from mulligan.core.lessons import Finding, Selection
+from mulligan.core.protocols import Learned
+from mulligan.core.records import Json, Lesson
+from mulligan.text.json_lines import parsed
 
 if TYPE_CHECKING:
     from mulligan.bank.bank import Bank
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+EVERY = "*"
+_ID = "Whose lessons: an agent's id; without it, the unnamed agent's."
+_ALL = f"The lessons of all agents, for reading only; the same as --agent-id '{EVERY}'."
+
+
+def agent_options(command: F) -> F:
+    """--agent-id and --all-agents, on the group and on each of its commands; the command's own goes before."""
+
+    def note(ctx: click.Context, option: click.Parameter, value: str | bool | None) -> None:
+        if value:
+            ctx.meta[_KEY] = EVERY if value is True else value
+        elif value == "":
+            ctx.meta[_KEY] = ""
+
+    for option in (
+        click.option("--all-agents", is_flag=True, expose_value=False, callback=note, help=_ALL),
+        click.option("--agent-id", metavar="NAME", expose_value=False, callback=note, help=_ID),
+    ):
+        command = option(command)
+    return command
+
+
+_KEY = "mulligan.memory.agent"
+
+
+def named_agent() -> str | None:
+    """The agent that was named, EVERY for all; None where none was."""
+    return click.get_current_context().meta.get(_KEY)
+
+
+def reading() -> str | None:
+    """The agent_id to read with: None is all agents."""
+    named = named_agent()
+    return None if named == EVERY else named or ""
+
+
+def writing() -> str:
+    """The agent_id to write with. Raises `InvalidInput` where all were named."""
+
+    if named_agent() == EVERY:
+        raise InvalidInput("This changes lessons, and a change is of one agent: name it with --agent-id NAME.")
+    return named_agent() or ""
+
+
+def with_bank(agent_id: str | None, work: Callable[[Bank], Awaitable[T]], **given: Any) -> T:
+    """`work` with the bank of this agent, which is closed afterwards. What is queued meanwhile is begun with."""
+    import asyncio
+
+    from mulligan.app.memory import open_bank
+
+    async def main() -> T:
+        bank = open_bank(agent_id, **{key: value for key, value in given.items() if value is not None})
+        try:
+            return await work(bank)
+        finally:
+            await bank.close()
+
+    return asyncio.run(main())
+
+
+def json_of(file: str, what: str) -> Json:
+    """The JSON in a file, or of standard input for "-". Raises `InvalidInput` with the line of what is wrong."""
+
+    path = Path("standard input" if file == "-" else file)
+    return parsed(path, standard_input(what) if file == "-" else read_text(path))
+
+
+def dumped(value: Json) -> str:
+    """As text that changes no terminal: control characters are escaped."""
+    return json.dumps(value, ensure_ascii=False, indent=2).replace("\x7f", "\\u007f")
+
+
+def time_of(text: str | None) -> float | None:
+    """A time such as 2026-01-31, 2026-01-31T12:00, 2026-01-31T12:00Z, or seconds since the epoch. Without a zone it is
+    that of this machine. Raises `InvalidInput`."""
+
+    if text is None:
+        return None
+    try:
+        return float(text) if text.replace(".", "", 1).isdigit() else datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError):
+        raise InvalidInput(f"{text!r} is no time such as 2026-01-31, 2026-01-31T12:00Z or 1769860800.") from None
+
+
+def threshold_of(text: str | None) -> float | str | None:
+    """A number, else the name of a preset; the bank says what cannot be."""
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return text
 
 
 STATES = ("active", "quarantined", "retired", "superseded")
@@ -176,5 +285,359 @@ def pending(as_json: bool) -> None:
     with_bank(reading(), work)
 
 
-for _command in (*memory_change.COMMANDS, *memory_move.COMMANDS):
-    memory.add_command(_command)
+_TEXTS = {
+    "title": "Its title, a few words.",
+    "content": "What it says.",
+    "description": "When it is of use, in a sentence.",
+    "query": "The task that it was learned from.",
+    "kind": "The kind of task.",
+}
+_model = click.option(
+    "--model", metavar="MODEL", help="Who thinks; without one, the one of [memory] or MULLIGAN_MODEL."
+)
+
+
+def _text_options(command: Any) -> Any:
+    command = click.option("--tag", "tags", multiple=True, metavar="TAG", help="A tag; may be repeated.")(command)
+    for name, help in reversed(_TEXTS.items()):
+        command = click.option(f"--{name}", metavar="TEXT", help=help)(command)
+    return command
+
+
+@memory.command()
+@click.argument("source", nargs=-1, metavar="[-]")
+@_text_options
+@click.option("--failure", is_flag=True, help="It was learned from a failure.")
+@click.option(
+    "--nature",
+    type=click.Choice(["fact", "strategy"]),
+    help="fact: it holds for this project alone; strategy (default): for tasks of a kind.",
+)
+@agent_options
+def add(source: Sequence[str], failure: bool, nature: str | None, **given: Any) -> None:
+    """Keep a lesson written by hand, and print its id.
+
+    With `-`, a JSON object of it (or a list of them) is read from standard input: title, content, and if need be
+    outcome (success or failure), description, query, tags, kind, context, confidence, nature (fact or strategy),
+    project.
+    """
+
+    if source not in ((), ("-",)):
+        raise InvalidInput(
+            "Give a lesson by its options, mulligan memory add --title TEXT --content TEXT, or as JSON on "
+            "standard input with -."
+        )
+    drafts: list[dict[str, Any]]
+    if source:
+        drafts = _drafts(json_of("-", "lesson"))
+    else:
+        if not given["title"] or not given["content"]:
+            raise InvalidInput("A lesson needs --title and --content.")
+        drafts = [{**_given(given), "outcome": "failure" if failure else "success"}]
+    if nature is not None:
+        drafts = [{"nature": nature, **draft} for draft in drafts]
+
+    async def work(bank: Bank) -> None:
+        for draft in drafts:
+            begun = time.time()
+            lesson = await bank.add(**draft, by_a_person=True)
+            emit(lesson.id)
+            if lesson.support == 1 and lesson.created < begun - 0.001:
+                say(f"{lesson.id} nearly says the same, so this one was not kept (near_duplicates = skip).")
+            if lesson.support > 1:
+                say(f"{lesson.id} says the same already; it stands for {lesson.support} now.")
+            if lesson.state == "retired":
+                say(
+                    f"{lesson.id} is retired, so it is not recalled. To bring it back: "
+                    f"{memory_command(bank.agent_id, 'restore', lesson.id)}"
+                )
+            elif lesson.superseded_by:
+                say(f"{lesson.id} was merged into {lesson.superseded_by}, which stands in its place.")
+            elif lesson.flags:
+                how = "recalled, with a mark" if lesson.state == "active" else lesson.state
+                say(f"{lesson.id} is flagged ({', '.join(lesson.flags)}) and {how}.")
+
+    with_bank(writing(), work)
+
+
+def _drafts(value: Json) -> list[dict[str, Any]]:
+    """The lessons that `add -` read, all checked before one is kept."""
+
+    drafts: list[dict[str, Any]] = []
+    for n, item in enumerate(cast(list[Any], value) if isinstance(value, list) else [value], 1):
+        where = f"lesson {n} on standard input"
+        if not isinstance(item, dict):
+            raise InvalidInput(f"{where} must be a JSON object with title and content.")
+        drafts.append(checked_fields(cast(dict[str, Any], item), where, whole=True))
+    return drafts
+
+
+def _given(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that were named, tags as a tuple."""
+    named = {key: value for key, value in given.items() if key in _TEXTS and value is not None}
+    return {**named, **({"tags": given["tags"]} if given["tags"] else {})}
+
+
+@memory.command()
+@click.argument("id")
+@_text_options
+@click.option("--outcome", type=click.Choice(["success", "failure"]), help="Learned from a success, or a failure.")
+@click.option("--file", "file", metavar="FILE", help="A JSON object with the fields to change; - is standard input.")
+@agent_options
+def edit(id: str, outcome: str | None, file: str | None, **given: Any) -> None:
+    """Change the lesson ID. What it said before stays in its history."""
+
+    changes: dict[str, Any] = {}
+    if file is not None:
+        read = json_of(file, "lesson")
+        if not isinstance(read, dict):
+            raise InvalidInput(f"{file}: a JSON object with the fields to change is wanted.")
+        changes = checked_fields(cast(dict[str, Any], read), file)
+    changes |= {**_given(given), **({"outcome": outcome} if outcome else {})}
+    if not changes:
+        raise InvalidInput("Nothing to change was named: --title, --content, or --file FILE, for example.")
+    _one(lambda bank: bank.edit(id, **changes), "edited")
+
+
+@memory.command()
+@click.argument("id")
+@click.option("--why", default="", metavar="TEXT", help="The reason, for its history.")
+@agent_options
+def retire(id: str, why: str) -> None:
+    """Recall the lesson ID no more. `restore` brings it back."""
+    _one(lambda bank: bank.retire(id, why), "retired")
+
+
+@memory.command()
+@click.argument("id")
+@agent_options
+def restore(id: str) -> None:
+    """Recall the retired lesson ID again."""
+    _one(lambda bank: bank.restore(id), "restored")
+
+
+@memory.command()
+@click.argument("id")
+@agent_options
+def release(id: str) -> None:
+    """Let the lesson ID out of quarantine: you have read it, and it is harmless."""
+    _one(lambda bank: bank.release(id), "released")
+
+
+def _one(do: Callable[[Bank], Awaitable[Lesson]], done: str) -> None:
+    async def work(bank: Bank) -> None:
+        lesson = await do(bank)
+        emit(lesson.id)
+        held = f"; it is held back: {', '.join(lesson.flags)}" if lesson.state == "quarantined" else ""
+        say(f"{done}: {one_line(lesson.title, 80)}{held}")
+
+    with_bank(writing(), work)
+
+
+@memory.command()
+@click.argument("ids", nargs=-1, required=True)
+@click.option("--answer", metavar="FILE", help="The merged lesson as JSON, thought by you; - is standard input.")
+@_model
+@agent_options
+@click.pass_context
+def merge(ctx: click.Context, ids: Sequence[str], answer: str | None, model: str | None) -> None:
+    """Make one lesson of the lessons IDS, and print its id. `unmerge` brings them back.
+
+    Without a model, and where the strategy needs one, what has to be thought about is printed instead, with the JSON
+    schema of the answer: give the answer with --answer FILE.
+    """
+    said = None if answer is None else json_of(answer, "answer")
+    again = ("merge", *ids, "--answer", "FILE")
+    ctx.exit(_learned(lambda bank: bank.merge(ids, answer=said), again, model))
+
+
+@memory.command()
+@click.argument("work")
+@agent_options
+def question(work: str) -> None:
+    """Print the question that WORK waits with, and the JSON schema of its answer: think, then `commit`."""
+
+    id = _of_task(work)
+
+    async def look(bank: Bank) -> None:
+        emit(dumped(question_json(id, await bank.question(id))))
+        say(f"Think about this, and then: {memory_command(bank.agent_id, 'commit', id, 'FILE')}")
+
+    with_bank(writing(), look)
+
+
+@memory.command()
+@click.argument("work")
+@click.argument("answer", metavar="FILE")
+@agent_options
+@click.pass_context
+def commit(ctx: click.Context, work: str, answer: str) -> None:
+    """Give the answer in FILE (JSON; - is standard input) to the question that WORK waits with."""
+    said, id = json_of(answer, "answer"), _of_task(work)
+    ctx.exit(_learned(lambda bank: bank.commit(id, said), ("commit", "{work}", "FILE"), None))
+
+
+def _of_task(work: str) -> str:
+    """The id of the work; an agent is told of it as `extract_` and this id."""
+    return work.removeprefix("extract_")
+
+
+def _learned(do: Callable[[Bank], Awaitable[Learned]], again: Sequence[str], model: str | None) -> int:
+    """The ids of what was made on stdout, or the question; the exit status. again: the command that answers it, with
+    {work} for the id."""
+
+    async def work(bank: Bank) -> int:
+        learned = await do(bank)
+        for line in learned_lines(learned, bank.agent_id):
+            say(line)
+        for id in (*learned.lessons, *learned.folded):
+            emit(id)
+        if learned.question is not None:
+            emit(dumped(question_json(learned.work, learned.question)))
+            words = [word.format(work=learned.work) for word in again]
+            say(f"No model was named, so think about this, and then: {memory_command(bank.agent_id, *words)}")
+        return UNFINISHED if learned.failed else SOLVED
+
+    return with_bank(writing(), work, model=model)
+
+
+@memory.command()
+@click.argument("id")
+@agent_options
+def unmerge(id: str) -> None:
+    """Bring back the lessons that ID was merged from, as they were, and print their ids. ID is retired."""
+
+    async def work(bank: Bank) -> None:
+        emit("\n".join(await bank.unmerge(id)))
+
+    with_bank(writing(), work)
+
+
+@memory.command()
+@click.argument("ids", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="All lessons of this agent.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@agent_options
+def purge(ids: Sequence[str], everything: bool, yes: bool) -> None:
+    """Remove the lessons IDS for good, with their history. Nothing brings them back."""
+
+    if bool(ids) == everything:
+        raise InvalidInput("Name the lessons to remove, or --all for those of this agent, and not both.")
+    agent = writing()
+    what = f"all lessons of {f'the agent {agent!r}' if agent else 'the unnamed agent'}" if everything else " ".join(ids)
+    if not yes and not click.confirm(f"Remove {what} for good?", err=True):
+        say("Nothing was removed.")
+        return
+
+    async def work(bank: Bank) -> None:
+        say(f"{count(await bank.purge(None if everything else ids), 'lesson')} removed")
+
+    with_bank(agent, work)
+
+
+@memory.command("import")
+@click.argument("file")
+@agent_options
+def import_(file: str) -> None:
+    """Take in the lessons in FILE: an export of ours, a memories.json of ReasoningBank-MCP, a memory.jsonl of the
+    official memory server.
+
+    They go to the agents that the file names; with --agent-id, all to that one. Read whole and checked before anything
+    is kept; what is there already is not taken in twice.
+    """
+    import asyncio
+
+    from mulligan.app.memory import import_file
+
+    agent = None if named_agent() in (None, EVERY) else writing()
+    done = asyncio.run(import_file(Path(file), agent))
+    for note in done.notes:
+        say(clean(note))
+    if done.lessons:
+        emit("\n".join(done.lessons))
+    for n, what in ((done.known, "known already"), (done.quarantined, "held back: mulligan memory list --quarantined")):
+        if n:
+            say(f"{count(n, 'lesson')} {what}")
+    say(f"{count(len(done.lessons), 'lesson')} taken in from {file} ({done.format})")
+
+
+@memory.command()
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["json", "md"]),
+    default="json",
+    show_default=True,
+    help="json has everything and can be imported, md is for reading.",
+)
+@click.option("-o", "--output", metavar="FILE", help="Write there instead of to stdout.")
+@agent_options
+def export(form: str, output: str | None) -> None:
+    """The lessons of all states, with their histories, links and recalls."""
+    import asyncio
+
+    from mulligan.app.memory import export as library
+
+    everything = asyncio.run(library(reading()))
+    text = clean(markdown(archives_from_json(everything))) if form == "md" else dumped(everything)
+    put(text, output)
+
+
+@memory.command("import-config")
+@click.argument("file")
+def import_config(file: str) -> None:
+    """The config.yaml of ReasoningBank-MCP in FILE as a mulligan.toml, on stdout; what of it has no place here, on
+    stderr."""
+    from mulligan.app.memory_upstream import import_config as library
+
+    text, notes = library(Path(file))
+    emit(text)
+    for note in notes:
+        say(clean(f"note: {note}"))
+
+
+@memory.command()
+@agent_options
+def reembed() -> None:
+    """Make vectors for all lessons that have none of the embedder in force."""
+    from mulligan.app.memory import reembed as library
+
+    why_not = with_bank(writing(), library)
+    if why_not:
+        raise ModelError(f"No vectors could be made: {why_not}")
+    say("Every lesson has its vector.")
+
+
+@memory.command()
+@click.option("--mend", is_flag=True, help="Put right what can be put right.")
+@click.pass_context
+def verify(ctx: click.Context, mend: bool) -> None:
+    """Check the file that the lessons are kept in. Ends with 1 when something is wrong with it."""
+
+    async def work(bank: Bank) -> list[Finding]:
+        return list(await bank.verify(mend=mend))
+
+    found = with_bank(None, work)
+    for one in found:
+        about = f"{one.id}: " if one.id else ""
+        emit(clean(f"{'mended' if one.mended else 'wrong'}  {about}{one.what}"))
+    wrong = sum(not one.mended for one in found)
+    if wrong and not mend:
+        say("mulligan memory verify --mend puts right what can be put right.")
+    elif not found:
+        say("All is well.")
+    ctx.exit(1 if wrong else 0)
+
+
+@memory.command()
+@click.option("--seconds", type=float, metavar="S", help="Begin nothing new after S seconds.")
+@click.option("--model", metavar="MODEL", help="Who thinks; without one, the one of [memory] or MULLIGAN_MODEL.")
+def work(seconds: float | None, model: str | None) -> None:
+    """Do the work that was accepted and is not done, whoever accepted it."""
+
+    async def do(bank: Bank) -> None:
+        done = await bank.work(seconds)
+        left = len(await bank.pending())
+        say(f"{count(done, 'piece')} of work done{f', {left} not: mulligan memory pending' if left else ''}")
+
+    with_bank(None, do, model=model)

@@ -12,10 +12,9 @@ from mulligan.bank.recall.prompt_text import held_back, mark
 from mulligan.cli.terminal import clean, columns, one_line
 from mulligan.cli.words import count
 from mulligan.core.codec import to_json
-from mulligan.core.lessons import Link, Receipt, Version
+from mulligan.core.lessons import Link, Queued, Receipt, Version
 from mulligan.core.protocols import Learned
 from mulligan.core.questions import Question
-from mulligan.core.queued import Queued
 from mulligan.core.records import Json, Lesson, Recall
 
 SHORT = 8

@@ -1,26 +1,317 @@
-"""Read a file of lessons in any known format, and prepare its lessons for the store.
-
-A file is read whole and checked before anything is kept.
-"""
+"""Lessons in files: our own export, and the files of other systems, read whole and checked before anything is kept."""
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
-from mulligan.bank.exchange.files import archives_from_json, file_text
-from mulligan.bank.exchange.foreign import MEMORY_SERVER, UPSTREAM, of_memory_server, of_upstream
-from mulligan.bank.learn.entries import entry_of
+from mulligan.bank.learn.screening import entry_of
+from mulligan.core.codec import SCHEMA, from_json, to_json
 from mulligan.core.errors import InvalidInput
 from mulligan.core.lessons import Archive, Entry, Version
-from mulligan.core.records import Json, Lesson
+from mulligan.core.records import Json, Lesson, Origin
 from mulligan.text.json_lines import parsed
 from mulligan.text.secrets import mask_json
 
+LARGEST = 500_000_000
+"""Bytes of a file: it is read whole."""
+
+
+UPSTREAM, MEMORY_SERVER = "ReasoningBank-MCP", "server-memory"
 OURS = "mulligan"
+
+
+@dataclass(frozen=True)
+class _Export:
+    agents: tuple[Archive, ...]
+
+
+def archives_to_json(archives: Sequence[Archive]) -> Json:
+    """The export: the version of Mulligan, that of the records, then what there is of each agent; secrets masked.
+    Raises `InvalidInput` for what has no place in JSON."""
+    from importlib.metadata import version
+
+    return mask_json({"mulligan": version("mulligan"), "schema": SCHEMA, **to_json(_Export(tuple(archives)))})
+
+
+def archives_from_json(data: Mapping[str, Json], path: Path | str = "The export") -> tuple[Archive, ...]:
+    """Raises `InvalidInput` that names the way to what is wrong."""
+    schema = data.get("schema")
+    if isinstance(schema, bool) or not isinstance(schema, int):
+        raise InvalidInput(f"{path}: schema: the version of the records is missing, so this is no export of ours.")
+    try:
+        archives = from_json(_Export, dict(data), schema).agents
+    except InvalidInput as error:
+        raise InvalidInput(f"{path}: {str(error).removeprefix('_Export.')}") from error
+    agents: set[str | None] = set()
+    for n, archive in enumerate(archives):
+        if archive.agent_id in agents:
+            raise InvalidInput(f"{path}: agents.{n}.agent_id: {archive.agent_id!r} is there twice.")
+        agents.add(archive.agent_id)
+        if wrong := _wrong(archive):
+            raise InvalidInput(f"{path}: agents.{n}.{wrong}")
+    return archives
+
+
+def _wrong(archive: Archive) -> str:
+    """What does not belong together: a lesson that is there twice, or something told of one that is not there."""
+    ids: set[str] = set()
+    for n, lesson in enumerate(archive.lessons):
+        at = f"lessons.{n}"
+        if lesson.agent_id != archive.agent_id:
+            return f"{at}: it is of another agent, {lesson.agent_id!r}."
+        if not lesson.id or lesson.id in ids:
+            return f"{at}: the id {lesson.id} is there twice." if lesson.id else f"{at}: it has no id."
+        if not lesson.title.strip() or not lesson.content.strip():
+            return f"{at}: a lesson needs a title and a content."
+        if not 0 <= lesson.confidence <= 1 or lesson.uses < 0 or lesson.support < 1:
+            return f"{at}: confidence is from 0 to 1, uses at least 0, support at least 1."
+        ids.add(lesson.id)
+    for id, versions in archive.history.items():
+        if id not in ids:
+            return f"history.{id}: this lesson is not in the file."
+        for n, version in enumerate(versions):
+            if version.lesson and (version.lesson.id, version.lesson.agent_id) != (id, archive.agent_id):
+                return f"history.{id}.{n}: it tells of another lesson."
+    for n, link in enumerate(archive.links):
+        if {link.a, link.b} - ids:
+            return f"links.{n}: it links a lesson that is not in the file."
+    for n, receipt in enumerate(archive.receipts):
+        if receipt.agent_id != archive.agent_id:
+            return f"receipts.{n}: it is of another agent, {receipt.agent_id!r}."
+    return ""
+
+
+def file_text(path: Path) -> str:
+    """All of a file. Raises `InvalidInput` for one that cannot be read, or has nothing in it."""
+    try:
+        if path.is_dir():
+            raise InvalidInput(f"{path} is a folder: name a file in it.")
+        if (size := path.stat().st_size) > LARGEST:
+            raise InvalidInput(f"{path} has {size:,} bytes; {LARGEST:,} can be read.")
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise InvalidInput(f"{path}:{line}: not UTF-8 (byte {error.start}): save it as UTF-8.") from error
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror or error}.") from error
+    if not text.strip():
+        raise InvalidInput(f"{path} is empty.")
+    return text
+
+
+_TAKEN = frozenset(
+    (
+        *("memory_id", "agent_id", "timestamp", "success", "title", "description", "content", "query", "tags"),
+        *("retrieval_count", "last_retrieved"),
+    )
+)
+
+
+def imported_id(format: str, agent_id: str, theirs: str) -> str:
+    """The id that a foreign record gets here: the same at each import, and another for another agent."""
+    return hashlib.sha256("\0".join((format, agent_id, theirs)).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+class _Record:
+    """One JSON object whose values are taken by their kinds. Raises `InvalidInput` that says where."""
+
+    def __init__(self, value: Json, at: str) -> None:
+        self.at = at
+        if not isinstance(value, dict):
+            raise InvalidInput(f"{at}: an object is wanted, not {_shown(value)}.")
+        self.values = cast(dict[str, Json], value)
+
+    def get(
+        self, key: str, kind: type | tuple[type, ...], words: str, default: Json = None, *, need: bool = False
+    ) -> Any:
+        value = self.values.get(key)
+        if value is None:
+            if need:
+                raise InvalidInput(f"{self.at}.{key}: it is missing; {words} is wanted.")
+            return default
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            raise InvalidInput(f"{self.at}.{key}: {words} is wanted, not {_shown(value)}.")
+        return value
+
+    def text(self, key: str, *, need: bool = False) -> str:
+        value = self.get(key, str, "a text", "", need=need)
+        if need and not value.strip():
+            raise InvalidInput(f"{self.at}.{key}: the text is empty.")
+        return value
+
+    def count(self, key: str) -> int:
+        return max(0, int(self.get(key, int, "a whole number", 0)))
+
+    def texts(self, key: str, *, need: bool = False) -> tuple[str, ...]:
+        items = cast(list[Json], self.get(key, list, "a list of texts", [], need=need))
+        for n, item in enumerate(items):
+            if not isinstance(item, str):
+                raise InvalidInput(f"{self.at}.{key}.{n}: a text is wanted, not {_shown(item)}.")
+        return tuple(cast(list[str], items))
+
+    def time(self, key: str) -> float | None:
+        """Seconds since the epoch; a time without a zone is taken as UTC, which is what they write it in."""
+        text = self.get(key, str, "a time such as 2025-10-31T12:00:00+00:00")
+        if not text:
+            return None
+        try:
+            moment = datetime.fromisoformat(text)
+            moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+            return round(moment.timestamp(), 6)
+        except (ValueError, OverflowError):
+            raise InvalidInput(f"{self.at}.{key}: {text[:60]!r} is no time such as 2025-10-31T12:00:00Z.") from None
+
+
+# --- ReasoningBank-MCP ------------------------------------------------------------------------------------------
+
+
+def of_upstream(path: Path, data: Mapping[str, Json]) -> tuple[tuple[Lesson, ...], tuple[str, ...]]:
+    """memories.json with the archive beside it, or an archive alone. Its vectors stay behind, and that is said: they
+    are of another text (title, description and content in one line) than ours would be."""
+    found = [(f"{path}: memories", data)]
+    notes: list[str] = []
+    archive = path.with_name("archived_memories.json")
+    if archive != path and archive.is_file():
+        beside = mask_json(parsed(archive, file_text(archive)))
+        if not isinstance(beside, dict) or "memories" not in beside:
+            raise InvalidInput(f"{archive}: it lies beside {path.name}, and is no archive of {UPSTREAM}.")
+        found.append((f"{archive}: memories", cast(dict[str, Json], beside)))
+        notes.append(f"{archive.name} beside it was read too.")
+    lessons: dict[str, Lesson] = {}
+    for at, table in found:
+        items = table["memories"]
+        if not isinstance(items, list):
+            raise InvalidInput(f"{at}: a list is wanted, not {_shown(items)}.")
+        for n, item in enumerate(cast(list[Json], items)):
+            lesson = _upstream(_Record(item, f"{at}.{n}"))
+            if lessons.setdefault(lesson.id, lesson) != lesson:
+                notes.append(f"{at}.{n}: the id is there already with another text; it gets an id of its own.")
+                again = imported_id(UPSTREAM, lesson.id, f"{n}:{lesson.content}")
+                lessons[again] = _renamed(lesson, again)
+    if path.with_name("embeddings.json").is_file():
+        notes.append("Vectors are made anew: those in embeddings.json are of another text than is embedded here.")
+    return _with_lineage(lessons), tuple(notes)
+
+
+def _upstream(record: _Record) -> Lesson:
+    theirs, agent = record.text("memory_id", need=True), record.text("agent_id")
+    about: Mapping[str, Json] = record.get("metadata", dict, "an object", {})
+    into = record.text("merged_into")
+    parents = record.texts("merged_from")
+    archived = bool(record.values.get("archived")) or bool(record.values.get("archived_at")) or bool(into)
+    created = record.time("timestamp")
+    uses = record.count("original_retrieval_count") or record.count("retrieval_count")
+    id = imported_id(UPSTREAM, agent, theirs)
+    rest = {key: value for key, value in record.values.items() if key not in _TAKEN}
+    by = about.get("extraction_model", "")
+    return Lesson(
+        id,
+        record.text("title", need=True),
+        record.text("content", need=True),
+        "success" if record.get("success", bool, "true or false", True) else "failure",
+        description=record.text("description"),
+        agent_id=agent,
+        query=record.text("query"),
+        experience=id,
+        origin=Origin("imported", parents=parents, by=by if isinstance(by, str) else ""),
+        created=time.time() if created is None else created,
+        last_used=record.time("last_retrieved"),
+        uses=uses,
+        tags=record.texts("tags"),
+        context={"imported": {"from": UPSTREAM, "id": theirs, **rest}},
+        state="superseded" if into else "retired" if archived else "active",
+        superseded_by=into or None,
+    )
+
+
+def _with_lineage(lessons: Mapping[str, Lesson]) -> tuple[Lesson, ...]:
+    """With the ids in their lineage turned into ours. What was merged into a lesson that is not there is retired."""
+    linked: list[Lesson] = []
+    for lesson in lessons.values():
+        ours = lesson.superseded_by and imported_id(UPSTREAM, lesson.agent_id, lesson.superseded_by)
+        parents = tuple(imported_id(UPSTREAM, lesson.agent_id, parent) for parent in lesson.origin.parents)
+        there = ours in lessons
+        state = "retired" if lesson.state == "superseded" and not there else lesson.state
+        linked.append(
+            replace(
+                lesson,
+                state=state,
+                superseded_by=ours if there else None,
+                origin=replace(lesson.origin, parents=tuple(parent for parent in parents if parent in lessons)),
+            )
+        )
+    return tuple(linked)
+
+
+def _renamed(lesson: Lesson, id: str) -> Lesson:
+    return replace(lesson, id=id, experience=id)
+
+
+# --- the official memory server ---------------------------------------------------------------------------------
+
+
+def of_memory_server(path: Path, lines: Sequence[tuple[int, str]]) -> tuple[tuple[Lesson, ...], tuple[str, ...]]:
+    """An entity with its observations is a lesson; a relation stands in the text of the entity that it begins at."""
+    entities: dict[str, tuple[str, list[str]]] = {}
+    relations: list[tuple[str, str, str]] = []
+    for number, line in lines:
+        record = _Record(mask_json(parsed(path, line, number)), f"{path}:{number}")
+        match record.values.get("type"):
+            case "entity":
+                name, kind = record.text("name", need=True), record.text("entityType")
+                observations = entities.setdefault(name, (kind, []))[1]
+                observations += [text for text in record.texts("observations") if text not in observations]
+            case "relation":
+                relations.append(
+                    (
+                        record.text("from", need=True),
+                        record.text("relationType", need=True),
+                        record.text("to", need=True),
+                    )
+                )
+            case other:
+                raise InvalidInput(f"{path}:{number}: type: entity or relation is wanted, not {_shown(other)}.")
+    notes: list[str] = []
+    for begins, _, _ in relations:
+        if begins not in entities:
+            notes.append(f"A relation begins at {begins!r}, which is no entity here; it is a lesson of its own.")
+            entities[begins] = ("", [])
+    now = time.time()
+    lessons = tuple(_entity(name, *entities[name], relations, now) for name in entities)
+    return lessons, tuple(notes)
+
+
+def _entity(
+    name: str, kind: str, observations: Sequence[str], relations: Sequence[tuple[str, str, str]], now: float
+) -> Lesson:
+    own = [(how, to) for begins, how, to in relations if begins == name]
+    lines = [*observations, *(f"{name} {how} {to}." for how, to in own)]
+    id = imported_id(MEMORY_SERVER, "", name)
+    about = {"from": MEMORY_SERVER, "id": name, "relations": [{"to": to, "relationType": how} for how, to in own]}
+    return Lesson(
+        id,
+        name,
+        "\n".join(lines)
+        or (f"{name} is of the kind {kind}." if kind else f"{name} is known, and nothing is said of it."),
+        "success",
+        experience=id,
+        origin=Origin("imported"),
+        created=now,
+        kind=kind,
+        context={"imported": about},
+    )
+
+
+def _shown(value: Json) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mulligan.bank.learn.entries import entry_of, fingerprint
 from mulligan.bank.learn.facts import checks_of, claims, contradicts, subject_of, subject_of_check
+from mulligan.bank.learn.screening import entry_of, fingerprint
 from mulligan.bank.ports import Ports
 from mulligan.bank.recall.index import Indexes
-from mulligan.core.lessons import Entry, Selection
+from mulligan.core.lessons import Claim, Entry, Selection
 from mulligan.core.protocols import Learned
-from mulligan.core.queued import Claim
 from mulligan.core.records import Json, Lesson, LessonState
 
 

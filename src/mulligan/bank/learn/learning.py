@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, cast
 
-from mulligan.bank.learn.extraction import Extracted, Extractor
+from mulligan.bank.learn.extraction import Extracted, Extractor, Judge, Verdict
 from mulligan.bank.learn.facts import (
     checks_of,
     claim_of,
@@ -22,14 +22,13 @@ from mulligan.bank.learn.facts import (
     passed_checks,
     subject_of_check,
 )
-from mulligan.bank.learn.judging import Judge, Verdict
 from mulligan.bank.learn.keeping import Keeper, new_lesson
 from mulligan.bank.ports import CountingModel, Ports
 from mulligan.core.codec import digest, from_json, to_json
 from mulligan.core.errors import BadAnswer, InvalidInput, LeaseLost
+from mulligan.core.lessons import Claim, Queued
 from mulligan.core.protocols import Learned
 from mulligan.core.questions import Question, Sampling, think
-from mulligan.core.queued import Claim, Queued
 from mulligan.core.records import Episode, Json, Lesson, Usage
 from mulligan.text.formatting import task_text
 from mulligan.text.secrets import Masks, each_text

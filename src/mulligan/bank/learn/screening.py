@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import re
 import tomllib
 import unicodedata
@@ -18,6 +19,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
+from mulligan.bank.learn.facts import subject_of
+from mulligan.bank.recall.terms import searched, terms_of
+from mulligan.core.lessons import Entry
 from mulligan.core.records import Json, Lesson
 from mulligan.text.secrets import mask
 
@@ -225,3 +229,27 @@ def _decoded(blob: str) -> str:
     except (binascii.Error, ValueError):
         return ""
     return decoded if decoded.isprintable() or decoded.replace("\n", " ").isprintable() else ""
+
+
+def entry_of(lesson: Lesson, *, quarantine: bool, named: str = "") -> Entry:
+    """The lesson with secrets masked, flagged, and held back for its flags where `quarantine`.
+
+    named: what the task and its check say. A command that stands there is flagged, and holds nothing back.
+    """
+    given = lesson
+    lesson, flags = screened(given)
+    if flags:
+        held = quarantine and bool(screened(given, named)[1] if named else flags)
+        state = "quarantined" if held and lesson.state == "active" else lesson.state
+        lesson = replace(lesson, state=state, flags=tuple(dict.fromkeys((*lesson.flags, *flags))))
+    lesson = replace(lesson, subject=subject_of(lesson))
+    return Entry(lesson, fingerprint(lesson), terms_of(searched(lesson)))
+
+
+def fingerprint(lesson: Lesson) -> str:
+    """Equal for lessons that say the same, letter by letter, but for white space and capitals; of facts, in the same
+    project, whatever became of the task."""
+    kind = f"fact {lesson.project}" if lesson.nature == "fact" else lesson.outcome
+    parts = (kind, lesson.title, lesson.description, lesson.content)
+    plain = "\0".join(" ".join(unicodedata.normalize("NFC", part).casefold().split()) for part in parts)
+    return hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mulligan.bank.learn.entries import embedded
+from mulligan.bank.recall.terms import embedded
 from mulligan.core.errors import InvalidInput, ModelError
 from mulligan.core.lessons import Part
 from mulligan.core.protocols import Embedder

@@ -16,11 +16,20 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from mulligan.bank.learn.entries import searched
 from mulligan.bank.recall import terms
-from mulligan.bank.recall.calibration import SHIPPED, NullDistribution, estimated, pairs, shipped
-from mulligan.bank.recall.candidates import Columns, Ranking, cosines_of
-from mulligan.bank.recall.postings import BM25, Postings
+from mulligan.bank.recall.candidates import (
+    BM25,
+    SHIPPED,
+    Columns,
+    NullDistribution,
+    Postings,
+    Ranking,
+    cosines_of,
+    estimated,
+    pairs,
+    shipped,
+)
+from mulligan.bank.recall.terms import searched
 from mulligan.core.lessons import Delta, LessonStore, Row
 from mulligan.core.ranking import Array
 from mulligan.core.records import Lesson

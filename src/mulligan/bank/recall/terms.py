@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 
 from mulligan.core.ranking import Array
+from mulligan.core.records import Lesson
 
 VERSION = 2
 """Written into every blob. It rises whenever a text would give other terms; older blobs are then made anew."""
@@ -158,3 +159,13 @@ def _stem(word: str) -> str:
 def older(blob: bytes) -> bool:
     """Whether a blob is whole and of an earlier version, so that it has to be made anew from the lesson's text."""
     return len(blob) >= ENTRY and not len(blob) % ENTRY and 0 < int.from_bytes(blob[:4], "little") < VERSION
+
+
+def searched(lesson: Lesson) -> str:
+    """The text of a lesson that search terms are taken from."""
+    return "\n".join((lesson.title, lesson.description, lesson.content, lesson.query, lesson.kind, *lesson.tags))
+
+
+def embedded(lesson: Lesson) -> str:
+    """The text of a lesson that its vector is made from."""
+    return "\n".join(part for part in (lesson.title, lesson.description, lesson.content) if part)

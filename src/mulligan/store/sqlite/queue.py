@@ -1,4 +1,4 @@
-"""Queued work in the SQLite file of the episodes: the `Queue` of core.queued.
+"""Queued work in the SQLite file of the episodes: the `Queue` of core.lessons.
 
 Work is claimed under a lease with a fence, as episodes are: only one of two processes gets it. Work of a process that
 died is free at once on this machine, and elsewhere when its heartbeat has stood still for the length of a lease.
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from mulligan.core.codec import json_text
 from mulligan.core.errors import InvalidInput, LeaseLost, NotFound, StoreError, Unreadable
-from mulligan.core.queued import Claim, Queued, QueueStatus
+from mulligan.core.lessons import Claim, Queued, QueueStatus
 from mulligan.core.records import Json
 from mulligan.recording.holders import Watch, died, named
 from mulligan.store.sqlite.database import Database

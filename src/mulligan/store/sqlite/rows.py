@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import sqlite3
+import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar, cast
 
@@ -22,6 +24,9 @@ LAST = chr(0x10FFFF)
 
 NO_CHARACTER = "\ufffd"
 """What bytes that are not UTF-8 are read as. Records are stored as ASCII, so no intact one contains it."""
+
+
+TABLE = "set_aside"
 
 
 def unreadable(what: str, why: object) -> Unreadable:
@@ -96,3 +101,67 @@ def readable(rows: Iterable[R], read: Callable[[R], T]) -> Iterator[T]:
             yield read(row)
         except Unreadable as error:
             log.warning("left out: %s", error)
+
+
+_CREATE = f"""CREATE TABLE IF NOT EXISTS {TABLE} (
+    n INTEGER PRIMARY KEY,
+    at REAL NOT NULL,
+    agent INTEGER,
+    about TEXT NOT NULL,
+    source TEXT NOT NULL,
+    statement TEXT NOT NULL
+)"""
+
+
+def set_aside(
+    db: sqlite3.Connection, table: str, condition: str, values: tuple[Any, ...], *, about: str = "", agent: Any = None
+) -> int:
+    """Moves the rows of `table` that meet the condition; how many. about: the id of the record that they belong to.
+
+    agent: whose they are; a purge of that agent removes them, too.
+    """
+    taken = copy_aside(db, table, condition, values, about=about, agent=agent)
+    db.execute(f"DELETE FROM {table} WHERE {condition}", values)
+    return taken
+
+
+def copy_aside(
+    db: sqlite3.Connection, table: str, condition: str, values: tuple[Any, ...], *, about: str = "", agent: Any = None
+) -> int:
+    """Keeps such rows as `set_aside` does, and leaves them in their table to be changed."""
+    names = [name for _, name, *_ in db.execute(f"PRAGMA table_info({table})").fetchall()]
+    parts = ", ".join(
+        f"typeof({name}), CASE WHEN typeof({name}) = 'text' THEN CAST({name} AS BLOB) ELSE {name} END" for name in names
+    )
+    rows = db.execute(f"SELECT {parts} FROM {table} WHERE {condition}", values).fetchall()
+    if rows:
+        db.execute(_CREATE)
+    for row in rows:
+        literals = (_literal(kind, value) for kind, value in zip(row[::2], row[1::2], strict=True))
+        statement = f"INSERT OR REPLACE INTO {table} ({', '.join(names)}) VALUES ({', '.join(literals)})"
+        db.execute(
+            f"INSERT INTO {TABLE} (at, agent, about, source, statement) VALUES (?, ?, ?, ?, ?)",
+            (time.time(), agent, about, table, statement),
+        )
+    return len(rows)
+
+
+def purge_aside(db: sqlite3.Connection, agent: int, about: str | None) -> None:
+    """Removes for good what was set aside of this agent, or of one of its lessons."""
+    if db.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (TABLE,)).fetchone():
+        db.execute(f"DELETE FROM {TABLE} WHERE agent = ? AND about = coalesce(?, about)", (agent, about))
+
+
+def _literal(kind: str, value: Any) -> str:
+    """A value as SQL. A text is given as bytes, and stays bytes if it is not UTF-8."""
+    if value is None:
+        return "NULL"
+    if kind in ("integer", "real"):
+        return repr(value).replace("inf", "9e999")
+    try:
+        text = value.decode() if kind == "text" else None
+    except UnicodeDecodeError:
+        text = None
+    if text is not None and "\0" not in text:
+        return "'" + text.replace("'", "''") + "'"
+    return f"x'{value.hex()}'" if kind == "blob" else f"CAST(x'{value.hex()}' AS TEXT)"

@@ -6,6 +6,7 @@ nothing, are set aside (`set_aside`).
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import sqlite3
@@ -13,13 +14,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.core.codec import SCHEMA
-from mulligan.core.errors import Unreadable
+from mulligan.core.episode import advance
+from mulligan.core.errors import OutOfOrder, Unreadable
 from mulligan.core.lessons import Finding, Receipt
-from mulligan.core.records import Lesson
+from mulligan.core.records import Episode, Lesson
 from mulligan.recording.holders import died
-from mulligan.store.sqlite import set_aside, verify_episodes
-from mulligan.store.sqlite.lessons.purge import retire_orphans
+from mulligan.store.sqlite.episodes import agent_column
+from mulligan.store.sqlite.lessons.archive import retire_orphans
 from mulligan.store.sqlite.lessons.rows import (
     TABLES,
     add_row,
@@ -30,8 +33,116 @@ from mulligan.store.sqlite.lessons.rows import (
     set_row,
 )
 from mulligan.store.sqlite.queue import requeue
-from mulligan.store.sqlite.rows import NO_CHARACTER, broken, json_in, object_of, record_of, unreadable
+from mulligan.store.sqlite.rows import (
+    NO_CHARACTER,
+    broken,
+    copy_aside,
+    event_of,
+    json_in,
+    object_of,
+    record_of,
+    set_aside,
+    unreadable,
+)
 from mulligan.store.sqlite.schema import expected, lacking, make_again, missing
+
+_OF_EPISODE = ("events", "steps", "files", "leases")
+
+
+def check_episodes(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
+    for n, id in db.execute("SELECT n, id FROM episodes ORDER BY n").fetchall():
+        yield from _episode(db, n, id, mend)
+    yield from _steps(db, mend)
+    yield from _texts(db, mend)
+    yield from _benches(db, mend)
+
+
+def _episode(db: sqlite3.Connection, n: int, id: str, mend: bool) -> Iterator[Finding]:
+    id_, run, agent, schema, record = db.execute(
+        "SELECT id, run, agent, schema, record FROM episodes WHERE n = ?", (n,)
+    ).fetchone()
+    try:
+        episode = record_of(Episode, f"Episode {id}", schema, record)
+    except Unreadable as error:
+        if mend:
+            steps = "step IN (SELECT n FROM steps WHERE episode = ?)"
+            set_aside(db, "results", steps, (n,), about=str(id))
+            for table in _OF_EPISODE:
+                set_aside(db, table, "episode = ?", (n,), about=str(id))
+            set_aside(db, "episodes", "n = ?", (n,), about=str(id))
+        yield _found(error, mend, "it is set aside with all that is recorded of it")
+        return
+    recorded = (episode.id, episode.run, agent_column(episode))
+    if (id_, run, agent) != recorded:
+        if mend:
+            db.execute("UPDATE OR IGNORE episodes SET id = ?, run = ?, agent = ? WHERE n = ?", (*recorded, n))
+        yield Finding(f"Episode {episode.id}: its row is not what its record says.", mend)
+    events = db.execute("SELECT seq, schema, event FROM events WHERE episode = ? ORDER BY seq", (n,))
+    for due, (seq, written, text) in enumerate(events):
+        what = f"Event {seq} of episode {id}"
+        try:
+            if seq != due:
+                raise unreadable(what, f"event {due} is gone")
+            try:
+                episode = advance(episode, event_of(what, written, text))
+            except OutOfOrder as error:
+                raise unreadable(what, error) from error
+        except Unreadable as error:
+            if mend:
+                set_aside(db, "events", "episode = ? AND seq >= ?", (n, seq), about=str(id))
+            yield _found(error, mend, "it is set aside with those after it, and the episode can be resumed from there")
+            return
+
+
+def _steps(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
+    """Requests and results of the journal. A query finds those that may be damaged; only they are read."""
+    odd = "typeof({0}) <> 'text' OR NOT json_valid({0}) OR length({0}) <> length(CAST({0} AS BLOB))"
+    for table, column, number in (("steps", "request", "n"), ("results", "result", "step")):
+        rows = db.execute(
+            f"SELECT s.n, s.key, e.id, x.{column} FROM {table} x JOIN steps s ON s.n = x.{number}"
+            f" JOIN episodes e ON e.n = s.episode WHERE {odd.format(f'x.{column}')}"
+        ).fetchall()
+        what = f"The {column} of the step {{1}} of episode {{2}}"
+        for (n, _, episode, _), why in broken(rows, json_in(what)):
+            if mend:
+                set_aside(db, "results", "step = ?", (n,), about=episode)
+            if mend and table == "steps":
+                set_aside(db, "steps", "n = ?", (n,), about=episode)
+            yield Finding(f"{why} Mended, it is set aside, and a resume takes the step again.", mend)
+
+
+def _texts(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
+    rows = db.execute("SELECT rowid, sha256, content FROM texts")
+    wrong = [
+        (row, sha256)
+        for row, sha256, content in rows
+        if not isinstance(content, bytes) or hashlib.sha256(content).hexdigest() != sha256
+    ]
+    for row, sha256 in wrong:
+        if mend:
+            set_aside(db, "files", "sha256 = ?", (sha256,))
+            set_aside(db, "texts", "rowid = ?", (row,))
+        yield Finding(f"The text {str(sha256)[:12]} of a prompt is not what it was. Mended, it is set aside.", mend)
+
+
+def _benches(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
+    runs = db.execute("SELECT n, id, schema, record FROM bench_runs").fetchall()
+    for (n, id, *_), why in broken(runs, lambda row: record_of(BenchRun, f"Benchmark run {row[1]}", *row[2:])):
+        if mend:
+            for table in ("bench_cases", "bench_leases"):
+                set_aside(db, table, "run = ?", (n,), about=str(id))
+            set_aside(db, "bench_runs", "n = ?", (n,), about=str(id))
+        yield Finding(f"{why} Mended, it is set aside with its results; its episodes stay.", mend)
+    cases = db.execute("SELECT rowid, position, schema, record FROM bench_cases").fetchall()
+    what = "The result of case {} of a benchmark run"
+    for (row, *_), why in broken(cases, lambda row: record_of(CaseResult, what.format(row[1]), *row[2:])):
+        if mend:
+            set_aside(db, "bench_cases", "rowid = ?", (row,))
+        yield Finding(f"{why} Mended, it is set aside, and a resume settles the case again.", mend)
+
+
+def _found(error: Unreadable, mend: bool, then: str) -> Finding:
+    return Finding(f"{str(error).partition(' See:')[0]} Mended, {then}.", mend)
 
 
 class Damaged(Exception):
@@ -57,7 +168,7 @@ def verify(db: sqlite3.Connection, mend: bool) -> Sequence[Finding]:
     bad: set[int] = set()
     lessons = [*_history(db, mend, bad), *_agents(db, mend, bad), *_kinds(db, mend)]
     lessons += [*_lost_rows(db, mend, bad), *_rows(db, mend, bad), *_vectors(db, mend), *_successors(db, mend)]
-    found += [*lessons, *_receipts(db, mend), *_work(db, mend), *verify_episodes.verify(db, mend), *_orphans(db, mend)]
+    found += [*lessons, *_receipts(db, mend), *_work(db, mend), *check_episodes(db, mend), *_orphans(db, mend)]
     if any(finding.mended for finding in found):
         db.execute("UPDATE bank SET generation = generation + 1")
         db.execute("UPDATE agents SET generation = (SELECT generation FROM bank)")
@@ -136,7 +247,7 @@ def _history(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Find
     for seq, agent, id, why in wrong:
         bad.add(seq)
         if mend:
-            set_aside.move(db, "log", "seq = ?", (seq,), about=id, agent=agent)
+            set_aside(db, "log", "seq = ?", (seq,), about=id, agent=agent)
         yield Finding(f"Line {seq} of the log: {why} Mended, it is set aside.", mend, id)
 
 
@@ -157,7 +268,7 @@ def _agents(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Findi
         if mended and other:
             for table in ("lessons", "log", "receipts", "work"):
                 db.execute(f"UPDATE OR IGNORE {table} SET agent = ? WHERE agent = ?", (*other, n))
-            set_aside.move(db, "agents", "n = ?", (n,))
+            set_aside(db, "agents", "n = ?", (n,))
         elif mended:
             db.execute(
                 "INSERT OR REPLACE INTO agents (n, id, generation) SELECT ?, ?, coalesce(max(generation), 0) FROM bank",
@@ -183,7 +294,7 @@ def _kinds(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
                 rows.append(row)
         for row in rows:
             if mend:
-                set_aside.move(db, table, "rowid = ?", (row,))
+                set_aside(db, table, "rowid = ?", (row,))
             yield Finding(f"Row {row} of {table} holds a value of the wrong kind. Mended, it is set aside.", mend)
 
 
@@ -238,10 +349,10 @@ def _rows(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Finding
 
 
 def _move_lesson_aside(db: sqlite3.Connection, n: int, agent: int, id: str) -> None:
-    set_aside.move(db, "links", "a = ? OR b = ?", (n, n), about=id, agent=agent)
+    set_aside(db, "links", "a = ? OR b = ?", (n, n), about=id, agent=agent)
     for table in ("uses", *TABLES.values(), "lessons"):
-        set_aside.move(db, table, "n = ?", (n,), about=id, agent=agent)
-    set_aside.move(db, "log", "lesson = ?", (n,), about=id, agent=agent)
+        set_aside(db, table, "n = ?", (n,), about=id, agent=agent)
+    set_aside(db, "log", "lesson = ?", (n,), about=id, agent=agent)
 
 
 def _lesson_at(db: sqlite3.Connection, seq: int) -> Lesson:
@@ -306,7 +417,7 @@ def _orphans(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
     while found := {(table, row) for table, row, _, _ in db.execute("PRAGMA foreign_key_check").fetchall()} - seen:
         for table, row in sorted(found):
             if mend:
-                set_aside.move(db, table, "rowid = ?", (row,))
+                set_aside(db, table, "rowid = ?", (row,))
             yield Finding(f"Row {row} of {table} belongs to nothing that is there. Mended, it is set aside.", mend)
         seen |= found
 
@@ -315,8 +426,8 @@ def _receipts(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
     found = db.execute("SELECT n, id, agent, schema, record FROM receipts").fetchall()
     for (n, id, agent, *_), why in broken(found, lambda row: record_of(Receipt, f"The receipt {row[1]}", *row[3:])):
         if mend:
-            set_aside.move(db, "outcomes", "receipt = ?", (n,), about=id, agent=agent)
-            set_aside.move(db, "receipts", "n = ?", (n,), about=id, agent=agent)
+            set_aside(db, "outcomes", "receipt = ?", (n,), about=id, agent=agent)
+            set_aside(db, "receipts", "n = ?", (n,), about=id, agent=agent)
         yield Finding(f"{why} Mended, it is set aside.", mend)
 
 
@@ -327,9 +438,9 @@ def _work(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
         texts = db.execute(f"SELECT w.n, w.agent, w.id, {column} {joined} WHERE {column} IS NOT NULL").fetchall()
         for (n, agent, id, _), why in broken(texts, json_in(f"The {column} of work {{2}}")):
             if mend and empty is None:
-                set_aside.move(db, "payloads", "n = ?", (n,), about=id, agent=agent)
+                set_aside(db, "payloads", "n = ?", (n,), about=id, agent=agent)
             elif mend:
-                set_aside.copy(db, "work", "n = ?", (n,), about=id, agent=agent)
+                copy_aside(db, "work", "n = ?", (n,), about=id, agent=agent)
                 db.execute(f"UPDATE work SET {column} = ? WHERE n = ?", (empty, n))
             yield Finding(f"{why} Mended, it is set aside.", mend, id)
     rows = db.execute(

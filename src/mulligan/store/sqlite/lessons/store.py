@@ -18,6 +18,7 @@ from mulligan.core.errors import StoreError
 from mulligan.core.lessons import (
     Archive,
     Change,
+    Claim,
     Delta,
     Entry,
     Finding,
@@ -28,12 +29,10 @@ from mulligan.core.lessons import (
     Selection,
     Version,
 )
-from mulligan.core.queued import Claim
 from mulligan.core.records import Json, Lesson
 from mulligan.store.sqlite import queue, verify
 from mulligan.store.sqlite.database import Database
-from mulligan.store.sqlite.lessons import archive, purge, queries, rows
-from mulligan.store.sqlite.lessons.queries import delta
+from mulligan.store.sqlite.lessons import archive, rows
 from mulligan.store.sqlite.rows import encoded
 from mulligan.store.sqlite.schema import missing
 
@@ -121,7 +120,7 @@ class SqliteLessons:
         def work(db: sqlite3.Connection) -> int:
             if any(one.kind == "table" for one in missing(db)):
                 verify.verify(db, mend=True)
-            return purge.purge(db, rows.reader(db, agent_id), ids)
+            return archive.purge(db, rows.reader(db, agent_id), ids)
 
         return await self._db.remove(work)
 
@@ -159,42 +158,42 @@ class SqliteLessons:
         return await self._db.read(lambda db: work(db, rows.reader(db, agent_id), *args, **kwargs))
 
     async def links(self, agent_id: str | None, id: str) -> Sequence[Link]:
-        return await self._read(queries.links, agent_id, id)
+        return await self._read(rows.links, agent_id, id)
 
     async def unembedded(self, agent_id: str | None, embedder: str, limit: int) -> Sequence[Lesson]:
-        return await self._read(queries.unembedded, agent_id, embedder, limit)
+        return await self._read(rows.unembedded, agent_id, embedder, limit)
 
     async def get(self, agent_id: str | None, ids: Sequence[str]) -> Sequence[Lesson]:
-        return await self._read(queries.get, agent_id, ids)
+        return await self._read(rows.get, agent_id, ids)
 
     async def there(self, agent_id: str | None, ids: Sequence[str]) -> Sequence[Lesson]:
-        return await self._read(queries.there, agent_id, ids)
+        return await self._read(rows.there, agent_id, ids)
 
     async def resolve(self, agent_id: str | None, prefix: str) -> str:
-        return await self._read(queries.resolve, agent_id, prefix)
+        return await self._read(rows.resolve, agent_id, prefix)
 
     async def list(self, agent_id: str | None, which: Selection = Selection()) -> Sequence[Lesson]:
-        return await self._read(queries.listed, agent_id, which)
+        return await self._read(rows.listed, agent_id, which)
 
     async def agents(self, prefix: str = "", *, limit: int = 50) -> Sequence[str]:
-        return await self._db.read(lambda db: queries.agents(db, prefix, limit))
+        return await self._db.read(lambda db: rows.agents(db, prefix, limit))
 
     async def history(self, agent_id: str | None, id: str) -> Sequence[Version]:
-        return await self._read(queries.history, agent_id, id)
+        return await self._read(rows.history, agent_id, id)
 
     async def as_of(self, agent_id: str | None, at: float) -> Sequence[Lesson]:
-        return await self._read(queries.as_of, agent_id, at)
+        return await self._read(rows.as_of, agent_id, at)
 
     async def delta(
         self, agent_id: str | None, embedder: str | None, since: int = 0, *, queries: bool = False
     ) -> Delta:
-        return await self._read(delta, agent_id, embedder, since, queries)
+        return await self._read(rows.delta, agent_id, embedder, since, queries)
 
     async def receipt(self, agent_id: str | None, id: str) -> Receipt:
-        return await self._read(queries.receipt, agent_id, id)
+        return await self._read(rows.receipt, agent_id, id)
 
     async def counts(self, agent_id: str | None) -> Mapping[str, Json]:
-        return await self._db.read(lambda db: queries.counts(db, agent_id))
+        return await self._db.read(lambda db: rows.counts(db, agent_id))
 
     async def archive(self, agent_id: str | None) -> Sequence[Archive]:
         return await self._db.read(lambda db: archive.archive(db, agent_id))
