@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -95,6 +96,21 @@ def with_bank(agent_id: str | None, work: Callable[[Bank], Awaitable[T]], **give
     return asyncio.run(main())
 
 
+def for_bank(
+    whose: Callable[[], str | None],
+) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
+    """Makes a command of a function of the bank: it gets --agent-id, --all-agents, and the bank of `whose` agent."""
+
+    def made(command: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+        @wraps(command)
+        def run(*, model: str | None = None, **given: Any) -> None:
+            with_bank(whose(), lambda bank: command(bank, **given), model=model)
+
+        return agent_options(run)
+
+    return made
+
+
 def json_of(file: str, what: str) -> Json:
     """The JSON in a file, or of standard input for "-". Raises `InvalidInput` with the line of what is wrong."""
 
@@ -144,24 +160,16 @@ def memory() -> None:
 @click.option("--as-of", metavar="TIME", help="What was known then, such as 2026-01-31 or 2026-01-31T12:00Z.")
 @click.option("--all-projects", is_flag=True, help="Facts of other projects, too.")
 @_json
-@agent_options
-def search(
-    query: str, top_k: int | None, threshold: str | None, as_of: str | None, all_projects: bool, as_json: bool
-) -> None:
+@for_bank(reading)
+async def search(bank: Bank, query: str, threshold: str | None, as_of: str | None, as_json: bool, **given: Any) -> None:
     """The lessons that help with the task QUERY, best first, as an agent is given them."""
-
-    at, limit = time_of(as_of), threshold_of(threshold)
-
-    async def work(bank: Bank) -> None:
-        recall = await bank.recall(query, top_k=top_k, threshold=limit, as_of=at, all_projects=all_projects)
-        if as_json:
-            emit(dumped(memory_words.recall_json(query, recall)))
-        elif recall.lessons:
-            emit(memory_words.found(recall, bank.project))
-        for line in memory_words.about(recall):
-            say(line)
-
-    with_bank(reading(), work)
+    recall = await bank.recall(query, threshold=threshold_of(threshold), as_of=time_of(as_of), **given)
+    if as_json:
+        emit(dumped(memory_words.recall_json(query, recall)))
+    elif recall.lessons:
+        emit(memory_words.found(recall, bank.project))
+    for line in memory_words.about(recall):
+        say(line)
 
 
 @memory.command("list")
@@ -178,111 +186,87 @@ def search(
 @click.option("--tag", metavar="TAG", help="With this tag.")
 @click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="How many, newest first.")
 @_json
-@agent_options
-def list_lessons(limit: int, as_json: bool, **given: Any) -> None:
+@for_bank(reading)
+async def list_lessons(bank: Bank, limit: int, as_json: bool, **given: Any) -> None:
     """The lessons, newest first."""
 
     state = "quarantined" if given["quarantined"] else given["state"]
     states = STATES if state == "all" else (state,)
     which = Selection(states, given["outcome"], given["tag"], limit=limit, nature=given["nature"])  # pyright: ignore[reportArgumentType]
-
-    async def work(bank: Bank) -> None:
-        lessons = await bank.list(which)
-        if as_json:
-            emit(dumped([to_json(lesson) for lesson in lessons]))
-        elif lessons:
-            emit(memory_words.lesson_rows(lessons, agents=bank.agent_id is None))
-        else:
-            say("There is no such lesson here." + ("" if reading() is None else " Those of all agents: --all-agents"))
-
-    with_bank(reading(), work)
+    lessons = await bank.list(which)
+    if as_json:
+        emit(dumped([to_json(lesson) for lesson in lessons]))
+    elif lessons:
+        emit(memory_words.lesson_rows(lessons, agents=bank.agent_id is None))
+    else:
+        say("There is no such lesson here." + ("" if reading() is None else " Those of all agents: --all-agents"))
 
 
 @memory.command()
 @click.argument("id")
 @_json
-@agent_options
-def show(id: str, as_json: bool) -> None:
+@for_bank(reading)
+async def show(bank: Bank, id: str, as_json: bool) -> None:
     """All of the lesson ID (the beginning of its id is enough): where it comes from, what it is linked with."""
-
-    async def work(bank: Bank) -> None:
-        lesson = await bank.get(id)
-        its = await around(bank, lesson)
-        if as_json:
-            links = [to_json(link) for link, _ in its.near]
-            ids = {name: [one.id for one in lessons] for name, lessons in its.lineage.items()}
-            emit(dumped({"lesson": to_json(lesson), "links": links, "lineage": ids}))
-        else:
-            emit(memory_words.story(lesson, its.lineage, its.near))
-
-    with_bank(reading(), work)
+    lesson = await bank.get(id)
+    its = await around(bank, lesson)
+    if as_json:
+        links = [to_json(link) for link, _ in its.near]
+        ids = {name: [one.id for one in lessons] for name, lessons in its.lineage.items()}
+        emit(dumped({"lesson": to_json(lesson), "links": links, "lineage": ids}))
+    else:
+        emit(memory_words.story(lesson, its.lineage, its.near))
 
 
 @memory.command()
 @click.argument("id")
 @_json
-@agent_options
-def history(id: str, as_json: bool) -> None:
+@for_bank(reading)
+async def history(bank: Bank, id: str, as_json: bool) -> None:
     """What happened to the lesson ID, oldest first."""
-
-    async def work(bank: Bank) -> None:
-        versions = await bank.history(id)
-        emit(dumped([to_json(one) for one in versions]) if as_json else memory_words.history_rows(versions))
-
-    with_bank(reading(), work)
+    versions = await bank.history(id)
+    emit(dumped([to_json(one) for one in versions]) if as_json else memory_words.history_rows(versions))
 
 
 @memory.command()
 @click.argument("id")
 @_json
-@agent_options
-def receipt(id: str, as_json: bool) -> None:
+@for_bank(reading)
+async def receipt(bank: Bank, id: str, as_json: bool) -> None:
     """What the recall ID gave out, for which task, and what came of it."""
-
-    async def work(bank: Bank) -> None:
-        kept = await bank.receipt(id)
-        if as_json:
-            emit(dumped(to_json(kept)))
-        else:
-            emit(memory_words.receipt_story(kept, await existing(bank, tuple(kept.lessons))))
-
-    with_bank(reading(), work)
+    kept = await bank.receipt(id)
+    if as_json:
+        emit(dumped(to_json(kept)))
+    else:
+        emit(memory_words.receipt_story(kept, await existing(bank, tuple(kept.lessons))))
 
 
 @memory.command()
 @_json
-@agent_options
-def stats(as_json: bool) -> None:
+@for_bank(reading)
+async def stats(bank: Bank, as_json: bool) -> None:
     """How many lessons there are, by state, and what they take."""
-
-    async def work(bank: Bank) -> None:
-        counts = await bank.stats()
-        if as_json:
-            emit(dumped(dict(counts)))
-        elif counts:
-            emit(memory_words.stats_rows(counts, sorted(counts)))
-        else:
-            say("There is no lesson here yet.")
-
-    with_bank(reading(), work)
+    counts = await bank.stats()
+    if as_json:
+        emit(dumped(dict(counts)))
+    elif counts:
+        emit(memory_words.stats_rows(counts, sorted(counts)))
+    else:
+        say("There is no lesson here yet.")
 
 
 @memory.command()
 @_json
-@agent_options
-def pending(as_json: bool) -> None:
+@for_bank(reading)
+async def pending(bank: Bank, as_json: bool) -> None:
     """Work that was accepted and is not done: queued, running, failed, or waiting for somebody's thinking."""
-
-    async def work(bank: Bank) -> None:
-        several = await bank.pending()
-        if as_json:
-            emit(dumped([asdict(one) for one in several]))
-        elif several:
-            emit(memory_words.work_rows(several))
-        else:
-            say("Nothing is pending.")
-
-    with_bank(reading(), work)
+    several = await bank.pending()
+    if as_json:
+        emit(dumped([asdict(one) for one in several]))
+    elif several:
+        emit(memory_words.work_rows(several))
+    else:
+        say("Nothing is pending.")
 
 
 _TEXTS = {
@@ -313,8 +297,8 @@ def _text_options(command: Any) -> Any:
     type=click.Choice(["fact", "strategy"]),
     help="fact: it holds for this project alone; strategy (default): for tasks of a kind.",
 )
-@agent_options
-def add(source: Sequence[str], failure: bool, nature: str | None, **given: Any) -> None:
+@for_bank(writing)
+async def add(bank: Bank, source: Sequence[str], failure: bool, nature: str | None, **given: Any) -> None:
     """Keep a lesson written by hand, and print its id.
 
     With `-`, a JSON object of it (or a list of them) is read from standard input: title, content, and if need be
@@ -336,28 +320,24 @@ def add(source: Sequence[str], failure: bool, nature: str | None, **given: Any) 
         drafts = [{**_given(given), "outcome": "failure" if failure else "success"}]
     if nature is not None:
         drafts = [{"nature": nature, **draft} for draft in drafts]
-
-    async def work(bank: Bank) -> None:
-        for draft in drafts:
-            begun = time.time()
-            lesson = await bank.add(**draft, by_a_person=True)
-            emit(lesson.id)
-            if lesson.support == 1 and lesson.created < begun - 0.001:
-                say(f"{lesson.id} nearly says the same, so this one was not kept (near_duplicates = skip).")
-            if lesson.support > 1:
-                say(f"{lesson.id} says the same already; it stands for {lesson.support} now.")
-            if lesson.state == "retired":
-                say(
-                    f"{lesson.id} is retired, so it is not recalled. To bring it back: "
-                    f"{memory_command(bank.agent_id, 'restore', lesson.id)}"
-                )
-            elif lesson.superseded_by:
-                say(f"{lesson.id} was merged into {lesson.superseded_by}, which stands in its place.")
-            elif lesson.flags:
-                how = "recalled, with a mark" if lesson.state == "active" else lesson.state
-                say(f"{lesson.id} is flagged ({', '.join(lesson.flags)}) and {how}.")
-
-    with_bank(writing(), work)
+    for draft in drafts:
+        begun = time.time()
+        lesson = await bank.add(**draft, by_a_person=True)
+        emit(lesson.id)
+        if lesson.support == 1 and lesson.created < begun - 0.001:
+            say(f"{lesson.id} nearly says the same, so this one was not kept (near_duplicates = skip).")
+        if lesson.support > 1:
+            say(f"{lesson.id} says the same already; it stands for {lesson.support} now.")
+        if lesson.state == "retired":
+            say(
+                f"{lesson.id} is retired, so it is not recalled. To bring it back: "
+                f"{memory_command(bank.agent_id, 'restore', lesson.id)}"
+            )
+        elif lesson.superseded_by:
+            say(f"{lesson.id} was merged into {lesson.superseded_by}, which stands in its place.")
+        elif lesson.flags:
+            how = "recalled, with a mark" if lesson.state == "active" else lesson.state
+            say(f"{lesson.id} is flagged ({', '.join(lesson.flags)}) and {how}.")
 
 
 def _drafts(value: Json) -> list[dict[str, Any]]:
@@ -383,8 +363,8 @@ def _given(given: Mapping[str, Any]) -> dict[str, Any]:
 @_text_options
 @click.option("--outcome", type=click.Choice(["success", "failure"]), help="Learned from a success, or a failure.")
 @click.option("--file", "file", metavar="FILE", help="A JSON object with the fields to change; - is standard input.")
-@agent_options
-def edit(id: str, outcome: str | None, file: str | None, **given: Any) -> None:
+@for_bank(writing)
+async def edit(bank: Bank, id: str, outcome: str | None, file: str | None, **given: Any) -> None:
     """Change the lesson ID. What it said before stays in its history."""
 
     changes: dict[str, Any] = {}
@@ -396,51 +376,46 @@ def edit(id: str, outcome: str | None, file: str | None, **given: Any) -> None:
     changes |= {**_given(given), **({"outcome": outcome} if outcome else {})}
     if not changes:
         raise InvalidInput("Nothing to change was named: --title, --content, or --file FILE, for example.")
-    _one(lambda bank: bank.edit(id, **changes), "edited")
+    say_changed(await bank.edit(id, **changes), "edited")
 
 
 @memory.command()
 @click.argument("id")
 @click.option("--why", default="", metavar="TEXT", help="The reason, for its history.")
-@agent_options
-def retire(id: str, why: str) -> None:
+@for_bank(writing)
+async def retire(bank: Bank, id: str, why: str) -> None:
     """Recall the lesson ID no more. `restore` brings it back."""
-    _one(lambda bank: bank.retire(id, why), "retired")
+    say_changed(await bank.retire(id, why), "retired")
 
 
 @memory.command()
 @click.argument("id")
-@agent_options
-def restore(id: str) -> None:
+@for_bank(writing)
+async def restore(bank: Bank, id: str) -> None:
     """Recall the retired lesson ID again."""
-    _one(lambda bank: bank.restore(id), "restored")
+    say_changed(await bank.restore(id), "restored")
 
 
 @memory.command()
 @click.argument("id")
-@agent_options
-def release(id: str) -> None:
+@for_bank(writing)
+async def release(bank: Bank, id: str) -> None:
     """Let the lesson ID out of quarantine: you have read it, and it is harmless."""
-    _one(lambda bank: bank.release(id), "released")
+    say_changed(await bank.release(id), "released")
 
 
-def _one(do: Callable[[Bank], Awaitable[Lesson]], done: str) -> None:
-    async def work(bank: Bank) -> None:
-        lesson = await do(bank)
-        emit(lesson.id)
-        held = f"; it is held back: {', '.join(lesson.flags)}" if lesson.state == "quarantined" else ""
-        say(f"{done}: {one_line(lesson.title, 80)}{held}")
-
-    with_bank(writing(), work)
+def say_changed(lesson: Lesson, done: str) -> None:
+    emit(lesson.id)
+    held = f"; it is held back: {', '.join(lesson.flags)}" if lesson.state == "quarantined" else ""
+    say(f"{done}: {one_line(lesson.title, 80)}{held}")
 
 
 @memory.command()
 @click.argument("ids", nargs=-1, required=True)
 @click.option("--answer", metavar="FILE", help="The merged lesson as JSON, thought by you; - is standard input.")
 @_model
-@agent_options
-@click.pass_context
-def merge(ctx: click.Context, ids: Sequence[str], answer: str | None, model: str | None) -> None:
+@for_bank(writing)
+async def merge(bank: Bank, ids: Sequence[str], answer: str | None) -> None:
     """Make one lesson of the lessons IDS, and print its id. `unmerge` brings them back.
 
     Without a model, and where the strategy needs one, what has to be thought about is printed instead, with the JSON
@@ -448,33 +423,28 @@ def merge(ctx: click.Context, ids: Sequence[str], answer: str | None, model: str
     """
     said = None if answer is None else json_of(answer, "answer")
     again = ("merge", *ids, "--answer", "FILE")
-    ctx.exit(_learned(lambda bank: bank.merge(ids, answer=said), again, model))
+    _say_learned(bank, await bank.merge(ids, answer=said), again)
 
 
 @memory.command()
 @click.argument("work")
-@agent_options
-def question(work: str) -> None:
+@for_bank(writing)
+async def question(bank: Bank, work: str) -> None:
     """Print the question that WORK waits with, and the JSON schema of its answer: think, then `commit`."""
 
     id = _of_task(work)
-
-    async def look(bank: Bank) -> None:
-        emit(dumped(question_json(id, await bank.question(id))))
-        say(f"Think about this, and then: {memory_command(bank.agent_id, 'commit', id, 'FILE')}")
-
-    with_bank(writing(), look)
+    emit(dumped(question_json(id, await bank.question(id))))
+    say(f"Think about this, and then: {memory_command(bank.agent_id, 'commit', id, 'FILE')}")
 
 
 @memory.command()
 @click.argument("work")
 @click.argument("answer", metavar="FILE")
-@agent_options
-@click.pass_context
-def commit(ctx: click.Context, work: str, answer: str) -> None:
+@for_bank(writing)
+async def commit(bank: Bank, work: str, answer: str) -> None:
     """Give the answer in FILE (JSON; - is standard input) to the question that WORK waits with."""
     said, id = json_of(answer, "answer"), _of_task(work)
-    ctx.exit(_learned(lambda bank: bank.commit(id, said), ("commit", "{work}", "FILE"), None))
+    _say_learned(bank, await bank.commit(id, said), ("commit", "{work}", "FILE"))
 
 
 def _of_task(work: str) -> str:
@@ -482,57 +452,45 @@ def _of_task(work: str) -> str:
     return work.removeprefix("extract_")
 
 
-def _learned(do: Callable[[Bank], Awaitable[Learned]], again: Sequence[str], model: str | None) -> int:
-    """The ids of what was made on stdout, or the question; the exit status. again: the command that answers it, with
-    {work} for the id."""
-
-    async def work(bank: Bank) -> int:
-        learned = await do(bank)
-        for line in learned_lines(learned, bank.agent_id):
-            say(line)
-        for id in (*learned.lessons, *learned.folded):
-            emit(id)
-        if learned.question is not None:
-            emit(dumped(question_json(learned.work, learned.question)))
-            words = [word.format(work=learned.work) for word in again]
-            say(f"No model was named, so think about this, and then: {memory_command(bank.agent_id, *words)}")
-        return UNFINISHED if learned.failed else SOLVED
-
-    return with_bank(writing(), work, model=model)
+def _say_learned(bank: Bank, learned: Learned, again: Sequence[str]) -> None:
+    """The ids of what was made on stdout, or the question; ends with the exit status. again: the command that answers
+    it, with {work} for the id."""
+    for line in learned_lines(learned, bank.agent_id):
+        say(line)
+    for id in (*learned.lessons, *learned.folded):
+        emit(id)
+    if learned.question is not None:
+        emit(dumped(question_json(learned.work, learned.question)))
+        words = [word.format(work=learned.work) for word in again]
+        say(f"No model was named, so think about this, and then: {memory_command(bank.agent_id, *words)}")
+    click.get_current_context().exit(UNFINISHED if learned.failed else SOLVED)
 
 
 @memory.command()
 @click.argument("id")
-@agent_options
-def unmerge(id: str) -> None:
+@for_bank(writing)
+async def unmerge(bank: Bank, id: str) -> None:
     """Bring back the lessons that ID was merged from, as they were, and print their ids. ID is retired."""
-
-    async def work(bank: Bank) -> None:
-        emit("\n".join(await bank.unmerge(id)))
-
-    with_bank(writing(), work)
+    emit("\n".join(await bank.unmerge(id)))
 
 
 @memory.command()
 @click.argument("ids", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="All lessons of this agent.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@agent_options
-def purge(ids: Sequence[str], everything: bool, yes: bool) -> None:
+@for_bank(writing)
+async def purge(bank: Bank, ids: Sequence[str], everything: bool, yes: bool) -> None:
     """Remove the lessons IDS for good, with their history. Nothing brings them back."""
 
     if bool(ids) == everything:
         raise InvalidInput("Name the lessons to remove, or --all for those of this agent, and not both.")
-    agent = writing()
-    what = f"all lessons of {f'the agent {agent!r}' if agent else 'the unnamed agent'}" if everything else " ".join(ids)
+    whose = f"the agent {bank.agent_id!r}" if bank.agent_id else "the unnamed agent"
+    what = f"all lessons of {whose}" if everything else " ".join(ids)
     if not yes and not click.confirm(f"Remove {what} for good?", err=True):
         say("Nothing was removed.")
         return
 
-    async def work(bank: Bank) -> None:
-        say(f"{count(await bank.purge(None if everything else ids), 'lesson')} removed")
-
-    with_bank(agent, work)
+    say(f"{count(await bank.purge(None if everything else ids), 'lesson')} removed")
 
 
 @memory.command("import")
@@ -597,12 +555,12 @@ def import_config(file: str) -> None:
 
 
 @memory.command()
-@agent_options
-def reembed() -> None:
+@for_bank(writing)
+async def reembed(bank: Bank) -> None:
     """Make vectors for all lessons that have none of the embedder in force."""
     from mulligan.app.memory import reembed as library
 
-    why_not = with_bank(writing(), library)
+    why_not = await library(bank)
     if why_not:
         raise ModelError(f"No vectors could be made: {why_not}")
     say("Every lesson has its vector.")
