@@ -14,8 +14,7 @@ from dataclasses import replace
 from typing import Any, Literal, Self
 
 from mulligan.bank.learn.facts import RULE
-from mulligan.bank.learn.keeping import Keeper, new_lesson
-from mulligan.bank.learn.learning import Learning, key_of
+from mulligan.bank.learn.learning import Keeper, Learning, key_of, new_lesson
 from mulligan.bank.learn.validation import checked_fields
 from mulligan.bank.ports import Ports, checked_threshold, moment, whole_number
 from mulligan.bank.recall.candidates import Ranking

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any
 
-from mulligan.bank.learn.keeping import Keeper, new_lesson
+from mulligan.bank.learn.learning import Keeper, new_lesson
 from mulligan.bank.ports import LEASE, CountingModel, Ports
 from mulligan.bank.recall.index import Index, Indexes
 from mulligan.core.errors import BadAnswer, LeaseLost, MulliganError, StoreError
