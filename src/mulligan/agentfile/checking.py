@@ -1,4 +1,4 @@
-"""Compares a document with its format, and reports in plain words what does not fit, with its line."""
+"""Validates a document against its model and words each problem, with its line."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ def meant(given: str, known: Sequence[str]) -> str:
 
 
 def _place(loc: Sequence[int | str], root: Schema) -> tuple[list[int | str], Schema]:
-    """The way to a value as its file has it, and the schema there (of an unknown key: of the table that it is in).
+    """The path of a value in its file, and its schema (for an unknown key, that of the table that it is in).
 
-    pydantic's way also names the form of a union, behind the key.
+    pydantic's path also names the chosen form of a union, after the key.
     """
     where: list[int | str] = []
     schema, formed = root, False
@@ -78,7 +78,7 @@ def _form(tag: int | str, several: Sequence[Schema]) -> Schema:
 
 
 def _worded(fault: str, where: Sequence[int | str], value: Json, schema: Schema, root: Schema) -> str:
-    """One mistake: which key, what it must be, what it is, and the likeliest way out."""
+    """The message for one mistake: the key, what it must be, what it is, and the likeliest fix."""
     each = isinstance(where[-1], int)
     name = ".".join(map(str, where[:-1] if each else where))
     if fault == "missing":
@@ -138,7 +138,7 @@ def _ignored(document: Document, root: Schema) -> list[Problem]:
 
 
 def _conflicts(document: Document, known: Mapping[str, Schema]) -> list[Problem]:
-    """Keys with the same meaning, and keys that exclude each other."""
+    """Reports keys that mean the same, and keys that exclude each other."""
     values = {key: value for key, value in document.values.items() if key in known}
     source = document.source
     call, evaluate = _table(values, "call"), values.get("evaluate")

@@ -1,4 +1,4 @@
-"""JSON Schemas of an agent's files, made from their pydantic models, and a schema's values in words."""
+"""JSON Schemas of an agent's files, made from their pydantic models, and a description of a schema's values."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ def resolved(schema: Schema, root: Schema) -> Schema:
 
 
 def forms(schema: Schema, root: Schema) -> list[Schema]:
-    """The forms of a union; the schema alone where there is but one."""
+    """The members of a union; for any other schema, only itself."""
     schema = resolved(schema, root)
     choices = None if "properties" in schema else schema.get("oneOf", schema.get("anyOf"))
     return [resolved(form, root) for form in choices] if choices else [schema]
 
 
 def properties(schema: Schema, root: Schema) -> Mapping[str, Schema]:
-    """The keys of the form that is a table; none where no form is."""
+    """The keys of the member that is a table; empty if there is none."""
     none: Mapping[str, Schema] = {}
     return next((form["properties"] for form in forms(schema, root) if "properties" in form), none)
 

@@ -1,7 +1,7 @@
-"""Takes a Markdown file apart: YAML front matter with the line of each key, and the body. It never raises.
+"""Splits a Markdown file into YAML front matter, with the line of each key, and the body. Never raises.
 
-It takes the plain part of YAML that means the same to everybody: no anchors (a small file could grow without end), no
-tags, no dates. It knows nothing of which keys there are.
+Only plain YAML is accepted: no anchors (a small file could expand without end), no tags, no dates. Which keys are
+valid is checked elsewhere.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _UNREADABLE = re.compile("[\\0\ud800-\udfff]")
 
 @dataclass(frozen=True)
 class Document:
-    """A file that could be taken apart.
+    """A file that was split.
 
-    values: the front matter; empty where there is none, and `present` is False then. body: what comes after, stripped;
-    its first line is `body_line`. refused: the keys whose values were refused already; a stand-in is in `values`.
+    values: the front matter; empty where there is none, and `present` is False then. body: the text after it,
+    stripped; it begins on line `body_line`. refused: keys whose values were rejected; `values` has a placeholder.
     """
 
     source: Source
@@ -52,7 +52,7 @@ class Document:
 
 
 def read_document(path: Path) -> tuple[Document | None, list[Problem]]:
-    """The file, or None and why it cannot be read, or both a document and what is wrong with single values."""
+    """The document, or None if the file cannot be read; and the problems found, also those of single values."""
     try:
         content = _content(path)
     except OSError as error:
@@ -67,7 +67,7 @@ def read_document(path: Path) -> tuple[Document | None, list[Problem]]:
 
 
 def parse_document(path: Path, text: str) -> tuple[Document | None, list[Problem]]:
-    """As `read_document`, of a text that was read already. The path is for the messages alone."""
+    """As `read_document`, for a text that was read already. The path is only used in messages."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     source = Source(path, text)
     if "\0" in text:
@@ -96,7 +96,7 @@ def parse_document(path: Path, text: str) -> tuple[Document | None, list[Problem
 
 
 def _content(path: Path) -> bytes | str:
-    """What the file holds, or why it is not read. Raises `OSError`."""
+    """The content of the file, or a sentence that says why it is not read. Raises `OSError`."""
     try:
         found = path.stat()
     except FileNotFoundError:
@@ -136,7 +136,7 @@ def _with_body(document: Document, lines: list[str], start: int) -> Document:
 
 
 class _FrontMatter:
-    """One front matter being read; `text` begins on line 2 of its file."""
+    """Reads one front matter; `text` begins on line 2 of its file."""
 
     def __init__(self, path: Path, text: str) -> None:
         self._path, self._text = path, text
@@ -145,7 +145,7 @@ class _FrontMatter:
         self.refused: set[str] = set()
 
     def read(self) -> Mapping[str, Json] | None:
-        """None when nothing of it can be used."""
+        """The values; None if nothing can be used."""
         try:
             if self._forbidden():
                 return None
@@ -172,7 +172,7 @@ class _FrontMatter:
         return self._text.count("\n", 0, index) + 2
 
     def _forbidden(self) -> bool:
-        """Says what is YAML and still not taken, before anything is built of it. Raises `MarkedYAMLError`."""
+        """Reports valid YAML that is not accepted, before any value is built. Raises `MarkedYAMLError`."""
         depth = documents = 0
         said: set[str] = set()
         events: Any = cast(Any, yaml).parse(self._text, Loader=yaml.SafeLoader)
@@ -253,7 +253,7 @@ class _FrontMatter:
         return found
 
     def _explained(self, error: yaml.MarkedYAMLError) -> tuple[int, str]:
-        """Where the mistake is, and what it is in words that need no knowledge of YAML, where it is a common one."""
+        """The position of a mistake, and a message; the common ones need no knowledge of YAML."""
         problem, context = str(error.problem or ""), str(error.context or "")
         marks: Any = (error.problem_mark, error.context_mark)
         index, opened = (mark.index if mark else 0 for mark in marks)

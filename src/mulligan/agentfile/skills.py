@@ -31,7 +31,7 @@ def uses(source: Source, key: str, names: Iterable[str] | None) -> list[SkillUse
 
 
 def misnamed(folder: Path, name: str) -> str:
-    """A sentence, with a space before it, when the folder has the file in another spelling of capitals."""
+    """A hint, with a space before it, if the folder has the file under a name with other capitals; else ""."""
     other = [entry for entry in _entries(folder) if entry.lower() == name.lower() and entry != name]
     return f" There is {other[0]}: rename it to {name}." if other else ""
 
@@ -55,7 +55,7 @@ class Skills:
     usable: bool = True
 
     def reach(self, wanted: Iterable[SkillUse]) -> None:
-        """Reads these skills and those that they use; reports missing ones and circles."""
+        """Reads these skills and the skills that they use; reports missing skills and circles."""
         waiting, seen = deque(wanted), set[str]()
         graph: dict[str, list[SkillUse]] = {}
         while waiting:

@@ -1,4 +1,4 @@
-"""Checks a setting's value against the annotation of its parameter, and says the annotation in words."""
+"""Checks a setting's value against the annotation of its parameter, and describes the annotation in words."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def fits(value: Any, kind: Any) -> bool:
 
 
 def worded(kind: Any) -> str:
-    """The kind as a person says it: "a whole number or null"."""
+    """The annotation in words: "a whole number or null"."""
     origin, parts = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
         return " or ".join(worded(part) for part in parts)

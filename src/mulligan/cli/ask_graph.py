@@ -104,7 +104,7 @@ def conducted(work: Callable[[Hooks], Coroutine[Any, Any, ReflexionAgentResult]]
         "on_start": watch.began,
         "observers": (watch.saw,),
         "on_step": watch.began_step,
-        "notice": watch.told,
+        "notice": watch.notice,
     }
     try:
         return watch.ended(run(work(hooks), watch.interrupting))
@@ -150,8 +150,8 @@ class _Watch:
         if self._lines:
             self._lines.began_step(sentence)
 
-    def told(self, sentence: str) -> None:
-        self.progress.told(sentence)
+    def notice(self, sentence: str) -> None:
+        self.progress.notice(sentence)
 
     def interrupting(self) -> None:
         self.progress.interrupting()

@@ -41,7 +41,7 @@ def conduct(
     """Runs it to its end, and says how it ended; the exit status."""
     watch = _Watch(quiet, as_json, trace)
     on_step = watch.did if trace else None
-    hooks: Hooks = {"on_start": watch.began, "observers": (watch.saw,), "on_step": on_step, "notice": watch.told}
+    hooks: Hooks = {"on_start": watch.began, "observers": (watch.saw,), "on_step": on_step, "notice": watch.notice}
     try:
         return watch.ended(run(work(hooks), watch.interrupting))
     except asyncio.CancelledError:
@@ -117,8 +117,8 @@ class _Watch:
     def did(self, key: str, request: Json, result: Json, recorded: bool) -> None:
         self._progress.did(key, request, result, recorded)
 
-    def told(self, sentence: str) -> None:
-        self._progress.told(sentence)
+    def notice(self, sentence: str) -> None:
+        self._progress.notice(sentence)
 
     def interrupting(self) -> None:
         self._progress.interrupting()

@@ -1,4 +1,4 @@
-"""How the command ends: its exit status, and a line for each error. Scripts rely on the numbers."""
+"""The exit status of a command, and a line for each error. Scripts rely on the numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The live display: one block that is redrawn while the episode goes, and gone when it ends. Uses rich."""
+"""The live display: one block that is redrawn while the episode runs, and removed when it ends. Uses rich."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class Live(Lines):
         self._show(episode)
         self._block.refresh()
 
-    def told(self, sentence: str) -> None:
+    def notice(self, sentence: str) -> None:
         self._block.stop()
-        super().told(sentence)
+        super().notice(sentence)
 
     def interrupting(self) -> None:
         self._block.stop()

@@ -1,4 +1,4 @@
-"""Who is told how an episode goes: nobody, a reader of lines, a program that reads JSON, somebody at a terminal."""
+"""Reports the progress of an episode: not at all, as lines for a person, or as JSON lines for a program."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mulligan.text.secrets import mask_json
 
 
 class Progress(Protocol):
-    """Is told in this order: `began` for each episode, `saw` for each event, `ended` once."""
+    """Called in this order: `began` for each episode, `saw` for each event, `ended` once."""
 
     def began(self, episode: Episode, limits: Limits) -> None: ...
     def saw(self, episode: Episode, event: Event) -> None: ...
@@ -24,8 +24,8 @@ class Progress(Protocol):
         """A step was done, or found in the record: only called for a trace."""
         ...
 
-    def told(self, sentence: str) -> None:
-        """What happened around the episode, such as where its result is handed over."""
+    def notice(self, sentence: str) -> None:
+        """Something happened around the episode, such as the delivery of its result."""
         ...
 
     def interrupting(self) -> None:
@@ -54,7 +54,7 @@ class Quiet:
         for line in trace.lines(key, request, result, recorded):
             say(line)
 
-    def told(self, sentence: str) -> None: ...
+    def notice(self, sentence: str) -> None: ...
     def interrupting(self) -> None: ...
 
     def ended(self, episode: Episode, limits: Limits) -> None:
@@ -68,7 +68,7 @@ class Quiet:
 
 
 class Lines(Quiet):
-    """A line for what each step brought, and one for what is done now, with what it took so far."""
+    """A line for the outcome of each step, and one for the step in progress with the usage so far."""
 
     def began(self, episode: Episode, limits: Limits) -> None:
         self._limits = limits
@@ -84,7 +84,7 @@ class Lines(Quiet):
         if doing := words.doing(episode, self._limits):
             say(f"{doing} ({words.used(episode.usage)} so far)" if episode.usage.calls else doing)
 
-    def told(self, sentence: str) -> None:
+    def notice(self, sentence: str) -> None:
         say(sentence)
 
     def interrupting(self) -> None:
@@ -131,7 +131,7 @@ class JsonLines:
         step = {"key": key, "request": request, "result": result, "recorded": recorded}
         emit(json.dumps({"event": "step", **mask_json(step)}))
 
-    def told(self, sentence: str) -> None:
+    def notice(self, sentence: str) -> None:
         emit(json.dumps({"event": "notice", "text": sentence}))
 
     def interrupting(self) -> None: ...
@@ -154,7 +154,7 @@ class JsonLines:
 
 
 def outcome(episode: Episode) -> dict[str, Json]:
-    """The result for a program; what there is none of is null."""
+    """The result for a program; what does not exist is null."""
     best = episode.best
     feedback = best.feedback if best else None
     return {
@@ -185,5 +185,5 @@ def print_result(episode: Episode) -> None:
 
 
 def first(*, quiet: bool, as_json: bool) -> Progress:
-    """Who is told before the episode is known."""
+    """The progress until the episode is known."""
     return JsonLines() if as_json else Quiet() if quiet else Lines()

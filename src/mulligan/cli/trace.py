@@ -1,4 +1,4 @@
-"""A journal step in lines for somebody who follows what an agent does. Pure: it writes nowhere."""
+"""Formats a journal step as lines, for `--trace`. Writes nothing itself."""
 
 from __future__ import annotations
 

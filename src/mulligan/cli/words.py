@@ -1,4 +1,4 @@
-"""How episodes, events and ends are said in a line. Pure: it writes nowhere."""
+"""Describes episodes, events and outcomes in a line each. Writes nothing itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of the workspace by relative path, reached without ever leaving it. All calls block: callers use a thread."""
+"""Opens files of the workspace by relative path, never outside it. Every function blocks: call it in a thread."""
 
 from __future__ import annotations
 
@@ -73,5 +73,5 @@ def tool_errors(path: str) -> Generator[None]:
 
 
 def printable(name: str) -> str:
-    """A name that fits into a record, whatever bytes it has."""
+    """The name as valid Unicode, for the record."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""One connection to an MCP server, from start to end. It knows nothing of tools."""
+"""Holds one connection to an MCP server, from start to end."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _SILENT = logging.NullHandler()
 
 
 class Connection:
-    """Held in a task of its own, as what the client starts must end in the task that started it.
+    """A connection held by its own task, because the client must be closed in the task that opened it.
 
-    seconds: for each request. Made inside a running loop, and connecting from then on.
+    seconds: the limit of each request. Create it in a running loop; it begins to connect at once.
     """
 
     def __init__(self, transport: AbstractAsyncContextManager[TransportStreams], seconds: float) -> None:
@@ -40,11 +40,11 @@ class Connection:
         self._task = asyncio.create_task(self._hold(transport, seconds))
 
     async def client(self) -> Client:
-        """The client, once it is connected. Raises what kept it from that."""
+        """The client, once it is connected. Raises the error that prevented the connection."""
         return await asyncio.shield(self._ready)
 
     async def close(self) -> None:
-        """Ends it, and the server where it is ours."""
+        """Ends the connection, and the server if it was started here."""
         self._stop.set()
         if not self._ready.done():
             self._task.cancel()
@@ -69,7 +69,7 @@ class Connection:
 
 
 class Tail:
-    """The end of what a server says beside its answers: of what it writes to a pipe, or its last refusal by HTTP."""
+    """The end of what a server writes to standard error, or its last HTTP error."""
 
     def __init__(self) -> None:
         self._bytes = b""
@@ -79,13 +79,13 @@ class Tail:
         return [line for line in self._bytes.decode("utf-8", "replace").splitlines() if line.strip()]
 
     async def refused(self, response: httpx2.Response) -> None:
-        """Takes note of an answer over HTTP, which the client says little about."""
+        """Keeps the status of an HTTP error, which the client does not report."""
         words = f"HTTP {response.status_code} {response.reason_phrase}"
         self._bytes = words.encode() if response.is_error else b""
 
     @asynccontextmanager
     async def reading(self) -> AsyncGenerator[Any]:
-        """A file to write to, for another process."""
+        """A file that another process can write to."""
         read, write = os.pipe()
         task = asyncio.create_task(self._read(read))
         try:

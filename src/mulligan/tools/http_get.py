@@ -1,4 +1,4 @@
-"""Gets a text from the web, from hosts that the user has named and no others."""
+"""Fetches text from the web, only from hosts that the user has named."""
 
 from __future__ import annotations
 

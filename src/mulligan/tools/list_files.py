@@ -1,4 +1,4 @@
-"""Lists the files of the workspace, those nearest to its top first where they are too many."""
+"""Lists the files of the workspace; of too many, those nearest to the top."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ListFiles(OneTool):
 
 
 def _kind(entry: os.DirEntry[str]) -> tuple[str, bool]:
-    """How a name is marked, and whether it is a folder to look into."""
+    """The mark behind a name, and whether it is a folder to list too."""
     if entry.is_symlink():
         return " (a link)", False
     return ("/", True) if entry.is_dir() else ("", False)

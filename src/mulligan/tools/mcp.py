@@ -1,4 +1,4 @@
-"""The tools of one MCP server, which is started or reached at the first use: over stdio, or streamable HTTP."""
+"""The tools of one MCP server, over stdio or streamable HTTP; connected at the first use."""
 
 from __future__ import annotations
 
@@ -100,8 +100,8 @@ class Mcp:
 
     @asynccontextmanager
     async def _asked(self, failed: str) -> AsyncGenerator[Client]:
-        """The client, for one request. What goes wrong is a `ToolError`, and unless it is the server's own word, the
-        connection is given up."""
+        """The client, for one request. Raises `ToolError`; the connection is closed unless the server itself reported
+        the error."""
         from mcp import MCPError
         from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT
 
@@ -161,8 +161,8 @@ def _fits(value: Any, kind: str) -> bool:
 
 
 def _filled(table: Mapping[str, str], where: str) -> tuple[dict[str, str], list[str]]:
-    """The texts with each ${NAME} replaced, and the values that replaced them. Raises `InvalidInput` for a name that
-    the environment has not."""
+    """The texts with each ${NAME} replaced, and the values that were inserted. Raises `InvalidInput` for a variable
+    that is not set."""
     values: list[str] = []
 
     def value(found: re.Match[str]) -> str:
@@ -175,7 +175,7 @@ def _filled(table: Mapping[str, str], where: str) -> tuple[dict[str, str], list[
 
 
 def _shown(block: mcp_types.ContentBlock) -> str:
-    """The text of a block; what is no text by its kind."""
+    """The text of a block; for any other content, its kind."""
     match block.type:
         case "text":
             return block.text
@@ -189,7 +189,7 @@ def _shown(block: mcp_types.ContentBlock) -> str:
 
 
 def _innermost(error: BaseException) -> str:
-    """What went wrong in words, out of the groups that task groups wrap it in."""
+    """The message of the first error inside nested exception groups."""
     while isinstance(error, BaseExceptionGroup):
         error = cast(BaseExceptionGroup[BaseException], error).exceptions[0]
     return str(error) or type(error).__name__

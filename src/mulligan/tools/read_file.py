@@ -1,4 +1,4 @@
-"""Reads a text file of the workspace, in parts where it is long."""
+"""Reads a text file of the workspace, a long one in parts."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class ReadFile(OneTool):
 
 
 def _part(text: str, first: int) -> str:
-    """The lines from `first` on that fit, and where to read on."""
+    """As many lines from `first` on as fit, and where to continue."""
     lines = text.removesuffix("\n").split("\n")
     if first > len(lines):
         raise ToolError(f"the file has only {len(lines)} lines")

@@ -57,7 +57,7 @@ class RunCommand(OneTool):
             seconds=self._seconds,
             memory=self._memory,
         )
-        return _told(await self._sandbox.run(job), self._seconds)
+        return _answer(await self._sandbox.run(job), self._seconds)
 
 
 def _encodes(text: str) -> bool:
@@ -68,7 +68,7 @@ def _encodes(text: str) -> bool:
     return True
 
 
-def _told(ran: Ran, seconds: float) -> str:
+def _answer(ran: Ran, seconds: float) -> str:
     if ran.timed_out:
         how = f"stopped after {seconds:g} seconds"
     else:
@@ -78,7 +78,7 @@ def _told(ran: Ran, seconds: float) -> str:
 
 
 def _shortened(text: str, most: int) -> str:
-    """Head and tail, with what is cut between them."""
+    """The head and the tail of a long text, with the number of characters cut between."""
     text = text.strip("\n")
     if len(text) <= most:
         return text

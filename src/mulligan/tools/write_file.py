@@ -48,7 +48,7 @@ class WriteFile(OneTool):
 
 
 def _before(folder: int, name: str, path: str) -> int | None:
-    """The mode of the file that is there, if there is one."""
+    """The mode of the existing file; None if there is none."""
     try:
         mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
     except FileNotFoundError:
@@ -61,16 +61,16 @@ def _before(folder: int, name: str, path: str) -> int | None:
 
 
 def _replace(folder: int, name: str, data: bytes, mode: int | None) -> None:
-    """The file under a passing name first, so that it is never seen half written."""
-    passing = f".mulligan-{secrets.token_hex(8)}"
+    """Writes to a temporary name and renames it, so that no reader sees half a file."""
+    temporary = f".mulligan-{secrets.token_hex(8)}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
-        with os.fdopen(os.open(passing, flags, 0o666, dir_fd=folder), "wb") as file:
+        with os.fdopen(os.open(temporary, flags, 0o666, dir_fd=folder), "wb") as file:
             if mode is not None:
                 os.fchmod(file.fileno(), mode)
             file.write(data)
-        os.replace(passing, name, src_dir_fd=folder, dst_dir_fd=folder)
+        os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
         with suppress(FileNotFoundError):
-            os.unlink(passing, dir_fd=folder)
+            os.unlink(temporary, dir_fd=folder)
         raise
