@@ -40,9 +40,8 @@ async def left() -> Episode:
         async with asyncio.timeout(20):
             while True:
                 (episode,) = await store.list()
-                driven = await store.holder(episode.id)
-                if (episode := await store.load(episode.id)).stop or not driven:
-                    return episode
+                if not await store.holder(episode.id):
+                    return await store.load(episode.id)
                 await asyncio.sleep(0.02)
     finally:
         await store.close()
