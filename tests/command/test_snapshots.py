@@ -138,7 +138,7 @@ async def test_what_cannot_work_is_refused_with_a_way_out(tmp_path: Path, monkey
     dirty = project(tmp_path / "dirty")
     (dirty / "calc.py").write_text("changed")
     refused: list[tuple[Path, Mode, str]] = [
-        (tmp_path / "none", "worktree", "is no folder"),
+        (tmp_path / "none", "worktree", "is not a folder"),
         (bare, "worktree", "bare repository"),
         (plain, "worktree", "Mode copy works without one"),
         (plain, "in_place", "git init"),

@@ -15,8 +15,8 @@ from mulligan.core.protocols import Evaluator
 from mulligan.core.records import Case, Episode, Feedback, Json, Usage
 from mulligan.core.specs import Spec
 
+# How a case ended. `unjudged`: no verdict was possible; `error`: it did not run to its end. Neither is a failure.
 Status: TypeAlias = Literal["solved", "failed", "unjudged", "error"]
-"""How a case ended. `unjudged`: no verdict was possible; `error`: it did not run to its end. Neither is a failure."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """The episode as a state machine without I/O: what comes next, and how an event changes it.
 
 Everything that drives an episode (the loop, an MCP client, LangGraph's nodes, a search) drives this one.
-It knows nothing of models, stores or clocks: an event brings the seconds that it took.
+No clock is read: an event brings the seconds that it took.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ RESUMABLE = frozenset({"interrupted", "error", "over_budget"})
 
 
 def due(episode: Episode, limits: Limits) -> Move | Stop:
-    """What comes next under these limits, or why the episode is over.
+    """The next move under these limits, or why the episode is over.
 
     An attempt that was made is always judged, whatever it took, so that a budget never loses the best one;
     the gate still holds the budget if judging needs a model.
@@ -148,7 +148,7 @@ def newest_state(episode: Episode) -> str | None:
 
 
 def _next(episode: Episode) -> Move | Stop:
-    """What is due by the order of things alone."""
+    """The next move, ignoring limits."""
     if episode.stop:
         return episode.stop
     if not episode.trials:
@@ -168,7 +168,7 @@ def _next(episode: Episode) -> Move | Stop:
 
 
 def _next_in_search(episode: Episode, expansion: int) -> Move | Stop:
-    """What is due in a search once the newest trial has not passed."""
+    """The next move of a search whose newest trial has not passed."""
     parent = next_parent(episode.trials, expansion)
     if parent is None:
         return Stop("exhausted", "no candidate is left to grow from")
@@ -178,7 +178,7 @@ def _next_in_search(episode: Episode, expansion: int) -> Move | Stop:
 
 
 def _limit_reached(episode: Episode, limits: Limits) -> Stop | None:
-    """The limit that ends this episode, if one does."""
+    """The stop for a limit that is reached, if any."""
     if len(episode.trials) >= limits.trials:
         return Stop("exhausted", f"{limits.trials} of {limits.trials} trials used")
     same = limits.identical if episode.plan.expansion is None else None  # siblings may well be alike
@@ -202,7 +202,7 @@ def _changed(record: R, **changes: Any) -> R:
 
 
 def _answers(event: Recalled | Acted | Evaluated | Reflected, expected: Move, search: bool) -> bool:
-    """Whether the event is the answer to this move. In a search, a trial grows from where it is due, and in a line from
+    """Whether the event answers this move. In a search, a trial grows from where it is due, and in a line from
     where the event says."""
     if search and isinstance(event, Acted) and event.parent not in (None, expected.parent):
         return False
@@ -211,7 +211,7 @@ def _answers(event: Recalled | Acted | Evaluated | Reflected, expected: Move, se
 
 
 def _settles(event: Recalled | Acted | Evaluated | Reflected) -> Move:
-    """The move that this event is the answer to."""
+    """The move that this event answers."""
     match event:
         case Recalled():
             return Move("recall", 0)

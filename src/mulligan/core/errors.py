@@ -1,8 +1,8 @@
 """Every error that Mulligan raises on purpose.
 
 MulliganError
-├── InvalidInput        what was given cannot work: said before any model is called
-│   └── UnknownName     no such plug-in, model, prompt: lists what there is
+├── InvalidInput        what was given cannot work: reported before any model is called
+│   └── UnknownName     no such plug-in, model, prompt: lists the known ones
 ├── OutOfOrder          an event that the episode was not waiting for
 ├── BadAnswer           a thinker's answer that does not fit its question
 ├── ModelError          a provider refused, failed or broke off, after retries
@@ -58,7 +58,7 @@ class InvalidInput(MulliganError, ValueError):
 
 
 class UnknownName(InvalidInput):
-    """No `kind` is called `name`; the message names the nearest and lists what there is, of many the first few."""
+    """No `kind` is called `name`; the message names the nearest and lists the known ones, of many the first few."""
 
     MOST = 30
 
@@ -72,7 +72,7 @@ class UnknownName(InvalidInput):
 
 
 class OutOfOrder(MulliganError):
-    """An event came that the episode was not waiting for. `expected` and `got` are said in words."""
+    """An event came that the episode was not waiting for. `expected` and `got` describe both."""
 
     def __init__(self, expected: str, got: str) -> None:
         super().__init__(f"expected {expected}, got {got}")

@@ -1,4 +1,4 @@
-"""What an episode may take. Each limit has its own stop reason in the record."""
+"""The limits of an episode. Each limit has its own stop reason in the record."""
 
 from __future__ import annotations
 

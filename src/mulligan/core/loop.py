@@ -1,6 +1,6 @@
 """The loop: act, evaluate, reflect, try again (Shinn et al. 2023, algorithm 1).
 
-It knows nothing of models, files or databases: the roles act, `record` keeps each event before it counts.
+The roles act; `record` keeps each event before it counts.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Roles:
     top_k: int | None = None
 
 
+# Records an event of the episode, and returns the episode after it.
 Record = Callable[[Event], Awaitable[Episode]]
-"""Records an event of the episode, and returns the episode after it."""
 
 
 async def drive(episode: Episode, roles: Roles, limits: Limits, record: Record, meter: Meter) -> Episode:

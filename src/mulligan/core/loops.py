@@ -1,4 +1,4 @@
-"""Notices that an agent goes round in circles, from its actions alone.
+"""Detect that an agent goes in circles, from its actions alone.
 
 Works alone, inside somebody else's agent: `if why := detector.add(action): ...`.
 """
@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from mulligan.core.errors import InvalidInput
 
+# Characters of an action that the reason quotes.
 SHOWN = 120
-"""Characters of an action that the reason quotes."""
 
 
 class LoopDetector:

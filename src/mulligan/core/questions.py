@@ -1,4 +1,4 @@
-"""What is asked of a thinker, and what it answers: the two pure halves that every thinker has.
+"""Questions to a thinker and its answers: the two pure halves that every thinker has.
 
 Hosted, a model of ours answers at once; borrowed, the question is stored and the calling agent thinks.
 """
@@ -89,7 +89,7 @@ class Answer:
 
 @runtime_checkable
 class Thinker(Protocol[T_co]):
-    """Judge, reflector, extractor, merger, condenser: anything that needs a mind for one pure step."""
+    """Judge, reflector, extractor, merger, condenser: anything that needs a model for one pure step."""
 
     def ask(self, episodes: Sequence[Episode]) -> Question:
         """The question, with all that is needed to answer it."""

@@ -14,17 +14,17 @@ from typing import Any, Literal, TypeAlias
 
 from mulligan.core.errors import InvalidInput
 
+# A JSON value: None, bool, int, float, str, a list of them, or a dict of them by string.
 Json: TypeAlias = Any
-"""A JSON value: None, bool, int, float, str, a list of them, or a dict of them by string."""
 
+# Why an episode is over. "unconfirmed": a rule ended the loop with an answer whose verdict is unknown.
 StopReason: TypeAlias = Literal[
     "solved", "unconfirmed", "exhausted", "gave_up", "stuck", "over_budget", "error", "interrupted"
 ]
-"""Why an episode is over. "unconfirmed": a rule ended the loop with an answer whose verdict is unknown."""
 
 
+# Characters that a record keeps of what was observed in a step, or said in a feedback: more is cut in the middle.
 TEXT_KEPT = 1_000_000
-"""Characters that a record keeps of what was observed in a step, or said in a feedback: more is cut in the middle."""
 
 
 def kept_text(text: str) -> str:
@@ -213,8 +213,8 @@ class Reflection:
     withheld: str = ""
 
 
+# Recorded of a failed trial after which the strategy decided not to reflect.
 NO_REFLECTION = Reflection("", withheld="The strategy asked for no lesson.")
-"""Recorded of a failed trial after which the strategy decided not to reflect."""
 
 
 @dataclass(frozen=True)
@@ -258,8 +258,8 @@ class Origin:
 
 
 LessonState: TypeAlias = Literal["active", "retired", "superseded", "quarantined"]
+# A fact holds for one project, and keeps its names, values and formats. A strategy holds for a kind of task.
 Nature: TypeAlias = Literal["fact", "strategy"]
-"""A fact holds for one project, and keeps its names, values and formats. A strategy holds for a kind of task."""
 
 
 @dataclass(frozen=True)
@@ -415,8 +415,8 @@ class Episode:
     recall: Recall | None = None
     trials: tuple[Trial, ...] = ()
     stop: Stop | None = None
+    # Usage of moves that were cut short, so that it belongs to no trial.
     lost: Usage = Usage()
-    """Usage of moves that were cut short, so that it belongs to no trial."""
     forked_from: str | None = None
 
     @property

@@ -1,4 +1,4 @@
-"""Where in an episode we are: the path that journal keys begin with, such as `trial.2/act`.
+"""The current position in an episode: the path that journal keys begin with, such as `trial.2/act`.
 
 Parallel branches each open a scope of their own name, so that a key never depends on who came first.
 """

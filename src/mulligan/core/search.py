@@ -1,8 +1,8 @@
 """Uniform-cost search over candidates: which trial the next ones grow from, and what the roles see of the tree.
 
-Each trial is a node, trial 1 is the root, and a trial costs what it lacks of the full score: with tests, the share that
-fails. The cheapest node is expanded: it gets all its children before another one does. A node whose tests gave exactly
-the verdicts of one that was expanded is not expanded (reference, 1.1: reflexion-ucs).
+Each trial is a node, trial 1 is the root, and a trial costs what it misses of the full score: with tests, the share
+that fails. The cheapest node is expanded: it gets all its children before another one does. A node whose tests gave
+exactly the verdicts of one that was expanded is not expanded (reference, 1.1: reflexion-ucs).
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from pathlib import Path
 from mulligan.core.errors import SandboxError
 from mulligan.sandbox.spec import Spec
 
+# Imports the supervisor without the packages' own `__init__`, so that the process stays small and quick to fork.
 _BOOT = """
 import sys, types, socket
 for name, folder in (("mulligan", sys.argv[1]), ("mulligan.core", sys.argv[1] + "/core"),
@@ -29,7 +30,6 @@ for name, folder in (("mulligan", sys.argv[1]), ("mulligan.core", sys.argv[1] + 
 from mulligan.sandbox.supervisor import serve
 serve(socket.socket(fileno=0))
 """
-"""Imports the supervisor without the packages' own `__init__`, so that the process stays small and quick to fork."""
 
 
 class _Server:

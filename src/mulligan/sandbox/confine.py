@@ -1,6 +1,6 @@
 """What happens between fork and exec of a confined job, in the order that makes each step possible.
 
-Runs in the job's own process, started by the supervisor; it knows nothing of asyncio or of records.
+Runs in the job's own process, which the supervisor started.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from collections.abc import Iterable, Mapping
 from mulligan.sandbox import kernel, landlock, mounts, seatbelt, seccomp
 from mulligan.sandbox.spec import Spec
 
+# A job started by root runs as this uid plus its supervisor's process id: nobody's, and nobody else's meanwhile.
 _FIRST_UID = 1_800_000_000
-"""A job started by root runs as this uid plus its supervisor's process id: nobody's, and nobody else's meanwhile."""
+# The same inside a container that maps only 65536 uids.
 _FIRST_UID_SMALL = 20_000
-"""The same inside a container that maps only 65536 uids."""
 
 
 def enter(spec: Spec, *, scoped: bool) -> None:

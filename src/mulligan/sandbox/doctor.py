@@ -1,4 +1,4 @@
-"""What `mulligan doctor` says about the sandbox. It finds out and words it; it prints nothing."""
+"""The rows of `mulligan doctor` about the sandbox."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mulligan.sandbox.levels import LEVELS, STRICT, Level
 
 
 class Row(NamedTuple):
-    """One finding. `remedy` says what would mend it, and is empty where nothing needs to be."""
+    """One finding. `remedy`: what would help; empty if nothing is wrong."""
 
     name: str
     ok: bool

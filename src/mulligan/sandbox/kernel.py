@@ -1,4 +1,4 @@
-"""The few system calls that Python has no name for, through ctypes. Linux only; it decides nothing.
+"""System calls that Python does not offer, through ctypes. Linux only.
 
 Numbers from 424 on are the same on every architecture; the older ones are reached through libc's own functions.
 """

@@ -19,11 +19,11 @@ _FIRST_ABI = (1 << 13) - 1
 _TCP_BIND_CONNECT = 3
 _SCOPE_ABSTRACT_SOCKETS, _SCOPE_SIGNALS = 1, 2
 
+# The first ABI that keeps signals and abstract sockets inside the domain.
 SCOPED_SINCE = 6
-"""The first ABI that keeps signals and abstract sockets inside the domain."""
 
+# The first ABI that lets a process move files between folders, without which few tools work.
 WRITES_SINCE = 2
-"""The first ABI that lets a process move files between folders, without which few tools work."""
 
 _READ = _EXECUTE | _READ_FILE | _READ_DIR
 _ON_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV

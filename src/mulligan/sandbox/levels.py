@@ -1,4 +1,4 @@
-"""The levels of isolation, weakest first, and what each is made of. It knows nothing of what this machine can do."""
+"""The levels of isolation, weakest first, and what each is made of. What this machine can do: see `detect`."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ class Level:
         return not (self.landlock or self.bwrap or self.seatbelt)
 
 
+# All levels, weakest first.
 LEVELS = (
     Level("none", "time, output and leftover processes only; runs as the user would by hand", limits=False),
     Level("limits", "limits and a cleared environment; files and network are open"),
@@ -73,16 +74,15 @@ LEVELS = (
         bwrap=True,
     ),
 )
-"""All levels, weakest first."""
 
 NONE = LEVELS[0]
+# For unconfined jobs that name the folders they may write to. Not in `LEVELS`: it is not for untrusted code.
 WRITES = Level(
     "unconfined+landlock-writes",
     "as by hand, but writes only its own folders, its scratch folder and devices",
     limits=False,
     landlock=True,
 )
-"""For unconfined jobs that name the folders they may write to. Not in `LEVELS`: it is not for code nobody trusts."""
 
 
 def level_named(name: str) -> Level:
@@ -93,5 +93,5 @@ def level_named(name: str) -> Level:
     raise UnknownName("sandbox level", name, ["auto", "strict", *(level.name for level in LEVELS)])
 
 
+# The weakest level that `level="strict"` accepts.
 STRICT = level_named("landlock+seccomp+unprivileged")
-"""The weakest level that `level="strict"` accepts."""

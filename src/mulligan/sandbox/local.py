@@ -1,4 +1,4 @@
-"""Runs jobs on this machine, as confined as it allows. How a job is confined is the other files' business."""
+"""Runs jobs on this machine, as confined as it allows. The other files of this folder confine it."""
 
 from __future__ import annotations
 

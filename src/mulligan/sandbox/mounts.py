@@ -1,6 +1,6 @@
 """The job's own view of the file system: all read-only, its scratch folder a small disk in memory.
 
-Runs in the job's process before it is confined further; vanishes with it. Linux only; it knows nothing of rules.
+Runs in the job's process before it is confined further; vanishes with it. Linux only.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from collections.abc import Generator
 from mulligan.sandbox import kernel
 from mulligan.sandbox.spec import Spec
 
+# The scratch folder holds this many files of the largest size.
 _SCRATCH_FILES = 4
-"""The scratch folder holds this many files of the largest size."""
 _SCRATCH_ENTRIES = 16_384
 
 

@@ -1,4 +1,4 @@
-"""What a job may see and use, from the job and the level: paths, environment, sizes. It starts nothing."""
+"""What a job may see and use, from the job and the level: paths, environment, sizes."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _NETWORK_FILES = (
     *("/etc/resolv.conf", "/etc/hosts", "/etc/host.conf", "/etc/nsswitch.conf", "/etc/services", "/etc/protocols"),
     *("/etc/gai.conf", "/etc/ssl", "/etc/pki", "/etc/ca-certificates", "/run/systemd/resolve"),
 )
+# What programs that are run by hand write to, as patterns.
 _DEVICES = (
     *("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts"),
     *("/dev/shm", "/dev/dri", "/dev/kfd", "/dev/kvm", "/dev/nvidia*"),
 )
-"""What programs that are run by hand write to, as patterns."""
 
 
 def unconfined(job: Job, abi: int) -> Level:

@@ -1,4 +1,4 @@
-"""One job as asyncio sees it: its pipes, its control socket, its end. It knows nothing of levels or limits."""
+"""One running job in asyncio: its pipes, its control socket, its end."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from mulligan.core.protocols import Job
 from mulligan.sandbox import client, policy
 from mulligan.sandbox.levels import Level
 
+# Seconds beyond a job's own that its supervisor has for killing and cleaning up.
 _GRACE = 15.0
-"""Seconds beyond a job's own that its supervisor has for killing and cleaning up."""
 
 
 def scratch_name() -> str:

@@ -1,4 +1,4 @@
-"""A seccomp filter, written by hand: which system calls a confined job is refused. It installs nothing itself.
+"""A seccomp filter, written by hand: which system calls a confined job may not make. syscalls.txt has their numbers.
 
 A deny list: what is not named passes, except calls newer than this file, which answer "no such call" so that the
 C library falls back. Refused calls fail with an error; only a call of a foreign architecture kills.
@@ -12,8 +12,8 @@ import struct
 from collections.abc import Iterable
 from typing import TypeAlias
 
+# Audit number of each architecture, and its column in the tables below.
 _ARCHITECTURES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
-"""Audit number of each architecture, and its column in the tables below."""
 
 Program: TypeAlias = list[tuple[int, int, int, int]]
 Numbers: TypeAlias = tuple[int | None, int | None]
@@ -43,8 +43,8 @@ _TABLES = _read(os.path.join(os.path.dirname(__file__), "syscalls.txt"))
 _SOCKET, _SOCKETPAIR, _CLONE, _CLONE3 = (41, 198), (53, 199), (56, 220), (435, 435)
 _KILL, _TGKILL, _FCNTL, _IOCTL, _PRLIMIT = (62, 129), (234, 131), (72, 25), (16, 29), (302, 261)
 _OPEN, _OPENAT, _OPENAT2 = (2, None), (257, 56), (437, 437)
+# Where chmod, fchmod, fchmodat, creat, mknod and mknodat take a mode.
 _MODES = (((90, None), 1), ((91, 52), 1), ((268, 53), 2), ((85, None), 1), ((133, None), 1), ((259, 33), 2))
-"""Where chmod, fchmod, fchmodat, creat, mknod and mknodat take a mode."""
 
 _NEW_NAMESPACES = 0x7E020000
 _FCNTL_SIGNALS = (8, 10, 15, 1026)  # F_SETOWN, F_SETSIG, F_SETOWN_EX, F_NOTIFY
@@ -97,8 +97,8 @@ def program(*, network: bool, metadata: bool, signals_to: int | None, truncate: 
     return b"".join(struct.pack("<HBBI", code, yes, no, value) for code, yes, no, value in out)
 
 
+# With a mode loaded: no file of a hostile job may lend its owner's rights to whoever runs it.
 _NO_SET_ID: Program = [(_JSET, 0, 1, _SET_ID), (_RET, 0, 0, _REFUSE), (_RET, 0, 0, _ALLOW)]
-"""With a mode loaded: no file of a hostile job may lend its owner's rights to whoever runs it."""
 
 
 def _opening(flags: int, truncate: bool) -> Program:

@@ -3,7 +3,7 @@
 `serve` forks a supervisor for each job that comes over its socket: a fork of this small process costs a millisecond,
 a fresh interpreter ten. The supervisor forks the job, watches time, memory, disk and processes, and when the job
 ends, or Mulligan closes the control socket (also by dying), kills all that the job left behind and removes the
-scratch folder. Wire: see `mulligan.sandbox.client`. Standard library only; knows nothing of asyncio or records.
+scratch folder. Wire: see `mulligan.sandbox.client`. Standard library only.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from mulligan.sandbox.spec import Spec
 
 _WATCH_EVERY = 0.25
 _ENTRIES = 20_000
+# A job may fill its scratch folder with this many files of the largest size.
 _DISK_FILES = 4
-"""A job may fill its scratch folder with this many files of the largest size."""
 
 
 def serve(listen: socket.socket) -> None:

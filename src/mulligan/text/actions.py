@@ -1,6 +1,6 @@
-"""Actions of the form `Name[argument]`, and the thought before one, read out of what a model wrote. It never raises.
+"""Read actions of the form `Name[argument]`, and the thought before one, from a model's text. It never raises.
 
-Source: ReAct (Yao et al. 2022) and how the reference reads it (1.2), more forgiving where only one thing can be meant.
+Source: ReAct (Yao et al. 2022) and its reference, more forgiving where only one thing can be meant.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Turn(NamedTuple):
 
 
 def parse_action(line: str) -> Action | None:
-    """The action of a line; None for what is none.
+    """The action of a line; None if there is none.
 
     An `Action 1:` before it, marks of Markdown around it and punctuation behind it are passed over; the last bracket
     closes the argument, so that an argument may hold brackets.

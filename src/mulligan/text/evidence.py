@@ -1,4 +1,4 @@
-"""Evidence: what a judge found, kept as data beside the text of its feedback, and gathered over an episode.
+"""Findings of a judge as data, beside the text of its feedback, and collected over an episode.
 
 Works alone, inside somebody else's agent: `findings_of(feedback)`, `gathered(episode)`.
 """
@@ -80,6 +80,6 @@ def expected_by(check: str) -> str:
 
 
 def _finding(row: Mapping[str, Json]) -> Finding:
-    """A row of a record, whoever wrote it: what is missing, or is not of its kind, is left out."""
+    """A row of a record, by any writer: a field that is missing or of the wrong type is left out."""
     texts = {name: row[name] for name in _TEXTS if isinstance(row.get(name), str)}
     return Finding(**texts, passed=row.get("passed") is True)

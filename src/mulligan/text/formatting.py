@@ -1,4 +1,4 @@
-"""How the past is worded for a model. Text from a model or a trajectory is data: it comes fenced and labelled.
+"""Word the past for a model. Text from a model or a trajectory is data: it is fenced and labelled.
 
 Works alone, inside somebody else's agent: `reflections_text(["…"])`, `fenced("text")`, `attempt_text(attempt)`.
 """
@@ -12,8 +12,8 @@ from mulligan.core.records import Attempt, Feedback, Finding, Past, Step, Task, 
 from mulligan.text.evidence import finding_text
 from mulligan.text.truncate import estimate, truncate, truncate_text
 
+# What an attempt may take in a prompt (the reference's budget for a trajectory).
 TOKENS = 1600
-"""What an attempt may take in a prompt (the reference's budget for a trajectory)."""
 
 EVIDENCE = (
     "Earlier attempts at this task failed these checks. The result must pass them, and others like them (quoted "
@@ -118,9 +118,9 @@ def result_text(attempt: Attempt) -> str:
 
 
 def retry_text(task: Task, past: Past) -> str:
-    """What an agent's actor is told: the task, and from the second trial on the previous attempt and the feedback.
+    """The text for an agent's actor: the task, and from the second trial on the previous attempt and the feedback.
 
-    Layout: seed 004. Lessons of a strategy that shows them stand below the evaluator's words; what the bank recalled
+    Lessons of a strategy that shows them stand below the evaluator's words; what the bank recalled
     stands below the task. An empty feedback leaves the previous attempt where it is.
     """
     told = "\n\n".join(part for part in (task_text(task), past.recall.formatted_prompt if past.recall else "") if part)
@@ -139,7 +139,7 @@ def retry_text(task: Task, past: Past) -> str:
 
 
 def review_text(task: Task, trial: Trial) -> str:
-    """What an agent's reflector is told (layout: seed 004); the verdict too, where somebody else has judged."""
+    """The text for an agent's reflector: task and result, and the feedback where somebody else has judged."""
     told = f"Task: {task_text(task)}\n\nResult:\n{result_text(trial.attempt)}"
     said = trial.feedback.text.strip() if trial.feedback else ""
     return f"{told}\n\nFeedback:\n{said}" if said else told

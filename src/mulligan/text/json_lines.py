@@ -1,4 +1,4 @@
-"""JSON and JSON Lines (an object a line). Errors say file and line; reading the file itself is for others."""
+"""JSON and JSON Lines (an object a line). Errors name file and line."""
 
 from __future__ import annotations
 

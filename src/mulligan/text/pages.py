@@ -17,8 +17,8 @@ from typing import TypeAlias
 from mulligan.text.plain import clean, encodable, one_line
 from mulligan.text.secrets import mask
 
+# Characters behind a cut that are looked through for secrets, so that none is shown by its first half.
 _MARGIN = 20_000
-"""Characters behind a cut that are looked through for secrets, so that none is shown by its first half."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Foreign text made harmless to look at: in a terminal, or in a list that a client shows."""
+"""Make foreign text safe to show, in a terminal or in a list of a client."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def one_line(text: str, width: int) -> str:
 
 
 def encodable(text: str) -> str:
-    """Text that UTF-8 can hold: half a character, as a model can write one, becomes a question mark."""
+    """Text that UTF-8 can encode: a lone surrogate becomes a question mark."""
     return text.encode(errors="replace").decode()
 
 
 def escaped(text: str) -> str:
-    """Text that UTF-8 can hold and that still tells others apart: half a character becomes its escape, `\\ud800`."""
+    """Text that UTF-8 can encode: a lone surrogate becomes its escape, `\\ud800`; different texts stay different."""
     return text.encode("utf-8", "backslashreplace").decode()

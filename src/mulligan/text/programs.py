@@ -1,7 +1,7 @@
 """The whole program in a completion: its code, and around a body the function that the task began.
 
 Models answer a task that is code, as HumanEval's are, with the whole function or with what comes after the prompt;
-whoever judges, in the loop or after it, has to see the same whole function. It parses and never runs anything.
+every judge, in the loop and after it, has to see the same whole function. Nothing is run.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from mulligan.text.rust_code import extract_rust, items, open_braces, with_impor
 Language: TypeAlias = Literal["py", "rs"]
 
 _TYPING = frozenset(name for name in dir(typing) if name[0].isupper())
+# As fences name them.
 NAMES = {"py": "python", "rs": "rust"}
-"""As fences name them."""
 
 
 def program(said: str, task: str, language: Language = "py") -> str:
@@ -40,7 +40,7 @@ def whole(code: str, task: str, language: Language = "py") -> str:
 def typed(code: str) -> str:
     """The code after an import of the names of `typing` that it uses and never binds.
 
-    The reference runs all code behind `from typing import *` (1.1), and its models relied on it.
+    The reference runs all code behind `from typing import *`, and its models relied on it.
     """
     names = sorted(unbound(code) & _TYPING)
     return _behind_future(f"from typing import {', '.join(names)}", code, parsed(code)) if names else code

@@ -1,4 +1,4 @@
-"""Takes the Python out of a completion, whatever stands around it. It parses what it finds and never runs it.
+"""Find the Python in a completion, whatever surrounds it. The code is parsed and never run.
 
 Three steps: find the pieces (fenced blocks, `[PYTHON]` wrappers, lines of code between prose), choose the one that is
 wanted, and put before it what it uses and only another piece defines. The reference takes the first ```python fence
@@ -33,9 +33,9 @@ _RUST = re.compile(r"^[ \t]*(?:pub\s+)?fn\s+(\w+)\s*[<(]", re.MULTILINE)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
 _ENDS = 24
+# How many lines are tried as the end of one block, and how often one text is parsed to find code between prose: a
+# completion needs a handful of each, and a hostile one must not cost minutes.
 _TRIES = 200
-"""How many lines are tried as the end of one block, and how often one text is parsed to find code between prose: a
-completion needs a handful of each, and a hostile one must not cost minutes."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def asked_for(task: str) -> str | None:
 
 
 def parsed(text: str) -> ast.Module | None:
-    """The tree of this Python; None where it is none."""
+    """The tree of this Python; None where it does not parse."""
     tree = parse(text)
     return tree if isinstance(tree, ast.Module) else None
 

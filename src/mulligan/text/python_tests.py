@@ -1,7 +1,7 @@
-"""Takes the tests out of a model's answer, whatever stands around them. It parses what it finds and never runs it.
+"""Find the tests in a model's answer, whatever surrounds them. They are parsed and never run.
 
-A test is one assert that really uses the asked function. A comment or a string that holds `assert` is none. The
-reference keeps any line with the word in it (1.1), which lets comments pass and loses what spans several lines.
+A test is one assert that really uses the asked function. A comment or a string with `assert` does not count. The
+reference keeps any line with the word, so it keeps comments and loses what spans several lines.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from typing import Any
 
 from mulligan.text.python_code import indent, parse, parsed
 
+# Characters of an answer that are read, and of it `_TRIES` times at most: a hostile one must not cost minutes.
 _ROOM = 24_000
-"""Characters of an answer that are read, and of it `_TRIES` times at most: a hostile one must not cost minutes."""
 _TRIES = 250
 _AFTER_PROSE = re.compile(r"^(?P<margin>\s*)(?P<prose>[^#`\"'()=]{0,80}?)(?P<test>assert\b.*)$")
 _INLINE = re.compile(r"`+\s*(assert\b[^`]*?)\s*`+")
 _OF_LINE = re.compile(r"on line (\d+)$")
 _ATOMS = (ast.Name, ast.Constant, ast.List, ast.Dict, ast.Set, ast.Call, ast.Attribute, ast.Subscript, ast.ListComp)
+# Built-ins that only look at a function that they are given.
 _LOOKS = frozenset({"callable", "isinstance", "issubclass", "hasattr", "id", "type", "repr", "str", "bool", "print"})
-"""Built-ins that only look at a function that they are given."""
 
 
 def python_tests(text: str, name: str | None = None) -> tuple[str, ...]:
@@ -52,7 +52,7 @@ def modules(tests: Sequence[str]) -> tuple[str, ...]:
 
 
 def _repaired(text: str) -> tuple[str, ast.Module]:
-    """The text with the lines taken out that are no Python, line for line, and its tree."""
+    """The text without the lines that are not Python, and its tree. Line numbers stay the same."""
     lines, mended = text.split("\n"), dict[int, int]()
     for _ in range(_TRIES):
         tree = parse("\n".join(lines))
@@ -136,7 +136,7 @@ class _Reader:
                     yield from self._compound(statement, bound)
 
     def _compound(self, statement: ast.stmt, bound: dict[str, str | None]) -> Iterator[str]:
-        """Whatever else: what it binds is unknown, inside and after."""
+        """Any other statement: what it binds is unknown, inside and after."""
         inner: list[list[Any]] = [part for _, part in ast.iter_fields(statement) if isinstance(part, list)]
         stored = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         bound.update(dict.fromkeys(stored - {self.name or ""}))
@@ -146,7 +146,7 @@ class _Reader:
                 yield from self._body(block, dict(bound))
 
     def _arguments(self, function: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, str | None]:
-        """Unknown, but for the only one of a `check(candidate)`, which stands for the function."""
+        """The parameters, unknown except the only one of a `check(candidate)`, which stands for the function."""
         given = function.args
         names = [one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
         names += [one.arg for one in (given.vararg, given.kwarg) if one]

@@ -1,6 +1,6 @@
-"""Takes the Rust out of a completion, whatever stands around it. It reads items and braces and never compiles.
+"""Find the Rust in a completion, whatever surrounds it. It reads items and braces and never compiles.
 
-It knows no more of the language than strings, comments and brackets: what is broken goes to the compiler as it is.
+Only strings, comments and brackets are understood; broken code goes to the compiler unchanged.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _SEMICOLON = re.compile(r"\s*;")
 _LANGUAGES = frozenset({"rust", "rs", ""})
 _ROOM = 40_000
 _STARTS = 60
+# Characters of a completion that are read, items that are looked for between prose, and braces within braces of an
+# import: a hostile one must not cost minutes.
 _DEEP = 20
-"""Characters of a completion that are read, items that are looked for between prose, and braces within braces of an
-import: a hostile one must not cost minutes."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def with_imports(code: str, offered: Iterable[Item]) -> str:
 
 
 def items(code: str) -> list[Item]:
-    """The top-level items in order; what is no item stands with the one after it."""
+    """The top-level items in order; anything else belongs to the item after it."""
     found, start, mask = list[Item](), 0, masked(code)
     for end in (*_ends(mask), len(code)):
         piece, head = code[start:end].strip("\n").rstrip(), mask[start:end].partition("{")[0]

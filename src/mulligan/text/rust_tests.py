@@ -1,6 +1,6 @@
-"""Takes Rust's tests out of a model's answer, with strings, characters, comments and brackets told apart.
+"""Find Rust's tests in a model's answer. Strings, characters, comments and brackets are recognised.
 
-The reference splits at every semicolon (1.1), which tears string literals and lets an empty tail pass as a test.
+The reference splits at every semicolon, which breaks string literals and counts an empty tail as a test.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import islice, pairwise
 
 _ROOM = 24_000
+# Characters and asserts that are read: a hostile answer must not cost minutes.
 _MOST = 100
-"""Characters and asserts that are read: a hostile answer must not cost minutes."""
 _FENCED = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n]*\n(.*?)(?:^[ \t]*\1[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
 _DEAD = re.compile(
     r"""//[^\n]*|b?r(?P<hashes>\#{0,20})".*?"(?P=hashes)|b?"(?:[^"\\]|\\.)*"|b?'(?:[^'\\\n]|\\[^\n][^'\n]{0,10})'""",

@@ -1,7 +1,7 @@
-"""Finds and masks secrets in text: by their shape, by the words beside them, and by value where it is known.
+"""Find and mask secrets in text: by their shape, by the words beside them, and by value where it is known.
 
-`mask` and `Masks` see shapes only: a password that looks like any word and stands alone passes. `KnownSecrets` is for
-code that holds the value, such as the key that a request was sent with. design/030 says how the shapes were chosen.
+`mask` and `Masks` go by shape: a password that looks like a word and stands alone is not found. `KnownSecrets` is for
+code that holds the value, such as the key of a request. secret_shapes.toml holds the shapes; design/030 the reasons.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from typing import Any, TypeAlias, cast
 
 from mulligan.core.records import Json
 
+# Stands for the first secret of a text; a second, other one is `[secret masked 2]`, and so on.
 MASK = "[secret masked]"
-"""Stands for the first secret of a text; a second, other one is `[secret masked 2]`, and so on."""
 
 NOTE = f"(Secrets are shown as {MASK}, the same secret always by the same mask: take a mask for the value.)"
 
 _MASKS = re.compile(r"\[secret masked(?: (\d{1,6}))?\]")
+# Characters that a known value has at least: a shorter one may be a word, such as the key "ollama" of a local one.
 SHORTEST = 8
-"""Characters that a known value has at least: a shorter one may be a word, such as the key "ollama" of a local one."""
+# Characters of base64 that are looked for at least.
 _CODED = 6
-"""Characters of base64 that are looked for at least."""
+# Characters that the rules look at, at least.
 _LONG = 300
-"""Characters that the rules look at, at least."""
+# A value with so many characters is masked wherever it stands again; so many values at most, to bound the time.
 _REPEATED, _MOST = 8, 200
-"""A value with so many characters is masked wherever it stands again; so many values at most, to bound the time."""
 
 Span: TypeAlias = tuple[int, int]
 
@@ -43,12 +43,12 @@ def mask(text: str) -> str:
 
 
 def mask_json(value: Json) -> Json:
-    """A copy with each text in it masked by itself, keys of objects too, and what an object's key says is a secret."""
+    """A copy with each text masked by itself, keys of objects too, and values whose key calls them a secret."""
     return each_text(value, lambda text, key: Masks().text(text, key))
 
 
 def mask_attempt(text: str, task: str) -> str:
-    """What was done for a task, for somebody who judges it: masked, but for values that stand in the task itself."""
+    """An attempt for a judge: masked, except for values that stand in the task itself."""
     masks = Masks()
     masked = masks.unmask(masks.text(text), task)
     return f"{masked}\n\n{NOTE}" if _MASKS.search(masked) else masked
@@ -92,7 +92,7 @@ class Masks:
         return each_text(value, lambda text, _: self._masked(text))
 
     def learn(self, text: str, key: str = "") -> str:
-        """Takes note of the secrets in this text, which is returned as it is."""
+        """Remember the secrets in this text. Returns it unchanged."""
         self._last = max(self._last, *(int(number or 1) for number in _MASKS.findall(text)), 0)
         if key and _says_secret(key, text):
             self._name(text)
@@ -189,7 +189,7 @@ def _source(table: str, name: str) -> str:
 
 @cache
 def _pattern(name: str, table: str = "patterns") -> re.Pattern[str]:
-    """Compiled at its first use: who only imports this must not pay for it."""
+    """A compiled pattern. Compiled at its first use, so that importing this module stays cheap."""
     return re.compile(_source(table, name))
 
 
@@ -296,7 +296,7 @@ def _says_secret(key: str, value: str) -> bool:
 
 
 def _secretive(value: str, *, quoted: bool, password: bool) -> bool:
-    """Whether a value beside such a word is one, and no placeholder, type, expression or word of the sentence."""
+    """Whether the value is a secret, and not a placeholder, type, expression or word of the sentence."""
     if _is("holders", value) or (not quoted and _is("code", value)) or _MASKS.search(value):
         return False
     digit, letter = any(map(str.isdigit, value)), any(map(str.isalpha, value))
@@ -379,7 +379,7 @@ def _beside(text: str) -> Iterator[Span]:
 
 
 def _random(value: str) -> bool:
-    """Whether it looks drawn by lot: all kinds of characters, evenly, and no words."""
+    """Whether the value looks random: all kinds of characters, evenly, and no words."""
     kinds = any(map(str.isdigit, value)) and any(map(str.isupper, value)) and any(map(str.islower, value))
     if not kinds or re.search("[a-z]{10}|[A-Z]{10}", value) or len(re.findall("[a-z]{5}", value)) > 2:
         return False
@@ -392,6 +392,7 @@ def _whole(name: str, group: str | int = 0) -> Callable[[str], Iterator[Span]]:
 
 
 _DIGITS = tuple("0123456789")
+# Words of which one must stand in the lower-cased text, and what then looks for secrets.
 _RULES: Sequence[tuple[Sequence[str], Callable[[str], Iterator[Span]]]] = (
     (("private key",), _private_keys),
     (("",), _prefixed),
@@ -408,7 +409,6 @@ _RULES: Sequence[tuple[Sequence[str], Callable[[str], Iterator[Span]]]] = (
     (("",), _beside),
     (("seed", "recovery", "mnemonic"), _whole("phrase", "value")),
 )
-"""Words of which one must stand in the lower-cased text, and what then looks for secrets."""
 
 
 # --- known by value ---------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""On which line of a TOML file a key stands: what `tomllib` does not tell. It takes text that `tomllib` could read."""
+"""The line of each key in a TOML file, which `tomllib` does not give. The text must be valid TOML."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Makes text fit a token budget, and says in the text what was cut. It never raises when nothing more can be cut.
+"""Cut text to a token budget, with a note of what was cut. It never raises when nothing more can be cut.
 
-It knows nothing of any tokenizer: hand in `count` where an estimate will not do.
+Tokens are estimated; pass `count` where an estimate will not do.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Runs git so that nothing of the user's fires or changes: no hooks, no signing, no prompts, an index of our own.
 
-It knows nothing of episodes. All calls block: callers put them in a thread, with `in_thread`.
+All calls block: callers put them in a thread, with `in_thread`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class GitFailed(WorkspaceError):
 
 
 async def in_thread(do: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
-    """What `do` returns, which may block. Raises `WorkspaceError` where the disk fails."""
+    """Call `do`, which may block, in a thread. Raises `WorkspaceError` where the disk fails."""
     try:
         return await asyncio.to_thread(do, *args, **kwargs)
     except OSError as error:

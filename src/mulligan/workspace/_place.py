@@ -1,6 +1,6 @@
-"""One episode's folder: brought to a state, saved as a state. All by plumbing with an index of our own.
+"""One episode's folder, set to a state and saved as a state, by git's plumbing with an index of our own.
 
-So what an agent does to `.git`, to the branch or to the index of its worktree neither misleads nor harms.
+So whatever an agent does to `.git`, to the branch or to the index of its worktree does no harm.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from mulligan.core.errors import WorkspaceError
 from mulligan.workspace._git import Git, GitFailed, in_thread
 from mulligan.workspace._user import Print, UserTree, below, changes, fingerprint
 
+# Characters of a diff that are kept in the record.
 DIFF = 60_000
-"""Characters of a diff that are kept in the record."""
 
 
 @dataclass

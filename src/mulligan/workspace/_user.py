@@ -23,8 +23,8 @@ class UserTree:
     top: str
     prefix: str = ""
     common: str | None = None
+    # This tree's own git folder; not `common` when it is itself a linked worktree.
     own: str | None = None
-    """This tree's own git folder; not `common` when it is itself a linked worktree."""
 
     @property
     def folder(self) -> str:
@@ -44,7 +44,7 @@ def find(folder: str) -> UserTree:
     """Raises `InvalidInput` for no folder, a bare repository, a merge in progress, or a repository git won't read."""
     path = os.path.realpath(folder)
     if not os.path.isdir(path):
-        raise InvalidInput(f"The workspace {folder} is no folder.")
+        raise InvalidInput(f"The workspace {folder} is not a folder.")
     inside = ask(path, "rev-parse", "--is-inside-work-tree")
     if inside == "false":
         raise InvalidInput(f"{path} is a bare repository or a .git folder: give a folder with its files checked out.")

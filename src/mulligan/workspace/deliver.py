@@ -1,4 +1,4 @@
-"""Hands the result over: as a branch, as a patch file, or in the user's tree. Nothing is ever overwritten."""
+"""Deliver the result: as a branch, as a patch file, or in the user's tree. Nothing is ever overwritten."""
 
 from __future__ import annotations
 

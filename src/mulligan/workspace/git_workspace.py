@@ -1,7 +1,6 @@
-"""Makes each episode's place: a git worktree, a copy, or the user's own folder. Remade from its commits after a crash.
+"""Make each episode's folder: a git worktree, a copy, or the user's own. It is remade from its commits after a crash.
 
 Data of an episode, in a folder of its own: the index, the lock, for a copy the private history, and the working folder.
-It knows nothing of agents or checks.
 """
 
 from __future__ import annotations

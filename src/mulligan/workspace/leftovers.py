@@ -1,4 +1,4 @@
-"""What episodes have left behind: working folders, states as refs, entries of worktrees in the user's repositories.
+"""Find and remove what episodes leave behind: folders, states as refs, worktree entries in the user's repositories.
 
 All of it carries the episode's id in its name. A result's branch is the user's, and is never touched.
 """
@@ -17,8 +17,8 @@ from mulligan.workspace._git import Git, GitFailed
 from mulligan.workspace._place import remove
 from mulligan.workspace._user import find
 
+# Above the states of all episodes, by their ids.
 REFS = "refs/mulligan"
-"""Above the states of all episodes, by their ids."""
 
 
 @dataclass

@@ -16,8 +16,8 @@ POLL_SECONDS = 0.25
 HUB_SECONDS = 10.0
 CHUNK = 1 << 20
 
+# The command that unpacks the wheel of a requirement, without what it depends on, into a folder.
 Installer = Callable[[str, Path], list[str]]
-"""The command that unpacks the wheel of a requirement, without what it depends on, into a folder."""
 
 
 def installer_at_hand(requirement: str, target: Path) -> list[str]:
