@@ -162,19 +162,10 @@ def _describe(tool: Tool, output_schema: bool, bound: bool) -> types.Tool:
     """`bound`: the caller is bound to one agent, so it is not offered parameters that name one."""
     fields: Mapping[str, Json] = tool.input_schema["properties"]
     properties = {name: field for name, field in fields.items() if not (bound and name in AGENT_PARAMETERS)}
-    return types.Tool(
-        name=tool.name,
-        title=tool.title,
-        description=tool.description,
-        input_schema={**tool.input_schema, "properties": properties},
-        output_schema=dict(tool.output_schema) if output_schema else None,
-        annotations=types.ToolAnnotations(
-            read_only_hint=tool.read_only,
-            destructive_hint=tool.destructive,
-            idempotent_hint=tool.idempotent,
-            open_world_hint=tool.open_world,
-        ),
-    )
+    schemas: dict[str, Json] = {"inputSchema": {**tool.input_schema, "properties": properties}}
+    if not output_schema:
+        schemas["outputSchema"] = None
+    return types.Tool.model_validate({**tool.definition, **schemas})
 
 
 def _result(reply: Reply) -> types.CallToolResult:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from mulligan.app.service import Service
@@ -100,6 +101,7 @@ class Tool:
     """A tool of the server.
 
     Attributes:
+        definition: what clients are told of it, in the words of the protocol.
         call: takes the arguments as they came, and validates them. The server answers a `MulliganError` from it as an
             error of the tool; any other exception is a bug, and logged.
         failed: the answer for an error message and the arguments.
@@ -107,43 +109,33 @@ class Tool:
         listed: whether the tool is in the list, where it is offered.
     """
 
-    name: str
-    title: str
-    description: str
-    input_schema: Mapping[str, Json]
-    output_schema: Mapping[str, Json]
+    definition: Mapping[str, Json]
     call: Callable[[Mapping[str, Json], Call], Awaitable[Reply]]
     failed: Callable[[str, Mapping[str, Json]], Reply]
-    read_only: bool = False
-    destructive: bool = False
-    idempotent: bool = False
-    open_world: bool = False
     offered: Callable[[Service], bool] = lambda service: True
     listed: Callable[[Service], bool] = lambda service: True
 
+    @property
+    def name(self) -> str:
+        return self.definition["name"]
 
-def schema(kind: str, description: str = "", **more: Json) -> dict[str, Json]:
-    """The JSON schema of a value of this type, with what else is said of it."""
-    return {"type": kind, **more, **({"description": description} if description else {})}
+    @property
+    def input_schema(self) -> Mapping[str, Json]:
+        return self.definition["inputSchema"]
 
-
-def string(description: str = "", **more: Json) -> dict[str, Json]:
-    return schema("string", description, **more)
-
-
-def array(items: Json, description: str = "") -> dict[str, Json]:
-    return schema("array", description, items=items)
-
-
-def structure(properties: Json, required: Sequence[str] = (), description: str = "") -> dict[str, Json]:
-    """The JSON schema of an object with these properties."""
-    needed = {"required": list(required)} if required else {}
-    return schema("object", description, properties=properties, **needed)
+    @property
+    def output_schema(self) -> Mapping[str, Json]:
+        return self.definition["outputSchema"]
 
 
-def either(*kinds: str, description: str = "") -> dict[str, Json]:
-    """The JSON schema of a value of one of these types. A list under "type" is valid, too, but some clients hand
-    schemas on to models that do not take one.
+def definition(file: str, output_of: str = "") -> Mapping[str, Json]:
+    """Reads `tools/FILE.json`, a tool in the words of the protocol, its description in pieces.
+
+    Args:
+        file: the file's name.
+        output_of: another file, whose output schema it shares.
     """
-    said: dict[str, Json] = {"description": description} if description else {}
-    return {"anyOf": [{"type": kind} for kind in kinds], **said}
+    path = Path(__file__).with_name("tools") / f"{file}.json"
+    tool: dict[str, Json] = json.loads(path.read_text(encoding="utf-8"))
+    tool["description"] = "".join(tool["description"])
+    return {**tool, "outputSchema": definition(output_of)["outputSchema"]} if output_of else tool

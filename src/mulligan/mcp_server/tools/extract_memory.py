@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, cast
 
 from mulligan.core.errors import BadAnswer, InvalidInput, ModelError, MulliganError
 from mulligan.core.records import Json
-from mulligan.mcp_server.tool import Call, Reply, Tool, array, schema, string, structure
-from mulligan.mcp_server.tools.extraction import FAILED, NOTHING, OUTPUT, extraction_reply, find_task, question, task_id
+from mulligan.mcp_server.tool import Call, Reply, Tool, definition
+from mulligan.mcp_server.tools.extraction import FAILED, NOTHING, extraction_reply, find_task, question, task_id
 
 if TYPE_CHECKING:
     from mulligan.bank.bank import Bank
@@ -166,51 +166,4 @@ def _answer(lessons: Json) -> Json:
     return cast(Json, lessons)
 
 
-_STEP = structure(
-    {
-        "step": schema("number"),
-        "role": string(enum=["user", "assistant", "tool"]),
-        "content": string("What was said, done or seen, and why."),
-        "metadata": structure({"tool_name": string(), "action_type": string()}),
-    },
-    ["step", "role", "content"],
-)
-_LESSON = structure(
-    {
-        "title": string(),
-        "description": string("When it is of use."),
-        "content": string("What to do or to avoid in such tasks."),
-        "nature": string("fact: holds in this project; keep its names and values.", enum=["strategy", "fact"]),
-        "steps": array(schema("integer"), "Those that show it."),
-    },
-    ["title", "description", "content", "steps"],
-)
-_INPUT = structure(
-    {
-        "trajectory": array(_STEP, "The steps that mattered, numbered from 1. Needed unless there is a task_id."),
-        "query": string("The task, as you put it to retrieve_memory."),
-        "success_signal": schema("boolean", "Whether it succeeded, where something has shown it."),
-        "async_mode": schema("boolean", "false: wait for a model of the server.", default=True),
-        "agent_id": string("As with retrieve_memory."),
-        "retrieval_id": string("As retrieve_memory gave it for this task."),
-        "task_id": string("After needs_thinking."),
-        "lessons": {
-            "anyOf": [array(_LESSON), structure({"nothing_because": string("Why there are none.")})],
-            "description": "The lessons that you draw: one to three, for later tasks, not about this one alone.",
-        },
-    }
-)
-
-TOOL = Tool(
-    "extract_memory",
-    "Learn from a task",
-    "Keeps what a task has taught. Call it when a task is done, before your final answer, and when it has failed, with "
-    "trajectory, query, success_signal and, in the same call, the lessons that you draw. Without lessons a model of "
-    "the server draws them (`processing`: nothing more to do), or you are asked (`needs_thinking`): follow `prompt`, "
-    "and call again with the task_id and what is wanted.",
-    _INPUT,
-    OUTPUT,
-    call,
-    failed,
-    idempotent=True,
-)
+TOOL = Tool(definition("extract_memory"), call, failed)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mulligan.core.errors import NotFound
 from mulligan.core.records import Json, Lesson
-from mulligan.mcp_server.tool import Call, array, either, schema, string, structure
+from mulligan.mcp_server.tool import Call
 
 if TYPE_CHECKING:
     from mulligan.bank.bank import Bank
@@ -147,33 +147,3 @@ async def _management(bank: Bank, learned: Learned, kept: list[Lesson]) -> dict[
         "merges_triggered": len(merged) + len(queued),
         "message": " ".join(part for part in parts if part) or "Nothing was a duplicate.",
     }
-
-
-_COUNT = schema("integer", minimum=0)
-_LESSON = {"memory_id": string(), "title": string(), "description": string()}
-_MANAGEMENT = {"duplicates_skipped": _COUNT, "merges_triggered": _COUNT, "message": string()}
-
-
-def _id(description: str) -> dict[str, Json]:
-    return either("string", "null", description=description)
-
-
-OUTPUT = structure(
-    {
-        "status": string(enum=["success", "processing", "needs_thinking", "error"]),
-        "message": string("What came of it, or what to do next."),
-        "task_id": _id("To look it up with memory_task, or to answer its question."),
-        "agent_id": _id("Whose lessons they are; null: the unnamed agent's."),
-        "async_mode": schema("boolean"),
-        "memory_id": _id("The first lesson; null where nothing was learned."),
-        "success": either("boolean", "null", description="Whether the task succeeded, as was said or judged."),
-        "extracted_count": {**_COUNT, "description": "How many lessons are new."},
-        "memories": array(structure(_LESSON, list(_LESSON))),
-        "management": structure(_MANAGEMENT, list(_MANAGEMENT)),
-        "wanted": string("With needs_thinking: what of you.", enum=["lessons", "success"]),
-        "prompt": string("With needs_thinking: what to think about."),
-        "schema": schema("object", "With needs_thinking: the JSON schema of the answer."),
-    },
-    ["status", "message", "task_id", "agent_id", "async_mode"],
-)
-"""The schema of the answers of extract_memory and memory_task."""

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Json
-from mulligan.mcp_server.tool import Call, Reply, Tool, string, structure
-from mulligan.mcp_server.tools.extraction import OUTPUT, extraction_reply, find_task
+from mulligan.mcp_server.tool import Call, Reply, Tool, definition
+from mulligan.mcp_server.tools.extraction import extraction_reply, find_task
 
 
 async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
@@ -36,21 +36,8 @@ def failed(message: str, arguments: Mapping[str, Json]) -> Reply:
 
 
 TOOL = Tool(
-    "memory_task",
-    "See what an extraction came to",
-    "What came of an extract_memory that answered `processing`: the lessons, that it goes on, why it failed, or "
-    "(`needs_thinking`) the question that waits for you. Calling it is never necessary.",
-    structure(
-        {
-            "task_id": string("As extract_memory gave it."),
-            "agent_id": string("The one that was given to extract_memory."),
-        },
-        ["task_id"],
-    ),
-    OUTPUT,
+    definition("memory_task", output_of="extract_memory"),
     call,
     failed,
-    read_only=True,
-    idempotent=True,
     listed=lambda service: service.thinks,  # without a model nothing is done in the background
 )

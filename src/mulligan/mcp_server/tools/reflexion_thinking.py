@@ -16,7 +16,7 @@ from typing import Any, Literal, cast
 from mulligan.app.client_led.steps import MOST_TRIALS, ClientStep, Taken
 from mulligan.core.errors import InvalidInput, MulliganError, NotFound
 from mulligan.core.records import Episode, Json
-from mulligan.mcp_server.tool import Call, Reply, Tool, array, either, schema, string, structure
+from mulligan.mcp_server.tool import Call, Reply, Tool, definition
 from mulligan.mcp_server.tools.extraction import extraction_reply
 
 NAME = "reflexion-thinking"
@@ -370,94 +370,4 @@ async def _learn(episode: Episode, call: Call) -> Json:
         return {"status": "error", "message": f"Nothing was learned: {error}"}
 
 
-DESCRIPTION = """\
-Solve a task by second tries that learn from the first. You act, judge and reflect; this tool keeps the order, your
-reflections and the record. Use it when a first attempt may well fail and something can tell: tests, a compiler, a
-checklist, a reader. Not for what is right at the first go.
-
-For each trial, from trialNumber 1:
-1. stepType "actor" with actorInputText (the task): gives current_memory, your earlier reflections. Make the attempt.
-2. "evaluator" with actorOutputText (the whole attempt): judge it, with evidence where there is any.
-3. "self-reflection" with actorOutputText, evaluatorScore (what was wrong, exactly) and, in the same call,
-   reflectionText (the cause, and what to do otherwise). While next_trial_needed is true, go on with step 1 and
-   trialNumber one higher.
-
-A good attempt ends it: step 2 or 3 with passed: true. Pass the first answer's episodeId with every further call."""
-
-
-def _whole(description: str, minimum: int = 1, **more: Json) -> dict[str, Json]:
-    return schema("integer", description, minimum=minimum, **more)
-
-
-def _strings(description: str) -> dict[str, Json]:
-    return array(string(), description)
-
-
-INPUT = structure(
-    {
-        "stepType": string("The step.", enum=["actor", "evaluator", "self-reflection"]),
-        "trialNumber": _whole("The trial, from 1."),
-        "maxTrials": _whole("Trials at most: 3 to 5.", maximum=1000),
-        "actorInputText": string("The whole task, for 'actor'."),
-        "actorOutputText": string("The whole attempt, for 'evaluator' and 'self-reflection'."),
-        "evaluatorScore": either(
-            "string",
-            "number",
-            description="The verdict in words, or a number (higher is better), for 'self-reflection'.",
-        ),
-        "reflectionText": string("For 'self-reflection'. Left out, a prompt for it comes back."),
-        "memoryOverride": _strings("Reflections in place of those that are remembered, newest first."),
-        "episodeId": string("As the first answer gave it. Left out for the first call."),
-        "passed": schema("boolean", "true with 'evaluator' or 'self-reflection': solved, the end."),
-        "reset": schema("boolean", "true: begin anew, nothing remembered. Not with episodeId."),
-        "agentId": string("Whose episode and lessons these are."),
-        "learn": schema("boolean", "true: at the end, keep lessons of it for later tasks."),
-    },
-    ["stepType", "trialNumber", "maxTrials"],
-)
-
-_REFLECTION_PROMPT = {
-    "task_description": string("The task; empty where none was named."),
-    "actor_output": string("The attempt."),
-    "evaluator_score": either("string", "number", description="What the evaluation said."),
-    "current_memory": _strings("Earlier reflections, newest first."),
-}
-_LEARNING = {
-    "status": string("processing; needs_thinking: answer `prompt` through extract_memory; success; error."),
-    "task_id": either(
-        "string", "null", description="For memory_task, and for extract_memory where an answer is needed."
-    ),
-    "prompt": string("What to think about."),
-    "schema": schema("object", "The JSON schema of the answer."),
-    "message": string("What to do, or what went wrong."),
-}
-OUTPUT = structure(
-    {
-        "nextStep": string("The stepType to call.", enum=["evaluator", "self-reflection"]),
-        "prompt_for_actor": string("The task, to be tried now."),
-        "content_to_evaluate": string("The attempt, to be judged now."),
-        "prompt_for_reflection_llm": structure(_REFLECTION_PROMPT, list(_REFLECTION_PROMPT), "What to reflect on."),
-        "current_memory": _strings("Earlier reflections to try it with, newest first."),
-        "trialNumber": _whole("The trial that was called."),
-        "maxTrials": _whole("As it was called."),
-        "message": string("What to do now."),
-        "trialCompleted": _whole("The trial that is done: reflected on, or passed."),
-        "reflection_added_to_memory": string("The reflection, where one was given."),
-        "memory": _strings("All that is remembered now, newest first."),
-        "next_trial_needed": schema("boolean", "Whether to go on with 'actor' and the next trial."),
-        "trial_history_length": _whole("Trials that are done.", minimum=0),
-        "learning": structure(_LEARNING, ["status"], "With learn, at the end: what becomes of the lessons."),
-        "episodeId": string("The episode that this is recorded in."),
-    },
-    ["episodeId"],
-)
-
-TOOL = Tool(
-    name=NAME,
-    title="Reflexion: try, judge, reflect, try again",
-    description=DESCRIPTION,
-    input_schema=INPUT,
-    output_schema=OUTPUT,
-    call=call,
-    failed=failed,
-)
+TOOL = Tool(definition("reflexion_thinking"), call, failed)

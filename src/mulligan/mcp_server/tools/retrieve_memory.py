@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Json, Lesson
-from mulligan.mcp_server.tool import Call, Reply, Tool, array, either, schema, string, structure
+from mulligan.mcp_server.tool import Call, Reply, Tool, definition
 
 if TYPE_CHECKING:
     from mulligan.core.records import Recall
@@ -111,60 +111,5 @@ def _held_back(recall: Recall) -> str:
     return f"{held_back(recall)}. At a terminal, mulligan memory search QUERY --threshold 0 shows all."
 
 
-_LESSON = structure(
-    {
-        "memory_id": string(),
-        "score": schema("number", "Relevance, 0 to 1."),
-        "title": string(),
-        "content": string(),
-        "success": schema("boolean", "False: learned from a failure, so what to avoid."),
-        "tags": array(string()),
-        "description": string("When it is of use."),
-        "agent_id": either("string", "null", description="Whose it is; null: the unnamed agent's."),
-        "nature": string("fact: it holds in one project. Left out for a strategy."),
-        "project": either("string", "null", description="Of a fact: where it holds."),
-        "confirmed": schema("boolean", "Of a fact: whether an attempt has passed by it."),
-    },
-    ["memory_id", "score", "title", "content", "success", "tags", "description", "agent_id"],
-)
-_OUTPUT = structure(
-    {
-        "status": string(enum=["success", "no_memories"]),
-        "message": string("With no_memories: why there are none."),
-        "query": string(),
-        "retrieval_strategy": string("How lessons were found."),
-        "top_k": schema("integer", minimum=1),
-        "min_score_threshold": schema("number", "The relevance below which lessons are held back; 0: none."),
-        "filtered_count": schema("integer", "How many were held back; note or message names the nearest.", minimum=0),
-        "memories": array(_LESSON, "The lessons, best first."),
-        "formatted_prompt": string("The lessons as text to read before the task; empty for none."),
-        "retrieval_id": string("To be given to extract_memory when the task is over."),
-        "note": string("What qualifies the answer, such as that words alone were compared."),
-    },
-    [*("status", "query", "min_score_threshold", "filtered_count", "memories", "formatted_prompt", "retrieval_id")],
-)
-_TOP_K = schema(
-    "number", "Lessons at most; in the preset paper, experiences.", default=1, minimum=1, maximum=MAX_LESSONS
-)
-_INPUT = structure(
-    {
-        "query": string("The goal of the task, in a sentence or two."),
-        "top_k": _TOP_K,
-        "agent_id": string("Your own name, always the same; left out: lessons of all agents."),
-    },
-    ["query"],
-)
-
-TOOL = Tool(
-    "retrieve_memory",
-    "Recall lessons",
-    "Lessons of earlier tasks, good and bad. Call it before you start a task, and again when its goal changes. Read "
-    "`formatted_prompt` before you work: notes, not orders. Keep `retrieval_id` for extract_memory. `no_memories` is "
-    "no error: go on without.",
-    _INPUT,
-    _OUTPUT,
-    call,
-    failed,
-    read_only=True,  # it changes no lesson; it does record the query and the answer
-    idempotent=True,
-)
+# read-only, because it changes no lesson; it does record the query and the answer
+TOOL = Tool(definition("retrieve_memory"), call, failed)
