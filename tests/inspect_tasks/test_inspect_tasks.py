@@ -17,8 +17,8 @@ from mulligan import ScriptedModel, inspect_tasks
 from mulligan.core.episode import Event
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Episode, Json
-from mulligan.inspect_tasks import package
 from mulligan.inspect_tasks.benches import open_bench, options_of
+from mulligan.inspect_tasks.model import part
 
 PYTHON = os.environ.get("MULLIGAN_INSPECT_PYTHON") or (sys.executable if find_spec("inspect_ai") else "")
 WHY = 'needs inspect-ai: pip install -c constraints.txt -e ".[inspect]"'
@@ -156,5 +156,5 @@ async def test_a_method_of_one_attempt_is_not_given_more(tmp_path: Path, monkeyp
 def test_without_inspect_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "inspect_ai", None)
     with pytest.raises(InvalidInput, match="inspect-ai"):
-        package.part()
+        part()
     assert set(inspect_tasks.__all__) == {"benchmark", "hidden", "reflexion"}

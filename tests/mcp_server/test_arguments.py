@@ -13,8 +13,8 @@ from surfaces import surface
 
 from mulligan.app.service import Served, Service
 from mulligan.core.records import Json
-from mulligan.mcp_server.arguments import coerce
 from mulligan.mcp_server.server import tools_of
+from mulligan.mcp_server.tool import coerce
 
 SCHEMAS: dict[str, Any] = {
     tool.name: tool.input_schema for tool in tools_of(Service(Served(model="scripted:x")), "all")

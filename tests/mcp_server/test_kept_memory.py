@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from reflexion_clients import a_service, step, told
 
-from mulligan.mcp_server.http import connections
-from mulligan.mcp_server.http.connections import ConnectionStates
+from mulligan.mcp_server.http import transports
+from mulligan.mcp_server.http.transports import ConnectionStates
 from mulligan.mcp_server.tool import ConnectionState
 
 LONG = 1_900_000
@@ -34,7 +34,7 @@ async def test_a_connection_forgets_an_agent_s_oldest_reflections() -> None:
 
 
 def test_of_all_connections_the_least_used_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "MAX_WEIGHT", 100)
+    monkeypatch.setattr(transports, "MAX_WEIGHT", 100)
     links = ConnectionStates()
     for name in ("first", "second", "third"):
         links.of(name).weight = 40

@@ -18,8 +18,8 @@ from wire_client import KEY, Wire, running
 
 from mulligan.core.errors import InvalidInput
 from mulligan.mcp_server.http.admission import Admission
-from mulligan.mcp_server.http.connections import MAX_SESSIONS, Sessions
 from mulligan.mcp_server.http.guard import RateLimit
+from mulligan.mcp_server.http.transports import MAX_SESSIONS, Sessions
 
 MB = 1 << 20
 SOLVE = {"name": "solve", "arguments": {"task": "What is six times seven?", "expected": "42"}}

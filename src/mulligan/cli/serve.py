@@ -67,7 +67,7 @@ def serve(**given: Any) -> None:
 def _serving(service: Service, given: Mapping[str, Any]) -> Coroutine[Any, Any, None]:
     """What serves, once everything that was given has been looked at."""
     from mulligan.cli.terminal import say
-    from mulligan.mcp_server.keys import unused_keys
+    from mulligan.mcp_server.lifecycle import unused_keys
     from mulligan.mcp_server.logs import log_to_stderr
 
     stdio = given["transport"] == "stdio"

@@ -8,9 +8,8 @@ from mulligan.core.benchmarks import Score
 from mulligan.core.episode import Acted, Evaluated, Event, Recalled, Reflected, Stopped
 from mulligan.core.errors import InvalidInput, ModelError
 from mulligan.core.records import Episode, Json
-from mulligan.inspect_tasks.asked import Asked
 from mulligan.inspect_tasks.benches import KEY, Bench, open_bench, options_of
-from mulligan.inspect_tasks.package import part
+from mulligan.inspect_tasks.model import InspectModel, part
 
 inspect_ai, _solving, _scoring = part(), part("solver"), part("scorer")
 
@@ -56,7 +55,7 @@ def reflexion(
         def observe(episode: Episode, event: Event) -> None:
             transcript.info(_event_json(event), source="mulligan")
 
-        model, reflects = Asked(), Asked(reflect_role) if reflect_role else None
+        model, reflects = InspectModel(), InspectModel(reflect_role) if reflect_role else None
         episode = await bench.play(case, changes, model, reflects, observe, getattr(state, "epoch", 1))
         if episode.stop and episode.stop.reason == "error":  # no failure of the model's: Inspect counts it as an error
             raise ModelError(f"Episode {episode.id} ended by an error: {episode.stop.detail}")

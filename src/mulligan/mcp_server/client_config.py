@@ -11,7 +11,7 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
@@ -23,7 +23,7 @@ NAME = "mulligan"
 
 TOKEN = "MULLIGAN_TOKEN"
 _PLACEHOLDER = f"{TOKEN}_GOES_HERE"
-_PATHS = {"sse": "/sse", "http": "/mcp"}
+PATHS = {"sse": "/sse", "http": "/mcp"}
 _WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
 """Addresses to bind to that no client can connect to, and the one to use on the same machine."""
 
@@ -59,7 +59,7 @@ class ServerCommand:
     def url(self) -> str:
         """The address for a client on the same machine, over sse and http."""
         host = _WILDCARDS.get(self.host, self.host)
-        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}{_PATHS[self.transport]}"
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}{PATHS[self.transport]}"
 
 
 @dataclass(frozen=True)
@@ -78,91 +78,60 @@ class _Client:
         where: where the user pastes it.
         key: of the table of servers.
         token: how a header refers to the token; None: the user fills it in.
-        local: further fields of an entry for stdio.
-        remote: further fields of an entry for sse and http.
+        fields: further fields of an entry, by transport.
         url: the key of the address.
-        whole: further fields beside the table.
+        inputs: what the client asks its user for, beside the table, where a token is needed.
     """
 
     where: str
     key: str = "mcpServers"
     token: str | None = None
-    local: Mapping[str, Json] = field(default_factory=dict[str, Json])
-    remote: Mapping[str, Mapping[str, Json]] = field(default_factory=dict[str, Mapping[str, Json]])
+    fields: Mapping[str, Mapping[str, Json]] = field(default_factory=dict[str, Mapping[str, Json]])
     url: str = "url"
-    whole: Callable[[ServerCommand], Mapping[str, Json]] = lambda server: {}
+    inputs: Json = None
 
 
-def _inputs(server: ServerCommand) -> Mapping[str, Json]:
-    if server.transport == "stdio" or not server.token:
-        return {}
-    token = {"type": "promptString", "id": "mulligan-token", "description": "Token of Mulligan", "password": True}
-    return {"inputs": [token]}
+def _read_clients() -> dict[str, _Client]:
+    table = json.loads(Path(__file__).with_name("clients.json").read_text(encoding="utf-8"))
+    return {name: _Client(**values) for name, values in table.items()}
 
 
-_TYPED = {"sse": {"type": "sse"}, "http": {"type": "http"}}
-
-_CLIENTS: Mapping[str, _Client] = {
-    "claude": _Client(
-        "Claude Code: .mcp.json in the project's folder. Claude Desktop: claude_desktop_config.json",
-        token=f"${{{TOKEN}}}",
-        remote=_TYPED,
-    ),
-    "cursor": _Client(
-        "~/.cursor/mcp.json, or .cursor/mcp.json in the project's folder",
-        token=f"${{env:{TOKEN}}}",
-    ),
-    "vscode": _Client(
-        ".vscode/mcp.json in the workspace, or the user's own (command MCP: Open User Configuration)",
-        key="servers",
-        token="${input:mulligan-token}",
-        local={"type": "stdio"},
-        remote=_TYPED,
-        whole=_inputs,
-    ),
-    "qoder": _Client("Qoder's settings, MCP, + Add", remote={"sse": {"type": "sse"}, "http": {}}),
-    "cherry-studio": _Client(
-        "Cherry Studio's settings, MCP servers, Add, Import from JSON",
-        local={"type": "stdio", "isActive": True},
-        remote={"sse": {"type": "sse", "isActive": True}, "http": {"type": "streamableHttp", "isActive": True}},
-        url="baseUrl",
-    ),
-    "json": _Client("the client's table of MCP servers", remote=_TYPED),
-}
+_CLIENTS = _read_clients()
 
 CLIENTS = tuple(_CLIENTS)
 
 
 def client_config(client: str, server: ServerCommand) -> ClientConfig:
     """The configuration of one of `CLIENTS` for this server."""
-    one = _CLIENTS[client]
-    entry = _local(one, server) if server.transport == "stdio" else _remote(one, server)
+    one, remote = _CLIENTS[client], server.transport != "stdio"
+    entry = {**one.fields.get(server.transport, {}), **(_remote(one, server) if remote else _local(server))}
+    inputs = {"inputs": one.inputs} if one.inputs and remote and server.token else {}
     notes = [f"Paste this into: {one.where}"]
-    if server.transport == "stdio" and server.keys:
+    if not remote and server.keys:
         notes.append(f"The client has to hand on {' or '.join(server.keys)}, for the model: put it into its env table")
-    if server.transport != "stdio":
+    if remote:
         guarded = f", with {TOKEN} set" if server.token else ""
         notes.append(f"Start the server first{guarded}: {shlex.join(server.line)}")
         if server.host in _WILDCARDS:
             notes.append(f"The address is that on this machine: elsewhere, put its name for {_WILDCARDS[server.host]}")
         if server.token and one.token is None:
             notes.append(f"Put the token for {_PLACEHOLDER}")
-        elif server.token and client != "vscode":
+        elif server.token and not one.inputs:
             notes.append(f"The client takes the token, without its AGENT_ID:, from {TOKEN} in its own environment")
     if client == "claude":
         notes += _claude(server)
-    return ClientConfig({**one.whole(server), one.key: {NAME: entry}}, tuple(notes))
+    return ClientConfig({**inputs, one.key: {NAME: entry}}, tuple(notes))
 
 
-def _local(client: _Client, server: ServerCommand) -> Json:
+def _local(server: ServerCommand) -> dict[str, Json]:
     command, *arguments = server.line
     env = {"env": dict(server.env)} if server.env else {}
-    return {**client.local, "command": command, "args": arguments, **env}
+    return {"command": command, "args": arguments, **env}
 
 
-def _remote(client: _Client, server: ServerCommand) -> Json:
+def _remote(client: _Client, server: ServerCommand) -> dict[str, Json]:
     headers = {"headers": {"Authorization": f"Bearer {client.token or _PLACEHOLDER}"}} if server.token else {}
-    return {**client.remote.get(server.transport, {}), client.url: server.url, **headers}
+    return {client.url: server.url, **headers}
 
 
 def _claude(server: ServerCommand) -> list[str]:

@@ -7,14 +7,22 @@ parsed, the id is looked for in its first and last bytes, so that its sender lea
 from __future__ import annotations
 
 import json
+import logging
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 
 import mcp_types as types
+from mcp.server.context import ServerRequestContext
+from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 from pydantic_core import from_json
+
+from mulligan.core.errors import InvalidInput
+
+log = logging.getLogger("mulligan.serve")
 
 MEGABYTE = 1024 * 1024
 MAX_BYTES = 16 * MEGABYTE
@@ -207,3 +215,17 @@ def _load(raw: bytes) -> Any:
 def _parse_int(digits: str) -> int | None:
     """None for a number with more digits than Python converts."""
     return int(digits) if len(digits) <= 4000 else None
+
+
+@asynccontextmanager
+async def protocol_errors(context: ServerRequestContext[Any, Any]) -> AsyncGenerator[None]:
+    """Raises `InvalidInput` as `INVALID_PARAMS`; logs any other exception, and raises `INTERNAL_ERROR` for it."""
+    try:
+        yield
+    except MCPError:
+        raise
+    except InvalidInput as error:
+        raise MCPError(types.INVALID_PARAMS, str(error)) from None
+    except Exception as error:
+        log.exception("%s failed", context.method)
+        raise MCPError(types.INTERNAL_ERROR, "Something in the server failed; its log says what.") from error

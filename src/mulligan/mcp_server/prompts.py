@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import mcp_types as types
@@ -13,26 +14,10 @@ from mcp.server.context import ServerRequestContext
 from mulligan.app.prompts import FilePrompts
 from mulligan.app.service import Service
 from mulligan.core.errors import InvalidInput, UnknownName
+from mulligan.mcp_server.messages import protocol_errors
 from mulligan.mcp_server.prompt_texts import TRIALS, memory_rules, prompt_files, reflexion
-from mulligan.mcp_server.protocol_errors import protocol_errors
 from mulligan.mcp_server.tool import MAX_NAME, Call
 from mulligan.mcp_server.tools import topics
-
-
-@dataclass(frozen=True)
-class Offer:
-    """A prompt. No argument is required, because many clients have no field for them, or pass single words.
-
-    Attributes:
-        arguments: their descriptions by name.
-        text: makes the text from the prompt files and the arguments.
-    """
-
-    name: str
-    title: str
-    description: str
-    arguments: Mapping[str, str]
-    text: Callable[[FilePrompts, Mapping[str, str]], str]
 
 
 class Prompts:
@@ -44,45 +29,42 @@ class Prompts:
 
     def __init__(self, service: Service, which: str) -> None:
         self._service, self._files = service, prompt_files(service.config)
-        offers = {"memory": MEMORY_RULES, "reflexion": REFLEXION}
-        self.offers = {offers[topic].name: offers[topic] for topic in topics(which)}
-        for offer in self.offers.values():
-            offer.text(self._files, {})
+        known = json.loads(Path(__file__).with_name("prompts.json").read_text(encoding="utf-8"))
+        offers = [types.Prompt.model_validate(known[topic]) for topic in topics(which)]
+        self._offers = {prompt.name: prompt for prompt in offers}
+        for name in self._offers:
+            _TEXTS[name](self._files, {})
 
-    def arguments(self, offer: Offer, bound: str | None) -> Mapping[str, str]:
-        """The arguments that a caller bound to this agent may give."""
-        return {name: said for name, said in offer.arguments.items() if name != "agent_id" or bound is None}
+    def find(self, name: str) -> types.Prompt:
+        """Raises `UnknownName` for a prompt that is not offered."""
+        if name not in self._offers:
+            raise UnknownName("prompt", name[:MAX_NAME], self._offers)
+        return self._offers[name]
 
     async def list(self, context: ServerRequestContext[Any, Any], params: Any) -> types.ListPromptsResult:
         bound = context.lifespan_context.bound(context)
-        return types.ListPromptsResult(prompts=[self._describe(offer, bound) for offer in self.offers.values()])
+        shown = [
+            one.model_copy(update={"arguments": [*arguments_of(one, bound).values()]}) for one in self._offers.values()
+        ]
+        return types.ListPromptsResult(prompts=shown)
 
     async def get(
         self, context: ServerRequestContext[Any, Any], params: types.GetPromptRequestParams
     ) -> types.GetPromptResult:
         async with protocol_errors(context):
-            if params.name not in self.offers:
-                raise UnknownName("prompt", params.name[:MAX_NAME], self.offers)
-            offer = self.offers[params.name]
-            bound = context.lifespan_context.bound(context)
-            text = offer.text(self._files, self._given(offer, params.arguments or {}, bound))
-            message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
-            return types.GetPromptResult(description=offer.description, messages=[message])
+            prompt = self.find(params.name)
+            given = self._given(prompt, params.arguments or {}, context.lifespan_context.bound(context))
+            text = types.TextContent(type="text", text=_TEXTS[prompt.name](self._files, given))
+            message = types.PromptMessage(role="user", content=text)
+            return types.GetPromptResult(description=prompt.description, messages=[message])
 
-    def _describe(self, offer: Offer, bound: str | None) -> types.Prompt:
-        arguments = [
-            types.PromptArgument(name=name, title=name.replace("_", " "), description=said, required=False)
-            for name, said in self.arguments(offer, bound).items()
-        ]
-        return types.Prompt(name=offer.name, title=offer.title, description=offer.description, arguments=arguments)
-
-    def _given(self, offer: Offer, arguments: Mapping[str, str], bound: str | None) -> dict[str, str]:
+    def _given(self, prompt: types.Prompt, arguments: Mapping[str, str], bound: str | None) -> dict[str, str]:
         """The arguments without empty ones, and with the agent_id to use."""
         for name in arguments:
-            if name not in offer.arguments:
-                raise UnknownName(f"argument of {offer.name}", name[:MAX_NAME], self.arguments(offer, bound))
+            if name not in arguments_of(prompt):
+                raise UnknownName(f"argument of {prompt.name}", name[:MAX_NAME], arguments_of(prompt, bound))
         given = {name: value for name, value in arguments.items() if value.strip()}
-        if "agent_id" in offer.arguments:
+        if "agent_id" in arguments_of(prompt):
             given["agent_id"] = Call(self._service, bound).agent(given.get("agent_id")) or ""
         return given
 
@@ -95,20 +77,15 @@ def _trials(text: str | None) -> int:
     return int(text)
 
 
-MEMORY_RULES = Offer(
-    name="memory-rules",
-    title="Rules for using the memory",
-    description="When to call retrieve_memory and extract_memory, and with what: for an agent's standing instructions.",
-    arguments={"agent_id": "The agent's name in the memory, such as claude-code. Left out, the agent chooses."},
-    text=lambda files, given: memory_rules(files, given.get("agent_id")),
-)
-REFLEXION = Offer(
-    name="reflexion",
-    title="Solve a task by second tries",
-    description="How to lead a task through reflexion-thinking: try, judge, reflect, and try again.",
-    arguments={
-        "task": "What is to be done, and what has to hold for it to count as done. Left out: what the user says next.",
-        "max_trials": f"Trials at most (default: {TRIALS}).",
-    },
-    text=lambda files, given: reflexion(files, given.get("task"), _trials(given.get("max_trials"))),
-)
+def arguments_of(prompt: types.Prompt, bound: str | None = None) -> Mapping[str, types.PromptArgument]:
+    """By name, the arguments that a caller bound to this agent may give. None is required, because many clients have no
+    field for them, or pass single words.
+    """
+    return {one.name: one for one in prompt.arguments or () if one.name != "agent_id" or bound is None}
+
+
+_TEXTS: Mapping[str, Callable[[FilePrompts, Mapping[str, str]], str]] = {
+    "memory-rules": lambda files, given: memory_rules(files, given.get("agent_id")),
+    "reflexion": lambda files, given: reflexion(files, given.get("task"), _trials(given.get("max_trials"))),
+}
+"""What makes the text of each prompt from the prompt files and the arguments."""

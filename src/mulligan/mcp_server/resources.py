@@ -1,25 +1,35 @@
-"""Episodes and lessons as MCP resources. A caller that is bound to an agent sees only that agent's."""
+"""Episodes and lessons as MCP resources, and the completion of their ids and of the arguments of prompts.
+
+A caller that is bound to an agent sees only that agent's.
+"""
 
 from __future__ import annotations
 
 import base64
 import binascii
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from heapq import merge
+from itertools import groupby
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import is_version_at_least
+from pydantic import TypeAdapter
 
 from mulligan.app.service import Service
 from mulligan.app.story import beginning
 from mulligan.bank.exchange.lesson_page import StoreShelf, lesson_page, moment
 from mulligan.core.codec import record_text, to_json
-from mulligan.core.errors import InvalidInput, NotFound
+from mulligan.core.errors import InvalidInput, NotFound, UnknownName
 from mulligan.core.lessons import Selection
 from mulligan.core.records import Brief, Episode, Lesson
-from mulligan.mcp_server.protocol_errors import no_resource, protocol_errors
+from mulligan.mcp_server.messages import protocol_errors
+from mulligan.mcp_server.prompts import Prompts, arguments_of
 from mulligan.text.plain import encodable, one_line
 from mulligan.text.secrets import mask, mask_json
 
@@ -38,41 +48,30 @@ MAX_ID = 200
 TITLE, DESCRIPTION = 80, 200
 """Characters of a resource's title and description in the list."""
 
-TEMPLATES: Mapping[str, tuple[str, str, str, str]] = {
-    f"{EPISODES}{{id}}": (
-        "episode",
-        "An episode, told",
-        "One task as a story: what was tried, how it was judged, what was learned from it. Very long ones are cut.",
-        MARKDOWN,
-    ),
-    f"{EPISODES}{{id}}{RECORD}": (
-        "episode-record",
-        "An episode's record",
-        "The same as data, for a program: the task, the trials, the usage and the end.",
-        JSON,
-    ),
-    f"{LESSONS}{{id}}": (
-        "lesson",
-        "A lesson",
-        "One lesson with where it comes from, its state, and the lessons that it is linked with.",
-        MARKDOWN,
-    ),
-}
-"""By URI: name, title, description, MIME type."""
+TEMPLATES = TypeAdapter(list[types.ResourceTemplate]).validate_json(
+    Path(__file__).with_name("resources.json").read_bytes()
+)
+
+MAX_VALUES = 100
+"""Values in one completion; the protocol's own limit."""
+
+TRIALS = tuple(str(n) for n in range(1, 11))
+
+RESOURCE_NOT_FOUND = -32002
+"""In revisions before 2026-07-28, which has `INVALID_PARAMS` instead (SEP-2164)."""
+
+MAX_URI = 2000
+"""Characters of a URI that an error repeats."""
 
 
 class Resources:
     """Reads the store only, so that listing opens no bank and loads no embedder."""
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
+    def __init__(self, service: Service, prompts: Prompts) -> None:
+        self._service, self._prompts = service, prompts
 
     async def templates(self, context: Any, params: Any) -> types.ListResourceTemplatesResult:
-        templates = [
-            types.ResourceTemplate(uri_template=uri, name=name, title=title, description=description, mime_type=kind)
-            for uri, (name, title, description, kind) in TEMPLATES.items()
-        ]
-        return types.ListResourceTemplatesResult(resource_templates=templates)
+        return types.ListResourceTemplatesResult(resource_templates=TEMPLATES)
 
     async def list(
         self, context: ServerRequestContext[Any, Any], params: types.PaginatedRequestParams | None
@@ -98,9 +97,44 @@ class Resources:
             try:
                 text, kind = await self._text(params.uri, context.lifespan_context.bound(context))
             except NotFound:
-                raise no_resource(context, params.uri) from None
+                raise _no_resource(context, params.uri) from None
             content = types.TextResourceContents(uri=params.uri, mime_type=kind, text=encodable(text))
             return types.ReadResourceResult(contents=[content])
+
+    async def complete(
+        self, context: ServerRequestContext[Any, Any], params: types.CompleteRequestParams
+    ) -> types.CompleteResult:
+        async with protocol_errors(context):
+            bound = context.lifespan_context.bound(context)
+            prefix, name = params.argument.value, params.argument.name
+            if isinstance(params.ref, types.PromptReference):
+                self._check_argument(params.ref.name, name, bound)
+            else:
+                _check_variable(params.ref.uri, name)
+            values: Sequence[str] = ()
+            if len(prefix) <= MAX_ID and prefix.isprintable():  # half a character, say, is not text for a database
+                values = await self._values(params.ref, name, prefix, bound)
+            more = len(values) > MAX_VALUES
+            return types.CompleteResult(completion=types.Completion(values=list(values[:MAX_VALUES]), has_more=more))
+
+    def _check_argument(self, prompt: str, name: str, bound: str | None) -> None:
+        """Raises `UnknownName` for a prompt or an argument that this caller is not offered."""
+        known = arguments_of(self._prompts.find(prompt), bound)
+        if name not in known:
+            raise UnknownName(f"argument of {prompt}", name[:MAX_ID], known)
+
+    async def _values(self, ref: Any, name: str, prefix: str, bound: str | None) -> Sequence[str]:
+        store, limit = self._service.store, MAX_VALUES + 1
+        if isinstance(ref, types.PromptReference):
+            if name == "agent_id":
+                of_episodes = await store.agents(prefix, limit=limit)
+                of_lessons = await store.memory.lessons.agents(prefix, limit=limit)
+                return [agent for agent, _ in groupby(merge(of_episodes, of_lessons)) if agent.isprintable()]
+            return [number for number in TRIALS if number.startswith(prefix)] if name == "max_trials" else ()
+        if ref.uri.startswith(EPISODES):
+            return await store.ids(prefix, agent=bound, limit=limit)
+        lessons = await store.memory.lessons.list(bound, Selection(prefix=prefix, limit=limit))
+        return [lesson.id for lesson in lessons]
 
     async def _page(
         self, bound: str | None, episode: str | None, lesson: str | None
@@ -212,3 +246,16 @@ def _decode(cursor: str | None) -> tuple[str | None, str | None]:
 
 def _bad_cursor() -> InvalidInput:
     return InvalidInput("This cursor is not valid (any more): list the resources again, without one.")
+
+
+def _check_variable(uri: str, name: str) -> None:
+    if uri not in (one.uri_template for one in TEMPLATES):
+        raise InvalidInput("There is no such resource template: resources/templates/list says which there are.")
+    if name != "id":
+        raise UnknownName("variable of this template", name[:MAX_ID], ["id"])
+
+
+def _no_resource(context: ServerRequestContext[Any, Any], uri: str) -> MCPError:
+    """The same error for a resource that does not exist and for another agent's."""
+    new = is_version_at_least(context.protocol_version, "2026-07-28")
+    return MCPError(types.INVALID_PARAMS if new else RESOURCE_NOT_FOUND, "Resource not found", {"uri": uri[:MAX_URI]})

@@ -18,15 +18,13 @@ from mcp.server.lowlevel import Server
 from mulligan.app.service import Service
 from mulligan.core.errors import InvalidInput, MulliganError
 from mulligan.core.records import Json
-from mulligan.mcp_server.arguments import coerce
 from mulligan.mcp_server.prompt_texts import instructions
 from mulligan.mcp_server.prompts import Prompts
-from mulligan.mcp_server.tool import Call, ConnectionState, Reply, Tool
+from mulligan.mcp_server.tool import Call, ConnectionState, Reply, Tool, coerce
 from mulligan.mcp_server.tools import SETS, select_tools
 from mulligan.text.plain import encodable
 
 if TYPE_CHECKING:
-    from mulligan.mcp_server.completion import Completion
     from mulligan.mcp_server.resources import Resources
 
 log = logging.getLogger("mulligan.serve")
@@ -98,12 +96,11 @@ def make_server(
         return _result(await run_tool(tool, arguments, call))
 
     @cache
-    def readers() -> tuple[Resources, Completion]:
-        """Imported when a client first reads: they import a good part of the store and the bank."""
-        from mulligan.mcp_server.completion import Completion
+    def reader() -> Resources:
+        """Imported when a client first reads: it imports a good part of the store and the bank."""
         from mulligan.mcp_server.resources import Resources
 
-        return Resources(service), Completion(service, prompts)
+        return Resources(service, prompts)
 
     server: Server[Connections] = Server(
         "mulligan",
@@ -114,12 +111,12 @@ def make_server(
         get_tool_input_schema=lambda name: dict(tools[name].input_schema) if name in tools else None,
         on_list_tools=on_list_tools,
         on_call_tool=on_call_tool,
-        on_list_resources=lambda context, params: readers()[0].list(context, params),
-        on_list_resource_templates=lambda context, params: readers()[0].templates(context, params),
-        on_read_resource=lambda context, params: readers()[0].read(context, params),
+        on_list_resources=lambda context, params: reader().list(context, params),
+        on_list_resource_templates=lambda context, params: reader().templates(context, params),
+        on_read_resource=lambda context, params: reader().read(context, params),
         on_list_prompts=prompts.list,
         on_get_prompt=prompts.get,
-        on_completion=lambda context, params: readers()[1].complete(context, params),
+        on_completion=lambda context, params: reader().complete(context, params),
     )
     server.middleware.clear()  # the SDK's tracing fails on a trace context that is not a string; nobody reads its spans
     return server

@@ -16,10 +16,11 @@ from starlette.middleware.cors import CORSMiddleware
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from mulligan.app.service import Service
-from mulligan.mcp_server.http import sse, streamable
+from mulligan.mcp_server.client_config import PATHS
 from mulligan.mcp_server.http.admission import Admission
 from mulligan.mcp_server.http.guard import Guard, RateLimit, RequestLog, only_http
 from mulligan.mcp_server.http.hosts import Bound, HostPolicy
+from mulligan.mcp_server.http.transports import sse_site, streamable_site
 from mulligan.mcp_server.lifecycle import stop_requested
 from mulligan.mcp_server.tokens import Verifier
 
@@ -45,11 +46,11 @@ class Site:
     """The application and its server."""
 
     def __init__(self, service: Service, which: str, listening: Listening, bound: Bound) -> None:
-        transport = sse if listening.transport == "sse" else streamable
         self._listening, self._bound = listening, bound
-        self._url = f"{bound.url}{transport.ENDPOINT}"
+        self._url = f"{bound.url}{PATHS[listening.transport]}"
         self._admission = Admission(listening.concurrency)
-        app = self._layers(transport.site(service, which, self._admission))
+        transport = sse_site if listening.transport == "sse" else streamable_site
+        app = self._layers(transport(service, which, self._admission))
         self._guard = Guard(app, HostPolicy(bound, listening.origins))
 
     def _layers(self, app: Any) -> Any:

@@ -17,7 +17,7 @@ from mulligan.app.client_led.steps import MOST_TRIALS, ClientStep, Taken
 from mulligan.core.errors import InvalidInput, MulliganError, NotFound
 from mulligan.core.records import Episode, Json
 from mulligan.mcp_server.tool import Call, Reply, Tool, definition
-from mulligan.mcp_server.tools.extraction import extraction_reply
+from mulligan.mcp_server.tools.memory_task import extraction_reply
 
 NAME = "reflexion-thinking"
 

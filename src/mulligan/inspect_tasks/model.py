@@ -4,20 +4,32 @@ from __future__ import annotations
 
 import base64
 import json
+from importlib import import_module
 from typing import Any
 
-from mulligan.core.errors import ModelError
+from mulligan.core.errors import InvalidInput, ModelError
 from mulligan.core.questions import Answer, Message, Question, Sampling
 from mulligan.core.records import Usage
-from mulligan.inspect_tasks.package import part
 from mulligan.models import json_answers
 from mulligan.models.failures import NotJson
 from mulligan.models.tool_answers import call_of, in_json
 
+
+def part(name: str = "") -> Any:
+    """The module `inspect_ai` or one of its submodules. Raises `InvalidInput` that says what to install."""
+    try:
+        return import_module(f"inspect_ai.{name}" if name else "inspect_ai")
+    except ModuleNotFoundError as error:
+        raise InvalidInput(
+            f"This needs the package inspect-ai ({error}): pip install 'mulligan[inspect]', "
+            'or in a checkout pip install -c constraints.txt -e ".[inspect]".'
+        ) from error
+
+
 _SCHEMA = "\n\nAnswer with JSON that fits this schema, and nothing else:\n"
 
 
-class Asked:
+class InspectModel:
     """`name` is how a recipe calls it; `id`, which is recorded, how Inspect does. role: of Inspect's model roles; the
     evaluation's own model where there is none of that name.
 
