@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from mulligan.core.records import Recall
 
 MAX_LESSONS = 100
-"""Lessons in one answer."""
+"""Lessons in one answer; the schema of `top_k` names the same number."""
 
 MAX_QUERY = 100_000
 """Characters of a query."""
