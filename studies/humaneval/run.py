@@ -31,10 +31,10 @@ from cases import CASES, SEED, STRATEGIES, TRIALS
 
 from mulligan.bench.harness.plan import choice_of
 from mulligan.bench.harness.running import Hooks, resume_benchmark, run_benchmark
+from mulligan.bench.report.figures import as_json, make_report, read_run
 from mulligan.bench.report.gallery import write_gallery
 from mulligan.bench.report.page import page
 from mulligan.bench.report.plot import check_installed, curves, draw
-from mulligan.bench.report.reading import as_json, make_report, read_run
 from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.core.errors import LeaseLost
 from mulligan.store.sqlite import SqliteStore

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from households import HOUSES, House, needs_alfworld
 
-from mulligan.bench.alfworld._engine import faster
+from mulligan.bench.alfworld._engine import engine
 from mulligan.bench.alfworld._engine.workers import Worker, Workers
 from mulligan.core.errors import InvalidInput, WorldError
 
@@ -88,16 +88,16 @@ def test_a_translation_is_kept_and_one_that_is_damaged_is_made_anew(tmp_path: Pa
 
 
 def test_with_other_versions_nothing_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert faster.unknown() == []
-    monkeypatch.setattr(faster, "KNOWN", {**faster.KNOWN, "textworld": "9.9"})
-    (said,) = faster.unknown()
+    assert engine.unknown() == []
+    monkeypatch.setattr(engine, "KNOWN", {**engine.KNOWN, "textworld": "9.9"})
+    (said,) = engine.unknown()
     assert said == "textworld 1.7.0 and not 9.9"
 
 
 def test_what_is_replaced_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
     textgen, downward = importlib.import_module("textworld.envs.pddl.textgen"), importlib.import_module("fast_downward")
     before = textgen._parse_and_convert, textgen.EvalSymbol.derive, downward.pddl2sas
-    with faster.faster(print):
+    with engine.faster(print):
         assert downward.pddl2sas is print
         assert textgen._parse_and_convert is not before[0]
     assert (textgen._parse_and_convert, textgen.EvalSymbol.derive, downward.pddl2sas) == before

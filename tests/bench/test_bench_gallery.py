@@ -15,9 +15,9 @@ from toy_bench import HERE, Obliging, cases
 
 from mulligan.app.config import load
 from mulligan.bench.harness.running import run_benchmark
+from mulligan.bench.report.figures import make_report
 from mulligan.bench.report.gallery import case_page, file_name, write_gallery
 from mulligan.bench.report.plot import COLOURS, curves, draw, ending
-from mulligan.bench.report.reading import make_report
 from mulligan.cli.main import main
 from mulligan.core.errors import InvalidInput
 from mulligan.store.sqlite import SqliteStore

@@ -15,7 +15,7 @@ from mulligan.app.plugins import names
 from mulligan.bench.harness.methods import choose_method
 from mulligan.bench.harness.plan import choice_of, open_benchmark
 from mulligan.bench.harness.running import Finished, Hooks, resume_benchmark, run_benchmark
-from mulligan.bench.report.reading import make_report, read_run
+from mulligan.bench.report.figures import make_report, read_run
 from mulligan.core.errors import InvalidInput
 from mulligan.sandbox.local import LocalSandbox
 from mulligan.store.sqlite import SqliteStore

@@ -12,8 +12,8 @@ from toy_bench import HERE, Obliging, cases
 
 from mulligan.app.config import load
 from mulligan.bench.harness.running import run_benchmark
+from mulligan.bench.report.figures import as_json, make_report, read_run
 from mulligan.bench.report.page import page
-from mulligan.bench.report.reading import as_json, make_report, read_run
 from mulligan.cli.bench import run as bench_run
 from mulligan.cli.main import main
 from mulligan.core.errors import InvalidInput

@@ -13,13 +13,13 @@ from click.testing import CliRunner
 from mulligan import ScriptedModel
 from mulligan.bench.harness.plan import open_benchmark
 from mulligan.bench.harness.running import run_benchmark
+from mulligan.bench.report.figures import as_json, make_report, read_run
 from mulligan.bench.report.page import page
-from mulligan.bench.report.reading import as_json, make_report, read_run
 from mulligan.cli.bench import bench
 from mulligan.core.benchmarks import Score
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Attempt, Case, Episode, Trial
-from mulligan.oracle.calls.equality import is_right
+from mulligan.oracle.calls.judge import is_right
 from mulligan.sandbox.local import LocalSandbox
 from mulligan.store.sqlite import SqliteStore
 

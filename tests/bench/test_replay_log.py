@@ -9,8 +9,14 @@ from typing import Any, TypeAlias
 import pytest
 
 from mulligan.bench.harness.running import resume_benchmark
-from mulligan.bench.programming.replay.log import LogModel, Published, read_log
-from mulligan.bench.programming.replay.replay import first_difference, hint_of, replay_log
+from mulligan.bench.programming.replay.replay import (
+    LogModel,
+    Published,
+    first_difference,
+    hint_of,
+    read_log,
+    replay_log,
+)
 from mulligan.cli.main import main
 from mulligan.core.errors import InvalidInput, ModelError
 from mulligan.core.questions import Message, Question

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mulligan
-from mulligan.bench.webshop._shop_files import read_shop
-from mulligan.bench.webshop._shops import Goal, Product, alike, worth
+from mulligan.bench.webshop._shop import Goal, Product, alike, read_shop, worth
 from mulligan.bench.webshop.environments.webshop import CATALOGUE
 from mulligan.core.errors import InvalidInput
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as some
 
 from mulligan.core.errors import InvalidInput, SandboxError
 from mulligan.evaluators.rust_tests import RustTests
-from mulligan.oracle.rust import toolchain
+from mulligan.oracle.rust import building
 from mulligan.oracle.rust.program import ours, read
 from mulligan.sandbox.local import LocalSandbox
 from mulligan.text.rust_tests import balanced, masked, statements
@@ -98,7 +98,7 @@ def test_what_cannot_be_used_is_refused(tests: str | list[str], why: str) -> Non
 
 
 def test_without_a_compiler_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    toolchain.toolchain.cache_clear()
+    building.toolchain.cache_clear()
     with monkeypatch.context() as patch:
         patch.setattr(shutil, "which", lambda name, path=None: None)  # pyright: ignore
         with pytest.raises(SandboxError, match="apt-get install rustc"):

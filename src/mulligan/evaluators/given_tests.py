@@ -1,15 +1,144 @@
-"""Judges code by a list of tests that the agent may see, such as LeetcodeHard's visible ones. No model is asked."""
+"""Judges code by a list of tests that the agent may see, such as LeetcodeHard's visible ones. No model is asked.
+
+A list of asserts gets one verdict for each: by our own oracle, or as the reference does; `internal_tests` judges by the
+same functions. Rust's tests go to `rust_tests`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+import json
+import sys
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, cast
 
 from mulligan.core.errors import InvalidInput
-from mulligan.core.protocols import Sandbox
-from mulligan.core.records import Episode, Feedback
-from mulligan.evaluators import _asserts as asserts
-from mulligan.text.python_code import parsed
+from mulligan.core.protocols import Evaluator, Job, Sandbox
+from mulligan.core.records import Episode, Feedback, Json
+from mulligan.evaluators.rust_tests import RustTests
+from mulligan.evaluators.unit_tests import UnitTests
+from mulligan.oracle.python.feedback import FORGEABLE, Line, reference_text
+from mulligan.oracle.python.names import names_in
+from mulligan.text.plain import escaped
+from mulligan.text.programs import meaning_solution, typed
+from mulligan.text.python_code import asked_for, parsed, with_others
+from mulligan.text.python_tests import modules
+
+Language: TypeAlias = Literal["py", "rs"]
+Layout: TypeAlias = Literal["ours", "reference"]
+
+_OUTPUT = 64_000_000
+"""Bytes of a report in the reference's layout, where nothing is shortened."""
+
+_MEMORY = 4096
+"""MB, more than elsewhere, as the reference has no limit."""
+
+
+def check(language: str, layout: str, seconds: float) -> None:
+    """Raises `InvalidInput` for what cannot work, `SandboxError` where Rust cannot be judged here."""
+    if language not in ("py", "rs"):
+        raise InvalidInput(f"language is py or rs, not {language!r}.")
+    if layout not in ("ours", "reference"):
+        raise InvalidInput(f"layout is ours or reference, not {layout!r}.")
+    if seconds <= 0:
+        raise InvalidInput(f"seconds must be above 0, not {seconds}.")
+    if language == "rs":
+        RustTests.ready()  # before a model is asked for code that nobody here can judge
+
+
+async def judged(
+    tests: Sequence[str], episode: Episode, *, sandbox: Sandbox, language: Language, layout: Layout, seconds: float
+) -> Feedback:
+    """The verdict on the newest attempt; `evidence` holds `tests` and, where there was a verdict, `passed` for each.
+
+    seconds: for each test. Raises `InvalidInput` for tests that cannot be used, `SandboxError`.
+    """
+    if layout == "reference" and language == "py":
+        return await _as_reference(tests, episode, sandbox, seconds)
+    if language == "py":
+        whole = "\n".join([*(f"import {name}" for name in modules(tests)), *tests])
+        whole = meaning_solution(whole, asked_for(episode.task.prompt))
+        judge = UnitTests(whole, sandbox=sandbox, seconds=seconds * len(tests), name="the tests")
+        feedback, passed = await judge.each(_typed(episode))
+        return replace(feedback, evidence={**(feedback.evidence or {}), **evidence(tests, passed)})
+    feedback = await _rust(tests, sandbox, layout, seconds).evaluate(episode)
+    details: object = feedback.evidence
+    passed = cast(dict[str, Any], details).get("passed") if isinstance(details, dict) else None
+    return replace(feedback, evidence=evidence(tests, passed))
+
+
+def evidence(tests: Sequence[str], passed: Sequence[bool] | None) -> Json:
+    return {"tests": list(tests), "passed": list(passed or ())}
+
+
+def usable(test: str, given: Collection[str] | None) -> bool:
+    """Whether our oracle can judge by this Python test alone: it can be read, and uses no name that is not given (None:
+    none but what it calls or hands over)."""
+    try:
+        UnitTests.check(test)
+        tree = parsed(test)
+        names = tree and names_in(tree, test)
+    except (InvalidInput, RecursionError, SyntaxError):
+        return False
+    if names is None:
+        return False
+    there = {*modules([test]), *(names.firm if given is None else given)}
+    return set(names.wanted) <= there
+
+
+def usable_rust(test: str) -> bool:
+    try:
+        RustTests.check([test])
+    except InvalidInput:
+        return False
+    return True
+
+
+def _typed(episode: Episode) -> Episode:
+    """The newest attempt with the names of `typing` that it uses without importing them."""
+    *before, last = episode.trials
+    whole = replace(last.attempt, output=typed(last.attempt.output))
+    return replace(episode, trials=(*before, replace(last, attempt=whole)))
+
+
+def _rust(tests: Sequence[str], sandbox: Sandbox, layout: Layout, seconds: float) -> Evaluator:
+    return RustTests(list(tests), sandbox=sandbox, seconds=seconds * len(tests), layout=layout)
+
+
+async def _as_reference(tests: Sequence[str], episode: Episode, sandbox: Sandbox, seconds: float) -> Feedback:
+    """As there, what earlier attempts of the episode have defined is still there, and everything else is not."""
+    *before, last = episode.trials
+    code = with_others(last.attempt.output, [trial.attempt.output for trial in before])
+    source = (Path(__file__).parents[1] / "oracle" / "python" / "reference_run.py").read_text(encoding="utf-8")
+    job = Job(
+        # Not isolated (-I): that would leave the seed of hashes out, by which sets of texts are printed.
+        (sys.executable, "-s", "-P", "-c", "exec(open('program').read() + '\\njudge()')"),
+        files={"program": source},
+        stdin=json.dumps({"code": code, "tests": list(tests), "seconds": seconds}),
+        env={"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"},
+        seconds=2 * seconds * len(tests) + 5,
+        memory=_MEMORY,
+        output=_OUTPUT,
+    )
+    ran = await sandbox.run(job)
+    try:
+        report = [(bool(good), str(output)) for good, output in json.loads(ran.stdout)]
+    except (ValueError, TypeError):
+        report = []
+    if len(report) != len(tests):
+        why = "out of time" if ran.timed_out else ran.stderr.strip()[-300:] or "it ended early"
+        return Feedback(False, f"No test result: {why}.", 0.0, "unit_tests", (FORGEABLE,), evidence=evidence(tests, ()))
+    lines = [Line(test, good, escaped(output)) for test, (good, output) in zip(tests, report, strict=True)]
+    passed = [line.passed for line in lines]
+    return Feedback(
+        all(passed),
+        reference_text(lines),
+        sum(passed) / len(passed),
+        "unit_tests",
+        (FORGEABLE,),
+        evidence=evidence(tests, passed),
+    )
 
 
 class GivenTests:
@@ -31,7 +160,7 @@ class GivenTests:
         layout: Literal["ours", "reference"] = "ours",
         seconds: float = 5.0,
     ) -> None:
-        asserts.check(language, layout, seconds)
+        check(language, layout, seconds)
         if isinstance(tests, str) or not tests:
             raise InvalidInput("given_tests takes a list of tests, and none are given.")
         for number, test in enumerate(tests, 1):
@@ -43,7 +172,7 @@ class GivenTests:
         self._layout: Literal["ours", "reference"] = layout
 
     async def evaluate(self, episode: Episode) -> Feedback:
-        return await asserts.judged(
+        return await judged(
             self._tests,
             episode,
             sandbox=self._sandbox,

@@ -15,8 +15,8 @@ from mulligan.core.errors import BadAnswer, InvalidInput
 from mulligan.core.protocols import Model, Prompts, Sandbox
 from mulligan.core.questions import Question, Sampling, think
 from mulligan.core.records import Episode, Feedback, Json
-from mulligan.evaluators import _asserts as asserts
-from mulligan.oracle.python.reference_layout import reference_text
+from mulligan.evaluators import given_tests
+from mulligan.oracle.python.feedback import reference_text
 from mulligan.text.formatting import task_text
 from mulligan.text.python_code import asked_for
 from mulligan.text.python_tests import python_tests, reference_tests
@@ -57,7 +57,7 @@ class InternalTests:
         max_tokens: int = 1024,
         name: str | None = None,
     ) -> None:
-        asserts.check(language, layout, seconds)
+        given_tests.check(language, layout, seconds)
         if tests < 1:
             raise InvalidInput(f"tests must be at least 1, not {tests}.")
         if reading not in ("ours", "reference"):
@@ -75,12 +75,12 @@ class InternalTests:
         known = made(episode)
         tests, why = (known, "") if known is not None else await self._written(episode)
         if not tests and self._reading == "reference":
-            return Feedback(True, reference_text(()), 1.0, SOURCE, evidence=asserts.evidence((), ()))
+            return Feedback(True, reference_text(()), 1.0, SOURCE, evidence=given_tests.evidence((), ()))
         if not tests:
             why = why or "the model wrote no valid test of the task"
             text = f"Nothing could be judged: {why}"
-            return Feedback(None, text, source=SOURCE, evidence=asserts.evidence((), ()))
-        feedback = await asserts.judged(
+            return Feedback(None, text, source=SOURCE, evidence=given_tests.evidence((), ()))
+        feedback = await given_tests.judged(
             tests,
             episode,
             sandbox=self._sandbox,
@@ -112,10 +112,10 @@ class InternalTests:
         if self._reading == "reference":
             return reference_tests(text)[: self._most]
         if self._language == "rs":
-            found = tuple(filter(asserts.usable_rust, rust_tests(text, name)))
+            found = tuple(filter(given_tests.usable_rust, rust_tests(text, name)))
         else:
             given = None if name is None else {*_DEFINES.findall(episode.task.prompt), name}
-            found = tuple(test for test in python_tests(text, name) if asserts.usable(test, given))
+            found = tuple(test for test in python_tests(text, name) if given_tests.usable(test, given))
         if not found:
             what = f"assert_eq!({name or 'f'}(…), …);" if self._language == "rs" else f"assert {name or 'f'}(…) == …"
             raise BadAnswer(f"It holds no valid test: write lines such as `{what}`, with real values.")

@@ -16,11 +16,9 @@ from mulligan.core.protocols import Ran, Sandbox
 from mulligan.core.records import Episode, Feedback, Finding, Json
 from mulligan.oracle.python.feedback import FORGEABLE
 from mulligan.oracle.rust import saying
-from mulligan.oracle.rust.building import COMPILING, NONE_MADE, Crate, crate, job
-from mulligan.oracle.rust.errors import Refused, refused
+from mulligan.oracle.rust.building import COMPILING, NONE_MADE, Crate, crate, job, toolchain
 from mulligan.oracle.rust.program import read
-from mulligan.oracle.rust.saying import Verdict
-from mulligan.oracle.rust.toolchain import toolchain
+from mulligan.oracle.rust.saying import Refused, Verdict, refused
 from mulligan.text.evidence import evidence_of
 from mulligan.text.rust_code import open_braces
 from mulligan.text.rust_tests import masked

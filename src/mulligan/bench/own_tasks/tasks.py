@@ -8,8 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import cast
 
-from mulligan.bench.own_tasks._task_file import Entry, files_of, read_tasks
-from mulligan.bench.own_tasks._task_tables import read_text
+from mulligan.bench.own_tasks._task_file import Entry, files_of, read_tasks, read_text
 from mulligan.core.benchmarks import Judges, Method, Score, Source
 from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.records import Case, Episode, Json, Task

@@ -1,4 +1,4 @@
-"""The figures of one run, from its results and episodes. Pure: it reads no store, and prints nothing.
+"""What benchmark runs were, their figures, and runs side by side: read from the store and computed; nothing is printed.
 
 Unknown is not zero: cases that ended by an error, or that nobody could score, are in no rate; they are counted beside
 it. The rates are of each case's first episode, but for those by number of episodes.
@@ -6,16 +6,23 @@ it. The rates are of each case's first episode, but for those by number of episo
 
 from __future__ import annotations
 
+import json
+import re
+import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import MISSING, asdict, dataclass, fields
+from itertools import combinations
 from statistics import fmean
 from typing import Any, cast
 
+from mulligan.app.plugins import short_name
+from mulligan.bench.harness.plan import LOG, SETTING, Choice, options_of_today
 from mulligan.bench.report.statistics import Mean, Paired, Rate, mean, paired, pass_at_k, rate
 from mulligan.core.benchmarks import BenchRun, CaseResult, Marked, Status
 from mulligan.core.errors import InvalidInput
-from mulligan.core.records import Episode, Usage
+from mulligan.core.protocols import Store
+from mulligan.core.records import Episode, Json, Usage
 
 ORACLE = "oracle"
 """The source of feedback whose evaluator knows the target."""
@@ -313,3 +320,184 @@ def _verdict_of_each(recorded: Recorded) -> dict[str, bool | None]:
     limit = limit_of(recorded.run, recorded.results)
     scores = {result.case: score_at(result, limit) for result in recorded.results}
     return {case: None if score is None else score == 1 for case, score in scores.items()}
+
+
+MODEL = "model of the "
+"""The beginning of the names of models in `BenchRun.rests_on`."""
+_OWN_PLACE = ("benchmark", "method", "strategy", "model", "seed", "cases")
+"""Options with a place of their own in the head."""
+_LIMITS = {"tokens": "max-tokens", "cost": "max-cost", "seconds": "max-seconds"}
+
+
+@dataclass(frozen=True)
+class About:
+    """method: of the benchmark. strategy: what the next trial was shown; replaced: the user chose it instead of the
+    method's own. models: ids by role, local ones with the hash of their weights. data: sha256 by file. differs: options
+    that are not the defaults. scripted: why this is no result of a model; empty where it is one."""
+
+    run: str
+    benchmark: str
+    method: str
+    strategy: str
+    replaced: bool
+    created: float
+    models: Mapping[str, str]
+    data: Mapping[str, str]
+    differs: Mapping[str, Json]
+    seed: int
+    versions: Mapping[str, str]
+    command: str
+    scripted: str
+
+
+def about(run: BenchRun, episodes: Iterable[Episode]) -> About:
+    options = options_of_today(run.options)
+    models = {n.removeprefix(MODEL): str(id) for n, id in run.rests_on.items() if n.startswith(MODEL)}
+    versions: dict[str, str] = {}
+    for episode in episodes:
+        for name, version in episode.head.versions.items():
+            known = versions.setdefault(name, version)
+            versions[name] = known if version in known.split(", ") else f"{known}, {version}"
+    return About(
+        run.id,
+        run.benchmark,
+        str(options.get("method") or ""),
+        _strategy(run),
+        bool(options.get("strategy")),
+        run.created,
+        models,
+        of_data(run),
+        {name: value for name, value in _differing(options).items() if name not in _OWN_PLACE},
+        int(cast(int, options.get("seed", 0))),
+        versions,
+        command_of(run),
+        _scripted([*models.values(), str(options.get("model") or "")]),
+    )
+
+
+def _strategy(run: BenchRun) -> str:
+    """The name of the strategy in force; a file's without its folder."""
+    spec = run.rests_on.get(f"{SETTING}strategy")
+    return short_name(str(cast(dict[str, Json], spec)["name"])) if isinstance(spec, dict) else ""
+
+
+def _differing(options: Mapping[str, Json]) -> dict[str, Json]:
+    """The options that differ from the defaults, and those that this version does not know."""
+    defaults: dict[str, Any] = {}
+    for field in fields(Choice):
+        made = field.default_factory() if field.default_factory is not MISSING else field.default
+        defaults[field.name] = list(cast(Any, made)) if isinstance(made, tuple) else made
+    return {name: value for name, value in options.items() if defaults.get(name, MISSING) != value}
+
+
+def _scripted(models: Iterable[str]) -> str:
+    named = [model for model in models if model]
+    if any(re.match(r"scripted\b", model) for model in named):
+        return "Scripted model: no result. The answers were written beforehand, and say nothing of any model."
+    if any(re.match(r"replay\b|log:", model) for model in named):
+        return "Replayed model: no result of its own. The answers are those of an earlier run or log."
+    if not named:
+        return "No model took part: no result of a model."
+    return ""
+
+
+def command_of(run: BenchRun) -> str:
+    """The command that starts such a run."""
+    words = ["mulligan", "bench", "run", run.benchmark]
+    if run.benchmark.startswith(LOG):
+        words[2:] = ["replay", run.benchmark.removeprefix(LOG)]
+    for name, value in _differing(options_of_today(run.options)).items():
+        flag = f"--{name.replace('_', '-')}"
+        if name == "benchmark" or value is None:
+            continue
+        if name == "cases":
+            words += [word for id in value for word in ("--case", str(id))]
+        elif name == "limits":
+            words += [w for n, v in value.items() for w in (f"--{_LIMITS.get(n, n)}", str(0 if v is None else v))]
+        elif name == "settings":
+            words += [
+                word
+                for role, settings in value.items()
+                for key, setting in settings.items()
+                for word in ("--set", f"{role}.{key}={json.dumps(setting, ensure_ascii=False)}")
+            ]
+        else:
+            words += [flag] if value is True else [flag, str(value)]
+    return shlex.join(words)
+
+
+SCHEMA = 2
+"""The version of the JSON form; it rises when a key goes or changes its meaning."""
+_ALL = 1_000_000
+
+
+@dataclass(frozen=True)
+class OneRun:
+    about: About
+    figures: Figures
+    recorded: Recorded
+
+    @property
+    def label(self) -> str:
+        """A short name for tables and plots; the report makes it unique."""
+        method = self.about.method or self.about.benchmark
+        return f"{method} with {self.about.strategy}" if self.about.replaced else method
+
+
+@dataclass(frozen=True)
+class Report:
+    """labels: one for each run, all different. comparisons: of the first run with each of the others,
+    or of every pair."""
+
+    runs: Sequence[OneRun]
+    labels: Sequence[str]
+    comparisons: Sequence[Comparison]
+
+
+async def read_run(store: Store, prefix: str) -> Recorded:
+    """The record of the run whose id begins so. Raises `NotFound`, `StoreError`."""
+    run = await store.benches.run(prefix)
+    results = await store.benches.results(run.id)
+    ended = {f"{run.id}.{result.position}" for result in results}
+    episodes = await store.list(run=run.id, limit=_ALL)
+    return Recorded(run, results, {e.id: e for e in episodes if e.id.rpartition(".")[0] in ended})
+
+
+def make_report(recorded: Sequence[Recorded], *, every_pair: bool = False) -> Report:
+    """every_pair: each run compared with each before it, and not the first alone.
+
+    Raises `InvalidInput` for the same run twice, and for runs that cannot be compared.
+    """
+    ids = [one.run.id for one in recorded]
+    if len(set(ids)) < len(ids):
+        raise InvalidInput("A run is given twice: a report compares different ones.")
+    runs = [OneRun(about(one.run, one.episodes.values()), figures(one), one) for one in recorded]
+    pairs = [pair for pair in combinations(recorded, 2) if every_pair or pair[0] is recorded[0]]
+    return Report(runs, _labels(runs), [compare(a, b) for a, b in pairs])
+
+
+def _labels(runs: Sequence[OneRun]) -> Sequence[str]:
+    """By method; where that is the same, with what tells them apart."""
+    labels = [run.label for run in runs]
+    models = [next(iter(run.about.models.values()), "").partition("@")[0] for run in runs]
+    for extra in (models, [run.about.run for run in runs]):
+        if len(set(labels)) == len(labels):
+            break
+        if len(set(extra)) > 1:
+            labels = [f"{label} ({more})" if more else label for label, more in zip(labels, extra, strict=True)]
+    return labels
+
+
+def as_json(report: Report) -> Json:
+    """See docs/benchmark-report.md for every key."""
+    from importlib.metadata import version
+
+    return {
+        "schema": SCHEMA,
+        "mulligan": version("mulligan"),
+        "runs": [
+            {"label": label, **asdict(run.about), **asdict(run.figures)}
+            for label, run in zip(report.labels, report.runs, strict=True)
+        ],
+        "comparisons": [asdict(comparison) for comparison in report.comparisons],
+    }

@@ -10,8 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
-from mulligan.bench.report.figures import Comparison, Verdicts
-from mulligan.bench.report.reading import OneRun, Report
+from mulligan.bench.report.figures import Comparison, OneRun, Report, Verdicts
 from mulligan.bench.report.statistics import Mean, Rate
 from mulligan.core.records import Usage
 from mulligan.text.pages import Block, Facts, Heading, Line, Picture, Table

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from mulligan.bench.report.figures import Report
 from mulligan.bench.report.page import kind_of
-from mulligan.bench.report.reading import Report
 from mulligan.core.errors import InvalidInput
 from mulligan.core.extras import MissingExtra
 

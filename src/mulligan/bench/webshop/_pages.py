@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mulligan.bench.webshop._shops import Product
+from mulligan.bench.webshop._shop import Product
 
 BACK, NEXT, PREVIOUS, BUY = "Back to Search", "Next >", "< Prev", "Buy Now"
 ABOUT = ("Description", "Features", "Reviews")

@@ -12,8 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 
-from mulligan.bench.webshop._shop_files import read_shop
-from mulligan.bench.webshop._shops import NEEDS, Goal
+from mulligan.bench.webshop._shop import NEEDS, Goal, read_shop
 from mulligan.bench.webshop.environments.webshop import CATALOGUE
 from mulligan.core.benchmarks import Method, Score, Source
 from mulligan.core.errors import InvalidInput

@@ -10,11 +10,10 @@ from pathlib import Path
 import click
 
 from mulligan.app.config import load
-from mulligan.bench.report.figures import Recorded
+from mulligan.bench.report.figures import Recorded, Report, as_json, make_report, read_run
 from mulligan.bench.report.gallery import targets_of, write_gallery
 from mulligan.bench.report.page import page
 from mulligan.bench.report.plot import MEDIA, check_installed, curves, draw, ending
-from mulligan.bench.report.reading import Report, as_json, make_report, read_run
 from mulligan.cli.terminal import put, say
 from mulligan.core.errors import InvalidInput
 from mulligan.store import open_store

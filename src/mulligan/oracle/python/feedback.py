@@ -1,11 +1,13 @@
 """Words for what the examiner reports: which tests passed, and for each that failed, the expression and its value.
 
-Written for a weak model: two headings, one line for a test. It knows nothing of how the report came about.
+Written for a weak model: two headings, one line for a test; the reference's own layout stands beside it. It knows
+nothing of how the report came about.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from mulligan.core.records import Feedback, Finding
@@ -159,3 +161,19 @@ def shorter(text: str, room: int) -> str:
         return text
     half = (room - 40) // 2
     return f"{text[:half]} ... ({len(text) - 2 * half:,} characters left out) ... {text[-half:]}"
+
+
+@dataclass(frozen=True)
+class Line:
+    """A test with its verdict; `output`: of one that failed, the value or the exception of what it looks at."""
+
+    test: str
+    passed: bool
+    output: str = ""
+
+
+def reference_text(lines: Sequence[Line], mark: str = "#") -> str:
+    """mark: what begins a comment in the language of the tests."""
+    passed = "".join(f"\n{line.test}" for line in lines if line.passed)
+    failed = "".join(f"\n{line.test} {mark} output: {line.output}" for line in lines if not line.passed)
+    return f"Tested passed:{passed}\n\nTests failed:{failed}"

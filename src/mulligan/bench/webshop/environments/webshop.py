@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mulligan.bench.webshop import _pages as pages
-from mulligan.bench.webshop._search import OpenShop, open_shop
-from mulligan.bench.webshop._shops import Goal, Product, worth
+from mulligan.bench.webshop._shop import Goal, OpenShop, Product, open_shop, worth
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Outcome, Step
 
