@@ -284,12 +284,7 @@ class GuardedGraph:
         return self._worker.pid
 
     async def run(
-        self,
-        query: str,
-        parameters: Mapping[str, Json] | None = None,
-        *,
-        seconds: float = SECONDS,
-        rows: int = ROWS,
+        self, query: str, parameters: Mapping[str, Json] | None = None, *, seconds: float = SECONDS, rows: int = ROWS
     ) -> Rows:
         """Run a query; see `Graph.run`."""
         check_limits(seconds, rows)

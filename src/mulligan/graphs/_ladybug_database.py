@@ -43,11 +43,7 @@ class LadybugDatabase:
         before = address_space() or 0
         try:
             self._database = ladybug.Database(
-                path,
-                read_only=True,
-                buffer_pool_size=memory // 4,
-                max_num_threads=THREADS,
-                max_db_size=region,
+                path, read_only=True, buffer_pool_size=memory // 4, max_num_threads=THREADS, max_db_size=region
             )
             self._connection = ladybug.Connection(self._database)
             self._warm()

@@ -1,6 +1,6 @@
 """The worker process that queries a database: it reads requests and writes answers, each a line of JSON.
 
-`_process` starts it. Before the first query it limits itself: it cannot write files, its memory is bounded, and with an
+`_guarded` starts it. Before the first query it limits itself: it cannot write files, its memory is bounded, and with an
 embedded engine it cannot open files either. A kernel alarm ends a query that runs past its time limit, even when the
 parent process is gone.
 """
@@ -112,9 +112,7 @@ def _distinct(columns: Sequence[str]) -> list[str]:
 
 
 def _error(trouble: Trouble) -> Json:
-    return {
-        "error": {"kind": trouble.kind, "message": str(trouble), "line": trouble.line, "column": trouble.column},
-    }
+    return {"error": {"kind": trouble.kind, "message": str(trouble), "line": trouble.line, "column": trouble.column}}
 
 
 def _send(answers: Any, message: Json) -> None:

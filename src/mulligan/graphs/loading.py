@@ -150,10 +150,7 @@ class _Loader:
 
     def _ends(self, source: str, target: str) -> tuple[Column, Column]:
         kinds = {"STRING": "string", "INT64": "int"}
-        return (
-            Column(_SOURCE, kinds[self._key_types[source]]),
-            Column(_TARGET, kinds[self._key_types[target]]),
-        )
+        return (Column(_SOURCE, kinds[self._key_types[source]]), Column(_TARGET, kinds[self._key_types[target]]))
 
     def _joined(self, end: tuple[str, Value], where: str) -> None:
         label, key = end

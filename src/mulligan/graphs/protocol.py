@@ -86,12 +86,7 @@ class Graph(Protocol):
     notes: Sequence[str]
 
     async def run(
-        self,
-        query: str,
-        parameters: Mapping[str, Json] | None = None,
-        *,
-        seconds: float = SECONDS,
-        rows: int = ROWS,
+        self, query: str, parameters: Mapping[str, Json] | None = None, *, seconds: float = SECONDS, rows: int = ROWS
     ) -> Rows:
         """Run a query for at most about `seconds` and return at most `rows` rows.
 

@@ -34,7 +34,7 @@ from mulligan.langgraph.graph_texts import result_in
 from mulligan.langgraph.journalled import journalled
 from mulligan.langgraph.nodes import STEPS, Nodes, Parts, episode_head
 from mulligan.langgraph.reflexion_graph import GOOD_SCORE, wired
-from mulligan.langgraph.working import DRAFT, EXECUTE_TOOL, REVISE, Reading, Recorder, check_limits, log
+from mulligan.langgraph.working import DRAFT, EXECUTE_TOOL, REVISE, Reading, Recorder, check_limits, last, log
 from mulligan.text.plain import one_line
 
 Prompted: TypeAlias = "str | Callable[[str], str] | Callable[[str], Awaitable[str]] | None"
@@ -211,7 +211,7 @@ class Transcript(list[BaseMessage]):
     @property
     def newest(self) -> BaseMessage:
         """The newest message of the model; if there is none, the last message of all."""
-        return next((message for message in reversed(self) if isinstance(message, AIMessage)), self[-1])
+        return last(self, AIMessage) or self[-1]
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or not self:
@@ -291,7 +291,7 @@ class ReflexionAgent(ABC):
         holds in any case."""
         if self._get_num_iterations(state) >= self.max_steps:
             return END_NODE
-        tool = next((message for message in reversed(state) if isinstance(message, ToolMessage)), None)
+        tool = last(state, ToolMessage)
         if tool is None:
             return EXECUTE_TOOL_NODE
         ends = self._passed(self._read(cast(AIMessage, state[-1])), tool) or self._settles(tool)
@@ -335,7 +335,8 @@ class ReflexionAgent(ABC):
     @staticmethod
     def _get_num_iterations(state: Sequence[BaseMessage]) -> int:
         """Return the number of steps since the question. A step is a draft or a revision."""
-        return sum(isinstance(message, AIMessage) for message in _since_question(state))
+        asked = max((n for n, message in enumerate(state) if isinstance(message, HumanMessage)), default=-1)
+        return sum(isinstance(message, AIMessage) for message in state[asked + 1 :])
 
     @staticmethod
     def _get_user_question(state: Sequence[BaseMessage]) -> str:
@@ -345,7 +346,7 @@ class ReflexionAgent(ABC):
     @staticmethod
     def _get_last_tool_result(state: Sequence[BaseMessage]) -> Any:
         """Return the "result" of the newest tool message, or its whole text if it is other JSON; None without one."""
-        message = next((message for message in reversed(state) if isinstance(message, ToolMessage)), None)
+        message = last(state, ToolMessage)
         return None if message is None else result_in(message)
 
     # --- running --------------------------------------------------------------------------------------------------
@@ -502,11 +503,6 @@ class ReflexionAgent(ABC):
         if self._opened is None:
             self._opened = store_of(self._given_store)
         return self._opened
-
-
-def _since_question(state: Sequence[BaseMessage]) -> list[BaseMessage]:
-    last = max((n for n, message in enumerate(state) if isinstance(message, HumanMessage)), default=-1)
-    return list(state[last + 1 :])
 
 
 def _arguments(arguments: Mapping[str, Any]) -> str:

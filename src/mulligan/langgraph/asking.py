@@ -241,11 +241,7 @@ class SchemaResponder(ResponderWithRetries):
     needs_tools = may_be_empty = False
 
     def __init__(
-        self,
-        model: Any,
-        schema: type[BaseModel],
-        prompt: Prompt,
-        values: Callable[[], Mapping[str, str]],
+        self, model: Any, schema: type[BaseModel], prompt: Prompt, values: Callable[[], Mapping[str, str]]
     ) -> None:
         self._schema, self._prompt, self._values = schema, prompt, values
         try:

@@ -109,7 +109,7 @@ class BankStore(BaseStore):
     async def _get(self, op: GetOp) -> Item | None:
         bank = await self._bank(op.namespace)
         lesson = bank and await self._find(bank, op.key, ("active",))
-        return await self._item(bank, lesson, op.key) if bank and lesson else None
+        return Item(**await self._fields(bank, lesson, op.key)) if bank and lesson else None
 
     async def _put(self, op: PutOp) -> None:
         bank = await self._bank(op.namespace)
@@ -168,7 +168,8 @@ class BankStore(BaseStore):
                 lessons = await self._banks.do(bank.list(which))
             for lesson in lessons:
                 if fits(_value(lesson), op.filter):
-                    found += [await self._hit(bank, lesson, key) for key in _keys(lesson) or [lesson.id]]
+                    for key in _keys(lesson) or [lesson.id]:
+                        found.append(SearchItem(**await self._fields(bank, lesson, key), score=lesson.score))
         if op.query:
             found.sort(key=lambda item: -(item.score or 0.0))
         return found[max(op.offset, 0) : last]
@@ -221,12 +222,6 @@ class BankStore(BaseStore):
         ):  # an active one before a retired one
             keys.take(lesson)
         return True
-
-    async def _item(self, bank: Bank, lesson: Lesson, key: str) -> Item:
-        return Item(**await self._fields(bank, lesson, key))
-
-    async def _hit(self, bank: Bank, lesson: Lesson, key: str) -> SearchItem:
-        return SearchItem(**await self._fields(bank, lesson, key), score=lesson.score)
 
     async def _fields(self, bank: Bank, lesson: Lesson, key: str) -> dict[str, Any]:
         history = await self._banks.do(bank.history(lesson.id))

@@ -147,12 +147,8 @@ def _message(text: str, model: str, usage: Usage, **calls: Any) -> AIMessage:
     counted = UsageMetadata(
         input_tokens=usage.input_tokens, output_tokens=usage.output_tokens, total_tokens=usage.tokens
     )
-    return AIMessage(content=text, usage_metadata=counted, response_metadata=_metadata(model, usage), **calls)
-
-
-def _metadata(model: str, usage: Usage) -> dict[str, Any]:
-    """cost: US dollars."""
-    return {"model_name": model} if usage.cost is None else {"model_name": model, "cost": usage.cost}
+    cost = {} if usage.cost is None else {"cost": usage.cost}
+    return AIMessage(content=text, usage_metadata=counted, response_metadata={"model_name": model, **cost}, **calls)
 
 
 def _all(message: AIMessage) -> list[Called | Invalid]:
@@ -368,17 +364,8 @@ NO_MODEL = (
     'No model was named. Give one, such as "openai:gpt-6-luna" or "local", set MULLIGAN_MODEL, or write model = "…" '
     "into mulligan.toml. docs/models.md lists the names."
 )
-_OPTIONS = (
-    "model",
-    "temperature",
-    "max_tokens",
-    "seed",
-    "tools",
-    "tool_choice",
-    "parallel_tool_calls",
-    "strict",
-    "stream",
-)
+_SAMPLING = ("temperature", "max_tokens", "seed")
+_OPTIONS = ("model", *_SAMPLING, "tools", "tool_choice", "parallel_tool_calls", "strict", "stream")
 
 
 class ChatMulligan(BaseChatModel):
@@ -418,7 +405,7 @@ class ChatMulligan(BaseChatModel):
 
     @property
     def _identifying_params(self) -> Mapping[str, Any]:
-        names = ("model", "temperature", "max_tokens", "seed", "stop", "base_url")
+        names = ("model", *_SAMPLING, "stop", "base_url")
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
     def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> LangSmithParams:

@@ -15,12 +15,7 @@ from typing import Any, cast
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, message_chunk_to_message
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
-from langchain_core.runnables import (
-    Runnable,
-    RunnableParallel,
-    RunnableSequence,
-    RunnableWithFallbacks,
-)
+from langchain_core.runnables import Runnable, RunnableParallel, RunnableSequence, RunnableWithFallbacks
 
 from mulligan.core.errors import InvalidInput
 from mulligan.core.questions import Message

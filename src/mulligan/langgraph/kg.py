@@ -26,7 +26,7 @@ from mulligan.langgraph.defaults import prompts_of
 from mulligan.langgraph.graph_texts import has_values, record_in, result_in, schema_text, tool_message
 from mulligan.langgraph.nodes import STEPS
 from mulligan.langgraph.reflexion_graph import GOOD_SCORE
-from mulligan.langgraph.working import Reading, here
+from mulligan.langgraph.working import Reading, here, last
 from mulligan.text.truncate import truncate_text
 
 T = TypeVar("T")
@@ -241,7 +241,7 @@ class KGQueryReflexionAgent(ReflexionAgent):
 
     def _parse_final_result(self, output: Any) -> ReflexionAgentResult:
         """Return the query that ran last, and its rows."""
-        message = next((message for message in reversed(output) if isinstance(message, ToolMessage)), None)
+        message = last(output, ToolMessage)
         if message is None:
             return ReflexionAgentResult(None)
         found = record_in(message)

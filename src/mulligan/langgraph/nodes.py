@@ -39,6 +39,7 @@ from mulligan.langgraph.working import (
     Recorder,
     ReflexionState,
     Work,
+    answered,
     log,
     newest,
     result_of,
@@ -68,22 +69,15 @@ def _taken(decision: Any, proposal: AIMessage, answer: str) -> tuple[AIMessage, 
     if decision is True or decision == "approve":
         return proposal, None
     if decision is False or decision == "refuse":
-        return proposal, refusal(proposal, "")
+        return proposal, answered(proposal, REFUSED, "error")
     if not isinstance(decision, dict) or len(decided := cast(dict[str, Any], decision)) != 1:
         return None
     ((kind, said),) = decided.items()
     if kind == "edit" and isinstance(said, str) and said.strip():
         return edited(proposal, answer, said), None
     if kind == "refuse" and isinstance(said, str):
-        return proposal, refusal(proposal, said)
+        return proposal, answered(proposal, f"{REFUSED} {said}".strip(), "error")
     return None
-
-
-def refusal(proposal: AIMessage, why: str) -> ToolMessage:
-    """Return the tool message that replaces the execution."""
-    call = proposal.tool_calls[0] if proposal.tool_calls else {"id": "", "name": None}
-    said = f"{REFUSED} {why}".strip()
-    return ToolMessage(said, tool_call_id=call["id"] or "", name=call["name"], status="error")
 
 
 def edited(proposal: AIMessage, answer: str, instead: str) -> AIMessage:

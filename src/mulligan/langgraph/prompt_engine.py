@@ -316,8 +316,7 @@ class BioCypherPromptEngine:
     async def agenerate_query(self, question: str, query_language: str = CYPHER) -> str:
         selected = await self.agenerate_query_prompt(question, query_language)
         schema = schema_of_query("WriteQuery", query_language)
-        values = {"selected": selected, "question": question}
-        return await self._asking().ask(self._prompts["query"], schema, _query, values)
+        return await self._ask("query", schema, _query, selected=selected, question=question)
 
     def select(self, question: str) -> Selection:
         """Return the part of the graph that the question is about. Raises what `generate_query_prompt` raises."""
@@ -326,51 +325,38 @@ class BioCypherPromptEngine:
     async def aselect(self, question: str) -> Selection:
         if not question.strip():
             raise InvalidInput("The question is empty. Write what you want to find out.")
-        asker = self._asking()
+        self._asking()  # a missing key is an error before the database is read
         known = self._known or from_database(await recorded_schema(cast(Graph, self._graph)))
-        entities = await self._entities(asker, question, known)
-        entities, relationships = await self._relationships(asker, question, entities, known)
-        chosen = await self._properties(asker, question, properties_of(entities, relationships, known))
-        return selection(entities, relationships, chosen)
-
-    async def _entities(self, asker: Asker, question: str, known: Known) -> list[str]:
-        values = {
-            "entities": _lines({name: listed(properties) for name, properties in known.entities.items()}),
-            "question": question,
-        }
-        schema = schema_of_names("SelectEntities", "entities", list(known.entities))
-        return await asker.ask(self._prompts["entities"], schema, lambda answer: take_entities(answer, known), values)
-
-    async def _relationships(
-        self, asker: Asker, question: str, entities: Sequence[str], known: Known
-    ) -> tuple[list[str], dict[str, Relationship]]:
-        offered = relationships_for(entities, known)
-        if not offered:
-            return list(entities), {}
-        values = {
-            "entities": ", ".join(entities),
-            "relationships": _lines({name: _relationship(each) for name, each in offered.items()}),
-            "question": question,
-        }
-        schema = schema_of_names("SelectRelationships", "relationships", list(offered))
-        return await asker.ask(
-            self._prompts["relationships"],
-            schema,
-            lambda answer: take_relationships(answer, entities, offered),
-            values,
+        entities = await self._ask(
+            "entities",
+            schema_of_names("SelectEntities", "entities", list(known.entities)),
+            lambda answer: take_entities(answer, known),
+            entities=_lines({name: listed(properties) for name, properties in known.entities.items()}),
+            question=question,
         )
+        offered, chosen = relationships_for(entities, known), dict[str, Relationship]()
+        if offered:
+            entities, chosen = await self._ask(
+                "relationships",
+                schema_of_names("SelectRelationships", "relationships", list(offered)),
+                lambda answer: take_relationships(answer, entities, offered),
+                entities=", ".join(entities),
+                relationships=_lines({name: _relationship(each) for name, each in offered.items()}),
+                question=question,
+            )
+        wanted = properties_of(entities, chosen, known)
+        if wanted:
+            wanted = await self._ask(
+                "properties",
+                schema_of_properties("SelectProperties", wanted),
+                lambda answer, wanted=wanted: take_properties(answer, wanted),
+                properties=_lines({name: typed(properties) for name, properties in wanted.items()}),
+                question=question,
+            )
+        return selection(entities, chosen, wanted)
 
-    async def _properties(self, asker: Asker, question: str, offered: Offered) -> Mapping[str, Mapping[str, str]]:
-        if not offered:
-            return {}
-        values = {
-            "properties": _lines({name: typed(properties) for name, properties in offered.items()}),
-            "question": question,
-        }
-        schema = schema_of_properties("SelectProperties", offered)
-        return await asker.ask(
-            self._prompts["properties"], schema, lambda answer: take_properties(answer, offered), values
-        )
+    async def _ask(self, part: str, schema: Mapping[str, Json], take: Callable[[Json], T], **values: str) -> T:
+        return await self._asking().ask(self._prompts[part], schema, take, values)
 
     def _described(self, selection: Selection, language: str) -> str:
         graph = self._graph

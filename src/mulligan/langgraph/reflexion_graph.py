@@ -10,6 +10,7 @@ import inspect
 import json
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Annotated, Any, TypeAlias, cast
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolMessage, convert_to_messages
@@ -27,7 +28,7 @@ from mulligan.core.protocols import Bank, Store
 from mulligan.core.records import Json
 from mulligan.graphs.protocol import Graph
 from mulligan.langgraph.asking import Draft, Revision, SchemaResponder, answer_in, check_schemas, fields_of, reading_of
-from mulligan.langgraph.bridge import blocking, both_ways, called, finish, portal
+from mulligan.langgraph.bridge import blocking, both_ways, called, finish, invoke, portal
 from mulligan.langgraph.chat import chat_model
 from mulligan.langgraph.defaults import OwnBank, prompts_of, store_of
 from mulligan.langgraph.journalled import journalled, jsonable, models_in
@@ -42,6 +43,7 @@ from mulligan.langgraph.working import (
     ReflexionInput,
     ReflexionOutput,
     ReflexionState,
+    answered,
     check_limits,
     here,
     newest,
@@ -184,7 +186,7 @@ class Executing:
         proposal, work = newest(messages, AIMessage), here.get()
         given = fields_of(proposal)
         answer = answer_in(given)
-        named = {name: _field(given, field, answer) for name, field in self._inputs.items()}
+        named = {name: answer if field == "answer" else given.get(field) for name, field in self._inputs.items()}
         if work is None or work.entry is None:
             told = await self._told(answer, named)
         else:
@@ -192,8 +194,7 @@ class Executing:
             told = await work.journal.step(
                 f"tool.{self.name}", request, lambda: self._told(answer, named), repeatable=self._repeatable
             )
-        call = proposal.tool_calls[0] if proposal.tool_calls else {"id": "", "name": None}
-        return ToolMessage(told["content"], tool_call_id=call["id"] or "", name=call["name"], status=told["status"])
+        return answered(proposal, told["content"], told["status"])
 
     async def _told(self, answer: str, named: Mapping[str, Any]) -> Json:
         """What the tool gave, or what was wrong, as JSON."""
@@ -212,17 +213,8 @@ class Executing:
         if self._is_graph:
             return await portal.within(_rows(tool, answer))
         if self._is_runnable:
-            return await _invoked(tool, dict(named) if self._is_tool else answer)
-        function = cast(Callable[..., Any], tool)
-        return await (called(_with(function, named)) if self._inputs else called(function, answer))
-
-
-def _field(given: Mapping[str, Any], field: str, answer: str) -> Any:
-    return answer if field == "answer" else given.get(field)
-
-
-async def _invoked(tool: Any, given: Any) -> Any:
-    return tool.invoke(given) if blocking.get() else await tool.ainvoke(given)
+            return await invoke(tool, dict(named) if self._is_tool else answer)
+        return await (called(partial(tool, **named)) if self._inputs else called(tool, answer))
 
 
 async def _rows(graph: Graph, query: str) -> Json:
@@ -230,16 +222,6 @@ async def _rows(graph: Graph, query: str) -> Json:
     rows = await graph.run(query, rows=ROWS)
     more = {"truncated": f"only the first {ROWS} rows"} if rows.truncated else {}
     return {"query": query, "result": [dict(row) for row in rows.rows], **more}
-
-
-def _with(function: Callable[..., Any], named: Mapping[str, Any]) -> Callable[..., Any]:
-    if inspect.iscoroutinefunction(function):
-
-        async def later() -> Any:
-            return await function(**named)
-
-        return later
-    return lambda: function(**named)
 
 
 def _told(result: Any) -> Json:
@@ -367,7 +349,7 @@ def create_reflexion_graph(
         reviser.arespond,
         reading_of,
         lambda reading, message: reading.answer,
-        _score_check(good_score) if judge is None else _judge_check(judge),
+        _check(judge, good_score),
         approve=ask_person if approve else None,
     )
     settings = {"tool": executing.name, "good_score": None if judge else good_score, "approve": approve}
@@ -386,14 +368,14 @@ def create_reflexion_graph(
 SLOTS = ("tool", "schema", "instructions", "lessons")
 
 
-def _score_check(good_score: float) -> Callable[[Reading, ToolMessage], bool | None]:
-    return lambda reading, message: None if reading.score is None else reading.score >= good_score
+def _check(judge: Judge | None, good_score: float) -> Callable[[Reading, ToolMessage], Any]:
+    """Return what decides whether an answer is good enough: the judge; without one, the score."""
 
-
-def _judge_check(judge: Judge) -> Callable[[Reading, ToolMessage], Any]:
     @both_ways
     async def verdict(reading: Reading, message: ToolMessage) -> bool | None:
-        return await called(judge, reading, message)
+        if judge is not None:
+            return await called(judge, reading, message)
+        return None if reading.score is None else reading.score >= good_score
 
     return verdict
 

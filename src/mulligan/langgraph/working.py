@@ -152,10 +152,20 @@ def since_question(messages: Sequence[BaseMessage], question: str | None = None)
 
 def newest(messages: Sequence[BaseMessage], kind: type[M]) -> M:
     """Return the newest message of this kind. Raises `InvalidInput` if there is none."""
-    for message in reversed(messages):
-        if isinstance(message, kind):
-            return message
+    if (message := last(messages, kind)) is not None:
+        return message
     raise InvalidInput(f"The state's messages lack the {kind.__name__} that this node needs. It was removed.")
+
+
+def last(messages: Sequence[BaseMessage], kind: type[M]) -> M | None:
+    """Return the newest message of this kind; None if there is none."""
+    return next((message for message in reversed(messages) if isinstance(message, kind)), None)
+
+
+def answered(proposal: AIMessage, content: Any, status: Any) -> ToolMessage:
+    """Return a tool message that answers the first call of a draft or a revision."""
+    call = proposal.tool_calls[0] if proposal.tool_calls else {"id": "", "name": None}
+    return ToolMessage(content, tool_call_id=call["id"] or "", name=call["name"], status=status)
 
 
 def text_of(message: ToolMessage | AIMessage) -> str:
@@ -350,12 +360,7 @@ class Recorder:
         Raises `LeaseLost` while somebody else works on the episode.
         """
         work = Work(
-            self.episode(record),
-            record["begun"],
-            record["events"],
-            record["question"],
-            record["steps"],
-            record["next"],
+            self.episode(record), record["begun"], record["events"], record["question"], record["steps"], record["next"]
         )
         if record["next"] != DRAFT:
             work.written = record["begun"], len(record["events"])
