@@ -46,17 +46,17 @@ class Token:
     at: int
 
 
-class Unreadable(Exception):
-    """A text that cannot be split into tokens safely. ambiguous: databases could read it in two ways."""
+class Refused(Exception):
+    """A query that does something other than reading, or could: databases may read it in two ways."""
 
-    def __init__(self, message: str, at: int, *, ambiguous: bool = False) -> None:
+    def __init__(self, message: str, at: int, kind: Literal["refused", "syntax", "large"] = "refused") -> None:
         super().__init__(message)
         self.at = at
-        self.ambiguous = ambiguous
+        self.kind: Literal["refused", "syntax", "large"] = kind
 
 
 def tokens(text: str) -> list[Token]:
-    """Return the tokens of a query. Raises `Unreadable`."""
+    """Return the tokens of a query. Raises `Refused`."""
     return list(_scan(text))
 
 
@@ -97,40 +97,42 @@ def _scan(text: str) -> Iterator[Token]:
             at += 1
         elif char == "/" and text[at + 1 : at + 2] in ("/", "*"):
             at = _after_comment(text, at)
-        elif char in "'\"":
-            after = _after_string(text, at)
-            yield Token("string", text[at + 1 : after - 1], at)
-            at = after
-        elif char == "`":
-            after = _after_quoted(text, at)
-            yield Token("quoted", text[at + 1 : after - 1].replace("``", "`"), at)
-            at = after
-        elif char == "$":
-            token, at = _parameter(text, at)
-            yield token
-        elif "0" <= char <= "9":
-            after = _after_number(text, at)
-            yield Token("number", text[at:after], at)
-            at = after
-        elif char == "_" or char.isalpha():
-            after = _after_word(text, at)
-            yield Token("word", text[at:after], at)
-            at = after
         elif char in SIGNS:
             double = text[at : at + 2] if text[at : at + 2] in ("..", "::") else char
             yield Token("sign", double, at)
             at += len(double)
         else:
-            raise Unreadable(f"{_named(char)} is not allowed here", at, ambiguous=True)
+            token, at = _token(text, at)
+            yield token
+
+
+def _token(text: str, at: int) -> tuple[Token, int]:
+    """Return a token that is no sign, and the offset after it."""
+    char = text[at]
+    if char == "$":
+        return _parameter(text, at)
+    if char in "'\"":
+        after = _after_string(text, at)
+        return Token("string", text[at + 1 : after - 1], at), after
+    if char == "`":
+        after = _after_quoted(text, at)
+        return Token("quoted", text[at + 1 : after - 1].replace("``", "`"), at), after
+    if "0" <= char <= "9":
+        after = _after_number(text, at)
+        return Token("number", text[at:after], at), after
+    if char == "_" or char.isalpha():
+        after = _after_word(text, at)
+        return Token("word", text[at:after], at), after
+    raise Refused(f"{_named(char)} is not allowed here", at)
 
 
 def _after_comment(text: str, at: int) -> int:
     if text[at + 1] == "*":
         close = text.find("*/", at + 2)
         if close < 0:
-            raise Unreadable("this comment is not closed", at)
+            raise Refused("this comment is not closed", at, "syntax")
         if "/*" in text[at + 2 : close + 1] or text[at + 2] == "/":
-            raise Unreadable("this comment has another /* or */ in it", at, ambiguous=True)
+            raise Refused("this comment has another /* or */ in it", at)
         _printable(text, at, close)
         return close + 2
     close = text.find("\n", at)
@@ -138,7 +140,7 @@ def _after_comment(text: str, at: int) -> int:
     line = text[at:close]
     odd = next((n for n, char in enumerate(line) if char in "\r\x0b\x0c\x85\u2028\u2029"), None)
     if odd is not None and not (line[odd] == "\r" and at + odd + 1 == close < len(text)):
-        raise Unreadable(f"{_named(line[odd])} ends this comment for some databases only", at + odd, ambiguous=True)
+        raise Refused(f"{_named(line[odd])} ends this comment for some databases only", at + odd)
     _printable(text, at, close)
     return close
 
@@ -153,7 +155,7 @@ def _after_string(text: str, at: int) -> int:
             return here + 1
         else:
             here += 1
-    raise Unreadable("this string is not closed", at)
+    raise Refused("this string is not closed", at, "syntax")
 
 
 def _after_quoted(text: str, at: int) -> int:
@@ -163,7 +165,7 @@ def _after_quoted(text: str, at: int) -> int:
             _printable(text, at, close)
             return close + 1
         here = close + 2
-    raise Unreadable("this name in backticks is not closed", at)
+    raise Refused("this name in backticks is not closed", at, "syntax")
 
 
 def _parameter(text: str, at: int) -> tuple[Token, int]:
@@ -172,7 +174,7 @@ def _parameter(text: str, at: int) -> tuple[Token, int]:
         after = _after_quoted(text, at + 1)
         return Token("parameter", text[at + 2 : after - 1].replace("``", "`"), at), after
     if not (following == "_" or following.isalnum()):
-        raise Unreadable("a parameter is a $ followed by a name", at)
+        raise Refused("a parameter is a $ followed by a name", at, "syntax")
     after = _after_word(text, at + 1)
     return Token("parameter", text[at + 1 : after], at), after
 
@@ -182,7 +184,7 @@ def _after_number(text: str, at: int) -> int:
     after = found.end() if found else at + 1
     following = text[after : after + 1]
     if following and (following in "_$" or following.isalnum()):
-        raise Unreadable("this number runs into a word: put a space between them", at, ambiguous=True)
+        raise Refused("this number runs into a word: put a space between them", at)
     return after
 
 
@@ -194,14 +196,14 @@ def _after_word(text: str, at: int) -> int:
     ):
         here += 1
     if text[here : here + 1] == "$":
-        raise Unreadable("a $ inside a name: put the name in backticks", here, ambiguous=True)
+        raise Refused("a $ inside a name: put the name in backticks", here)
     return here
 
 
 def _printable(text: str, start: int, end: int) -> None:
     """Refuse control characters, which databases treat differently, and lone surrogates."""
     if odd := _ODD.search(text, start, end):
-        raise Unreadable(f"{_named(odd[0])} is not allowed in a query", odd.start(), ambiguous=True)
+        raise Refused(f"{_named(odd[0])} is not allowed in a query", odd.start())
 
 
 def _named(char: str) -> str:
@@ -231,15 +233,6 @@ _OTHERS = (
 )
 _OPEN, _CLOSED = "([{", ")]}"
 _Expected = Literal["value", "link", "either"]
-
-
-class Refused(Exception):
-    """A query that does something other than reading, or could."""
-
-    def __init__(self, message: str, at: int, kind: Literal["refused", "syntax", "large"] = "refused") -> None:
-        super().__init__(message)
-        self.at = at
-        self.kind: Literal["refused", "syntax", "large"] = kind
 
 
 def read_only(query: str, parameters: Collection[str] = ()) -> str:
@@ -278,8 +271,6 @@ def _checked(text: str, source: tuple[str, list[int]] | None) -> list[Token]:
     try:
         found = tokens(text)
         _Check(found, len(text)).run()
-    except Unreadable as error:
-        message, at, kind = str(error), error.at, "refused" if error.ambiguous else "syntax"
     except Refused as error:
         message, at, kind = str(error), error.at, error.kind
     else:
@@ -336,8 +327,7 @@ class _Check:
         token = self._tokens[n]
         if word in WRITING or word in ELSEWHERE:
             raise Refused(f"{word} does something other than reading the graph, and only reading is allowed", token.at)
-        near = difflib.get_close_matches(word, sorted(BEGINNINGS), n=1, cutoff=0.7)
-        meant = f"; did you mean {near[0]}?" if near else ""
+        meant = _meant(word, BEGINNINGS)
         shown = token.text if token.kind in ("word", "sign") else repr(token.text)
         known = ", ".join(sorted(BEGINNINGS))
         raise Refused(f"{what} must begin with {known}, not with {shown}{meant}", token.at, "syntax")
@@ -392,8 +382,7 @@ class _Check:
                 token.at,
             )
         if expected == "link" and word not in LINKS:
-            near = difflib.get_close_matches(word, sorted(LINKS), n=1, cutoff=0.7)
-            meant = f"; did you mean {near[0]}?" if near else ""
+            meant = _meant(word, LINKS)
             kind = "refused" if word in ELSEWHERE else "syntax"
             why = "a clause that reads, an operator or a comma was expected"
             raise Refused(f"{token.text} cannot stand here: {why}{meant}", token.at, kind)
@@ -489,6 +478,11 @@ class _Check:
         return self._tokens[n].at if n < len(self._tokens) else self._end
 
 
+def _meant(word: str, among: Collection[str]) -> str:
+    near = difflib.get_close_matches(word, sorted(among), n=1, cutoff=0.7)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
 def _bare(word: str) -> str:
     """Return the word in upper case without accents and look-alike characters."""
     flat = unicodedata.normalize("NFKD", word).casefold().replace("ı", "i")
@@ -504,8 +498,8 @@ def locate_error(error: QueryError, query: str) -> QueryError:
         return error
     try:
         at = _offset(str(error), tokens(query))
-    except Unreadable:
-        return error
+    except Refused:
+        at = None
     if at is None:
         return error
     line, column = place(query, at)

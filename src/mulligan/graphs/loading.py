@@ -73,7 +73,7 @@ class _Loader:
         self._tables = tables
         self._work = work
         self._keys: dict[str, set[Value]] = {}
-        self._key_types: dict[str, str] = {}
+        self._key_kinds: dict[str, str] = {}
         self._connection: Any = None
 
     def run(self) -> Loaded:
@@ -96,7 +96,7 @@ class _Loader:
             raise InvalidInput(f"There are two tables of nodes with the label {table.label}.")
         keys = self._keys[table.label] = set()
         key = table.columns[0]
-        self._key_types[table.label] = _type(key)
+        self._key_kinds[table.label] = key.kind
         columns = ", ".join(f"{quoted(one.name)} {_type(one)}" for one in table.columns)
         self._connection.execute(f"CREATE NODE TABLE {quoted(table.label)}({columns}, PRIMARY KEY({quoted(key.name)}))")
         path = self._work / "rows.csv"
@@ -149,8 +149,7 @@ class _Loader:
         self._connection.execute(f"CREATE REL TABLE {quoted(label)}({', '.join(parts)})")
 
     def _ends(self, source: str, target: str) -> tuple[Column, Column]:
-        kinds = {"STRING": "string", "INT64": "int"}
-        return (Column(_SOURCE, kinds[self._key_types[source]]), Column(_TARGET, kinds[self._key_types[target]]))
+        return Column(_SOURCE, self._key_kinds[source]), Column(_TARGET, self._key_kinds[target])
 
     def _joined(self, end: tuple[str, Value], where: str) -> None:
         label, key = end
