@@ -57,7 +57,22 @@ class Refused(Exception):
 
 def tokens(text: str) -> list[Token]:
     """Return the tokens of a query. Raises `Refused`."""
-    return list(_scan(text))
+    found: list[Token] = []
+    at, end = 0, len(text)
+    while at < end:
+        char = text[at]
+        if char in _SPACE:
+            at += 1
+        elif char == "/" and text[at + 1 : at + 2] in ("/", "*"):
+            at = _after_comment(text, at)
+        elif char in SIGNS:
+            double = text[at : at + 2] if text[at : at + 2] in ("..", "::") else char
+            found.append(Token("sign", double, at))
+            at += len(double)
+        else:
+            token, at = _token(text, at)
+            found.append(token)
+    return found
 
 
 def decoded(text: str) -> Iterator[tuple[str, list[int]]]:
@@ -87,23 +102,6 @@ def _decode(text: str, origins: list[int], every: bool) -> tuple[str, list[int]]
         where += [*origins[done:start], origins[start]]
         done = found.end()
     return "".join([*parts, text[done:]]), [*where, *origins[done:]]
-
-
-def _scan(text: str) -> Iterator[Token]:
-    at, end = 0, len(text)
-    while at < end:
-        char = text[at]
-        if char in _SPACE:
-            at += 1
-        elif char == "/" and text[at + 1 : at + 2] in ("/", "*"):
-            at = _after_comment(text, at)
-        elif char in SIGNS:
-            double = text[at : at + 2] if text[at : at + 2] in ("..", "::") else char
-            yield Token("sign", double, at)
-            at += len(double)
-        else:
-            token, at = _token(text, at)
-            yield token
 
 
 def _token(text: str, at: int) -> tuple[Token, int]:

@@ -46,7 +46,8 @@ class LadybugDatabase:
                 path, read_only=True, buffer_pool_size=memory // 4, max_num_threads=THREADS, max_db_size=region
             )
             self._connection = ladybug.Connection(self._database)
-            self._warm()
+            warm: Any = self._connection.execute(_WARM)
+            warm.get_all()
         except Exception as error:
             raise Trouble(_unopened(path, str(error)), "gone") from None
         taken = (address_space() or 0) - before - region
@@ -54,10 +55,6 @@ class LadybugDatabase:
         self._asked = 0
         self._result: Any = None
         self._names: list[str] | None = None
-
-    def _warm(self) -> None:
-        warm: Any = self._connection.execute(_WARM)
-        warm.get_all()
 
     def rows(
         self, query: str, parameters: Mapping[str, Json], seconds: float, rows: int

@@ -35,32 +35,23 @@ if TYPE_CHECKING:
     from mulligan.langgraph.working import Reading, ReflexionResult, ReflexionState, episode_of
 
 _HOMES = {
-    "BankStore": "bank_store",
-    "BioCypherPromptEngine": "prompt_engine",
-    "DRAFT_NODE": "agent",
-    "Draft": "asking",
-    "END_NODE": "agent",
-    "EXECUTE_TOOL_NODE": "agent",
-    "GenerateQuery": "kg",
-    "GptConversation": "conversation",
-    "KGQueryReflexionAgent": "kg",
-    "REVISE_NODE": "agent",
-    "Reading": "working",
-    "ReflexionAgent": "agent",
-    "ReflexionAgentLogger": "agent",
-    "ReflexionAgentResult": "agent",
-    "ReflexionResult": "working",
-    "ReflexionState": "working",
-    "ResponderWithRetries": "asking",
-    "ReviseQuery": "kg",
-    "Revision": "asking",
-    "ScriptedChat": "scripted",
-    "ask_graph": "ask",
-    "bank_tools": "lesson_tools",
-    "chat_model": "chat",
-    "create_reflexion_graph": "reflexion_graph",
-    "episode_of": "working",
-    "resume_graph": "ask",
+    name: module
+    for module, names in {
+        "agent": "DRAFT_NODE END_NODE EXECUTE_TOOL_NODE REVISE_NODE "
+        "ReflexionAgent ReflexionAgentLogger ReflexionAgentResult",
+        "ask": "ask_graph resume_graph",
+        "asking": "Draft ResponderWithRetries Revision",
+        "bank_store": "BankStore",
+        "chat": "chat_model",
+        "conversation": "GptConversation",
+        "kg": "GenerateQuery KGQueryReflexionAgent ReviseQuery",
+        "lesson_tools": "bank_tools",
+        "prompt_engine": "BioCypherPromptEngine",
+        "reflexion_graph": "create_reflexion_graph",
+        "scripted": "ScriptedChat",
+        "working": "Reading ReflexionResult ReflexionState episode_of",
+    }.items()
+    for name in names.split()
 }
 
 __all__ = [

@@ -15,7 +15,6 @@ from langgraph.store.base import (
     GetOp,
     Item,
     ListNamespacesOp,
-    MatchCondition,
     Op,
     PutOp,
     Result,
@@ -180,7 +179,9 @@ class BankStore(BaseStore):
 
     async def _namespaces(self, op: ListNamespacesOp) -> list[tuple[str, ...]]:
         there: list[tuple[str, ...]] = [(label(agent), LESSONS) for agent in await self._banks.agents()]
-        wanted = [one for one in there if all(matches(one, _condition(c)) for c in op.match_conditions or ())]
+        wanted = [
+            one for one in there if all(matches(one, (c.match_type, tuple(c.path))) for c in op.match_conditions or ())
+        ]
         cut = sorted({one[: op.max_depth] for one in wanted})
         return [*cut[op.offset : op.offset + op.limit]]
 
@@ -295,10 +296,6 @@ def _check_put(op: PutOp) -> None:
         raise InvalidInput(
             "This store does not support index=False and ttl: every lesson can be found, and none expires."
         )
-
-
-def _condition(condition: MatchCondition) -> tuple[str, tuple[str, ...]]:
-    return condition.match_type, tuple(condition.path)
 
 
 class _OneBank:

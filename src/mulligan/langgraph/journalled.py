@@ -60,11 +60,6 @@ def said(message: AIMessage) -> Json:
     return {"message": {"content": jsonable(message.content), **kept}, "usage": usage}
 
 
-def message_of(row: Json) -> AIMessage:
-    """Return the message that `said` converted."""
-    return AIMessage(**row["message"])
-
-
 def usage_of(message: AIMessage) -> Usage:
     """Return the usage of one call. Unknown tokens count as 0, and an unknown cost is None. An answer from LangChain's
     cache costs nothing."""
@@ -256,7 +251,7 @@ class Journalled(BaseChatModel):
 
         row = cast(dict[str, Any], await work.journal.step("model", request, call))
         work.meter.add(Usage(**row["usage"]))
-        return live[0] if live else ChatResult(generations=[ChatGeneration(message=message_of(row))])
+        return live[0] if live else ChatResult(generations=[ChatGeneration(message=AIMessage(**row["message"]))])
 
 
 def journalled(model: Any) -> Any:

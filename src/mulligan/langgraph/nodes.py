@@ -176,7 +176,8 @@ class Nodes:
         record = await self._record(messages[0], config)
         async with self.recorder.work(record, "trial.1", "draft") as work:
             if self.bank is not None:
-                await self._recall(work, self.bank)
+                bank = JournaledBank(cast(Bank, Settling(self.bank)), work.journal)
+                await work.keep(Recalled(await bank.recall(work.episode.task), work.lap()))
             work.steps = 1
             try:
                 message = await called(self.parts.draft, messages)
@@ -275,10 +276,6 @@ class Nodes:
     def _ended(self, work: Work, tool: ToolMessage | None) -> dict[str, Any]:
         work.next = END
         return {"record": self.recorder.update(work), "reflexion": result_of(work.episode, work.steps, tool)}
-
-    async def _recall(self, work: Work, bank: Bank) -> None:
-        journaled = JournaledBank(cast(Bank, Settling(bank)), work.journal)
-        await work.keep(Recalled(await journaled.recall(work.episode.task), work.lap()))
 
     async def _learn(self, update: dict[str, Any], work: Work) -> dict[str, Any]:
         """Return the update after the bank has learned from an episode that has ended."""
