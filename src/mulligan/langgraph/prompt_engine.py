@@ -349,7 +349,7 @@ class BioCypherPromptEngine:
             wanted = await self._ask(
                 "properties",
                 schema_of_properties("SelectProperties", wanted),
-                lambda answer, wanted=wanted: take_properties(answer, wanted),
+                lambda answer: take_properties(answer, wanted),
                 properties=_lines({name: typed(properties) for name, properties in wanted.items()}),
                 question=question,
             )
