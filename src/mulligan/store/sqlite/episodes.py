@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from itertools import groupby, islice
+from pathlib import Path
 from typing import Any
 
 from mulligan.core.codec import SCHEMA
@@ -15,6 +16,7 @@ from mulligan.core.errors import InvalidInput, NotFound, OutOfOrder, StoreError
 from mulligan.core.protocols import StepRow
 from mulligan.core.records import Brief, Episode, Json
 from mulligan.store.sqlite.rows import LAST, event_of, json_of, readable, record_of, unreadable
+from mulligan.store.sqlite.schema import statements
 
 BEGINNING = 200
 """Characters of a task that a brief shows."""
@@ -44,16 +46,7 @@ def agent_column(episode: Episode) -> str:
     return episode.agent.encode("utf-8", "replace").decode()
 
 
-_COPY = (
-    "INSERT INTO events (episode, seq, schema, event)"
-    " SELECT :new, seq, schema, event FROM events WHERE episode = :old ORDER BY seq",
-    "INSERT INTO steps (episode, key, request_hash, request)"
-    " SELECT :new, key, request_hash, request FROM steps WHERE episode = :old ORDER BY n",
-    "INSERT INTO results (step, result) SELECT s.n, r.result FROM steps o JOIN results r ON r.step = o.n"
-    " JOIN steps s ON s.episode = :new AND s.key = o.key WHERE o.episode = :old",
-    "INSERT INTO events (episode, seq, schema, event)"
-    " SELECT :new, coalesce(max(seq) + 1, 0), :schema, :event FROM events WHERE episode = :new",
-)
+_COPY = statements(Path(__file__).with_name("copy_episode.sql"))
 
 
 def copy(db: sqlite3.Connection, old: int, new: int, event: str) -> None:

@@ -29,10 +29,10 @@ APPLICATION = 0x4D554C4C
 """`application_id` of our files ("MULL"), so that somebody else's database is not taken for one of ours."""
 
 
-def _statements(script: str) -> Migration:
-    """The statements of a script, without the comments before them."""
+def statements(script: Path) -> Migration:
+    """The statements of an SQL script, without the comments before them."""
     found, statement = list[str](), ""
-    for line in script.splitlines():
+    for line in script.read_text(encoding="utf-8").splitlines():
         if not line.startswith("--"):
             statement += f"{line}\n"
             if sqlite3.complete_statement(statement):
@@ -43,7 +43,7 @@ def _statements(script: str) -> Migration:
 
 _FILES = sorted((Path(__file__).parent / "migrations").glob("*.sql"), key=lambda file: int(file.name.partition("_")[0]))
 
-MIGRATIONS: tuple[Migration, ...] = tuple(_statements(file.read_text(encoding="utf-8")) for file in _FILES)
+MIGRATIONS: tuple[Migration, ...] = tuple(statements(file) for file in _FILES)
 
 
 def migrate(db: sqlite3.Connection, path: Path, migrations: tuple[Migration, ...] = MIGRATIONS) -> None:
@@ -56,8 +56,8 @@ def migrate(db: sqlite3.Connection, path: Path, migrations: tuple[Migration, ...
     db.execute("BEGIN IMMEDIATE")
     try:
         # read again: another process may have been faster
-        for statements in migrations[_version(db, path, migrations) :]:
-            for statement in statements:
+        for migration in migrations[_version(db, path, migrations) :]:
+            for statement in migration:
                 db.execute(statement)
         db.execute(f"PRAGMA application_id = {APPLICATION}")
         db.execute(f"PRAGMA user_version = {len(migrations)}")

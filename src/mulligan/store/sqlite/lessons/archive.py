@@ -6,14 +6,16 @@ import sqlite3
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from mulligan.core.codec import SCHEMA, json_text, record_text, to_json
 from mulligan.core.errors import StoreError
 from mulligan.core.lessons import Archive, Entry, Kept, Link, Receipt, Version
 from mulligan.core.records import Lesson
 from mulligan.store.sqlite.lessons import rows
-from mulligan.store.sqlite.lessons.rows import NOBODY, TABLES, append, number, read, update
+from mulligan.store.sqlite.lessons.rows import NOBODY, append, number, read, update
 from mulligan.store.sqlite.rows import object_of, purge_aside, readable, record_of
+from mulligan.store.sqlite.schema import statements
 
 
 def archive(db: sqlite3.Connection, agent_id: str | None) -> Sequence[Archive]:
@@ -144,28 +146,7 @@ def _put_receipts(db: sqlite3.Connection, agent: int, archive: Archive) -> None:
         )
 
 
-_OF_AGENT = "IN (SELECT n FROM lessons WHERE agent = :agent)"
-_ALL = (
-    f"DELETE FROM links WHERE a {_OF_AGENT}",
-    f"DELETE FROM uses WHERE n {_OF_AGENT}",
-    *(f"DELETE FROM {table} WHERE n {_OF_AGENT}" for table in TABLES.values()),
-    "DELETE FROM log WHERE agent = :agent",
-    "DELETE FROM lessons WHERE agent = :agent",
-    "DELETE FROM outcomes WHERE receipt IN (SELECT n FROM receipts WHERE agent = :agent)",
-    "DELETE FROM outcomes WHERE work IN (SELECT n FROM work WHERE agent = :agent)",
-    "DELETE FROM receipts WHERE agent = :agent",
-    "DELETE FROM payloads WHERE n IN (SELECT n FROM work WHERE agent = :agent)",
-    "DELETE FROM work WHERE agent = :agent",
-    "DELETE FROM agents WHERE n = :agent",
-    "UPDATE bank SET generation = generation + 1",
-)
-_ONE = (
-    "DELETE FROM links WHERE a = :n OR b = :n",
-    "DELETE FROM uses WHERE n = :n",
-    *(f"DELETE FROM {table} WHERE n = :n" for table in TABLES.values()),
-    "DELETE FROM log WHERE lesson = :n AND agent = :agent",
-    "DELETE FROM lessons WHERE n = :n AND agent = :agent",
-)
+_ALL, _ONE = (statements(Path(__file__).with_name(f"purge_{what}.sql")) for what in ("agent", "lesson"))
 
 
 def purge(db: sqlite3.Connection, agent: int | None, ids: Sequence[str] | None) -> int:
