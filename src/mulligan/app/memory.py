@@ -18,7 +18,7 @@ from mulligan.bank.exchange.importing import archives_to_json, as_one_agents, pr
 from mulligan.bank.ports import Ports
 from mulligan.bank.recall.embedding import Vectors
 from mulligan.core.errors import InvalidInput
-from mulligan.core.lessons import Archive, Entry, Kept, Memory
+from mulligan.core.lessons import Memory
 from mulligan.core.protocols import Embedder, Model
 from mulligan.core.records import Json, Lesson
 from mulligan.core.specs import Spec
@@ -156,7 +156,10 @@ async def import_file(file: Path, agent_id: str | None = None, *, config: Config
                 retired += [
                     memory_command(archive.agent_id, "restore", one.id) for one in known if one.state == "retired"
                 ]
-        new = [_new(archive, entries, where) for (archive, entries), where in zip(ready, kept, strict=True)]
+        new = [
+            [entry.lesson for entry, one in zip(entries, where, strict=False) if not one.folded]
+            for (_, entries), where in zip(ready, kept, strict=True)
+        ]
         why_not = ""
         for archive, lessons in zip(archives, new, strict=True):
             if archive.agent_id is not None and settings.embedder != "none" and not why_not:
@@ -171,10 +174,6 @@ async def import_file(file: Path, agent_id: str | None = None, *, config: Config
     if retired:
         notes.append(f"Known already, but retired, so not recalled. To bring back: {' && '.join(retired)}")
     return Imported(found.format, tuple(lesson.id for lesson in everyone), total_known, held, tuple(notes))
-
-
-def _new(archive: Archive, entries: Sequence[Entry], kept: Sequence[Kept]) -> list[Lesson]:
-    return [entry.lesson for entry, where in zip(entries, kept, strict=False) if not where.folded]
 
 
 async def _embedded(config: Config, agent_id: str, lessons: Sequence[Lesson], memory: Memory, *, link: bool) -> str:

@@ -170,14 +170,11 @@ def _over(brief: Brief) -> bool:
 def _described(beginning: str, left: Sequence[Leftovers]) -> str:
     """A description with what is in folders and repositories."""
     states = sum(len(names) for one in left for names in one.refs.values())
+    repositories = dict.fromkeys(repository for one in left for repository in one.refs)
     parts = [beginning]
     parts += ["its working folder"] if any(one.working for one in left) else []
-    parts += [f"{states} state{'' if states == 1 else 's'} in {', '.join(_repositories(left))}"] if states else []
+    parts += [f"{states} state{'' if states == 1 else 's'} in {', '.join(repositories)}"] if states else []
     return "; ".join(parts)
-
-
-def _repositories(left: Sequence[Leftovers]) -> list[str]:
-    return list(dict.fromkeys(repository for one in left for repository in one.refs))
 
 
 def _in_use(left: Leftovers) -> str:

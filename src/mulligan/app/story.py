@@ -37,12 +37,8 @@ def beginning(episode: Episode, most: int) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def _nothing(trial: Trial) -> Sequence[Block]:
-    return ()
-
-
 def story(
-    episode: Episode, level: int = 1, after: Callable[[Trial], Sequence[Block]] = _nothing, *, task: bool = True
+    episode: Episode, level: int = 1, after: Callable[[Trial], Sequence[Block]] = lambda _: (), *, task: bool = True
 ) -> Iterator[Block]:
     """The blocks of one episode, its heading of this level.
 

@@ -30,6 +30,15 @@ class Ranked:
     nearest: int | None = None
     nearest_score: float = 0.0
 
+    @classmethod
+    def of(cls, rows: Sequence[int], relevance: Array, given: Array, scores: Array, threshold: float | None) -> Ranked:
+        """These rows with their relevance. given: of each candidate, whether it is good enough; the others are held
+        back. scores: what finds the nearest of those."""
+        held = (~given).nonzero()[0]
+        nearest = int(held[scores[held].argmax()]) if len(held) else None
+        score = 0.0 if nearest is None else float(relevance[nearest])
+        return cls(rows, [float(relevance[row]) for row in rows], len(held), threshold, nearest, score)
+
 
 class Candidates(Protocol):
     """The active lessons that a query is compared with, as columns of shape (n,), and the query's scores over them.

@@ -194,7 +194,7 @@ def of_upstream(path: Path, data: Mapping[str, Json]) -> tuple[tuple[Lesson, ...
             if lessons.setdefault(lesson.id, lesson) != lesson:
                 notes.append(f"{at}.{n}: the id is there already with another text; it gets an id of its own.")
                 again = imported_id(UPSTREAM, lesson.id, f"{n}:{lesson.content}")
-                lessons[again] = _renamed(lesson, again)
+                lessons[again] = replace(lesson, id=again, experience=again)
     if path.with_name("embeddings.json").is_file():
         notes.append("Vectors are made anew: those in embeddings.json are of another text than is embedded here.")
     return _with_lineage(lessons), tuple(notes)
@@ -248,10 +248,6 @@ def _with_lineage(lessons: Mapping[str, Lesson]) -> tuple[Lesson, ...]:
             )
         )
     return tuple(linked)
-
-
-def _renamed(lesson: Lesson, id: str) -> Lesson:
-    return replace(lesson, id=id, experience=id)
 
 
 # --- the official memory server ---------------------------------------------------------------------------------

@@ -7,8 +7,9 @@ without any has its output as its one step.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeAlias, cast
 
 from mulligan.core.codec import json_text
@@ -67,7 +68,7 @@ def render(episodes: Sequence[Episode], tokens: int = TOKENS) -> tuple[str, str]
     each = [truncate_text(one, tokens // 10) for one in tasks] if not same else []
     pieces = [_pieces(trial) for episode in episodes for trial in episode.trials]
     text = ""
-    for fit in (_as_the_loop, _all_alike, _without_middle):
+    for fit in (_levelled, partial(_levelled, hard=True), _without_middle):
         over = 0
         for _ in range(3):  # headings and indents take room, too: how much is known when it stands
             text = _joined(episodes, fit(pieces, left - over), each)
@@ -117,12 +118,11 @@ def _parts_of(step: Step) -> tuple[str, str, str]:
 
 
 _Trials: TypeAlias = "list[tuple[_Line, ...]]"
-_Fit: TypeAlias = Callable[[_Trials, int], _Trials]
 _HEAD = 6
 """Tokens of a line's label, roughly."""
 
 
-def _levelled(trials: _Trials, tokens: int, *, hard: bool) -> _Trials:
+def _levelled(trials: _Trials, tokens: int, *, hard: bool = False) -> _Trials:
     """The lines shortened, the longest first; what is not soft only where `hard`."""
     lines = [line for trial in trials for line in trial]
     steps = [Step(observation=line.text) if line.soft or hard else Step(action=line.text) for line in lines]
@@ -130,14 +130,6 @@ def _levelled(trials: _Trials, tokens: int, *, hard: bool) -> _Trials:
     return [
         tuple(replace(line, text=(step := next(cut)).observation or step.action) for line in trial) for trial in trials
     ]
-
-
-def _as_the_loop(trials: _Trials, tokens: int) -> _Trials:
-    return _levelled(trials, tokens, hard=False)
-
-
-def _all_alike(trials: _Trials, tokens: int) -> _Trials:
-    return _levelled(trials, tokens, hard=True)
 
 
 def _without_middle(trials: _Trials, tokens: int) -> _Trials:
@@ -164,7 +156,8 @@ def _joined(episodes: Sequence[Episode], trials: _Trials, tasks: Sequence[str]) 
     rest, first = iter(trials), 1
     for number, episode in enumerate(episodes, 1):
         if len(episodes) > 1:
-            parts.append(f"Trajectory {number}{_how(episode)}")
+            ended = f" ({'succeeded' if episode.solved else 'failed'})" if episode.judged else ""
+            parts.append(f"Trajectory {number}{ended}:")
         if tasks:
             parts.append(labelled("Its task", tasks[number - 1]))
         for trial in episode.trials:
@@ -172,10 +165,6 @@ def _joined(episodes: Sequence[Episode], trials: _Trials, tasks: Sequence[str]) 
             parts += _trial(trial, next(rest), first, last)
             first += max(len(trial.attempt.steps), 1)
     return "\n\n".join(part for part in parts if part)
-
-
-def _how(episode: Episode) -> str:
-    return f" ({'succeeded' if episode.solved else 'failed'}):" if episode.judged else ":"
 
 
 def _trial(trial: Trial, lines: Sequence[_Line], first: int, last: str) -> list[str]:

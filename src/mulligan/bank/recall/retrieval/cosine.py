@@ -24,7 +24,8 @@ class Cosine:
 
         least = self._threshold if threshold is None else threshold
         scores, relevance = self._scored(among)
-        kept = np.flatnonzero(relevance >= (least or 0.0))
+        given = relevance >= (least or 0.0)
+        kept = np.flatnonzero(given)
         taken: dict[str, list[int]] = {}
         last = 0.0
         for best in kept[np.argsort(-scores[kept], kind="stable")]:
@@ -39,10 +40,7 @@ class Cosine:
             if len(taken[name]) < self._most:
                 taken[name].append(row)
         rows = [row for several in taken.values() for row in several]
-        held = np.flatnonzero(relevance < (least or 0.0))
-        nearest = int(held[np.argmax(scores[held])]) if len(held) else None
-        score = 0.0 if nearest is None else float(relevance[nearest])
-        return Ranked(rows, [float(relevance[row]) for row in rows], len(held), least, nearest, score)
+        return Ranked.of(rows, relevance, given, scores, least)
 
     def _scored(self, among: Candidates) -> tuple[Array, Array]:
         """Cosines with their relevance; where there are no vectors at all, BM25."""

@@ -46,10 +46,7 @@ class Fused:
             doubt = 1 - relevance
             given = (relevance >= least) & (doubt <= self._gap * doubt.min(initial=1.0))
         rows = self._spread(among, _best(scores, np.flatnonzero(given), max(POOL, 3 * top_k)), scores, top_k)
-        held = np.flatnonzero(~given)
-        nearest = int(held[np.argmax(scores[held])]) if len(held) else None
-        score = 0.0 if nearest is None else float(relevance[nearest])
-        return Ranked(rows, [float(relevance[row]) for row in rows], len(held), least, nearest, score)
+        return Ranked.of(rows, relevance, given, scores, least)
 
     def scores(self, among: Candidates) -> Any:
         """What lessons are ordered by. One without a vector beside others that have one counts as near as they are on

@@ -45,7 +45,8 @@ class Hybrid:
         else:
             relevance = np.nan_to_num(among.relevance(meaning, "lesson"))
             meaning = np.nan_to_num(meaning)
-        kept = np.flatnonzero(relevance >= (least or 0.0))
+        given = relevance >= (least or 0.0)
+        kept = np.flatnonzero(given)
         confidence = among.confidence[kept]
         age = np.maximum(among.now - among.created[kept], 0.0) / DAY
         scores = self._semantic * meaning[kept]
@@ -53,7 +54,4 @@ class Hybrid:
         scores += self._success * np.where(among.success[kept], 1.0, self._failure)
         scores += self._recency * np.exp2(-age / self._halflife)
         rows = kept[np.argsort(-scores, kind="stable")[:top_k]].tolist()
-        held = np.flatnonzero(relevance < (least or 0.0))
-        nearest = int(held[np.argmax(relevance[held])]) if len(held) else None
-        score = 0.0 if nearest is None else float(relevance[nearest])
-        return Ranked(rows, [float(relevance[row]) for row in rows], len(held), least, nearest, score)
+        return Ranked.of(rows, relevance, given, relevance, least)

@@ -144,7 +144,7 @@ def as_added(agent_id: str, entry: Entry) -> tuple[Entry, str]:
 
 def insert(db: sqlite3.Connection, agent: int, entry: Entry, text: str, detail: Json = None) -> int:
     """The new lesson's number."""
-    seq, lesson = next_seq(db), entry.lesson
+    seq, lesson = tip(db) + 1, entry.lesson  # nobody else writes to the log during this transaction
     n = add_row(db, lesson, agent, seq, n=None, fingerprint=entry.fingerprint, terms=entry.terms)
     if n is None:
         raise StoreError(f"There is a lesson {lesson.id!r} already: ids are given once.")
@@ -201,11 +201,6 @@ def append(
     )
     assert added.lastrowid is not None
     return added.lastrowid
-
-
-def next_seq(db: sqlite3.Connection) -> int:
-    """The number of the log's next line: nobody else writes during this transaction."""
-    return tip(db) + 1
 
 
 def tip(db: sqlite3.Connection) -> int:
