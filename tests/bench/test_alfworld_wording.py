@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan.bench.alfworld._engine import wording
 from mulligan.bench.alfworld._engine.engine import harmless
+from mulligan.bench.alfworld.environments import alfworld
 from mulligan.bench.alfworld.environments.alfworld import AlfWorld
 from mulligan.core.errors import InvalidInput
 
@@ -19,33 +19,33 @@ OLDER = ["go to shelf 1", "put mug 1 in/on shelf 1"]
 @pytest.mark.parametrize("verb", ["put", "move", "place"])
 def test_both_verb_forms_work_both_ways(verb: str, said: str) -> None:
     action = f"{verb} mug 1 {said} shelf 1"
-    assert wording.command(action, NEWER) == "move mug 1 to shelf 1"
-    assert wording.command(action, OLDER) == "put mug 1 in/on shelf 1"
+    assert alfworld.command(action, NEWER) == "move mug 1 to shelf 1"
+    assert alfworld.command(action, OLDER) == "put mug 1 in/on shelf 1"
 
 
 def test_what_is_possible_as_it_stands_is_not_reworded() -> None:
     both = ["put cup 1 in sink 1", "move cup 1 to sink 1"]
-    assert wording.command(both[0], both) == both[0]
-    assert wording.command("put mug 2 in shelf 1", NEWER) == "put mug 2 in shelf 1"
+    assert alfworld.command(both[0], both) == both[0]
+    assert alfworld.command("put mug 2 in shelf 1", NEWER) == "put mug 2 in shelf 1"
 
 
 @given(st.text(max_size=60), st.lists(st.text(max_size=30)))
 def test_a_command_is_the_action_or_one_that_is_possible(action: str, possible: list[str]) -> None:
-    assert wording.command(action, possible) in (action, *possible)
+    assert alfworld.command(action, possible) in (action, *possible)
 
 
 def test_the_welcome_is_dropped() -> None:
     text = "-= Welcome to TextWorld, ALFRED! =-\n\nYou are in a room.\n\nYour task is to: sit."
-    assert wording.beginning(text) == "You are in a room.\nYour task is to: sit."
-    assert wording.beginning("alone") == "alone"
+    assert alfworld.beginning(text) == "You are in a room.\nYour task is to: sit."
+    assert alfworld.beginning("alone") == "alone"
 
 
 def test_only_the_arrival_at_a_numbered_location_is_cut() -> None:
     assert (
-        wording.observation("You arrive at loc 12. On the desk 1, you see a pen 1.")
+        alfworld.observation("You arrive at loc 12. On the desk 1, you see a pen 1.")
         == "On the desk 1, you see a pen 1."
     )
-    assert wording.observation("You arrive at desk 1. It is bare.") == "You arrive at desk 1. It is bare."
+    assert alfworld.observation("You arrive at desk 1. It is bare.") == "You arrive at desk 1. It is bare."
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_only_the_arrival_at_a_numbered_location_is_cut() -> None:
     [("think: a", True), ("Think: a", True), ("think a", True), ("thinker", False), ("go", False)],
 )
 def test_thoughts(action: str, thought: bool) -> None:
-    assert wording.is_thought(action) is thought
+    assert alfworld.is_thought(action) is thought
 
 
 @pytest.mark.parametrize(

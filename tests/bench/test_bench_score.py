@@ -215,8 +215,8 @@ async def test_cases_without_a_sample_are_named_and_in_no_rate(tmp_path: Path) -
     [
         ('{"task_id": "z", "completion": ""}', r"s\.jsonl, line 2: .*'z'"),
         ('{"task_id": "a"}', r"s\.jsonl, line 2: there is no text under 'completion'"),
-        ("[]", r"s\.jsonl, line 2: an object"),
-        ("{", r"s\.jsonl, line 2: no JSON"),
+        ("[]", r"s\.jsonl, line 2: must be an object"),
+        ("{", r"s\.jsonl, line 2: not JSON"),
     ],
 )
 async def test_a_file_of_samples_that_cannot_be_used_is_refused_with_its_line(

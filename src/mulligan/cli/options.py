@@ -53,6 +53,13 @@ def bank_of(given: Mapping[str, Any]) -> dict[str, str]:
     return {"bank": given["agent_id"] or ""} if given["memory"] else {}
 
 
+def format_option(*forms: str, help: str = "For a terminal, or for programs.") -> Callable[[F], F]:
+    """`--format`, whose first form is the default."""
+    return click.option(
+        "--format", "form", type=click.Choice(list(forms)), default=forms[0], show_default=True, help=help
+    )
+
+
 def limits_of(given: Mapping[str, Any]) -> dict[str, float | None]:
     """The limits that were given, by the names of `Limits`."""
     options = ("trials", "max_tokens", "max_cost", "max_seconds", "identical")

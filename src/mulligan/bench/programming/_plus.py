@@ -5,12 +5,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
-from mulligan.bench.programming._programs import Judged, located, unique, with_code, writes_tests
-from mulligan.core.benchmarks import Judges, Score, Source
+from mulligan.bench.programming._programs import Cut, Judged, located, unique, with_code, writes_tests
+from mulligan.core.benchmarks import Judges, Score
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Evaluator
 from mulligan.core.records import Case, Episode, Json, Task
@@ -36,33 +35,14 @@ _RULES = {
 """What else than equality is right, by function, as EvalPlus has it."""
 
 
-@dataclass(frozen=True)
-class Release:
-    """name: of its files. url: of the folder that both forms are in. full, origin: sha256 and size."""
-
-    title: str
-    name: str
-    url: str
-    full: tuple[str, int]
-    origin: tuple[str, int]
-
-    def source(self, form: Form) -> Source:
-        file = f"{self.name}{'' if form == 'full' else '-OriginFmt'}.jsonl.gz"
-        sha256, size = self.full if form == "full" else self.origin
-        return Source(file, f"{self.url}/{file}", sha256, size, "Apache-2.0 (EvalPlus, Liu et al.)")
-
-
 class Plus(Judged):
     """Scores: 1 where the base and the plus tests pass, and for "base" 1 where the base tests do. In the form "origin",
     that of HumanEval and MBPP, the data does not say which tests are the base ones."""
 
-    def __init__(self, release: Release, form: Form, judges: Judges, seconds: float) -> None:
-        super().__init__(judges, "py", False, _TESTS)
+    def __init__(self, cut: Cut, judges: Judges, seconds: float) -> None:
+        super().__init__(cut, judges, _TESTS)
         self._each = seconds
-        source = release.source(form)
-        self.title = release.title if form == "full" else f"{release.title}, in the original's form: no base score"
-        self.data, self.sources = source.file, (source,)
-        self.where = release.url
+        self.where = cut.source.url.rpartition("/")[0] if cut.source else ""
         self._made: dict[str, Evaluator] = {}
 
     def load(self, files: Sequence[Path]) -> Sequence[Case]:

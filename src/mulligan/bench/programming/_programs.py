@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import keyword
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,23 +19,26 @@ from mulligan.text.json_lines import objects, text_in
 from mulligan.text.programs import Language, program, runs_by_itself, typed, whole
 from mulligan.text.python_code import parsed
 
-_REFLEXION = "https://raw.githubusercontent.com/noahshinn/reflexion/218cf0ef1df84b05ce379dd4a8e47f17766733a0"
-
 
 @dataclass(frozen=True)
 class Cut:
-    """A file of programs. typed: solutions may use names of `typing` unimported, as where the reference runs them."""
+    """A file of programs. source: None for a file of the user's. typed: solutions may use names of `typing` unimported,
+    as where the reference runs them."""
 
     title: str
-    file: str
-    source: Source
+    source: Source | None
     language: Language = "py"
     typed: bool = True
 
 
-def reflexion_file(file: str, size: int, sha256: str) -> Source:
-    url = f"{_REFLEXION}/programming_runs/benchmarks/{file}"
-    return Source(file, url, sha256, size, "MIT (Noah Shinn et al., noahshinn/reflexion)")
+def cuts(benchmark: str) -> Mapping[str, Cut]:
+    """The files of this benchmark, by the name of the cut."""
+    rows = tomllib.loads(Path(__file__).with_name("files.toml").read_text(encoding="utf-8"))[benchmark]
+    return {name: _cut(**row) for name, row in rows.items()}
+
+
+def _cut(title: str, url: str, sha256: str, size: int, licence: str, **more: Any) -> Cut:
+    return Cut(title, Source(url.rpartition("/")[2], url, sha256, size, licence), **more)
 
 
 def cases(files: Sequence[Path], language: Language) -> list[Case]:
@@ -94,14 +98,20 @@ def unique(files: Sequence[Path], ids: Sequence[str]) -> None:
 
 
 class Judged:
-    """What all benchmarks of this shape do alike; each says its own title, data and sources.
+    """What all benchmarks of this shape do alike; each says where its data is.
 
-    typed: see `Cut`. seconds: for the hidden tests of an attempt.
+    seconds: for the hidden tests of an attempt.
     """
 
-    def __init__(self, judges: Judges, language: Language, typed: bool, seconds: float) -> None:
-        self._language: Language = language
-        self._judges, self._typed, self._seconds = judges, typed, seconds
+    data = ""
+    where = ""
+
+    def __init__(self, cut: Cut, judges: Judges, seconds: float) -> None:
+        self.title, self._typed = cut.title, cut.typed
+        self._language: Language = cut.language
+        self.sources: Sequence[Source] = () if cut.source is None else (cut.source,)
+        self.data = self.data if cut.source is None else cut.source.file
+        self._judges, self._seconds = judges, seconds
 
     def load(self, files: Sequence[Path]) -> Sequence[Case]:
         return cases(files, self._language)
@@ -185,42 +195,23 @@ def methods(language: Language, tests: Spec | None = None) -> Mapping[str, Metho
     internal, whose = tests or Spec("internal_tests", settings), "visible" if tests else "own"
     lesson = Spec("verbal", {"output": "code"})
     window = Spec("last_attempt_and_reflexion", {"window": 1})
+
+    def tried(strategy: Spec, summary: str) -> Method:
+        return Method(writes, internal, lesson, strategy, summary, TRIALS)
+
+    untested = "no tests: a reflection after each attempt, all trials"
+    search = tried(window, "a search over attempts: the one that fails the fewest tests is grown from")
     found = {
         "simple": Method(writes, Spec("unjudged"), summary="one attempt, nothing of the past", trials=1),
-        "reflexion": Method(
-            writes,
-            internal,
-            lesson,
-            window,
-            f"{whose} tests drive; the attempt, their results and a reflection shown",
-            TRIALS,
+        "reflexion": tried(window, f"{whose} tests drive; the attempt, their results and a reflection shown"),
+        "immediate-reflexion": replace(tried(window, untested), evaluator=Spec("untested")),
+        "immediate-refinement": tried(
+            Spec("last_attempt"), f"{whose} tests drive; the attempt and their results shown, no reflection"
         ),
-        "immediate-reflexion": Method(
-            writes, Spec("untested"), lesson, window, "no tests: a reflection after each attempt, all trials", TRIALS
-        ),
-        "immediate-refinement": Method(
-            writes,
-            internal,
-            lesson,
-            Spec("last_attempt"),
-            f"{whose} tests drive; the attempt and their results shown, no reflection",
-            TRIALS,
-        ),
-        "resample": Method(
-            writes,
-            internal,
-            lesson,
-            Spec("none"),
-            f"{whose} tests drive, nothing of the past shown: the control",
-            TRIALS,
-        ),
-        "reflexion-ucs": Method(
-            writes.with_settings(temperatures=[0.0, SEARCH_TEMPERATURE]),
-            internal,
-            lesson,
-            window,
-            "a search over attempts: the one that fails the fewest tests is grown from",
-            TRIALS,
+        "resample": tried(Spec("none"), f"{whose} tests drive, nothing of the past shown: the control"),
+        "reflexion-ucs": replace(
+            search,
+            actor=writes.with_settings(temperatures=[0.0, SEARCH_TEMPERATURE]),
             hand_in="best",
             expansion=3,
         ),

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import time
+import tomllib
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import TypeAlias
 
 from mulligan.bench.report.figures import Comparison, OneRun, Report, Verdicts
@@ -16,18 +18,8 @@ from mulligan.core.records import Usage
 from mulligan.text.pages import Block, Facts, Heading, Line, Picture, Table
 
 NONE, UNKNOWN = "-", "unknown"
-_GROUPS = {
-    "results": ("Results", ""),
-    "oracle": (
-        "With an oracle",
-        "The loop was told by one who knows the hidden target when to stop. These are no results of a loop that has to "
-        "find out for itself.",
-    ),
-    "scripted": (
-        "Scripted or replayed: no results",
-        "No model was asked here. These numbers show that the machinery works, and belong in no table of results.",
-    ),
-}
+_TEXTS = tomllib.loads(Path(__file__).with_name("page.toml").read_text(encoding="utf-8"))
+"""The headings and notes of groups of runs and of tables."""
 Named: TypeAlias = tuple[str, OneRun]
 
 
@@ -41,10 +33,10 @@ def page(report: Report, picture: Picture | None = None) -> list[Block]:
         blocks += [Heading(2, f"Run {run.about.run}: {label}"), _head(run)]
     if picture:
         blocks += [Heading(2, "Learning curve"), picture]
-    for kind, (title, note) in _GROUPS.items():
+    for kind, texts in _TEXTS["groups"].items():
         if group := [one for one in named if kind_of(one[1]) == kind]:
-            blocks.append(Heading(2, title))
-            blocks += [Line(note)] if note else []
+            blocks.append(Heading(2, texts["title"]))
+            blocks += [Line(texts["note"])] if texts["note"] else []
             blocks += _tables(group)
     if report.comparisons:
         blocks += _compared(report)
@@ -85,29 +77,21 @@ def _head(run: OneRun) -> Facts:
 
 
 def _tables(group: Sequence[Named]) -> Iterator[Block]:
-    sections: tuple[tuple[str, str, Callable[[Sequence[Named]], Table]], ...] = (
-        ("Solved by trial", _BY_TRIAL, _by_trial),
-        ("Solved by part of the tests", _BY_PART, _by_part),
-        ("Several episodes of a case", _BY_EPISODE, _by_episode),
-        ("What it took", _TOOK, _took),
-        ("Who used it", _BY_ROLE, _by_role),
-        ("The loop's own verdict against the hidden one", _VERDICTS, _verdicts),
-        ("Tokens by strategy", _SHOWN, _shown),
-    )
-    for title, note, table in sections:
+    tables: dict[str, Callable[[Sequence[Named]], Table]] = {
+        "trials": _by_trial,
+        "parts": _by_part,
+        "episodes": _by_episode,
+        "spent": _took,
+        "roles": _by_role,
+        "verdicts": _verdicts,
+        "shown": _shown,
+    }
+    for name, table in tables.items():
         made = table(group)
         if made.rows:
-            yield Heading(3, title)
+            yield Heading(3, _TEXTS["tables"][name]["title"])
             yield made
-            if note:
-                yield Line(note)
-
-
-_BY_TRIAL = (
-    "pass@1: the share that would have been solved, had the run been limited to so many trials; the first episode of "
-    "each case. Intervals: 95 %, Wilson; of means, bootstrap. Cases with an error, or that nobody could score, are in "
-    "no rate."
-)
+            yield Line(_TEXTS["tables"][name]["note"])
 
 
 def _by_trial(group: Sequence[Named]) -> Table:
@@ -124,12 +108,6 @@ def _by_trial(group: Sequence[Named]) -> Table:
     return Table([*columns, *(["mean score", "95 % interval"] if graded else [])], rows)
 
 
-_BY_PART = (
-    "The same, for parts of the benchmark's tests. As EvalPlus reports them: base are the original tests, plus is "
-    "where these and the added ones pass."
-)
-
-
 def _by_part(group: Sequence[Named]) -> Table:
     columns = ["run", "part", "trials", "solved", "n", "pass@1", "95 % interval"]
     rows = [
@@ -139,13 +117,6 @@ def _by_part(group: Sequence[Named]) -> Table:
         for at in trials
     ]
     return Table(columns, rows)
-
-
-_BY_EPISODE = (
-    "pass@k is the unbiased estimator over independent samples, 1 - C(n-c, k) / C(n, k), averaged over cases. Solved "
-    "within k takes whichever of the first k episodes is right, which only one who knows the hidden target can do: an "
-    "oracle. Restarts stop there, so no pass@k can be estimated from them."
-)
 
 
 def _by_episode(group: Sequence[Named]) -> Table:
@@ -159,13 +130,6 @@ def _by_episode(group: Sequence[Named]) -> Table:
     return Table(columns, rows)
 
 
-_TOOK = (
-    "All episodes, those that failed or ended by an error as well; solved is a case that any of its episodes solved. A "
-    "cost that is not known is not zero. Answers that were reused from other runs (--reuse) count with their tokens, "
-    "and took no time."
-)
-
-
 def _took(group: Sequence[Named]) -> Table:
     columns = ["run", *_USED, "seconds", "tokens per solved", "cost per solved", "seconds per solved"]
     rows = list[list[str]]()
@@ -177,9 +141,6 @@ def _took(group: Sequence[Named]) -> Table:
     return Table(columns, rows)
 
 
-_BY_ROLE = "Lost: in steps that were cut off, or that ended by an error."
-
-
 def _by_role(group: Sequence[Named]) -> Table:
     rows = [
         [label, role, *_used(usage)]
@@ -188,12 +149,6 @@ def _by_role(group: Sequence[Named]) -> Table:
         if usage.calls
     ]
     return Table(["run", "role", *_USED], rows, left=2)
-
-
-_VERDICTS = (
-    "A false accept is an attempt that the loop took for solved and the hidden verdict says is wrong; a false reject "
-    "is a right one that it did not take. Whole cases, their first episode."
-)
 
 
 def _verdicts(group: Sequence[Named]) -> Table:
@@ -210,12 +165,6 @@ def _verdicts(group: Sequence[Named]) -> Table:
 def _counts(of: Verdicts) -> list[str]:
     counts = (of.right_accepts, of.false_accepts, of.right_rejects, of.false_rejects, of.no_verdict)
     return [str(count) for count in counts]
-
-
-_SHOWN = (
-    "Means. Input is of one call of the actor; the past is how much more a later trial is shown than the first of the "
-    "same episode: what this strategy costs. Reflection and attempt are what was written."
-)
 
 
 def _shown(group: Sequence[Named]) -> Table:
@@ -236,12 +185,8 @@ def _compared(report: Report) -> list[Block]:
     by_id = {run.about.run: (label, run) for label, run in zip(report.labels, report.runs, strict=True)}
     columns = ["A", "B", "n", "both", "only A", "only B", "neither", "B - A", "95 % interval", "p", "left out"]
     rows = [_row(one, by_id[one.a], by_id[one.b]) for one in report.comparisons]
-    note = (
-        "pass@1 over the cases that have a verdict in both runs. p: exact McNemar test, two-sided. Interval: "
-        "Newcombe's for paired proportions. Left out: cases of both runs without a verdict in one, and cases of one "
-        "run only. Several comparisons are not corrected for their number."
-    )
-    return [Heading(2, "The same cases in two runs"), Table(columns, rows, left=2), Line(note)]
+    texts = _TEXTS["tables"]["compared"]
+    return [Heading(2, texts["title"]), Table(columns, rows, left=2), Line(texts["note"])]
 
 
 def _row(one: Comparison, a: Named, b: Named) -> list[str]:

@@ -7,18 +7,12 @@ import json
 import click
 
 from mulligan.bench.harness.listing import Listed, listed
+from mulligan.cli.options import format_option
 from mulligan.cli.terminal import emit
 
 
 @click.command("list")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-    help="For a terminal, or for programs.",
-)
+@format_option("table", "json")
 def command(form: str) -> None:
     """The benchmarks, their cuts and methods, and whether their data is here."""
 

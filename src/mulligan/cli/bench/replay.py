@@ -12,6 +12,7 @@ from mulligan.bench.harness.running import Hooks
 from mulligan.bench.programming.replay.replay import Compared, Replayed, first_difference, replay_log
 from mulligan.cli.conduct import run
 from mulligan.cli.errors import NOT_SOLVED, SOLVED, UNFINISHED
+from mulligan.cli.options import format_option
 from mulligan.cli.terminal import emit, one_line, say
 from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.text.pages import Block, Fence, Heading, Line, markdown, plain
@@ -24,14 +25,7 @@ from mulligan.text.pages import Block, Fence, Heading, Line, markdown, plain
 )
 @click.option("--parallel", type=int, metavar="N", help="Episodes at once (default: one for each processor).")
 @click.option("--sandbox", default="auto", metavar="LEVEL", help="auto (default), strict, or the name of a level.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "json", "md"]),
-    default="table",
-    show_default=True,
-    help="For a terminal, for programs, for pages.",
-)
+@format_option("table", "json", "md", help="For a terminal, for programs, for pages.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress on stderr, only errors.")
 @click.pass_context
 def command(

@@ -14,6 +14,7 @@ from mulligan.bench.report.figures import Recorded, Report, as_json, make_report
 from mulligan.bench.report.gallery import targets_of, write_gallery
 from mulligan.bench.report.page import page
 from mulligan.bench.report.plot import MEDIA, check_installed, curves, draw, ending
+from mulligan.cli.options import format_option
 from mulligan.cli.terminal import put, say
 from mulligan.core.errors import InvalidInput
 from mulligan.store import open_store
@@ -22,13 +23,8 @@ from mulligan.text.pages import Picture, html, markdown, plain
 
 @click.command("report")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "json", "md", "html"]),
-    default="table",
-    show_default=True,
-    help="For a terminal, for programs, for pages; html is one file that needs no other.",
+@format_option(
+    "table", "json", "md", "html", help="For a terminal, for programs, for pages; html is one file that needs no other."
 )
 @click.option("-o", "--output", metavar="FILE", help="Write there instead of to stdout.")
 @click.option("--plot", metavar="FILE", help="The learning curve, as .svg or .png. Needs the extra `plot`.")

@@ -13,21 +13,14 @@ from mulligan.bench.harness.scoring import Scored, Setting, score_samples
 from mulligan.bench.report.statistics import rate
 from mulligan.cli.conduct import run
 from mulligan.cli.errors import UNFINISHED
-from mulligan.cli.options import bench_settings
+from mulligan.cli.options import bench_settings, format_option
 from mulligan.cli.terminal import emit, say
 
 
 @click.command("score")
 @click.argument("name")
 @click.option("--samples", required=True, metavar="FILE", help="JSONL: task_id and completion; .gz, too.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-    help="For a terminal, or for programs.",
-)
+@format_option("table", "json")
 @click.option("--data", metavar="PATH", help="The benchmark's data: a file, or a folder with it in.")
 @click.option("--parallel", type=int, metavar="N", help="Samples at once (default: one for each processor).")
 @click.option("--sandbox", default="auto", metavar="LEVEL", help="auto (default), strict, or the name of a level.")

@@ -1,1 +1,1 @@
-"""ALFWorld's engine: runs in processes of its own, made faster, with its texts in the reference's words."""
+"""ALFWorld's engine: runs in processes of its own, made faster."""

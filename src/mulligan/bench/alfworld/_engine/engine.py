@@ -17,7 +17,7 @@ import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.metadata import version
@@ -127,11 +127,7 @@ class Translations:
     original: Callable[..., Any]
     versions: str
     folder: Path | None
-    _held: OrderedDict[str, Any]
-
-    @classmethod
-    def of(cls, original: Callable[..., Any], versions: str, folder: Path | None) -> Translations:
-        return cls(original, versions, folder, OrderedDict())
+    _held: OrderedDict[str, Any] = field(default_factory=OrderedDict[str, Any])
 
     def __call__(self, domain: str, problem: str, verbose: bool = False, optimize: bool = False) -> Any:
         """The task (as much of it as TextWorld reads) and the SAS text."""
@@ -225,7 +221,7 @@ class Engine:
         if not plain and not other:
             versions = " ".join(f"{name}={number}" for name, number in KNOWN.items())
             original = import_module("fast_downward").pddl2sas
-            kept = Translations.of(original, versions, None if folder is None else Path(folder))
+            kept = Translations(original, versions, None if folder is None else Path(folder))
             self._stack.enter_context(faster(kept))
         textworld, pddl = import_module("textworld"), import_module("textworld.envs.pddl.pddl")
         self._env: Any = pddl.PddlEnv(textworld.EnvInfos(won=True, admissible_commands=True))

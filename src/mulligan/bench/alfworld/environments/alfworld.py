@@ -7,15 +7,44 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
+from collections.abc import Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from mulligan.bench.alfworld._engine import wording
 from mulligan.bench.alfworld._engine.workers import Worker, workers
 from mulligan.core.errors import InvalidInput, WorldError
 from mulligan.core.records import Outcome, Step
+
+_PUT = re.compile(r"(?:put|move|place) (.+) (?:in/on|in|on|into|onto|to) (.+)")
+_FORMS = ("move {} to {}", "put {} in/on {}", "put {} in {}", "put {} on {}")
+"""Newer games say the first, older ones and ReAct's examples the second."""
+
+_ARRIVED = re.compile(r"You arrive at loc \d+\. ")
+
+
+def is_thought(action: str) -> bool:
+    return action.lower().startswith(("think:", "think "))
+
+
+def command(action: str, admissible: Sequence[str]) -> str:
+    """The action as this engine has it: its own verb form, where another was used."""
+    if action not in admissible and (found := _PUT.fullmatch(action)):
+        forms = (form.format(*found.groups()) for form in _FORMS)
+        return next((form for form in forms if form in admissible), action)
+    return action
+
+
+def beginning(text: str) -> str:
+    """The first observation: without the welcome, each other paragraph on a line."""
+    return "\n".join(text.strip().split("\n\n")[1:]) or text.strip()
+
+
+def observation(text: str) -> str:
+    return _ARRIVED.sub("", text, count=1) if _ARRIVED.match(text) else text
+
 
 log = logging.getLogger("mulligan")
 
@@ -58,7 +87,7 @@ class AlfWorld:
         if notice := await self._held(self._worker.open, self._game):
             _warned(notice)
         answer = await self._asked({"do": "reset"})
-        return wording.beginning(answer["text"])
+        return beginning(answer["text"])
 
     async def step(self, action: str) -> Step:
         """Raises `WorldError`."""
@@ -66,9 +95,9 @@ class AlfWorld:
         self._times = self._times + 1 if action == self._last else 1
         self._last = action
         outcome, text = Outcome(0.0), "OK."
-        if not wording.is_thought(action):
-            answer = await self._asked({"do": "step", "command": wording.command(action, self._admissible)})
-            text = wording.observation(answer["text"])
+        if not is_thought(action):
+            answer = await self._asked({"do": "step", "command": command(action, self._admissible)})
+            text = observation(answer["text"])
             outcome = Outcome(float(answer["won"]), bool(answer["won"]))
         if not outcome.done and self._repeats and self._times >= self._repeats:
             shown = action if len(action) <= SHOWN else f"{action[:SHOWN]}…"
