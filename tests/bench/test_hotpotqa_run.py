@@ -250,7 +250,7 @@ async def test_a_docstore_that_has_changed_is_not_gone_on_with(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"benchmark": {"docstore": "{pages}"}}, "line 1: no JSON"),
+        ({"benchmark": {"docstore": "{pages}"}}, "line 1: not JSON"),
         ({"environment": {"titles": 3}}, "titles"),
     ],
 )

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
 from mulligan.core.errors import InvalidInput
-from mulligan.core.protocols import Evaluator, Job, Sandbox
+from mulligan.core.protocols import Job, Sandbox
 from mulligan.core.records import Episode, Feedback, Json
 from mulligan.evaluators.rust_tests import RustTests
 from mulligan.evaluators.unit_tests import UnitTests
@@ -62,7 +62,8 @@ async def judged(
         judge = UnitTests(whole, sandbox=sandbox, seconds=seconds * len(tests), name="the tests")
         feedback, passed = await judge.each(_typed(episode))
         return replace(feedback, evidence={**(feedback.evidence or {}), **evidence(tests, passed)})
-    feedback = await _rust(tests, sandbox, layout, seconds).evaluate(episode)
+    rust = RustTests(list(tests), sandbox=sandbox, seconds=seconds * len(tests), layout=layout)
+    feedback = await rust.evaluate(episode)
     details: object = feedback.evidence
     passed = cast(dict[str, Any], details).get("passed") if isinstance(details, dict) else None
     return replace(feedback, evidence=evidence(tests, passed))
@@ -100,10 +101,6 @@ def _typed(episode: Episode) -> Episode:
     *before, last = episode.trials
     whole = replace(last.attempt, output=typed(last.attempt.output))
     return replace(episode, trials=(*before, replace(last, attempt=whole)))
-
-
-def _rust(tests: Sequence[str], sandbox: Sandbox, layout: Layout, seconds: float) -> Evaluator:
-    return RustTests(list(tests), sandbox=sandbox, seconds=seconds * len(tests), layout=layout)
 
 
 async def _as_reference(tests: Sequence[str], episode: Episode, sandbox: Sandbox, seconds: float) -> Feedback:

@@ -101,7 +101,7 @@ class Scored:
                 {
                     "line": one.sample.line,
                     "task_id": one.sample.case,
-                    "passed": _verdict(one),
+                    "passed": None if one.value is None else one.passed,
                     "parts": dict(one.parts),
                     "text": one.text,
                 }
@@ -114,10 +114,6 @@ class Scored:
         for one in self.judged:
             found.setdefault(one.sample.case, []).append(one)
         return found
-
-
-def _verdict(one: Judged) -> bool | None:
-    return None if one.value is None else one.passed
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,11 @@ import json
 import time
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import astuple
 from pathlib import Path
 from typing import TypeAlias
 
-from mulligan.bench.report.figures import Comparison, OneRun, Report, Verdicts
+from mulligan.bench.report.figures import Comparison, OneRun, Report
 from mulligan.bench.report.statistics import Mean, Rate
 from mulligan.core.records import Usage
 from mulligan.text.pages import Block, Facts, Heading, Line, Picture, Table
@@ -154,17 +155,12 @@ def _by_role(group: Sequence[Named]) -> Table:
 def _verdicts(group: Sequence[Named]) -> Table:
     accepts, rejects = ["right accepts", "false accepts"], ["right rejects", "false rejects"]
     rows = [
-        [label, when, *_counts(verdicts)]
+        [label, when, *map(str, astuple(verdicts))]
         for label, run in group
         for when, verdicts in (("first attempt", run.figures.at_first), ("end", run.figures.at_end))
-        if sum((verdicts.right_accepts, verdicts.false_accepts, verdicts.right_rejects, verdicts.false_rejects))
+        if sum(astuple(verdicts)) > verdicts.no_verdict
     ]
     return Table(["run", "of", *accepts, *rejects, "no verdict"], rows, left=2)
-
-
-def _counts(of: Verdicts) -> list[str]:
-    counts = (of.right_accepts, of.false_accepts, of.right_rejects, of.false_rejects, of.no_verdict)
-    return [str(count) for count in counts]
 
 
 def _shown(group: Sequence[Named]) -> Table:

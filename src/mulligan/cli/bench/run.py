@@ -8,25 +8,11 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from mulligan.bench.harness.plan import Choice
 from mulligan.bench.harness.running import Finished, Hooks, resume_benchmark, run_benchmark
 from mulligan.cli.bench._progress import Progress
 from mulligan.cli.conduct import run
 from mulligan.cli.options import bench_settings, budget_options, limits_of
-
-OPTIONS = (
-    "method",
-    "strategy",
-    "model",
-    "reflect_model",
-    "judge_model",
-    "agent",
-    "data",
-    "trials",
-    "samples",
-    "limit",
-    "parallel",
-)
-"""Options that are passed on unchanged where the user gave them."""
 
 
 @click.command("run")
@@ -88,15 +74,10 @@ def command(ctx: click.Context, name: str | None, resume: str | None, form: str,
     async def work() -> Finished:
         if resume is not None:
             return await resume_benchmark(resume, parallel=given["parallel"], hooks=hooks)
-        options = {key: given[key] for key in OPTIONS if given[key] is not None}
-        options |= {
-            key: given[key] for key in ("restarts", "shuffle", "seed", "reuse", "memory", "agent_id", "sandbox")
-        }
-        limits = {
-            name: most for name, most in limits_of(given).items() if name != "trials"
-        }  # which is an option itself
+        fields = Choice.__dataclass_fields__
+        options = {key: value for key, value in given.items() if key in fields and value is not None}
+        limits = limits_of({**given, "trials": None})  # which are an option themselves
         options |= {"cases": list(given["cases"]), "limits": limits}
-        options["settings"] = given["settings"]
         assert name is not None
         return await run_benchmark(name, hooks=hooks, **options)
 

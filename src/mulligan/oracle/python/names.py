@@ -58,7 +58,7 @@ def names_in(tree: ast.Module, text: str) -> Names:
     own = {s.get_name() for s in top.get_symbols() if s.is_assigned() or s.is_imported() or s.is_namespace()}
     used = {name for name in _globals(top) if name not in own} - {"__name__", "__file__", "__doc__"}
     free = {name for name in used if not hasattr(builtins, name)}
-    free |= _builtins_meant(tree, used - free, alone=not free and not _imports_solution(tree))
+    free |= _builtins_meant(tree, used - free, alone=not free and SOLUTION not in _modules(tree))
     firm = {name for name in free if name.isupper()}
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
@@ -148,10 +148,6 @@ def _calls(node: ast.AST, named: set[str], deeper: bool = True) -> Iterator[str]
             pass
     for part in ast.iter_child_nodes(node):
         yield from _calls(part, named, deeper)
-
-
-def _imports_solution(tree: ast.Module) -> bool:
-    return SOLUTION in _modules(tree)
 
 
 def _globals(table: symtable.SymbolTable) -> Iterator[str]:

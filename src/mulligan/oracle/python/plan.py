@@ -323,6 +323,8 @@ class _Noting(ast.NodeTransformer):
 
 
 class _Filling(ast.NodeTransformer):
+    """Puts an expression in the place of each of these names."""
+
     def __init__(self, holes: Mapping[str, ast.expr]) -> None:
         self._holes = holes
 
@@ -330,18 +332,11 @@ class _Filling(ast.NodeTransformer):
         return self._holes.get(node.id, node)
 
 
-class _Renaming(ast.NodeTransformer):
-    def __init__(self, shown: Mapping[str, str]) -> None:
-        self._shown = shown
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        return ast.Name(self._shown.get(node.id, node.id), node.ctx)
-
-
 def _renamed(node: ast.AST, shown: Mapping[str, str] | None) -> ast.AST:
     if not shown or not any(isinstance(part, ast.Name) and part.id in shown for part in ast.walk(node)):
         return node
-    return _Renaming(shown).visit(ast.parse(ast.unparse(node)))
+    names = {old: ast.Name(new, ast.Load()) for old, new in shown.items()}
+    return _Filling(names).visit(ast.parse(ast.unparse(node)))
 
 
 def _made(text: str, node: ast.AST) -> ast.stmt:

@@ -5,6 +5,10 @@ is possible at each step, deep-copies what it only reads, and translates the gam
 reset: once to play by, once for its planner. Here a string is parsed once, what is only read is shared, and a
 translation is kept in memory and, as JSON, on disk; nobody plans, so that the second translation is the first again.
 What is replaced, and what that was measured to give: design/020.
+
+Run as a program, it is the process that an engine lives in: requests as lines of JSON on stdin, an answer to each on
+stdout. {"do": "open", "game": PATH}, {"do": "reset"}, {"do": "step", "command": TEXT}; what went wrong is
+{"error": TEXT}. It ends when its stdin does, and so with whoever started it.
 """
 
 from __future__ import annotations
@@ -13,6 +17,8 @@ import ast
 import hashlib
 import json
 import os
+import sys
+import time
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Mapping
@@ -300,3 +306,35 @@ def harmless(expression: str) -> bool:
     names = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
     names |= {node.id for node in nodes if isinstance(node, ast.Name)}
     return all(isinstance(node, _ALLOWED) for node in nodes) and not any(name.startswith("_") for name in names)
+
+
+def main(folder: str, kind: str) -> None:
+    with os.fdopen(os.dup(1), "w", encoding="utf-8") as out:
+        os.dup2(2, 1)  # what the engine prints, in C++ too, is no answer
+        engine = Engine(folder=folder or None, plain=kind == "plain")
+        for line in sys.stdin:
+            before = time.process_time()
+            answer = _answered(engine, json.loads(line))
+            answer["cpu"] = time.process_time() - before
+            out.write(json.dumps(answer) + "\n")
+            out.flush()
+
+
+def _answered(engine: Engine, request: dict[str, Any]) -> dict[str, Any]:
+    try:
+        match request["do"]:
+            case "open":
+                engine.open(request["game"])
+                return {"notice": engine.notice}
+            case "reset":
+                return engine.reset()
+            case _:
+                return engine.step(request["command"])
+    except InvalidInput as error:
+        return {"error": str(error), "invalid": True}
+    except Exception as error:
+        return {"error": f"{type(error).__name__}: {error}"}
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -37,7 +37,7 @@ class Worker:
         self._busy = threading.RLock()
         self._rest = b""
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "mulligan.bench.alfworld._engine.worker", str(kept), kind],
+            [sys.executable, "-P", "-m", "mulligan.bench.alfworld._engine.engine", str(kept), kind],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
