@@ -22,7 +22,7 @@ from mulligan.core.episode import (
 )
 from mulligan.core.errors import GaveUp, InvalidInput, JournalError, MulliganError, OverBudget, StoreError, described
 from mulligan.core.limits import Limits
-from mulligan.core.protocols import Actor, Adapts, Bank, Evaluator, Reflector, Strategy
+from mulligan.core.protocols import Actor, Bank, Evaluator, Reflector, Strategy
 from mulligan.core.records import NO_REFLECTION, Decision, Episode, Stop, Usage
 from mulligan.core.scope import scope
 from mulligan.core.search import descent
@@ -78,55 +78,60 @@ async def _make(move: Move, episode: Episode, roles: Roles, limits: Limits, mete
     try:
         with scope(*here):
             async with clock:
-                event = await _play(move, episode, roles, lambda: meter.usage - used)
+                match move.kind:
+                    case "recall":
+                        assert roles.bank is not None, "the plan recalls, so a bank must be there"
+                        event = Recalled(await roles.bank.recall(episode.task, top_k=roles.top_k))
+                    case "act":
+                        seen = episode if move.parent is None else descent(episode, move.parent, move.trial)
+                        decision = _decide(roles.strategy, seen)
+                        past = replace(roles.strategy.past(seen), temperature=decision.temperature)
+                        attempt = await roles.actor.act(seen, past)
+                        attempt = replace(attempt, usage=attempt.usage + meter.usage - used)
+                        event = Acted(move.trial, attempt, move.parent)
+                    case "evaluate":
+                        feedback = await roles.evaluator.evaluate(descent(episode, move.trial, move.trial))
+                        feedback = replace(feedback, usage=feedback.usage + meter.usage - used)
+                        event = Evaluated(move.trial, feedback)
+                    case "reflect":
+                        assert roles.reflector is not None, "the plan reflects, so a reflector must be there"
+                        seen = descent(episode, move.trial, move.trial)
+                        reflection = NO_REFLECTION
+                        asked = _decide(roles.strategy, seen).reflect
+                        if asked and (reflection := await roles.reflector.reflect(seen)) is not None:
+                            reflection = replace(reflection, usage=reflection.usage + meter.usage - used)
+                        event = Reflected(move.trial, reflection)
         return replace(event, seconds=time.monotonic() - began)
     except (StoreError, JournalError):
         raise
-    except OverBudget as error:
-        stop = Stop("over_budget", str(error))
-    except GaveUp as error:
-        stop = Stop("gave_up", str(error))
-    except TimeoutError as error:
-        over = clock.expired()
-        detail = f"{limits.seconds:g} seconds are used up" if over else f"{move}: {error or 'timed out'}"
-        stop = Stop("over_budget" if over else "error", detail)
-    except MulliganError as error:
-        stop = Stop("error", f"{move}: {error}")
-    except asyncio.CancelledError:
-        stop = Stop("interrupted", f"during {move}")
-    except Exception as error:  # a plug-in of the user's: an episode that erred is an error, never a failure
-        stop = Stop("error", f"{move}: {described(error)}")
+    except (Exception, asyncio.CancelledError) as error:
+        stop = _stop_after(error, move, limits, clock.expired())
     return Stopped(stop, meter.usage - used, time.monotonic() - began)
 
 
-async def _play(move: Move, episode: Episode, roles: Roles, spent: Callable[[], Usage]) -> Event:
-    match move.kind:
-        case "recall":
-            assert roles.bank is not None, "the plan recalls, so a bank must be there"
-            return Recalled(await roles.bank.recall(episode.task, top_k=roles.top_k))
-        case "act":
-            seen = episode if move.parent is None else descent(episode, move.parent, move.trial)
-            decision = _decide(roles.strategy, seen)
-            past = replace(roles.strategy.past(seen), temperature=decision.temperature)
-            attempt = await roles.actor.act(seen, past)
-            return Acted(move.trial, replace(attempt, usage=attempt.usage + spent()), move.parent)
-        case "evaluate":
-            feedback = await roles.evaluator.evaluate(descent(episode, move.trial, move.trial))
-            return Evaluated(move.trial, replace(feedback, usage=feedback.usage + spent()))
-        case "reflect":
-            assert roles.reflector is not None, "the plan reflects, so a reflector must be there"
-            seen = descent(episode, move.trial, move.trial)
-            if not _decide(roles.strategy, seen).reflect:
-                return Reflected(move.trial, NO_REFLECTION)
-            reflection = await roles.reflector.reflect(seen)
-            if reflection is None:
-                return Reflected(move.trial, None)
-            return Reflected(move.trial, replace(reflection, usage=reflection.usage + spent()))
+def _stop_after(error: BaseException, move: Move, limits: Limits, expired: bool) -> Stop:
+    """How a move that raised ends the episode. expired: the episode's own seconds are used up."""
+    match error:
+        case OverBudget():
+            return Stop("over_budget", str(error))
+        case GaveUp():
+            return Stop("gave_up", str(error))
+        case TimeoutError() if expired:
+            return Stop("over_budget", f"{limits.seconds:g} seconds are used up")
+        case TimeoutError():
+            return Stop("error", f"{move}: {str(error) or 'timed out'}")
+        case MulliganError():
+            return Stop("error", f"{move}: {error}")
+        case asyncio.CancelledError():
+            return Stop("interrupted", f"during {move}")
+        case _:  # a plug-in of the user's: an episode that erred is an error, never a failure
+            return Stop("error", f"{move}: {described(error)}")
 
 
 def _decide(strategy: Strategy, episode: Episode) -> Decision:
     """What the strategy decides here. Raises `GaveUp` when it stops the episode."""
-    decision: object = strategy.decide(episode) if isinstance(strategy, Adapts) else Decision()
+    decide: Callable[[Episode], object] | None = getattr(strategy, "decide", None)  # an isinstance check is slow
+    decision = Decision() if decide is None else decide(episode)
     if not isinstance(decision, Decision):
         raise InvalidInput(f"{type(strategy).__name__}.decide must return a Decision, not {decision!r}.")
     if decision.stop:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any, cast
 
 from mulligan.core.errors import InvalidInput, OverBudget
@@ -41,22 +42,18 @@ class Gate:
 
     async def ask(self, question: Question, sampling: Sampling = Sampling()) -> Answer:
         """Raises `OverBudget`, `BadAnswer` for a second answer that is not JSON, and what the model raises."""
-        try:
-            return await self._ask_once(question, sampling)
-        except NotJson as bad:
-            if not bad.again:
-                raise
-            again = question_again(question, bad)
-        return await self._ask_once(again, sampling)
-
-    async def _ask_once(self, question: Question, sampling: Sampling) -> Answer:
-        request = request_of(self.id, question, sampling)
-        row = cast(
-            dict[str, Any], await self._journal.step(self._step, request, lambda: self._call(question, sampling))
-        )
-        usage = Usage(**row["usage"])
-        self._meter.add(usage)
-        return read_result(row, usage)
+        asked_again = False
+        while True:
+            request, call = request_of(self.id, question, sampling), partial(self._call, question, sampling)
+            row = cast(dict[str, Any], await self._journal.step(self._step, request, call))
+            usage = Usage(**row["usage"])
+            self._meter.add(usage)
+            try:
+                return read_result(row, usage)
+            except NotJson as bad:
+                if asked_again or not bad.again:
+                    raise
+                asked_again, question = True, question_again(question, bad)
 
     async def _call(self, question: Question, sampling: Sampling) -> Json:
         # design/006: capped in the call, not in the journaled request

@@ -45,7 +45,7 @@ class Entry:
         events: all events, in their order.
         steps: the journal steps, in the order in which they were begun. None stands for one that this process has
             written and does not remember: see `step`.
-        weight: about how many characters it holds.
+        weight: about how many characters it held when it was last weighed.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Entry:
         self.store, self.lease, self.episode = store, lease, episode
         self.events = list(events)
         self.steps: dict[str, StepRow | None] = {row.key: row for row in steps}
-        self.weight = BARE + _weight([*self.events, *steps])
+        self.weight, self._unweighed = BARE, [*self.events, *steps]
         self._keep_steps, self._observers = keep_steps, observers
 
     @classmethod
@@ -90,7 +90,7 @@ class Entry:
         await self.store.append(self.lease, len(self.events), event)
         self.episode = after
         self.events.append(event)
-        self.weight += _weight(event)
+        self._unweighed.append(event)
         self.notify(event)
         return after
 
@@ -122,7 +122,8 @@ class Entry:
         await self.store.begin_step(self.lease, key, request, row.request_hash)
         self.steps.pop(key, None)
         self.steps[key] = row if self._keep_steps else None
-        self.weight += _weight(self.steps[key])
+        if self._keep_steps:
+            self._unweighed.append(row)
         return row
 
     async def finish_step(self, key: str, result: Json) -> None:
@@ -130,7 +131,12 @@ class Entry:
         await self.store.finish_step(self.lease, key, result)
         if (row := self.steps[key]) is not None:
             self.steps[key] = replace(row, done=True, result=result)
-            self.weight += _weight(result)
+            self._unweighed.append(result)
+
+    def weigh(self) -> None:
+        """Bring `weight` up to date. What was weighed before is not walked again."""
+        self.weight += _weight(self._unweighed)
+        self._unweighed.clear()
 
 
 class Ledger:
@@ -221,6 +227,7 @@ class Ledger:
 
     def _remember(self, entry: Entry) -> None:
         self._forget(entry.episode.id)
+        entry.weigh()
         with self._lock:
             self._remembered[entry.episode.id] = entry
             self._weight += entry.weight
