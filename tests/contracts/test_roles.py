@@ -84,7 +84,8 @@ async def played(recipe: Recipe, objects: dict[str, Any], task: str = "Name a dr
     recipe = replace(recipe, model=models.name(ScriptedModel(answer)), agent={})
     async with open_store("memory:") as store:
         session = Session(Config(), models, objects)
-        episode = await session.drive(store, recipe, "", lambda runner: runner.run(Task(task)))
+        async with session.runner(store, recipe) as runner:
+            episode = await runner.run(Task(task))
         assert await store.load(episode.id) == episode
     assert from_json(Episode, to_json(episode)) == episode
     assert episode.stop is not None

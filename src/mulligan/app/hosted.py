@@ -85,6 +85,5 @@ async def solve_hosted(
     )
     opened = None if bank is None else service.bank(bank)
     session = Session(config, service.models, {}, opened, observers, on_start, None, notice)
-    return await session.drive(
-        service.store, located(recipe), request.agent_id, lambda runner: runner.run(Task(request.task))
-    )
+    async with session.runner(service.store, located(recipe), request.agent_id) as runner:
+        return await runner.run(Task(request.task))

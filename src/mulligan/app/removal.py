@@ -18,7 +18,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from mulligan.app.config import load
-from mulligan.app.session import with_store
+from mulligan.app.session import opened_store
 from mulligan.core.episode import RESUMABLE
 from mulligan.core.errors import LeaseLost, NotFound, StoreError, WorkspaceError
 from mulligan.core.home import home
@@ -58,8 +58,7 @@ async def removable_runs(
     Without names: what was left behind by runs that are not recorded any more, working folders of runs that are over,
     and, with `older_than`, the runs that are over and were begun longer ago. Raises `NotFound`.
     """
-
-    async def look(at: Store) -> Sequence[Removable]:
+    async with opened_store(store, load()) as at:
         left = await _left_behind(at)
         if runs:
             return [await _named(at, run, left) for run in runs]
@@ -70,19 +69,14 @@ async def removable_runs(
         rest = {id: one for id, one in left.items() if id not in going | unreadable}
         return [*old, *_unneeded(rest, recorded)]
 
-    return await with_store(store, load(), look)
-
 
 async def remove_runs(found: Sequence[Removable], *, store: Store | None = None) -> Sequence[Removable]:
     """Removes them, except those that stay. In the result, `stays` also says what could not be removed.
 
     A run that a process drives stays as a whole.
     """
-
-    async def work(at: Store) -> Sequence[Removable]:
+    async with opened_store(store, load()) as at:
         return [one if one.stays else await _removed(at, one) for one in found]
-
-    return await with_store(store, load(), work)
 
 
 async def _removed(at: Store, one: Removable) -> Removable:

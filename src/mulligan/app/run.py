@@ -98,7 +98,8 @@ async def run(
     if found.memory is not None:
         recipe = replace(recipe, learns=found.memory.mode == "online")
     session = Session(config, models, {}, given_bank(bank), observers, on_start, on_step, notice)
-    return await session.drive(store, located(recipe), found.name, lambda runner: runner.run(wanted))
+    async with session.runner(store, located(recipe), found.name) as runner:
+        return await runner.run(wanted)
 
 
 def _workspace(folder: str | os.PathLike[str] | None, mode: str | None) -> dict[str, str] | None:

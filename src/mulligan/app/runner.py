@@ -47,10 +47,11 @@ class Runner:
     agent: str = ""
     known: Known | None = None
 
-    async def run(self, task: Task) -> Episode:
+    async def run(self, task: Task, over: Sequence[Episode] = ()) -> Episode:
         """k restarts at most, memory reset between them (pass@k of the reference); stops at the first solved one.
 
-        The best episode: a solved one, else the one whose best attempt scored highest, else the newest.
+        over: episodes of the run that are over. Returns the best episode: a solved one, else the one whose best attempt
+        scored highest, else the newest.
         """
         if not task.prompt.strip():
             raise InvalidInput("The task is empty: say what is to be done.")
@@ -60,9 +61,7 @@ class Runner:
             raise InvalidInput(
                 f"The task is no text in UTF-8 (character {error.start}): no model could read it."
             ) from None
-        return await self._restarts(secrets.token_hex(4), task, [])
-
-    async def _restarts(self, run: str, task: Task, done: list[Episode]) -> Episode:
+        done, run = list(over), over[-1].run if over else secrets.token_hex(4)
         while len(done) < self.recipe.restarts and not any(_final(e) for e in done):
             number = len(done) + 1
             done.append(await self.begin(f"{run}.{number}", run, task, restart_seed(self.recipe.seed, number)))
@@ -119,7 +118,7 @@ class Runner:
             over.append(await self.go_on(episode, fork=fork))
             if _final(over[-1]):
                 break
-        return await self._restarts(over[-1].run, run[0].task, over)
+        return await self.run(run[0].task, over)
 
     async def go_on(self, episode: Episode, *, fork: bool = False) -> Episode:
         """Resume an episode at its first step that is not done; a fork also resumes one that is over, where the limits

@@ -6,11 +6,11 @@ Shared by `solve`, `run` and `resume`.
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from mulligan.app.compose import Parts
 from mulligan.app.config import Config, located_model, project_name
@@ -21,14 +21,11 @@ from mulligan.app.runner import OnStart, Runner, log
 from mulligan.core.errors import UnknownName
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Bank, Observer, Sandbox, Store
-from mulligan.core.records import Episode
 from mulligan.recording.journal import StepObserver
 from mulligan.store import open_store
 
 if TYPE_CHECKING:
     from mulligan.bank.bank import Bank as LessonBank
-
-T = TypeVar("T")
 
 DEFAULT_MODEL = "local"
 """Implicit for `solve` and `run` only."""
@@ -47,20 +44,15 @@ class Session:
     on_step: StepObserver | None = None
     notice: Notice | None = None
 
-    async def drive(
-        self, store: Store | None, recipe: Recipe, agent: str, go: Callable[[Runner], Awaitable[Episode]]
-    ) -> Episode:
-        """`go` with the runner of this recipe, on the store that was given or on our own; ours are closed afterwards.
+    @asynccontextmanager
+    async def runner(self, store: Store | None, recipe: Recipe, agent: str = "") -> AsyncGenerator[Runner]:
+        """The runner of this recipe, on the store that was given or on our own; what is ours is closed afterwards.
 
-        Raises `InvalidInput` for a sandbox, a workspace or a bank that cannot be.
+        agent: the tenant whose record it is. Raises `InvalidInput` for a sandbox, a workspace or a bank that cannot be.
         """
-        async with self.parts(recipe) as parts:
-            notice = self.notice or log.info
-
-            def runner(at: Store) -> Runner:
-                return Runner(at, recipe, parts, self.observers, self.on_start, self.on_step, notice, agent)
-
-            return await with_store(store, self.config, lambda at: go(runner(at)))
+        notice = self.notice or log.info
+        async with self.parts(recipe) as parts, opened_store(store, self.config) as at:
+            yield Runner(at, recipe, parts, self.observers, self.on_start, self.on_step, notice, agent)
 
     @asynccontextmanager
     async def parts(self, recipe: Recipe) -> AsyncGenerator[Parts]:
@@ -136,12 +128,9 @@ def absolute(folder: str | os.PathLike[str] | None) -> str | None:
     return None if folder is None else str(Path(folder).expanduser().resolve())
 
 
-async def with_store(store: Store | None, config: Config, work: Callable[[Store], Awaitable[T]]) -> T:
-    """`work` on the store that was given, or on our own, closed afterwards."""
-    if store is not None:
-        return await work(store)
-    async with open_store(config.store) as own:
-        return await work(own)
+def opened_store(store: Store | None, config: Config) -> AbstractAsyncContextManager[Store]:
+    """The store that was given, or our own, which is closed afterwards."""
+    return open_store(config.store) if store is None else nullcontext(store)
 
 
 def given_bank(bank: Bank | str | None) -> Bank | None:

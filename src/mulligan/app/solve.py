@@ -23,8 +23,8 @@ from mulligan.app.session import (
     given_bank,
     located,
     of_bank,
+    opened_store,
     with_limits,
-    with_store,
 )
 from mulligan.app.tasks import read_task, tests_spec
 from mulligan.app.thinkers import completed
@@ -105,7 +105,8 @@ async def solve(
     recipe = _with_settings(located(recipe), settings or {})
     if why:
         (notice or log.info)(why)
-    return await session.drive(store, recipe, "", lambda runner: runner.run(given.task))
+    async with session.runner(store, recipe) as runner:
+        return await runner.run(given.task)
 
 
 async def resume(
@@ -140,8 +141,7 @@ async def resume(
     given = {"actor": actor, "evaluator": evaluator, "reflector": reflector, "strategy": strategy}
     roles = {kind: value for kind, value in given.items() if value is not None}
     own, here = dict[str, Any](), load()
-
-    async def go_on(at: Store) -> Episode:
+    async with opened_store(store, here) as at:
         episodes = [await at.load(episode) for episode in await at.resolve(run)]
         check_resumable(episodes[0])
         recipe = Recipe.from_json(episodes[0].head.settings)
@@ -159,9 +159,8 @@ async def resume(
         recipe = _with_settings(recipe, settings or {})
         if recipe.recalls and bank is None and recipe.bank is None:
             raise InvalidInput(f"Run {episodes[0].run} recalls from a bank: go on with mulligan.resume(id, bank=…).")
-        return await session.drive(at, recipe, episodes[0].agent, lambda runner: runner.resume(episodes, fork=fork))
-
-    return await with_store(store, here, go_on)
+        async with session.runner(at, recipe, episodes[0].agent) as runner:
+            return await runner.resume(episodes, fork=fork)
 
 
 def _other(kind: str, given: Any, recorded: Spec, own: dict[str, Any], fork: bool) -> Spec:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Coroutine, Mapping
-from typing import TYPE_CHECKING, Any, TypedDict
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,27 +14,15 @@ from mulligan.cli.options import bank_of, memory_options
 from mulligan.cli.terminal import emit, one_line, say
 
 if TYPE_CHECKING:
-    from mulligan.app.places import Notice
-    from mulligan.app.runner import OnStart
     from mulligan.cli.progress import Progress
     from mulligan.core.episode import Event
     from mulligan.core.limits import Limits
-    from mulligan.core.protocols import Observer
     from mulligan.core.records import Episode
     from mulligan.langgraph.agent import ReflexionAgentResult
 
 WIDTH = 160
 """Characters of a query, or of what came of it, in a line of progress."""
 HANDED_ON = ("model", "user", "database", "max_steps", "good_score", "rows", "seconds")
-
-
-class Hooks(TypedDict):
-    """What `ask_graph` and `resume_graph` are handed to tell how it goes."""
-
-    on_start: OnStart
-    observers: tuple[Observer, ...]
-    on_step: Notice
-    notice: Notice
 
 
 @click.command("ask-graph")
@@ -67,10 +56,7 @@ def ask_graph(ctx: click.Context, question: str, graph: str, no_prompt_engine: b
 
     options = {name: given[name] for name in HANDED_ON if given[name] is not None}
     options |= {"prompt_engine": not no_prompt_engine, **bank_of(given)}
-
-    def work(hooks: Hooks) -> Coroutine[Any, Any, ReflexionAgentResult]:
-        return library(question, graph, **options, **hooks)
-
+    work = partial(library, question, graph, **options)
     ctx.exit(conducted(work, quiet=given["quiet"], as_json=given["as_json"]))
 
 
@@ -88,10 +74,10 @@ def resumed(run: str, *, fork: bool, given: Mapping[str, Any]) -> int:
             f"A question to a graph goes on as it was asked, so that {', '.join(['--fork'] * fork + other)} cannot be "
             "given: leave it out, or ask again with mulligan ask-graph."
         )
-    return conducted(lambda hooks: resume_graph(run, **hooks), quiet=quiet, as_json=as_json)
+    return conducted(partial(resume_graph, run), quiet=quiet, as_json=as_json)
 
 
-def conducted(work: Callable[[Hooks], Coroutine[Any, Any, ReflexionAgentResult]], *, quiet: bool, as_json: bool) -> int:
+def conducted(work: Callable[..., Coroutine[Any, Any, ReflexionAgentResult]], *, quiet: bool, as_json: bool) -> int:
     """Runs it to its end, and says how it ended; the exit status."""
     import asyncio
 
@@ -100,14 +86,9 @@ def conducted(work: Callable[[Hooks], Coroutine[Any, Any, ReflexionAgentResult]]
     from mulligan.core.errors import RecordLost
 
     watch = _Watch(quiet, as_json)
-    hooks: Hooks = {
-        "on_start": watch.began,
-        "observers": (watch.saw,),
-        "on_step": watch.began_step,
-        "notice": watch.notice,
-    }
     try:
-        return watch.ended(run(work(hooks), watch.interrupting))
+        begun = work(on_start=watch.began, observers=(watch.saw,), on_step=watch.began_step, notice=watch.notice)
+        return watch.ended(run(begun, watch.interrupting))
     except asyncio.CancelledError:
         if watch.episode is None:
             say("Interrupted before anything was begun.")

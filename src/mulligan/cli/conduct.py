@@ -7,10 +7,8 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Coroutine
-from typing import Any, TypedDict, TypeVar
+from typing import Any, TypeVar
 
-from mulligan.app.places import Notice
-from mulligan.app.runner import OnStart
 from mulligan.cli import words
 from mulligan.cli.errors import UNFINISHED, exit_status, report, run_status
 from mulligan.cli.progress import Progress, first
@@ -18,32 +16,22 @@ from mulligan.cli.terminal import say
 from mulligan.core.episode import Event
 from mulligan.core.errors import RecordLost
 from mulligan.core.limits import Limits
-from mulligan.core.protocols import Observer
 from mulligan.core.records import Episode, Json
 from mulligan.mcp_server.lifecycle import stop_signals
-from mulligan.recording.journal import StepObserver
 
 T = TypeVar("T")
 
 
-class Hooks(TypedDict):
-    """What `mulligan.solve` and `mulligan.resume` are handed to tell how it goes."""
+def conduct(work: Callable[..., Coroutine[Any, Any, Episode]], *, quiet: bool, as_json: bool, trace: bool) -> int:
+    """Run it to its end and say how it ended; the exit status.
 
-    on_start: OnStart
-    observers: tuple[Observer, ...]
-    on_step: StepObserver | None
-    notice: Notice
-
-
-def conduct(
-    work: Callable[[Hooks], Coroutine[Any, Any, Episode]], *, quiet: bool, as_json: bool, trace: bool = False
-) -> int:
-    """Runs it to its end, and says how it ended; the exit status."""
+    work: `mulligan.solve` or one like it, called with `on_start`, `observers`, `on_step` and `notice`.
+    """
     watch = _Watch(quiet, as_json, trace)
     on_step = watch.did if trace else None
-    hooks: Hooks = {"on_start": watch.began, "observers": (watch.saw,), "on_step": on_step, "notice": watch.notice}
     try:
-        return watch.ended(run(work(hooks), watch.interrupting))
+        begun = work(on_start=watch.began, observers=(watch.saw,), on_step=on_step, notice=watch.notice)
+        return watch.ended(run(begun, watch.interrupting))
     except asyncio.CancelledError:
         return watch.cut_off()
     except Exception as error:
@@ -55,11 +43,9 @@ def run(work: Coroutine[Any, Any, T], interrupting: Callable[[], None]) -> T:
 
     Raises `asyncio.CancelledError` after the work has come to its end that way.
     """
-
-    async def main() -> T:
-        loop, task = asyncio.get_running_loop(), asyncio.current_task()
-        assert task is not None
-        signals = stop_signals()
+    with asyncio.Runner() as runner:
+        loop, signals = runner.get_loop(), stop_signals()
+        task = loop.create_task(work)
 
         def stop() -> None:
             for number in signals:
@@ -70,9 +56,7 @@ def run(work: Coroutine[Any, Any, T], interrupting: Callable[[], None]) -> T:
 
         for number in signals:
             loop.add_signal_handler(number, stop)
-        return await work
-
-    return asyncio.run(main())
+        return loop.run_until_complete(task)
 
 
 def failed(error: Exception, episode: Episode | None, progress: Progress) -> int:

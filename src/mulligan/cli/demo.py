@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
 
 import click
 
 from mulligan.cli.options import progress_options
-
-if TYPE_CHECKING:
-    from mulligan.core.records import Episode
 
 
 @click.command()
@@ -23,9 +20,7 @@ def demo(ctx: click.Context, model: str | None, actor: str | None, quiet: bool, 
     The small local model usually fails its first trial and passes its second. Ends as `mulligan solve` does.
     """
     from mulligan.app.demo import demo as library
-    from mulligan.cli.conduct import Hooks, conduct
+    from mulligan.cli.conduct import conduct
 
-    async def work(hooks: Hooks) -> Episode:
-        return await library(model=model, actor=actor, **hooks)
-
+    work = partial(library, model=model, actor=actor)
     ctx.exit(conduct(work, quiet=quiet, as_json=as_json, trace=trace))

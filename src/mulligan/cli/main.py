@@ -68,22 +68,18 @@ def cli() -> None:
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Runs the command and ends the process with its status: see docs/cli.md. Never shows a traceback unasked."""
     prepare()
-    sys.exit(_status(arguments))
-
-
-def _status(arguments: Sequence[str] | None) -> int:
     try:
-        ended: Any = cli.main(arguments, prog_name="mulligan", standalone_mode=False)
-        return ended or 0
+        status: Any = cli.main(arguments, prog_name="mulligan", standalone_mode=False)
     except click.ClickException as error:
         error.show()
-        return error.exit_code
+        status = error.exit_code
     except (click.Abort, KeyboardInterrupt):
         from mulligan.cli.errors import UNFINISHED
 
         click.echo("Interrupted.", err=True)
-        return UNFINISHED
+        status = UNFINISHED
     except Exception as error:
         from mulligan.cli.errors import report  # not above: `--help` is quick
 
-        return report(error)
+        status = report(error)
+    sys.exit(status or 0)

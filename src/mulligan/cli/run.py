@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from mulligan.cli.options import bank_of, budget_options, limits_of, memory_opti
 from mulligan.cli.terminal import standard_input
 
 if TYPE_CHECKING:
-    from mulligan.core.records import Episode, Task
+    from mulligan.core.records import Task
 
 HANDED_ON = ("model", "max_iter", "workspace", "sandbox", "seed")
 
@@ -41,15 +42,12 @@ def run(ctx: click.Context, agent: str, task: str | None, file: str | None, **gi
     budget or stopped by an error (resume it), 4 when it could not be judged.
     """
     from mulligan.app.run import run as library
-    from mulligan.cli.conduct import Hooks, conduct
+    from mulligan.cli.conduct import conduct
 
     what = _task(task, file)
     options = {name: given[name] for name in HANDED_ON if given[name] is not None}
     options |= {"limits": limits_of(given), "mode": given["mode"], **bank_of(given)}
-
-    async def work(hooks: Hooks) -> Episode:
-        return await library(agent, what, **options, **hooks)
-
+    work = partial(library, agent, what, **options)
     ctx.exit(conduct(work, quiet=given["quiet"], as_json=given["as_json"], trace=given["trace"]))
 
 

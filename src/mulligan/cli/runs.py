@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -93,17 +94,14 @@ def resume(ctx: click.Context, run: str, fork: bool, **given: Any) -> None:
     the recorded trials and makes up to five of them, by that strategy.
     """
     from mulligan.app.solve import resume as library
-    from mulligan.cli.conduct import Hooks, conduct
+    from mulligan.cli.conduct import conduct
 
     if _asked_a_graph(run):
         from mulligan.cli.ask_graph import resumed
 
         ctx.exit(resumed(run, fork=fork, given=given))
-
-    async def work(hooks: Hooks) -> Episode:
-        other = {"model": given["model"], "strategy": given["strategy"], "settings": given["set"]}
-        return await library(run, fork=fork, limits=limits_of(given), **other, **hooks)
-
+    other = {"model": given["model"], "strategy": given["strategy"], "settings": given["set"]}
+    work = partial(library, run, fork=fork, limits=limits_of(given), **other)
     ctx.exit(conduct(work, quiet=given["quiet"], as_json=given["as_json"], trace=given["trace"]))
 
 
@@ -198,10 +196,11 @@ def _with_store(work: Callable[[Store], Awaitable[T]]) -> T:
     import asyncio
 
     from mulligan.app.config import load
-    from mulligan.app.session import with_store
+    from mulligan.store import open_store
 
     async def main() -> T:
-        return await with_store(None, load(), work)
+        async with open_store(load().store) as store:
+            return await work(store)
 
     return asyncio.run(main())
 

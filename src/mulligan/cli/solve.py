@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from mulligan.cli.options import bank_of, limit_options, limits_of, memory_options, numbers, progress_options, settings
 from mulligan.cli.terminal import standard_input
-
-if TYPE_CHECKING:
-    from mulligan.core.records import Episode
 
 ROLES = ("actor", "evaluator", "reflector", "strategy")
 MODELS = ("model", "reflect_model", "judge_model")
@@ -71,7 +69,7 @@ def solve(ctx: click.Context, task: str, quiet: bool, as_json: bool, trace: bool
     (resume it), 4 when it could not be judged.
     """
     from mulligan.app.solve import solve as library
-    from mulligan.cli.conduct import Hooks, conduct
+    from mulligan.cli.conduct import conduct
     from mulligan.core.records import Task
 
     given_task = Task(standard_input("task")) if task == "-" else task
@@ -79,10 +77,7 @@ def solve(ctx: click.Context, task: str, quiet: bool, as_json: bool, trace: bool
         _mention_keys(given["model"])
     options = {name: given[name] for name in HANDED_ON if given[name] is not None}
     options |= {"settings": _settings(given), "limits": limits_of(given), **bank_of(given)}
-
-    async def work(hooks: Hooks) -> Episode:
-        return await library(given_task, **options, **hooks)
-
+    work = partial(library, given_task, **options)
     ctx.exit(conduct(work, quiet=quiet, as_json=as_json, trace=trace))
 
 

@@ -19,7 +19,7 @@ from mulligan.app.config import load, located_model
 from mulligan.app.graphs import open_graph
 from mulligan.app.places import Notice
 from mulligan.app.runner import OnStart
-from mulligan.app.session import DEFAULT_MODEL, with_store
+from mulligan.app.session import DEFAULT_MODEL, opened_store
 from mulligan.core.codec import event_from_json, from_json
 from mulligan.core.episode import advance
 from mulligan.core.errors import BadAnswer, InvalidInput
@@ -153,8 +153,7 @@ async def resume_graph(
             that made them can continue it.
         NotFound, LeaseLost
     """
-
-    async def resume(at: Store) -> ReflexionAgentResult:
+    async with opened_store(store, load()) as at:
         episode = await at.load((await at.resolve(run))[0])
         if ASKED not in episode.head.settings:
             check_resumable(episode)
@@ -169,8 +168,6 @@ async def resume_graph(
         finally:
             await agent.aclose()
             await graph.close()
-
-    return await with_store(store, load(), resume)
 
 
 class _Agent(KGQueryReflexionAgent):

@@ -16,7 +16,7 @@ from mulligan.app.models_by_name import Models
 from mulligan.app.places import Notice
 from mulligan.app.recipe import Recipe
 from mulligan.app.runner import Runner, log, restart_seed
-from mulligan.app.session import Session, with_store
+from mulligan.app.session import Session, opened_store
 from mulligan.app.teaching import teach
 from mulligan.bench.harness.plan import LOG, SETTING, BenchPlan, Choice, choice_json, choice_of, make_plan
 from mulligan.core.benchmarks import BenchRun, CaseResult, Marked, Score, Status
@@ -155,7 +155,8 @@ class _Bench:
         return await self._with(plan, session, go)
 
     async def resume(self, prefix: str, parallel: int | None) -> Finished:
-        run = await with_store(self.given, self.config, lambda store: store.benches.run(prefix))
+        async with opened_store(self.given, self.config) as store:
+            run = await store.benches.run(prefix)
         if run.benchmark.startswith(LOG):
             log = run.benchmark.removeprefix(LOG)
             raise InvalidInput(f"Run {run.id} replays a log; begin that again: mulligan bench replay {log}")
@@ -175,11 +176,9 @@ class _Bench:
         return await self._with(plan, session, go)
 
     async def _with(self, plan: BenchPlan, session: Session, go: Callable[[_Work], Any]) -> Finished:
-        async def work(store: Store) -> Finished:
-            async with session.parts(plan.recipe(plan.cases[0], "")) as parts:
-                return await go(_Work(plan, store, with_memory(parts, plan.choice.memory), self.hooks))
-
-        return await with_store(self.given, self.config, work)
+        recipe = plan.recipe(plan.cases[0], "")
+        async with opened_store(self.given, self.config) as store, session.parts(recipe) as parts:
+            return await go(_Work(plan, store, with_memory(parts, plan.choice.memory), self.hooks))
 
 
 @dataclass

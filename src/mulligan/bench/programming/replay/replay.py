@@ -23,7 +23,7 @@ from mulligan.app.config import load
 from mulligan.app.models_by_name import Models
 from mulligan.app.plugins import build
 from mulligan.app.recipe import Recipe
-from mulligan.app.session import Session, with_store
+from mulligan.app.session import Session, opened_store
 from mulligan.bench.harness.plan import LOG, BenchPlan, Choice
 from mulligan.bench.harness.running import Finished, Hooks, run_plan
 from mulligan.core.benchmarks import CaseResult, Judges, Method, Score, Source
@@ -269,12 +269,9 @@ async def replay_log(
     cases = benchmark.load(())
     files = {Path(file).name: sha256}
     plan = _Plan(choice, choice.benchmark, benchmark, METHOD, cases, files, config)
-
-    async def go(at: Store) -> Replayed:
+    async with opened_store(store, config) as at:
         finished = await run_plan(plan, models, at, hooks)
         return Replayed(finished.run.id, await _compared(finished, logs, at))
-
-    return await with_store(store, config, go)
 
 
 def _named(file: str | os.PathLike[str]) -> str:
