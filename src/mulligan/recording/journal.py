@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from mulligan.core.codec import changes, digest, from_json, json_text, to_json
@@ -54,8 +53,9 @@ class StoredJournal:
         self._observer, self._known = observer, known
         self._counts: Counter[str] = Counter()
         self._under_way: set[str] = set()
-        self._taken: dict[str, StepRow] = {}
-        """Of this drive, in the order in which they were begun, where they may have to be given to another entry."""
+        self._taken: dict[str, tuple[Json, tuple[Json, ...]]] = {}
+        """The steps of this drive in the order in which they were begun, where they may have to be given to another
+        entry: the request, and the result once it is done."""
 
     async def step(
         self, name: str, request: Json, do: Callable[[], Awaitable[Json]], *, repeatable: bool = True
@@ -70,16 +70,16 @@ class StoredJournal:
         key = f"{where}#{number}"
         self._under_way.add(where)
         try:
-            row = await self._recorded(key, where, request)
+            row = await self._recorded(key, where, request) if key in self._entry.steps else None
             if row is not None and row.done:
-                self._take(row)
+                self._take(key, request, row.result)
                 self._inform(key, request, row.result, True)
                 return row.result
             if row is not None and not repeatable and not self._fork:
                 raise StepInFlight(key)
             found = await self._known(name, digest(request)) if self._known else ()
-            row = await self._entry.begin_step(key, request)
-            self._take(row)
+            await self._entry.begin_step(key, request)
+            self._take(key, request)
             try:
                 with scope(f"{name}#{number}"):
                     result = found[0] if found else await do()
@@ -87,7 +87,7 @@ class StoredJournal:
                 self._taken.pop(key, None)
                 raise
             await self._entry.finish_step(key, result)
-            self._take(replace(row, done=True, result=result))
+            self._take(key, request, result)
             self._inform(key, request, result, bool(found))
             return result
         except JournalDiverged:
@@ -97,7 +97,7 @@ class StoredJournal:
             self._under_way.remove(where)
 
     async def _recorded(self, key: str, where: str, request: Json) -> StepRow | None:
-        """What is recorded of this step with this request."""
+        """What is recorded of this step, which was begun before, with this request."""
         row = await self._entry.step(key)
         if row is None or row.request == request:
             return row
@@ -113,18 +113,18 @@ class StoredJournal:
 
     async def move(self, entry: Entry) -> None:
         """Go on in this entry, with the steps that this drive has taken so far written into it."""
-        for key, row in list(self._taken.items()):
+        for key, (request, result) in list(self._taken.items()):
             there = await entry.step(key)
-            if row.done and there is not None and there.done:
+            if result and there is not None and there.done:
                 continue
-            await entry.begin_step(key, row.request)
-            if row.done:
-                await entry.finish_step(key, row.result)
+            await entry.begin_step(key, request)
+            if result:
+                await entry.finish_step(key, result[0])
         self._entry = entry
 
-    def _take(self, row: StepRow) -> None:
+    def _take(self, key: str, request: Json, *result: Json) -> None:
         if self._diverge is not None:
-            self._taken[row.key] = row
+            self._taken[key] = (request, result)
 
     def _inform(self, key: str, request: Json, result: Json, recorded: bool) -> None:
         if self._observer:

@@ -82,9 +82,9 @@ class Entry:
             OutOfOrder: the episode was waiting for something else. Nothing is recorded.
             StoreError: it could not be written, or somebody else holds the episode now.
         """
-        if self.paused and is_pause(event) and not isinstance(event, Resumed):
-            return self.episode
-        if not isinstance(event, Resumed):
+        if self.paused and not isinstance(event, Resumed):
+            if is_pause(event):
+                return self.episode
             await self.resume()
         after = advance(self.episode, event)
         await self.store.append(self.lease, len(self.events), event)
@@ -114,17 +114,16 @@ class Entry:
         """Forget this step and those that were begun after it, as the store will when it is begun anew."""
         self.steps = {before: self.steps[before] for before in takewhile(lambda other: other != key, self.steps)}
 
-    async def begin_step(self, key: str, request: Json) -> StepRow:
+    async def begin_step(self, key: str, request: Json) -> None:
         """Write the step as begun. If it was begun with another request, those begun after it are left behind."""
-        row, old = StepRow(key, digest(request), False, request), self.steps.get(key)
-        if old is not None and old.request_hash != row.request_hash:
+        hashed, old = digest(request), self.steps.get(key)
+        if old is not None and old.request_hash != hashed:
             self.leave_behind(key)
-        await self.store.begin_step(self.lease, key, request, row.request_hash)
+        await self.store.begin_step(self.lease, key, request, hashed)
         self.steps.pop(key, None)
-        self.steps[key] = row if self._keep_steps else None
-        if self._keep_steps:
+        self.steps[key] = row = StepRow(key, hashed, False, request) if self._keep_steps else None
+        if row is not None:
             self._unweighed.append(row)
-        return row
 
     async def finish_step(self, key: str, result: Json) -> None:
         """Write the result of a step that was begun."""
