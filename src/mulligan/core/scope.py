@@ -5,21 +5,22 @@ Parallel branches each open a scope of their own name, so that a key never depen
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
 from contextvars import ContextVar
 
 _path: ContextVar[tuple[str, ...]] = ContextVar("mulligan_path", default=())
 
 
-@contextmanager
-def scope(*names: str) -> Generator[None]:
-    """Everything recorded inside is keyed below these names."""
-    token = _path.set((*_path.get(), *names))
-    try:
-        yield
-    finally:
-        _path.reset(token)
+class scope:
+    """A context manager: everything recorded inside is keyed below these names."""
+
+    def __init__(self, *names: str) -> None:
+        self._names = names
+
+    def __enter__(self) -> None:
+        self._token = _path.set((*_path.get(), *self._names))
+
+    def __exit__(self, *error: object) -> None:
+        _path.reset(self._token)
 
 
 def path(*names: str) -> str:

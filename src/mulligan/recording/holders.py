@@ -35,10 +35,11 @@ class Watch:
 
 def owner() -> str:
     """A name for one holder in this process: host:pid:random.birth, so that others can tell when it died."""
-    return f"{_host()}:{os.getpid()}:{secrets.token_hex(4)}.{_own_birth(os.getpid())}"
+    return f"{_host(os.getpid())}:{os.getpid()}:{secrets.token_hex(4)}.{_own_birth(os.getpid())}"
 
 
-def _host() -> str:
+@cache
+def _host(_pid: int) -> str:
     """This machine as the space of its process ids: containers may share a name and a folder, but not processes."""
     try:
         return f"{socket.gethostname()}/{os.stat('/proc/self/ns/pid').st_ino}"
@@ -53,7 +54,7 @@ def named(holder: str) -> str:
 
 def is_local(holder: str) -> bool:
     """Whether it is, or was, a process of this machine."""
-    return named(holder).rpartition(":")[0] == _host()
+    return named(holder).rpartition(":")[0] == _host(os.getpid())
 
 
 def died(holder: str) -> bool:
