@@ -8,8 +8,8 @@ from inline_snapshot import snapshot
 
 from mulligan.actors.cot import Cot
 from mulligan.actors.react import React
+from mulligan.app.environments import EpisodeEnvironment
 from mulligan.app.prompts import FilePrompts
-from mulligan.app.worlds import Worlds
 from mulligan.bench.hotpotqa.environments.wiki import Wiki
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Attempt, Episode, Feedback, Outcome, Past, Reflection, Step, Task, Trial
@@ -32,7 +32,7 @@ FAILED = Trial(
 
 
 def react(model: ScriptedModel, environment: Environment | None = None, **settings: Any) -> React:
-    world = Worlds(Spec("wiki"), lambda: environment or Wiki(pages=PAGES), NoJournal())
+    world = EpisodeEnvironment(Spec("wiki"), lambda: environment or Wiki(pages=PAGES), NoJournal())
     return React(model=model, prompts=FilePrompts(), environment=world, **settings)
 
 

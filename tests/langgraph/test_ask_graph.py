@@ -349,6 +349,16 @@ async def test_a_run_that_was_asked_with_objects_says_who_can_go_on(kg: Path) ->
             await go_on(episode.run)
 
 
+async def test_a_run_that_asked_no_graph_says_how_to_resume_it(tmp_path: Path) -> None:
+    import mulligan
+
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps(["5", "It is 4."]))
+    solved = await mulligan.solve("What is 2+2?", evaluator="exact_match:4", model=f"scripted:{script}", trials=1)
+    with pytest.raises(InvalidInput, match=f"asked no graph. To resume it: mulligan runs resume {solved.run}"):
+        await resume_graph(solved.run)
+
+
 async def test_a_password_in_an_address_is_not_recorded(tmp_path: Path, unused_port: int) -> None:
     script = tmp_path / "script.json"
     script.write_text(json.dumps(said(draft(GOOD))))

@@ -25,7 +25,6 @@ from memory_clients import (
 )
 from wire_client import KEY, Wire, running
 
-from mulligan.app.going_on import go_on
 from mulligan.bank.upkeep import upkeep as worker
 from mulligan.mcp_server.server import run_tool
 from mulligan.mcp_server.tool import Call
@@ -200,35 +199,35 @@ async def test_merges_are_counted_once_they_are_made(wire: Wire) -> None:
         assert (known["management"]["merges_triggered"], known["extracted_count"]) == (1, 1)
 
 
-async def test_what_was_left_is_gone_on_with_from_the_start(wire: Wire) -> None:
+async def test_learning_left_behind_is_finished_from_the_start(wire: Wire) -> None:
     wire.plays({"when": EXTRACTS, "hang": True})
     async with a_service(model=MODEL) as service, a_client(service) as client:
         accepted = await good(client, "extract_memory", **TASK, success_signal=True)
         await service.close(0.05)
     hosted(wire)
     async with a_service(model=MODEL) as service:
-        await go_on(service)
+        await service.finish_pending()
         while (await service.bank("me").outcome(accepted["task_id"].removeprefix("extract_"))).pending:
             await service.bank("me").work(1)
         assert [lesson.title for lesson in await service.bank("me").list()] == ["Whole history"]
 
 
-async def test_going_on_makes_no_store_and_needs_a_model(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_finishing_makes_no_store_and_needs_a_model(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
     async with a_service(model=MODEL) as service:
-        await go_on(service)
+        await service.finish_pending()
         assert not service.config.database.exists()
     async with a_service() as service, a_client(service) as client:
         await good(client, "extract_memory", **TASK, success_signal=True)
-        await go_on(service)
+        await service.finish_pending()
     assert wire.requests == []
 
 
-async def test_going_on_with_a_store_that_is_none_says_so(wire: Wire, caplog: pytest.LogCaptureFixture) -> None:
+async def test_finishing_in_a_file_that_is_no_store_says_so(wire: Wire, caplog: pytest.LogCaptureFixture) -> None:
     async with a_service(model=MODEL) as service:
         service.config.database.parent.mkdir(parents=True, exist_ok=True)
         service.config.database.write_text("This is no database at all.")
-        await go_on(service)
-    assert "is not gone on with" in caplog.text
+        await service.finish_pending()
+    assert "are not finished" in caplog.text
 
 
 async def test_a_call_that_is_cancelled_leaves_its_task_for_the_next(wire: Wire) -> None:

@@ -10,6 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mulligan.app.environments import EpisodeEnvironment
 from mulligan.app.plugins import KINDS, build, file_of, find, fitted, ports_of, settings_of
 from mulligan.app.prompts import FilePrompts
 from mulligan.app.recipe import Recipe, read_file, settled
@@ -152,12 +153,10 @@ class _Build:
         spec = self._recipe.environment
         if spec is None:
             return None
-        from mulligan.app.worlds import Worlds
-
         find("environments", spec.name)  # says now what is missing
         if file := file_of(spec.name):
             self.files[file] = read_file(file, "environment file")
-        return Worlds(spec, lambda: environment(spec, self._parts), self._drive.journal)
+        return EpisodeEnvironment(spec, lambda: environment(spec, self._parts), self._drive.journal)
 
     def told(self, kind: str, spec: Spec, expects: str) -> Spec:
         """The role told what attempts are, if it has the setting `output`.

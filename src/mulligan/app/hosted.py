@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from mulligan.app.config import prompts_folder
-from mulligan.app.places import Notice
 from mulligan.app.recipe import DEFAULT_STRATEGY, Recipe
 from mulligan.app.runner import OnStart
 from mulligan.app.service import Service
 from mulligan.app.session import Session, configured_limits, located, of_bank
+from mulligan.app.workspaces import Notice
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Observer
 from mulligan.core.records import Episode, Task

@@ -10,7 +10,6 @@ from dataclasses import replace
 from mulligan.app.agents import Overrides, config_of, find_agent, lends_model, load_agent, recipe_of, tools_of
 from mulligan.app.config import load, prompts_folder
 from mulligan.app.models_by_name import Models
-from mulligan.app.places import Notice
 from mulligan.app.runner import OnStart, log
 from mulligan.app.session import (
     Session,
@@ -22,6 +21,7 @@ from mulligan.app.session import (
     with_limits,
 )
 from mulligan.app.toolbox import needs_workspace
+from mulligan.app.workspaces import Notice
 from mulligan.core.errors import InvalidInput
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Bank, Model, Observer, Store

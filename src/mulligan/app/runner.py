@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from mulligan.app.compose import Composition, Drive, Parts, changed, compose
-from mulligan.app.places import DELIVERED, Notice, deliverable, working_in
 from mulligan.app.recipe import Recipe
 from mulligan.app.teaching import teach
+from mulligan.app.workspaces import DELIVERED, Notice, deliverable, working_in
 from mulligan.core.episode import RESUMABLE, Forked, advance, due
 from mulligan.core.errors import InvalidInput, JournalDiverged, RecordLost, StoreError
 from mulligan.core.limits import Limits
@@ -143,10 +143,10 @@ class Runner:
         try:
             async with (
                 ledger.hold(episode.id) as entry,
-                working_in(self.parts.workspace, entry.episode, self.notice) as place,
+                working_in(self.parts.workspace, entry.episode, self.notice) as workspace,
             ):
                 if all(isinstance(event, Forked) for event in entry.events):
-                    await place.tried_out(judge)
+                    await workspace.preflight(judge)
                 if self.on_start:
                     inform(self.on_start, entry.episode, self.recipe.limits)
                 if fork:
@@ -156,7 +156,7 @@ class Runner:
                 meter, episode = Meter(), entry.episode
                 parts = compose(self.recipe, self.parts, Drive(journal, meter, episode.usage, seed=episode.head.seed))
                 episode = await drive(episode, parts.roles, self.recipe.limits, entry.append, meter)
-                await place.delivered(episode, journal)
+                await workspace.deliver(episode, journal)
             if self.recipe.learns and self.parts.bank is not None:
                 await teach(self.parts.bank, episode, self.notice)
         except RecordLost as error:
@@ -171,9 +171,9 @@ class Runner:
             return False
         async with (
             self._ledger().hold(episode.id) as entry,
-            working_in(self.parts.workspace, episode, self.notice) as place,
+            working_in(self.parts.workspace, episode, self.notice) as workspace,
         ):
-            await place.delivered(episode, StoredJournal(entry, observer=self.on_step))
+            await workspace.deliver(episode, StoredJournal(entry, observer=self.on_step))
         return True
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mulligan.app.config import Config, choose_model, load
-from mulligan.core.errors import InvalidInput
+from mulligan.core.errors import InvalidInput, MulliganError
 
 if TYPE_CHECKING:
     from mulligan.app.client_led import ClientLed
@@ -17,8 +18,13 @@ if TYPE_CHECKING:
     from mulligan.core.lessons import Memory
     from mulligan.core.protocols import Store
 
+PENDING = ("extract", "merge")
+"""Queued work that is worth loading a bank for. The rest is done when one is open anyway."""
+
 OPEN_BANKS = 64
 """Banks kept open, the least used closed first: each holds an index of its agent's lessons once it has recalled."""
+
+log = logging.getLogger("mulligan")
 
 
 @dataclass(frozen=True)
@@ -117,6 +123,23 @@ class Service:
             self._closing.add(closing)
             closing.add_done_callback(self._closing.discard)
         return bank
+
+    async def finish_pending(self) -> None:
+        """Start, in the background, learning jobs that an earlier process left behind, if this service has a model.
+
+        Looks at the store alone, and makes none; a bank is opened only where there is something to do. What goes wrong
+        is logged.
+        """
+        from mulligan.store import file_of
+
+        try:
+            file = file_of(self.config.store)
+            if not self.thinks or (file and not file.is_file()):
+                return
+            if await self.store.memory.queue.due(PENDING) is not None:
+                self.bank(self.served.agent_id).wake()
+        except MulliganError as error:
+            log.warning("the learning jobs that were left behind are not finished: %s", error)
 
     async def close(self, seconds: float = 5.0) -> None:
         """Queued work goes on for that long at most; the rest is on disk for the next process."""

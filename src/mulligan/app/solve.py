@@ -12,7 +12,6 @@ from typing import Any
 from mulligan.app.compose import FOLDERS
 from mulligan.app.config import Config, choose_model, load, prompts_folder
 from mulligan.app.models_by_name import Models
-from mulligan.app.places import Notice
 from mulligan.app.plugins import find, names, parse_spec
 from mulligan.app.recipe import DEFAULT_STRATEGY, Recipe
 from mulligan.app.runner import OnStart, log
@@ -28,6 +27,7 @@ from mulligan.app.session import (
 )
 from mulligan.app.tasks import read_task, tests_spec
 from mulligan.app.thinkers import completed
+from mulligan.app.workspaces import Notice
 from mulligan.core.errors import InvalidInput
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Actor, Bank, Evaluator, Model, Observer, Reflector, Store, Strategy

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shlex
 
-from mulligan.app.places import Notice
+from mulligan.app.workspaces import Notice
 from mulligan.core.episode import RESUMABLE
 from mulligan.core.errors import MulliganError, RecordLost
 from mulligan.core.protocols import Bank, Learned

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from mulligan.app.places import unjudged
+from mulligan.app.workspaces import unjudged
 from mulligan.cli.terminal import clean, say
 from mulligan.core.episode import RESUMABLE
 from mulligan.core.errors import InvalidInput, JournalDiverged, MulliganError, NotFound

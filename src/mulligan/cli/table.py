@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Container, Sequence
 
-from mulligan.app.places import unjudged
+from mulligan.app.workspaces import unjudged
 from mulligan.cli.terminal import columns, one_line
 from mulligan.core.codec import to_json
 from mulligan.core.episode import RESUMABLE

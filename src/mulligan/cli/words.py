@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mulligan.app.places import unjudged
+from mulligan.app.workspaces import unjudged
 from mulligan.bank.recall.prompt_text import held_back
 from mulligan.cli.terminal import one_line
 from mulligan.core.episode import (

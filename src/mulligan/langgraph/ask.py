@@ -17,9 +17,9 @@ from langchain_core.runnables import RunnableConfig
 
 from mulligan.app.config import load, located_model
 from mulligan.app.graphs import open_graph
-from mulligan.app.places import Notice
 from mulligan.app.runner import OnStart
 from mulligan.app.session import DEFAULT_MODEL, opened_store
+from mulligan.app.workspaces import Notice
 from mulligan.core.codec import event_from_json, from_json
 from mulligan.core.episode import advance
 from mulligan.core.errors import BadAnswer, InvalidInput

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from mulligan.app.config import load, prompts_folder
-from mulligan.app.places import Notice
 from mulligan.app.prompts import FilePrompts
 from mulligan.app.teaching import summary
+from mulligan.app.workspaces import Notice
 from mulligan.core.errors import MulliganError
 from mulligan.core.protocols import Learned, Model, Store
 from mulligan.core.records import Episode, Recall, Task

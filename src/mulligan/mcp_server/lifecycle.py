@@ -69,9 +69,7 @@ async def background_learning(service: Service) -> AsyncGenerator[None]:
 
 async def _finish_pending(service: Service) -> None:
     await asyncio.sleep(SETTLE_SECONDS)
-    from mulligan.app.going_on import go_on  # imports the store
-
-    await go_on(service)
+    await service.finish_pending()
 
 
 def unused_keys(service: Service) -> Iterator[str]:

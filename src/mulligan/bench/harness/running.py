@@ -13,11 +13,11 @@ from typing import Any, TypeAlias
 from mulligan.app.compose import Drive, Parts, compose
 from mulligan.app.config import Config, load
 from mulligan.app.models_by_name import Models
-from mulligan.app.places import Notice
 from mulligan.app.recipe import Recipe
 from mulligan.app.runner import Runner, log, restart_seed
 from mulligan.app.session import Session, opened_store
 from mulligan.app.teaching import teach
+from mulligan.app.workspaces import Notice
 from mulligan.bench.harness.plan import LOG, SETTING, BenchPlan, Choice, choice_json, choice_of, make_plan
 from mulligan.core.benchmarks import BenchRun, CaseResult, Marked, Score, Status
 from mulligan.core.episode import RESUMABLE

@@ -18,7 +18,7 @@ from mulligan.core.specs import Spec
 from mulligan.core.worlds import Environment
 
 
-class Worlds:
+class EpisodeEnvironment:
     """A `World`. `make` builds the environment of this spec; it is called when one is needed, and not before."""
 
     def __init__(self, spec: Spec, make: Callable[[], Environment], journal: Journal) -> None:

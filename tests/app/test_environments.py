@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mulligan.app.worlds import Worlds
+from mulligan.app.environments import EpisodeEnvironment
 from mulligan.core.errors import JournalDiverged
 from mulligan.core.records import Episode, Outcome, Step, Task
 from mulligan.core.specs import Spec
@@ -48,7 +48,7 @@ async def store(tmp_path: Path) -> AsyncGenerator[SqliteStore]:
 
 async def walked(store: SqliteStore, owner: str, log: list[str], actions: list[str], start: int = 5) -> list[Step]:
     lease = await store.acquire("e.1", owner, 60)
-    world = Worlds(SPEC, lambda: Counter(log, start), StoredJournal(await Entry.read(store, lease)))
+    world = EpisodeEnvironment(SPEC, lambda: Counter(log, start), StoredJournal(await Entry.read(store, lease)))
     try:
         async with world.open() as environment:
             assert await environment.reset() == "at 5"
@@ -78,7 +78,7 @@ async def test_a_world_that_answers_otherwise_is_noticed_before_anything_new_is_
 
 async def test_each_trial_has_a_world_of_its_own() -> None:
     log = list[str]()
-    world = Worlds(SPEC, lambda: Counter(log), NoJournal())
+    world = EpisodeEnvironment(SPEC, lambda: Counter(log), NoJournal())
     for _ in range(2):
         async with world.open() as environment:
             await environment.reset()

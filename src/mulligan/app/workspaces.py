@@ -17,7 +17,7 @@ DELIVERED = "delivered#1"
 """The journal step of the hand-over."""
 
 Notice: TypeAlias = Callable[[str], None]
-"""Is told in a sentence what happens around an episode: where it works, where its result is."""
+"""Called with a sentence on what happens around an episode: where it works, where its result is."""
 
 
 def open_workspace(settings: Mapping[str, Json] | None) -> GitWorkspace | None:
@@ -34,33 +34,35 @@ def open_workspace(settings: Mapping[str, Json] | None) -> GitWorkspace | None:
     return GitWorkspace(**own)
 
 
-class Place:
-    """Where one episode works. Without a workspace every step of it is nothing."""
+class EpisodeWorkspace:
+    """The workspace of one episode. Where there is none, each method does nothing."""
 
     def __init__(self, workspace: GitWorkspace | None, episode: Episode, notice: Notice) -> None:
         self._workspace, self._episode, self._notice = workspace, episode, notice
 
-    async def tried_out(self, judge: Evaluator) -> None:
-        """Once, before the first trial of a run: can the check judge here? Raises `InvalidInput` when it cannot."""
+    async def preflight(self, judge: Evaluator) -> None:
+        """Before a run's first trial, try whether the check can judge here. Raises `InvalidInput` when it cannot."""
         if self._workspace is None or not self._episode.id.endswith(".1") or not isinstance(judge, TriesOut):
             return
-        from mulligan.workspace.preflight import preflight
+        from mulligan.workspace import preflight
 
-        await preflight(self._workspace, self._episode, judge)
+        await preflight.preflight(self._workspace, self._episode, judge)
 
-    async def delivered(self, episode: Episode, journal: Journal) -> None:
-        """Hands over a result that is solved, or that nobody was to judge, and says how. A step of the journal, so that
-        a run that was killed before it can be told from one that is done with."""
+    async def deliver(self, episode: Episode, journal: Journal) -> None:
+        """Hand over a result that is solved, or that nobody was to judge, and say how.
+
+        It is a step of the journal, so that a run that was killed before it can be told from one that is complete.
+        """
         if self._workspace is None or not deliverable(self._workspace, episode):
             return
-        from mulligan.workspace.deliver import deliver
+        from mulligan.workspace import deliver
 
         workspace = self._workspace
         how: Any = episode.head.settings["workspace"]
         as_, file = how.get("deliver", "branch"), how.get("patch")
 
         async def hand_over() -> Json:
-            return await deliver(workspace, episode, as_, file)
+            return await deliver.deliver(workspace, episode, as_, file)
 
         name = DELIVERED.partition("#")[0]
         self._notice(str(await journal.step(name, {"as": as_, "file": file}, hand_over, repeatable=as_ != "in_place")))
@@ -79,13 +81,15 @@ def unjudged(episode: Episode) -> bool:
 
 
 @asynccontextmanager
-async def working_in(workspace: GitWorkspace | None, episode: Episode, notice: Notice) -> AsyncGenerator[Place]:
-    """The episode's place, made for it and removed after it; its states stay in the repository."""
+async def working_in(
+    workspace: GitWorkspace | None, episode: Episode, notice: Notice
+) -> AsyncGenerator[EpisodeWorkspace]:
+    """The episode's workspace, made for it and removed after it; its states stay in the repository."""
     if workspace is None:
-        yield Place(None, episode, notice)
+        yield EpisodeWorkspace(None, episode, notice)
         return
     await workspace.open(episode)
     try:
-        yield Place(workspace, episode, notice)
+        yield EpisodeWorkspace(workspace, episode, notice)
     finally:
         await workspace.close(episode)
