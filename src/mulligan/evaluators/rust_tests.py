@@ -1,7 +1,7 @@
 """Judges Rust code by tests: what the compiler refuses is the feedback, else a verdict for each assert.
 
-Compiler and program run in the sandbox, each test in a process of its own. How tests are read is in `_rust/program`,
-what they are compiled into in `_rust/building`, what tells passed from failed in `_rust/judge.rs`. What can be forged:
+Compiler and program run in the sandbox, each test in a process of its own. In `oracle/rust`, `program` reads the
+tests, `building` says what they are compiled into, and `judge.rs` tells passed from failed. What can be forged:
 design/018.
 """
 

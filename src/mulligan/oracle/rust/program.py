@@ -1,6 +1,6 @@
 """Reads Rust tests into parts that can each be run alone: a test program's asserts, or asserts that came singly.
 
-It knows no more of the language than strings, comments and brackets (`core.rust_texts`); nothing is compiled here.
+It knows no more of the language than strings, comments and brackets (`text.rust_tests`); nothing is compiled here.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ def _copier(textgen: Any) -> Callable[[Any], Any]:
 
 
 def _compiled(textgen: Any) -> Callable[..., Any]:
-    """An expression is compiled once. It was checked before (`engine.check`)."""
+    """An expression is compiled once. It was checked before (`check`)."""
 
     @cache
     def code(text: str) -> Any:
