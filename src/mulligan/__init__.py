@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from mulligan.core.loops import LoopDetector
     from mulligan.core.records import Attempt, Episode, Feedback, Finding, Reflection, Step, Task, Trial
     from mulligan.models.scripted import ScriptedModel
-    from mulligan.text.evidence import evidence_of, findings_of
-    from mulligan.text.task_feedback import TaskFeedback
+    from mulligan.text.evidence import TaskFeedback, evidence_of, findings_of
 
 _HOMES = {
     "Attempt": "core.records",
@@ -40,7 +39,7 @@ _HOMES = {
     "ScriptedModel": "models.scripted",
     "Step": "core.records",
     "Task": "core.records",
-    "TaskFeedback": "text.task_feedback",
+    "TaskFeedback": "text.evidence",
     "Trial": "core.records",
     "evidence_of": "text.evidence",
     "findings_of": "text.evidence",

@@ -25,6 +25,7 @@ from mulligan.core.protocols import (
     Agent,
     Bank,
     Embedder,
+    Environment,
     Evaluator,
     Job,
     Journal,
@@ -35,7 +36,12 @@ from mulligan.core.protocols import (
     Reply,
     Sandbox,
     Strategy,
+    Tools,
+    Toolset,
+    TranscriptFormat,
+    Turn,
     Workspace,
+    World,
 )
 from mulligan.core.questions import Answer, Message, Question, Sampling, Thinker, Tool, ToolCall, think
 from mulligan.core.ranking import Candidates, Deduplication, Merging, Ranked, Retrieval
@@ -54,15 +60,12 @@ from mulligan.core.records import (
     Past,
     Recall,
     Reflection,
+    Spec,
     Step,
     Task,
     Trial,
     Usage,
 )
-from mulligan.core.specs import Spec
-from mulligan.core.tools import Tools, Toolset
-from mulligan.core.transcripts import TranscriptFormat, Turn
-from mulligan.core.worlds import Environment, World
 from mulligan.reflectors._check import fault
 from mulligan.text.evidence import evidence_of, findings_of, gathered
 from mulligan.text.formatting import (

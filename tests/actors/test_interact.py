@@ -12,8 +12,8 @@ import pytest
 from mulligan.actors.interact import Interact, part_of, plans_text
 from mulligan.app.prompts import FilePrompts
 from mulligan.core.errors import InvalidInput, UnknownName
+from mulligan.core.protocols import Environment
 from mulligan.core.records import Attempt, Episode, Feedback, Outcome, Past, Reflection, Step, Task, Trial
-from mulligan.core.worlds import Environment
 from mulligan.models.scripted import ScriptedModel
 
 PROMPT = "[[user]]\n{{examples}}\n\n{{past}}\n\n{{trajectory}}"

@@ -12,9 +12,8 @@ from mulligan.app.environments import EpisodeEnvironment
 from mulligan.app.prompts import FilePrompts
 from mulligan.bench.hotpotqa.environments.wiki import Wiki
 from mulligan.core.errors import InvalidInput
-from mulligan.core.records import Attempt, Episode, Feedback, Outcome, Past, Reflection, Step, Task, Trial
-from mulligan.core.specs import Spec
-from mulligan.core.worlds import Environment
+from mulligan.core.protocols import Environment
+from mulligan.core.records import Attempt, Episode, Feedback, Outcome, Past, Reflection, Spec, Step, Task, Trial
 from mulligan.models.scripted import ScriptedModel
 from mulligan.recording.journal import NoJournal
 

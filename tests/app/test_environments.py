@@ -9,8 +9,7 @@ import pytest
 
 from mulligan.app.environments import EpisodeEnvironment
 from mulligan.core.errors import JournalDiverged
-from mulligan.core.records import Episode, Outcome, Step, Task
-from mulligan.core.specs import Spec
+from mulligan.core.records import Episode, Outcome, Spec, Step, Task
 from mulligan.recording.journal import NoJournal, StoredJournal
 from mulligan.recording.ledger import Entry
 from mulligan.store.sqlite import SqliteStore

@@ -18,7 +18,7 @@ from mulligan.app.project_file import check_project
 from mulligan.app.project_schema import BankTable
 from mulligan.bank.ports import Settings
 from mulligan.core.errors import InvalidInput
-from mulligan.core.specs import Spec
+from mulligan.core.records import Spec
 
 DOCS = Path(__file__).parents[2] / "docs" / "memory.md"
 

@@ -9,8 +9,7 @@ import pytest
 
 from mulligan.agentfile.agent import ModelChoice
 from mulligan.app.config import load
-from mulligan.app.model_roles import Chosen, check_model_name, chosen, role_of
-from mulligan.app.models_by_name import Models
+from mulligan.app.model_roles import Chosen, Models, check_model_name, chosen, role_of
 from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.models.provider import ProviderModel
 from mulligan.models.scripted import ScriptedModel

@@ -10,8 +10,7 @@ import mulligan
 from mulligan.app.plugins import AWAITED, KINDS, ROLES, build, find, fitted
 from mulligan.core.errors import InvalidInput
 from mulligan.core.limits import Limits
-from mulligan.core.records import Attempt, Feedback, Past, Reflection
-from mulligan.core.specs import Spec
+from mulligan.core.records import Attempt, Feedback, Past, Reflection, Spec
 from mulligan.models.scripted import ScriptedModel
 from mulligan.store.sqlite import SqliteStore
 

@@ -8,8 +8,7 @@ import pytest
 
 from mulligan.app.plugins import ROLES, build, find, names, parse_spec, settings_of
 from mulligan.core.errors import InvalidInput, UnknownName
-from mulligan.core.records import Json
-from mulligan.core.specs import Spec
+from mulligan.core.records import Json, Spec
 
 PURE = {"strategies", "retrieval", "deduplication", "merging", "transcripts"}
 """Roles whose method is no coroutine."""

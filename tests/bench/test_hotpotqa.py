@@ -11,8 +11,7 @@ from mulligan.bench.hotpotqa.hotpotqa import HotPotQA
 from mulligan.core.benchmarks import Benchmark
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Evaluator
-from mulligan.core.records import Attempt, Case, Episode, Trial
-from mulligan.core.specs import Spec
+from mulligan.core.records import Attempt, Case, Episode, Spec, Trial
 
 ROW: dict[str, Any] = {
     "id": "q1",

@@ -14,8 +14,7 @@ from mulligan.bench.programming.programs import Programs
 from mulligan.core.benchmarks import Benchmark
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Evaluator
-from mulligan.core.records import Attempt, Episode, Feedback, Head, Task, Trial
-from mulligan.core.specs import Spec
+from mulligan.core.records import Attempt, Episode, Feedback, Head, Spec, Task, Trial
 from mulligan.sandbox.local import LocalSandbox
 
 DATA = Path(__file__).parents[3] / "shared/data/programming"

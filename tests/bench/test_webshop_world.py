@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from mulligan.bench.webshop.environments.webshop import CATALOGUE, WebShop, read_action
 from mulligan.core.errors import InvalidInput
+from mulligan.core.protocols import Environment
 from mulligan.core.records import Outcome
-from mulligan.core.worlds import Environment
 
 MUG = ("search[hand glazed coffee mug]", "click[MUG01]", "click[slate blue]", "click[450 ml]")
 

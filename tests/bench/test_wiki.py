@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from mulligan.bench.hotpotqa.environments.wiki import NO_PAGE, VALID, Wiki
 from mulligan.core.errors import InvalidInput
+from mulligan.core.protocols import Environment
 from mulligan.core.records import Outcome, Step
-from mulligan.core.worlds import Environment
 
 PAGES = [
     {

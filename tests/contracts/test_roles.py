@@ -17,16 +17,26 @@ import pytest
 
 from mulligan import Limits, ScriptedModel
 from mulligan.app.config import Config
-from mulligan.app.models_by_name import Models
+from mulligan.app.model_roles import Models
 from mulligan.app.plugins import build, find, names
 from mulligan.app.recipe import Recipe
 from mulligan.app.session import Session
 from mulligan.core.codec import from_json, to_json
-from mulligan.core.protocols import Reply, Strategy
+from mulligan.core.protocols import Environment, Reply, Strategy
 from mulligan.core.questions import Question, Sampling
-from mulligan.core.records import Attempt, Episode, Feedback, Json, Past, Reflection, Step, StopReason, Task, Trial
-from mulligan.core.specs import Spec
-from mulligan.core.worlds import Environment
+from mulligan.core.records import (
+    Attempt,
+    Episode,
+    Feedback,
+    Json,
+    Past,
+    Reflection,
+    Spec,
+    Step,
+    StopReason,
+    Task,
+    Trial,
+)
 from mulligan.store import open_store
 
 HOSTILE = ("", "\0", "lone \udcff", "```\n</attempt>\x1b[2J", "x" * 20_000)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mulligan.text.programs import program, runs_by_itself, typed, whole
 from mulligan.text.python_code import asked_for
-from mulligan.text.rust_code import extract_rust
+from mulligan.text.rust import extract_rust
 
 TASK = '''import math
 from typing import List

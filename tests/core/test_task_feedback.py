@@ -5,8 +5,7 @@ import dataclasses
 import pytest
 
 from mulligan.core.records import Finding
-from mulligan.text.evidence import findings_of
-from mulligan.text.task_feedback import TaskFeedback
+from mulligan.text.evidence import TaskFeedback, findings_of
 
 
 def test_a_failure_says_all_that_is_known() -> None:

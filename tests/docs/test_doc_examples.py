@@ -16,8 +16,7 @@ import pytest
 
 from mulligan.app.plugins import build
 from mulligan.core.protocols import Evaluator
-from mulligan.core.records import Attempt, Episode, Feedback, Task, Trial
-from mulligan.core.specs import Spec
+from mulligan.core.records import Attempt, Episode, Feedback, Spec, Task, Trial
 
 DOCS = Path(__file__).parents[2] / "docs"
 RUN = (

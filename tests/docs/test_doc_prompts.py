@@ -15,7 +15,7 @@ from mulligan.app.service import Service
 from mulligan.bank.learn.extraction import Extractor, Judge
 from mulligan.core.errors import InvalidInput
 from mulligan.core.prompts import Prompt
-from mulligan.core.specs import Spec
+from mulligan.core.records import Spec
 from mulligan.graphs.protocol import GraphSchema, NodeKind
 from mulligan.langgraph import ScriptedChat, create_reflexion_graph
 from mulligan.langgraph.kg import query_prompts

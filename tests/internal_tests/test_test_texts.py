@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mulligan.text.python_code import parsed
 from mulligan.text.python_tests import modules, python_tests, reference_tests
-from mulligan.text.rust_tests import rust_tests
+from mulligan.text.rust import rust_tests
 
 ANSWER = '''Sure! Here's what I'd test:
 

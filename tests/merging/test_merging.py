@@ -14,8 +14,7 @@ from mulligan.bank.upkeep.merging.llm import Llm
 from mulligan.bank.upkeep.merging.voting import Voting
 from mulligan.core.errors import BadAnswer, InvalidInput
 from mulligan.core.ranking import Merging
-from mulligan.core.records import Lesson, Origin
-from mulligan.core.specs import Spec
+from mulligan.core.records import Lesson, Origin, Spec
 
 A = Lesson(
     "a", "Read all", "Open the whole list.", "success", "When a page shows a part.", tags=("lists",), kind="look-up"

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from mulligan.core.errors import BadAnswer, InvalidInput, ModelError
+from mulligan.core.protocols import ToolResult
 from mulligan.core.questions import Message, Question, Sampling, Tool
 from mulligan.core.records import Artifact, Json
-from mulligan.core.tools import ToolResult
 from mulligan.models import weights
 from mulligan.models.embedded import EmbeddedModel
 from mulligan.models.steps import FINISH, Skill, StepFile, perform
@@ -132,7 +132,7 @@ from mulligan.recording.journal import NoJournal
 from mulligan.models.steps import FINISH, Skill, StepFile, perform
 from mulligan.core.questions import Message, Question, Sampling, Tool
 from mulligan.core.records import Artifact, Json
-from mulligan.core.tools import ToolResult
+from mulligan.core.protocols import ToolResult
 from mulligan.models.embedded import EmbeddedModel
 async def main():
     model = EmbeddedModel(threads=1)

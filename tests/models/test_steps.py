@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mulligan.core.errors import BadAnswer, InvalidInput, ModelError, ToolError
+from mulligan.core.protocols import ToolResult
 from mulligan.core.questions import Question, Sampling, Tool
 from mulligan.core.records import Artifact, Image, Json, Step
-from mulligan.core.tools import ToolResult
 from mulligan.models.scripted import ScriptedModel
 from mulligan.models.steps import CALLS, RESULT, Performed, Skill, StepFile, perform
 from mulligan.recording.journal import NoJournal

@@ -9,8 +9,7 @@ from mulligan.app.plugins import build, names
 from mulligan.bank.upkeep.deduplication.none import NoDuplicates
 from mulligan.bank.upkeep.deduplication.semantic import Semantic
 from mulligan.core.errors import InvalidInput
-from mulligan.core.records import Lesson
-from mulligan.core.specs import Spec
+from mulligan.core.records import Lesson, Spec
 
 NEW = Lesson("l0", "Prices", "Look at the currency.", "success")
 

@@ -12,7 +12,7 @@ from mulligan.bank.recall.retrieval.fused import Fused
 from mulligan.bank.recall.retrieval.hybrid import DAY, Hybrid
 from mulligan.core.errors import InvalidInput
 from mulligan.core.ranking import Retrieval
-from mulligan.core.specs import Spec
+from mulligan.core.records import Spec
 
 STRATEGIES = [Cosine, Fused, Hybrid]
 NAN = float("nan")

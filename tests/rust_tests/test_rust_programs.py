@@ -11,7 +11,7 @@ from mulligan.evaluators.rust_tests import RustTests
 from mulligan.oracle.rust import building
 from mulligan.oracle.rust.program import ours, read
 from mulligan.sandbox.local import LocalSandbox
-from mulligan.text.rust_tests import balanced, masked, statements
+from mulligan.text.rust import balanced, masked, statements
 
 PIECES = (
     'assert_eq!(f("a;b}"), 1);', "assert!(f('}') == '\\'');", "let x: &'static str = r#\"}\"; //\"#;", "f(1);",

@@ -16,10 +16,9 @@ from typing import Any, Literal
 
 from mulligan.core.benchmarks import Method, Score, Source
 from mulligan.core.errors import ModelError
+from mulligan.core.protocols import World
 from mulligan.core.questions import Question, Sampling
-from mulligan.core.records import Attempt, Case, Episode, Feedback, Past, Step, Task
-from mulligan.core.specs import Spec
-from mulligan.core.worlds import World
+from mulligan.core.records import Attempt, Case, Episode, Feedback, Past, Spec, Step, Task
 from mulligan.models.scripted import ScriptedModel
 
 HERE = str(Path(__file__))

@@ -13,9 +13,9 @@ from jsonschema import Draft202012Validator
 
 from mulligan.app.plugins import build, find, names, settings_of
 from mulligan.core.errors import ToolError
+from mulligan.core.protocols import Toolset
 from mulligan.core.questions import Tool
-from mulligan.core.specs import Spec
-from mulligan.core.tools import Toolset
+from mulligan.core.records import Spec
 from mulligan.sandbox.local import LocalSandbox
 
 SERVER = str(Path(__file__).parent.parent / "support" / "mcp_example_server.py")

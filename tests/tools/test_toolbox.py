@@ -18,8 +18,8 @@ import pytest
 
 from mulligan.app.toolbox import KEPT, OpenTools, check_tools, misfit, needs_workspace
 from mulligan.core.errors import InvalidInput, ToolError, UnknownName
+from mulligan.core.protocols import Toolbox, ToolResult, Tools
 from mulligan.core.records import Artifact, Attempt, Episode, Json, Task, Trial
-from mulligan.core.tools import Toolbox, ToolResult, Tools
 from mulligan.sandbox.local import LocalSandbox
 from mulligan.workspace.git_workspace import GitWorkspace
 

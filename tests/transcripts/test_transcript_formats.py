@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from mulligan.app.plugins import build, names, parse_spec
 from mulligan.app.transcripts import read_transcript
 from mulligan.core.errors import InvalidInput, UnknownName
+from mulligan.core.protocols import TranscriptFormat, Turn
 from mulligan.core.records import Step
-from mulligan.core.transcripts import TranscriptFormat, Turn
 
 TURNS = (
     Turn("system", "Be brief."),
@@ -282,7 +282,7 @@ def test_a_transcript_without_a_task_or_an_attempt_is_refused(text: str, says: s
 
 
 MINE = '''
-from mulligan.core.transcripts import Turn
+from mulligan.core.protocols import Turn
 
 class Arrows:
     """A line that begins with > is the user's."""

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Literal
 
-from mulligan.core.protocols import Journal, Model
+from mulligan.core.protocols import Journal, Model, Tools
 from mulligan.core.records import Attempt, Episode, Json, Outcome, Past
-from mulligan.core.tools import Tools
 from mulligan.models.steps import StepFile, perform
 from mulligan.text.formatting import retry_text
 from mulligan.text.programs import program

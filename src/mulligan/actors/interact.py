@@ -11,10 +11,9 @@ from dataclasses import replace
 
 from mulligan.actors._turns import checked_temperatures
 from mulligan.core.errors import InvalidInput, UnknownName
-from mulligan.core.protocols import Model, Prompts
+from mulligan.core.protocols import Model, Prompts, World
 from mulligan.core.questions import Message, Question, Sampling
 from mulligan.core.records import Attempt, Episode, Outcome, Past, Step
-from mulligan.core.worlds import World
 from mulligan.text.formatting import past_text, task_text
 
 SLOTS = ("task", "recall", "past", "examples", "trajectory")

@@ -9,10 +9,9 @@ from collections.abc import Sequence
 
 from mulligan.actors._turns import Turns
 from mulligan.core.errors import InvalidInput
-from mulligan.core.protocols import Model, Prompts
+from mulligan.core.protocols import Model, Prompts, World
 from mulligan.core.questions import Question
 from mulligan.core.records import Attempt, Episode, Outcome, Past, Step
-from mulligan.core.worlds import World
 from mulligan.text.actions import parse_action
 from mulligan.text.formatting import TOKENS
 from mulligan.text.truncate import estimate

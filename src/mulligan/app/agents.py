@@ -26,8 +26,7 @@ from mulligan.app.tasks import plugin_beside, spec_beside, tests_spec
 from mulligan.app.toolbox import check_tools
 from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.limits import Limits
-from mulligan.core.records import Json
-from mulligan.core.specs import Spec
+from mulligan.core.records import Json, Spec
 from mulligan.models.steps import Skill, StepFile
 
 KEPT = ("workspace", "sandbox", "recalls", "learns", "bank", "checks", "restarts", "seed", "prompts")

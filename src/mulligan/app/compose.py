@@ -16,11 +16,8 @@ from mulligan.app.prompts import FilePrompts
 from mulligan.app.recipe import Recipe, read_file, settled
 from mulligan.core.errors import InvalidInput
 from mulligan.core.loop import Meter, Roles
-from mulligan.core.protocols import Agent, Bank, Evaluator, Journal, Model, Sandbox, Strategy
-from mulligan.core.records import Head, Usage
-from mulligan.core.specs import Spec
-from mulligan.core.tools import Tools
-from mulligan.core.worlds import Environment, World
+from mulligan.core.protocols import Agent, Bank, Environment, Evaluator, Journal, Model, Sandbox, Strategy, Tools, World
+from mulligan.core.records import Head, Spec, Usage
 from mulligan.recording.journal import JournaledBank, JournaledEvaluator, NoJournal
 
 if TYPE_CHECKING:

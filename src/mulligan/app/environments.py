@@ -12,10 +12,8 @@ from contextlib import asynccontextmanager
 from mulligan.app.plugins import short_name
 from mulligan.core.codec import from_json, to_json
 from mulligan.core.errors import JournalDiverged
-from mulligan.core.protocols import Journal
-from mulligan.core.records import Json, Step
-from mulligan.core.specs import Spec
-from mulligan.core.worlds import Environment
+from mulligan.core.protocols import Environment, Journal
+from mulligan.core.records import Json, Spec, Step
 
 
 class EpisodeEnvironment:

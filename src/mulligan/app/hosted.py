@@ -16,8 +16,7 @@ from mulligan.app.session import Session, configured_limits, located, of_bank
 from mulligan.app.workspaces import Notice
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Observer
-from mulligan.core.records import Episode, Task
-from mulligan.core.specs import Spec
+from mulligan.core.records import Episode, Spec, Task
 
 MOST_TRIALS = 20
 

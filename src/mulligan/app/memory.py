@@ -9,7 +9,7 @@ from typing import Any
 
 from mulligan.app.config import Config, choose_model, load, project_name, prompts_folder
 from mulligan.app.memory_config import MemorySettings
-from mulligan.app.models_by_name import Models
+from mulligan.app.model_roles import Models
 from mulligan.app.plugins import build
 from mulligan.app.prompts import FilePrompts
 from mulligan.app.teaching import memory_command
@@ -20,8 +20,7 @@ from mulligan.bank.recall.embedding import Vectors
 from mulligan.core.errors import InvalidInput
 from mulligan.core.lessons import Memory
 from mulligan.core.protocols import Embedder, Model
-from mulligan.core.records import Json, Lesson
-from mulligan.core.specs import Spec
+from mulligan.core.records import Json, Lesson, Spec
 from mulligan.recording.holders import owner
 from mulligan.store import open_store
 

@@ -13,8 +13,7 @@ from mulligan.app.plugins import PORTS, build, checked, file_of, find, parse_spe
 from mulligan.app.prompts import FilePrompts
 from mulligan.bank.ports import Settings
 from mulligan.core.errors import InvalidInput, UnknownName
-from mulligan.core.records import Json
-from mulligan.core.specs import Spec
+from mulligan.core.records import Json, Spec
 
 STRATEGIES = ("retrieval", "deduplication", "merging")
 OF_BANK = tuple(f.name for f in fields(Settings) if f.name != "paper")

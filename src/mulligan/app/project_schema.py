@@ -18,8 +18,7 @@ from mulligan.app.model_roles import RoleSettings
 from mulligan.app.plugins import find, names, settings_of
 from mulligan.app.toolbox import MCP
 from mulligan.bank.ports import Settings
-from mulligan.core.records import Json
-from mulligan.core.specs import Spec
+from mulligan.core.records import Json, Spec
 from mulligan.models.settings import CallSettings
 
 _EXAMPLES: Mapping[str, Json] = {"hosts": ["docs.python.org"], "readable": ["/opt/venv"]}

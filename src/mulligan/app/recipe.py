@@ -9,8 +9,7 @@ from typing import Any
 
 from mulligan.core.errors import InvalidInput
 from mulligan.core.limits import Limits
-from mulligan.core.records import Json
-from mulligan.core.specs import Spec
+from mulligan.core.records import Json, Spec
 
 DEFAULT_STRATEGY = "evidence_and_reflexion"
 """The strategy where none is named. A record names its own, which a resume keeps."""

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from mulligan.app.agents import Overrides, config_of, find_agent, lends_model, load_agent, recipe_of, tools_of
 from mulligan.app.config import load, prompts_folder
-from mulligan.app.models_by_name import Models
+from mulligan.app.model_roles import Models
 from mulligan.app.runner import OnStart, log
 from mulligan.app.session import (
     Session,

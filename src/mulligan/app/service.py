@@ -13,7 +13,7 @@ from mulligan.core.errors import InvalidInput, MulliganError
 
 if TYPE_CHECKING:
     from mulligan.app.client_led import ClientLed
-    from mulligan.app.models_by_name import Models
+    from mulligan.app.model_roles import Models
     from mulligan.bank.bank import Bank
     from mulligan.core.lessons import Memory
     from mulligan.core.protocols import Store
@@ -86,7 +86,7 @@ class Service:
     @property
     def models(self) -> Models:
         if self._models is None:
-            from mulligan.app.models_by_name import Models
+            from mulligan.app.model_roles import Models
 
             self._models = Models(self.config)
         return self._models

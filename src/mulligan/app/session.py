@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from mulligan.app.compose import Parts
 from mulligan.app.config import Config, located_model, project_name
-from mulligan.app.models_by_name import Models
+from mulligan.app.model_roles import Models
 from mulligan.app.recipe import Recipe
 from mulligan.app.runner import OnStart, Runner, log
 from mulligan.app.workspaces import Notice, open_workspace

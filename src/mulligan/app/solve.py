@@ -11,7 +11,7 @@ from typing import Any
 
 from mulligan.app.compose import FOLDERS
 from mulligan.app.config import Config, choose_model, load, prompts_folder
-from mulligan.app.models_by_name import Models
+from mulligan.app.model_roles import Models
 from mulligan.app.plugins import find, names, parse_spec
 from mulligan.app.recipe import DEFAULT_STRATEGY, Recipe
 from mulligan.app.runner import OnStart, log
@@ -31,8 +31,7 @@ from mulligan.app.workspaces import Notice
 from mulligan.core.errors import InvalidInput
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Actor, Bank, Evaluator, Model, Observer, Reflector, Store, Strategy
-from mulligan.core.records import Episode, Task
-from mulligan.core.specs import Spec
+from mulligan.core.records import Episode, Spec, Task
 from mulligan.recording.drivers import check_resumable
 from mulligan.recording.journal import StepObserver
 

@@ -12,8 +12,7 @@ from typing import cast
 from mulligan.app.plugins import file_of, find, parse_spec
 from mulligan.app.recipe import read_file
 from mulligan.core.errors import InvalidInput
-from mulligan.core.records import Json, Task
-from mulligan.core.specs import Spec
+from mulligan.core.records import Json, Spec, Task
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from mulligan.app.plugins import find, ports_of
 from mulligan.app.recipe import DEFAULT_STRATEGY, Recipe
 from mulligan.app.session import DEFAULT_MODEL
 from mulligan.core.errors import InvalidInput
-from mulligan.core.specs import Spec
+from mulligan.core.records import Spec
 
 
 def completed(recipe: Recipe, named: Collection[str], objects: Mapping[str, Any]) -> tuple[Recipe, str]:

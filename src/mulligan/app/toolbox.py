@@ -14,11 +14,9 @@ from typing import Any, cast
 from mulligan.app.plugins import build, find, names, settings_of
 from mulligan.core.episode import newest_state
 from mulligan.core.errors import InvalidInput, MulliganError, SandboxError, ToolError, UnknownName
-from mulligan.core.protocols import Place, Sandbox, Workspace
+from mulligan.core.protocols import Place, Sandbox, ToolResult, Toolset, Workspace
 from mulligan.core.questions import Tool
-from mulligan.core.records import Artifact, Episode, Json
-from mulligan.core.specs import Spec
-from mulligan.core.tools import ToolResult, Toolset
+from mulligan.core.records import Artifact, Episode, Json, Spec
 
 KEPT = 100_000
 """Characters of an answer that the record keeps; the model is shown far fewer."""

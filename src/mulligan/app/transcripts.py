@@ -16,9 +16,8 @@ from mulligan.bank.learn.facts import facts_of
 from mulligan.bank.learn.trajectory import episode_of
 from mulligan.core.codec import json_text
 from mulligan.core.errors import InvalidInput
-from mulligan.core.protocols import Learned, Model
+from mulligan.core.protocols import Learned, Model, TranscriptFormat, Turn
 from mulligan.core.records import Episode, Finding, Json
-from mulligan.core.transcripts import TranscriptFormat, Turn
 from mulligan.text.evidence import evidence_of
 from mulligan.text.json_lines import parsed
 

@@ -14,7 +14,7 @@ from mulligan.cli.errors import SOLVED, UNFINISHED
 from mulligan.cli.memory import agent_options, with_bank, writing
 from mulligan.cli.terminal import columns, emit, one_line, say, standard_input
 from mulligan.cli.words import count
-from mulligan.core.transcripts import Turn
+from mulligan.core.protocols import Turn
 from mulligan.text.secrets import mask
 
 if TYPE_CHECKING:

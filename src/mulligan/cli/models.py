@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mulligan.cli.counting import Counting
-from mulligan.cli.terminal import columns, emit, say
+from mulligan.cli.terminal import Counting, columns, emit, say
 
 if TYPE_CHECKING:
     from mulligan.models.weights.known import Weights

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from mulligan.core.protocols import Evaluator
-from mulligan.core.records import Case, Episode, Feedback, Json, Usage
-from mulligan.core.specs import Spec
+from mulligan.core.records import Case, Episode, Feedback, Json, Spec, Usage
 
 # How a case ended. `unjudged`: no verdict was possible; `error`: it did not run to its end. Neither is a failure.
 Status: TypeAlias = Literal["solved", "failed", "unjudged", "error"]

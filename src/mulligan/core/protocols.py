@@ -1,5 +1,5 @@
 """The roles that plug-ins play and the ports that they speak to. All of Mulligan's seams are here but those
-of tools, environments and benchmarks: see `core.tools`, `core.worlds`, `core.benchmarks`.
+of tools, environments and benchmarks: tools and environments stand below; benchmarks in `core.benchmarks`.
 
 A plug-in takes its settings and the ports it wants as keyword parameters; `mulligan.app.plugins` hands them in by
 name: `model`, `sandbox`, `journal`, `prompts`, `workspace`, `bank`, `tools`, `environment`, `agent`. Roles are built
@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, Self, TypeAlias, runtime_checkable
 
 from mulligan.core.episode import Event
 from mulligan.core.prompts import Prompt
-from mulligan.core.questions import Answer, Question, Sampling
+from mulligan.core.questions import Answer, Question, Sampling, Tool
 from mulligan.core.records import (
+    Artifact,
     Attempt,
     Brief,
     Decision,
@@ -27,6 +28,7 @@ from mulligan.core.records import (
     Past,
     Recall,
     Reflection,
+    Step,
     Task,
 )
 
@@ -494,3 +496,119 @@ class Store(Protocol):
 
 Observer = Callable[[Episode, Event], None]
 """Is told of each event after it was recorded. It cannot change anything; if it raises, the episode goes on."""
+
+
+@runtime_checkable
+class Toolset(Protocol):
+    """One tool, or those of one server: a plug-in of `tools/`. Made afresh for each drive, used by one task at a time.
+
+    Its settings and ports are keyword parameters, like those of a role; `folder` (an absolute path) is the one that it
+    may work in, and is there for the tools that ask for it.
+    """
+
+    async def offer(self) -> Sequence[Tool]:
+        """What can be called. Raises `ToolError` when that cannot be found out, such as for a server that is down."""
+        ...
+
+    async def call(self, tool: str, arguments: Mapping[str, Json]) -> str:
+        """What the tool answers. Raises `ToolError`, whose message goes to the model."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class ToolResult:
+    """What a call came to. `failed`: the text is an error. `state`: the workspace's after the call, if it has one."""
+
+    text: str
+    failed: bool = False
+    state: str | None = None
+
+
+@runtime_checkable
+class Toolbox(Protocol):
+    """The tools of one move, opened for it. They share one workspace, where there is one."""
+
+    async def offer(self, source: str) -> Sequence[Tool]:
+        """What the toolset of this name offers. Raises `ToolError` when it cannot be reached."""
+        ...
+
+    async def call(self, source: str, tool: str, arguments: Mapping[str, Json]) -> ToolResult:
+        """Checks the arguments first. What a tool or its caller did wrong is a failed result and never raised."""
+        ...
+
+    def saw(self, result: ToolResult) -> None:
+        """Is told of each result, new or recorded, so that the workspace is in the right state for the next call."""
+        ...
+
+    async def artifacts(self, trial: int) -> tuple[Artifact, ...]:
+        """The state of the workspace as the artifact of this trial; nothing where there is no workspace."""
+        ...
+
+
+@runtime_checkable
+class Tools(Protocol):
+    """The way to tools by name, such as "read_file" or "mcp:SERVER"."""
+
+    def open(self, episode: Episode) -> AbstractAsyncContextManager[Toolbox]: ...
+
+
+@runtime_checkable
+class Environment(Protocol):
+    """A world to act in, one per trial. Resuming is `reset` and the recorded actions, observations compared.
+
+    Making one refuses settings that cannot work, and starts nothing: it is also done only to check them.
+    """
+
+    async def reset(self) -> str:
+        """Back to the beginning; the first observation."""
+        ...
+
+    async def step(self, action: str) -> Step:
+        """Does one action. The step's `outcome` says when the world is done, and the reward (higher is better).
+
+        An action that means nothing here is answered by an observation that says so: it never raises.
+        """
+        ...
+
+    async def close(self) -> None: ...
+
+
+@runtime_checkable
+class World(Protocol):
+    """The way to the environment of this episode. `name`: of the environment, such as "alfworld"."""
+
+    @property
+    def name(self) -> str: ...
+
+    def open(self) -> AbstractAsyncContextManager[Environment]:
+        """A fresh one, for one trial; every reset and step is journaled, and made up for on a resume."""
+        ...
+
+
+Role: TypeAlias = Literal["user", "assistant", "tool", "system"]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One thing that was said or done.
+
+    user: what a person said. assistant: what the agent said; with `tool`, the arguments that it called this tool with.
+    tool: what a tool gave back. system: what stood above the conversation; nothing is learned from it.
+    """
+
+    role: Role
+    text: str
+    tool: str = ""
+
+
+@runtime_checkable
+class TranscriptFormat(Protocol):
+    def recognises(self, text: str) -> bool:
+        """Whether the text is in this format and in no other that ships. Never raises."""
+        ...
+
+    def read(self, text: str, name: str) -> Sequence[Turn]:
+        """All turns in order. `name` is what errors call the text. Raises `InvalidInput` that says where."""
+        ...

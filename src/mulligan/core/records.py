@@ -466,3 +466,14 @@ class Brief:
     prompt: str
     trials: int
     stop: StopReason | None = None
+
+
+@dataclass(frozen=True)
+class Spec:
+    """Plain JSON: what `mulligan.app.plugins` finds and builds. `name`: of a file here, a dotted path, `./mine.py`."""
+
+    name: str
+    settings: Mapping[str, Json] = field(default_factory=dict[str, Json])
+
+    def with_settings(self, **settings: Json) -> Spec:
+        return Spec(self.name, {**self.settings, **settings})

@@ -20,7 +20,7 @@ from mulligan.oracle.python.feedback import reference_text
 from mulligan.text.formatting import task_text
 from mulligan.text.python_code import asked_for
 from mulligan.text.python_tests import python_tests, reference_tests
-from mulligan.text.rust_tests import rust_tests
+from mulligan.text.rust import rust_tests
 
 SOURCE = "internal_tests"
 _DEFINES = re.compile(r"\b(?:def|class)\s+(\w+)")

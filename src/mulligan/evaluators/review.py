@@ -10,10 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from mulligan.core.errors import BadAnswer
-from mulligan.core.protocols import Journal, Model
+from mulligan.core.protocols import Journal, Model, Tools
 from mulligan.core.questions import Question
 from mulligan.core.records import Attempt, Episode, Feedback, Json
-from mulligan.core.tools import Tools
 from mulligan.models.steps import Performed, StepFile, perform, question_of
 from mulligan.text.formatting import review_text, task_text
 from mulligan.text.secrets import mask_attempt

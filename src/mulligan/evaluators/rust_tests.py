@@ -20,8 +20,7 @@ from mulligan.oracle.rust.building import COMPILING, NONE_MADE, Crate, crate, jo
 from mulligan.oracle.rust.program import read
 from mulligan.oracle.rust.saying import Refused, Verdict, refused
 from mulligan.text.evidence import evidence_of
-from mulligan.text.rust_code import open_braces
-from mulligan.text.rust_tests import masked
+from mulligan.text.rust import masked, open_braces
 
 SOURCE = "rust_tests"
 _ROUNDS = 6

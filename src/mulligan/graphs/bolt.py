@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from urllib.parse import unquote, urlsplit
 
-from mulligan.core.errors import InvalidInput
-from mulligan.core.extras import MissingExtra
+from mulligan.core.errors import InvalidInput, MissingExtra
 from mulligan.graphs._guarded import MEMORY, GuardedGraph, Worker
 
 SCHEMES = ("bolt", "bolt+s", "bolt+ssc", "neo4j", "neo4j+s", "neo4j+ssc")

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from mulligan.core.errors import InvalidInput
-from mulligan.core.extras import MissingExtra
+from mulligan.core.errors import InvalidInput, MissingExtra
 from mulligan.graphs._guarded import MEMORY, GuardedGraph, Worker
 
 NOTES = (

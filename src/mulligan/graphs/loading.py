@@ -14,8 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
 
-from mulligan.core.errors import GraphError, InvalidInput
-from mulligan.core.extras import MissingExtra
+from mulligan.core.errors import GraphError, InvalidInput, MissingExtra
 from mulligan.graphs.protocol import quoted
 from mulligan.graphs.tables import Column, EdgeTable, NodeTable, Row, Tables, Value
 

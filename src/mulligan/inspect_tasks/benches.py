@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mulligan.app.config import load
-from mulligan.app.models_by_name import Models
+from mulligan.app.model_roles import Models
 from mulligan.app.runner import Runner, log, restart_seed
 from mulligan.app.session import Session
 from mulligan.bench.harness.plan import BenchPlan, Choice, choice_json, choice_of, chosen_method, make_plan

@@ -10,7 +10,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from mulligan.core.extras import MissingExtra
+from mulligan.core.errors import MissingExtra
 
 if TYPE_CHECKING:
     from mulligan.langgraph.agent import (

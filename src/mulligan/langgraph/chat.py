@@ -38,8 +38,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import PrivateAttr, SecretStr
 
 from mulligan.app.config import choose_model, load
-from mulligan.app.model_roles import is_role, role_of
-from mulligan.app.models_by_name import Models
+from mulligan.app.model_roles import Models, is_role, role_of
 from mulligan.core.codec import digest
 from mulligan.core.errors import BadAnswer, InvalidInput, UnknownName
 from mulligan.core.protocols import Model

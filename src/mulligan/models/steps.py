@@ -13,10 +13,9 @@ from typing import Any, Literal, cast
 
 from mulligan.core.errors import BadAnswer, InvalidInput, ToolError, UnknownName
 from mulligan.core.loops import LoopDetector
-from mulligan.core.protocols import Journal, Model
+from mulligan.core.protocols import Journal, Model, Toolbox, ToolResult
 from mulligan.core.questions import Message, Question, Sampling, Tool, ToolCall
 from mulligan.core.records import Image, Json, Step
-from mulligan.core.tools import Toolbox, ToolResult
 
 RESULT = 12_000  # characters of a tool's answer that the model is shown
 

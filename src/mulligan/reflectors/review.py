@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mulligan.core.protocols import Journal, Model
+from mulligan.core.protocols import Journal, Model, Tools
 from mulligan.core.records import Episode, Json, Reflection
-from mulligan.core.tools import Tools
 from mulligan.models.steps import StepFile, perform
 from mulligan.text.formatting import review_text
 

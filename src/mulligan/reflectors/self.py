@@ -5,11 +5,10 @@ The actor must be one that can be asked, such as `command`. No model of Mulligan
 
 from __future__ import annotations
 
-from mulligan.core.episodic import newest
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Agent, Prompts
 from mulligan.core.records import Episode, Reflection
-from mulligan.text.formatting import TOKENS, attempt_text, feedback_text, reflections_text, task_text
+from mulligan.text.formatting import TOKENS, attempt_text, feedback_text, newest, reflections_text, task_text
 from mulligan.text.truncate import truncate_text
 
 SLOTS = ("task", "attempt", "feedback", "reflections")

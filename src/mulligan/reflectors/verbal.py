@@ -6,13 +6,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from mulligan.core.episodic import newest
 from mulligan.core.errors import BadAnswer
 from mulligan.core.protocols import Model, Prompts
 from mulligan.core.questions import Question, Sampling, asked_again, think
 from mulligan.core.records import Episode, Json, Reflection
 from mulligan.reflectors._check import fault
-from mulligan.text.formatting import TOKENS, attempt_text, feedback_text, reflections_text, task_text, trajectory_text
+from mulligan.text.formatting import (
+    TOKENS,
+    attempt_text,
+    feedback_text,
+    newest,
+    reflections_text,
+    task_text,
+    trajectory_text,
+)
 
 FENCE = "```"
 EMPTY = "A reflection is a few plain sentences, before any code, and there are none."

@@ -5,9 +5,9 @@ Source: the paper shows lessons alone, which a weak model draws badly; the evide
 
 from collections.abc import Sequence
 
-from mulligan.core.episodic import newest
 from mulligan.core.records import Episode, Past, Reflection
 from mulligan.text.evidence import gathered
+from mulligan.text.formatting import newest
 
 
 class EvidenceAndReflexion:

@@ -5,8 +5,8 @@ Source: Reflexion's LAST_ATTEMPT_AND_REFLEXION. The reference shows only the new
 
 from collections.abc import Sequence
 
-from mulligan.core.episodic import newest
 from mulligan.core.records import Episode, Past, Reflection
+from mulligan.text.formatting import newest
 
 
 class LastAttemptAndReflexion:

@@ -5,8 +5,8 @@ Source: Shinn et al. 2023, section 3, whose window is 3; the reference's HotPotQ
 
 from collections.abc import Sequence
 
-from mulligan.core.episodic import newest
 from mulligan.core.records import Episode, Past, Reflection
+from mulligan.text.formatting import newest
 
 
 class Reflexion:

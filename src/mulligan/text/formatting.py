@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from mulligan.core.records import Attempt, Feedback, Finding, Past, Step, Task, Trial
+from mulligan.core.errors import InvalidInput
+from mulligan.core.records import Attempt, Feedback, Finding, Past, Reflection, Step, Task, Trial
 from mulligan.text.evidence import finding_text
 from mulligan.text.truncate import estimate, truncate, truncate_text
 
@@ -143,3 +144,14 @@ def review_text(task: Task, trial: Trial) -> str:
     told = f"Task: {task_text(task)}\n\nResult:\n{result_text(trial.attempt)}"
     said = trial.feedback.text.strip() if trial.feedback else ""
     return f"{told}\n\nFeedback:\n{said}" if said else told
+
+
+def newest(reflections: tuple[Reflection, ...], window: int | None) -> tuple[Reflection, ...]:
+    """Of the newest `window` reflections those that are not withheld, oldest first; None looks at all.
+
+    Raises `InvalidInput` below 1.
+    """
+    if window is not None and window < 1:
+        raise InvalidInput(f"The window of reflections must be at least 1, not {window}; use strategy none for none.")
+    of_window = reflections if window is None else reflections[-window:]
+    return tuple(reflection for reflection in of_window if not reflection.withheld)

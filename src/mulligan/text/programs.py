@@ -13,7 +13,7 @@ import typing
 from typing import Literal, TypeAlias
 
 from mulligan.text.python_code import FUNCTIONS, asked_for, bound, extract_code, parsed, source_of, unbound
-from mulligan.text.rust_code import extract_rust, items, open_braces, with_imports
+from mulligan.text.rust import extract_rust, items, open_braces, with_imports
 
 Language: TypeAlias = Literal["py", "rs"]
 

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Protocol, cast, runtime_checkable
 
 from mulligan.app.config import Config
-from mulligan.app.models_by_name import Models
+from mulligan.app.model_roles import Models
 from mulligan.app.session import Session
 from mulligan.bench.harness.data import find_data
 from mulligan.bench.harness.plan import choice_of, open_benchmark

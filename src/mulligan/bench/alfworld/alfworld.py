@@ -18,8 +18,7 @@ from mulligan.bench.alfworld import _env_results as env_results
 from mulligan.bench.alfworld._env_results import EnvResult
 from mulligan.core.benchmarks import Method, Score, Source
 from mulligan.core.errors import InvalidInput
-from mulligan.core.records import Case, Episode, Task
-from mulligan.core.specs import Spec
+from mulligan.core.records import Case, Episode, Spec, Task
 
 KINDS: Mapping[str, str] = {
     "pick_and_place": "put",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from mulligan.app.config import load
-from mulligan.app.models_by_name import Models
+from mulligan.app.model_roles import Models
 from mulligan.app.session import Session
 from mulligan.bench.harness.data import cache
 from mulligan.bench.harness.plan import open_benchmark

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from mulligan.app.config import load
-from mulligan.app.models_by_name import Models
+from mulligan.app.model_roles import Models
 from mulligan.app.plugins import find, names, settings_of
 from mulligan.app.session import Session
 from mulligan.bench.harness.data import find_data

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from mulligan.app.plugins import file_of, find, names, parse_spec
 from mulligan.core.benchmarks import Benchmark, Method, Renames
 from mulligan.core.errors import InvalidInput, UnknownName
-from mulligan.core.specs import Spec
+from mulligan.core.records import Spec
 
 
 @dataclass(frozen=True)

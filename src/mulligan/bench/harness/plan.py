@@ -22,8 +22,7 @@ from mulligan.core.codec import digest
 from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Evaluator, Sandbox
-from mulligan.core.records import Case, Json
-from mulligan.core.specs import Spec
+from mulligan.core.records import Case, Json, Spec
 
 ROLES = ("actor", "evaluator", "reflector", "strategy", "environment")
 LOG = "log:"

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from mulligan.app.compose import Drive, Parts, compose
 from mulligan.app.config import Config, load
-from mulligan.app.models_by_name import Models
+from mulligan.app.model_roles import Models
 from mulligan.app.recipe import Recipe
 from mulligan.app.runner import Runner, log, restart_seed
 from mulligan.app.session import Session, opened_store

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from mulligan.app.config import load
-from mulligan.app.models_by_name import Models
+from mulligan.app.model_roles import Models
 from mulligan.app.session import Session
 from mulligan.bench.harness.data import find_data
 from mulligan.bench.harness.plan import open_benchmark

@@ -12,8 +12,7 @@ from typing import Any, Literal, cast
 
 from mulligan.core.benchmarks import Judges, Method, Score, Source
 from mulligan.core.errors import InvalidInput
-from mulligan.core.records import Case, Episode, Json, Task
-from mulligan.core.specs import Spec
+from mulligan.core.records import Case, Episode, Json, Spec, Task
 
 WARM = (0.0, 0.7)
 """Without anything of the past, a second try at temperature 0 would be the first one again."""

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from mulligan.core.errors import InvalidInput, UnknownName
-from mulligan.core.records import Json
-from mulligan.core.specs import Spec
+from mulligan.core.records import Json, Spec
 from mulligan.text.toml_lines import array_lines, key_lines
 
 

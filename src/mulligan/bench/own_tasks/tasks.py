@@ -11,8 +11,7 @@ from typing import cast
 from mulligan.bench.own_tasks._task_file import Entry, files_of, read_tasks, read_text
 from mulligan.core.benchmarks import Judges, Method, Score, Source
 from mulligan.core.errors import InvalidInput, UnknownName
-from mulligan.core.records import Case, Episode, Json, Task
-from mulligan.core.specs import Spec
+from mulligan.core.records import Case, Episode, Json, Spec, Task
 
 ALONE = ("unit_tests", "command", "contains", "regex", "exact_match")
 """Evaluators that need no model, so that they can be checked before the run."""

@@ -12,8 +12,7 @@ from mulligan.bench.programming._programs import Cut, Judged, located, unique, w
 from mulligan.core.benchmarks import Judges, Score
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Evaluator
-from mulligan.core.records import Case, Episode, Json, Task
-from mulligan.core.specs import Spec
+from mulligan.core.records import Case, Episode, Json, Spec, Task
 from mulligan.text.json_lines import text_in
 from mulligan.text.programs import program, whole
 

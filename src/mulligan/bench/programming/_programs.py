@@ -13,8 +13,7 @@ from typing import Any, cast
 from mulligan.core.benchmarks import Judges, Method, Score, Source
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Evaluator
-from mulligan.core.records import Attempt, Case, Episode, Json, Task, Trial
-from mulligan.core.specs import Spec
+from mulligan.core.records import Attempt, Case, Episode, Json, Spec, Task, Trial
 from mulligan.text.json_lines import objects, text_in
 from mulligan.text.programs import Language, program, runs_by_itself, typed, whole
 from mulligan.text.python_code import parsed

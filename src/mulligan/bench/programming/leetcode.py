@@ -14,8 +14,7 @@ from mulligan.bench.programming import _programs
 from mulligan.bench.programming._programs import methods
 from mulligan.core.benchmarks import Method, Score, Source
 from mulligan.core.errors import InvalidInput
-from mulligan.core.records import Case, Episode, Task
-from mulligan.core.specs import Spec
+from mulligan.core.records import Case, Episode, Spec, Task
 from mulligan.text.json_lines import text_in
 from mulligan.text.python_code import asked_for, parsed
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from mulligan.app.config import load
-from mulligan.app.models_by_name import Models
+from mulligan.app.model_roles import Models
 from mulligan.app.session import Session
 from mulligan.app.story import story
 from mulligan.bench.harness.plan import LOG, choice_of, make_plan

@@ -10,8 +10,7 @@ from typing import Any, cast
 
 from mulligan.bench.report.figures import Report
 from mulligan.bench.report.page import kind_of
-from mulligan.core.errors import InvalidInput
-from mulligan.core.extras import MissingExtra
+from mulligan.core.errors import InvalidInput, MissingExtra
 
 MEDIA = {".svg": "image/svg+xml", ".png": "image/png"}
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")

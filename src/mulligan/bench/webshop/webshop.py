@@ -16,8 +16,7 @@ from mulligan.bench.webshop._shop import NEEDS, Goal, read_shop
 from mulligan.bench.webshop.environments.webshop import CATALOGUE
 from mulligan.core.benchmarks import Method, Score, Source
 from mulligan.core.errors import InvalidInput
-from mulligan.core.records import Case, Episode, Json, Task
-from mulligan.core.specs import Spec
+from mulligan.core.records import Case, Episode, Json, Spec, Task
 
 STEPS = 14
 """The reference's 15 count the reset among them."""

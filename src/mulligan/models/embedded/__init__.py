@@ -13,8 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from threading import Event
 
-from mulligan.core.errors import InvalidInput, ModelError, UnknownName
-from mulligan.core.extras import MissingExtra
+from mulligan.core.errors import InvalidInput, MissingExtra, ModelError, UnknownName
 from mulligan.core.questions import Answer, Question, Sampling
 from mulligan.core.records import Json, Usage
 from mulligan.models.embedded.llama import Generated, Load, generate, loaded

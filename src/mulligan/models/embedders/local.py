@@ -12,8 +12,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from mulligan.core.errors import InvalidInput, ModelError, UnknownName
-from mulligan.core.extras import MissingExtra
+from mulligan.core.errors import InvalidInput, MissingExtra, ModelError, UnknownName
 from mulligan.models.embedded import pull_unless_abandoned
 from mulligan.models.embedded.worker import EmbeddedWorker, threads_to_use
 from mulligan.models.weights import Progress, installed, path_of

@@ -21,7 +21,7 @@ from pathlib import Path
 from mulligan.core.errors import SandboxError
 from mulligan.core.protocols import Job
 from mulligan.oracle.rust.program import Program, ours
-from mulligan.text.rust_tests import masked
+from mulligan.text.rust import masked
 
 _INSTALL = "Install Rust: `apt-get install rustc` on Debian or Ubuntu, else https://rustup.rs"
 _JUDGE = Path(__file__).parent / "judge.rs"

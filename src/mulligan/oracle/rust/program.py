@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mulligan.core.errors import InvalidInput
-from mulligan.text.rust_code import items
-from mulligan.text.rust_tests import balanced, masked, statements
+from mulligan.text.rust import balanced, items, masked, statements
 
 MOST = 1000
 """Tests of one program."""

@@ -17,7 +17,7 @@ from mulligan.core.errors import SandboxError
 from mulligan.core.records import Finding
 from mulligan.oracle.python.feedback import TEXT, Line, fitting, reference_text, shorter
 from mulligan.oracle.rust.building import FILE, MODULE, ROOT, Crate, Toolchain
-from mulligan.text.rust_tests import masked
+from mulligan.text.rust import masked
 
 _SCRATCH = re.compile(r"(?:/[\w.+-]+)*/mulligan-[0-9a-f]{16}/?")
 """The folder of a job, another each time."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mulligan.bank.learn.transcripts._messages import Entry, block_text, call_turn, messages, recognised
-from mulligan.core.transcripts import Role, Turn
+from mulligan.core.protocols import Role, Turn
 
 _ROLES: dict[str, Role] = {
     "system": "system",

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from mulligan.app.config import load
-from mulligan.app.models_by_name import Models
+from mulligan.app.model_roles import Models
 from mulligan.app.plugins import build
 from mulligan.app.recipe import Recipe
 from mulligan.app.session import Session, opened_store
@@ -30,9 +30,8 @@ from mulligan.core.benchmarks import CaseResult, Judges, Method, Score, Source
 from mulligan.core.errors import InvalidInput, ModelError, NotFound
 from mulligan.core.protocols import Evaluator, Store
 from mulligan.core.questions import Answer, Question, Sampling
-from mulligan.core.records import Case, Episode, Json, Task, Usage
+from mulligan.core.records import Case, Episode, Json, Spec, Task, Usage
 from mulligan.core.scope import path
-from mulligan.core.specs import Spec
 from mulligan.evaluators.internal_tests import made
 from mulligan.text.plain import escaped
 from mulligan.text.programs import runs_by_itself, typed, whole
