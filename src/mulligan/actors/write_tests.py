@@ -1,4 +1,4 @@
-"""The attempt is unit tests of the task's function, as the evaluator `internal_tests` asks for them: are they right?
+"""Writes unit tests of the task's function: the tests are the attempt, and the prompt is that of `internal_tests`.
 
 Source: the reference's strategy "test-acc" (reference, 1.1).
 """
@@ -19,10 +19,17 @@ SLOTS = ("task", "function", "most")
 
 
 class WriteTests:
-    """tests: how many are kept at most, the first that are valid and distinct; the output is one a line.
+    """Asks a model for unit tests of the function that the task names. The output holds one test on each line.
 
-    An answer without one is asked for once more; then the output is empty.
+    A model whose answer holds no valid test is asked once more; after that the output is empty.
+
+    Args:
+        tests: how many tests are kept at most: the first that are valid and distinct.
+        temperature: of the sampling.
+        max_tokens: of one answer.
     """
+
+    makes = "tests"
 
     def __init__(
         self,

@@ -152,6 +152,12 @@ def find(role: str, name: str) -> type[Any]:
     raise UnknownName(KINDS[role], path, names(role), "A file of your own: ./mine.py.")
 
 
+def attribute_of(role: str, name: str, attribute: str, default: Any) -> Any:
+    """An attribute of a plug-in's class. `default` where it is missing, and for a user's file, which is not run."""
+    known = name in _shipped(role) or entry_points(group=f"mulligan.{role}", name=name)
+    return getattr(find(role, name), attribute, default) if known else default
+
+
 @cache
 def _shipped(role: str) -> Mapping[str, str]:
     """The modules of the plug-ins that ship here, by the name of the plug-in."""

@@ -29,14 +29,14 @@ def completed(recipe: Recipe, named: Collection[str], objects: Mapping[str, Any]
             "Nobody is named who judges: a command (--check COMMAND), tests (--tests FILE) or a model (--judge-model "
             "MODEL). With --model MODEL the model that is named judges itself, which is weaker."
         )
-    apart = not _asks_model("actor", recipe.actor, objects)
+    apart = not asks_model("actor", recipe.actor, objects)
     if recipe.model is None and not apart:
         recipe = replace(recipe, model=DEFAULT_MODEL)
     if "strategy" in named:
         return recipe, ""
     strategy, why = DEFAULT_STRATEGY, "the default"
     unthinking = recipe.model is None and recipe.reflect_model is None
-    if "reflector" not in named and unthinking and _asks_model("reflector", recipe.reflector, objects):
+    if "reflector" not in named and unthinking and asks_model("reflector", recipe.reflector, objects):
         actor = _in_words("actor", recipe.actor, objects)
         who = f"is {actor}" if actor else "asks no model of Mulligan's"
         strategy, why = "evidence", f"the actor {who} and no model is named, so nobody reflects"
@@ -45,8 +45,8 @@ def completed(recipe: Recipe, named: Collection[str], objects: Mapping[str, Any]
     return recipe, "" if plain else f"strategy {strategy}: {why}; {_shown(recipe, objects)}"
 
 
-def _asks_model(kind: str, spec: Spec, objects: Mapping[str, Any]) -> bool:
-    """Whether the role asks a model of ours; one that was given as an object has all that it needs."""
+def asks_model(kind: str, spec: Spec, objects: Mapping[str, Any] = {}) -> bool:
+    """Whether the role asks one of Mulligan's models. A role given as an object brings what it needs."""
     return kind not in objects and "model" in ports_of(find(FOLDERS[kind], spec.name))
 
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from mulligan.app.plugins import attribute_of, checked
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Evaluator, Journal, TriesOut
 from mulligan.core.records import Episode, Json
@@ -24,7 +25,7 @@ def open_workspace(settings: Mapping[str, Json] | None) -> GitWorkspace | None:
     """The workspace that a recipe describes. Raises `InvalidInput` for settings that it does not have."""
     if settings is None:
         return None
-    from mulligan.app.plugins import checked
+
     from mulligan.workspace.git_workspace import GitWorkspace
 
     own: dict[str, Any] = {key: value for key, value in settings.items() if key not in ("deliver", "patch")}
@@ -73,11 +74,16 @@ def deliverable(workspace: GitWorkspace | None, episode: Episode) -> bool:
     return workspace is not None and (episode.solved or unjudged(episode))
 
 
+def has_judge(episode: Episode) -> bool:
+    """Whether the evaluator of the episode gives verdicts."""
+    evaluator: Any = episode.head.settings.get("evaluator") or {}
+    return attribute_of("evaluators", str(evaluator.get("name", "")), "judges", True)
+
+
 def unjudged(episode: Episode) -> bool:
-    """Whether it came to its end without a verdict because nobody was to judge."""
-    judge: Any = episode.head.settings.get("evaluator") or {}
+    """Whether the episode ended without a verdict because its evaluator gives none."""
     ended = episode.stop is not None and episode.stop.reason == "exhausted"
-    return ended and judge.get("name") == "unjudged" and not episode.judged
+    return ended and not episode.judged and not has_judge(episode)
 
 
 @asynccontextmanager

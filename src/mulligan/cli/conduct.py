@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+from mulligan.app.plugins import attribute_of
 from mulligan.cli import words
 from mulligan.cli.errors import UNFINISHED, exit_status, report, run_status
 from mulligan.cli.progress import Progress, first
@@ -70,7 +71,7 @@ def failed(error: Exception, episode: Episode | None, progress: Progress) -> int
 
 def _choose(episode: Episode, *, quiet: bool, as_json: bool, trace: bool) -> Progress:
     """A person who is asked for verdicts needs the terminal for the answers, so gets lines; so does one who traces."""
-    asked = words.role(episode, "evaluator") == "human"
+    asked = attribute_of("evaluators", words.role(episode, "evaluator"), "interactive", False)
     screen = sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
     if quiet or as_json or trace or asked or not screen:
         return first(quiet=quiet, as_json=as_json)

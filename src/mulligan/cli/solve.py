@@ -68,12 +68,14 @@ def solve(ctx: click.Context, task: str, quiet: bool, as_json: bool, trace: bool
     Ends with 0 when solved, 1 when not, 2 for bad input, 3 when interrupted, over budget or stopped by an error
     (resume it), 4 when it could not be judged.
     """
+    from mulligan.app.plugins import parse_spec
     from mulligan.app.solve import solve as library
+    from mulligan.app.thinkers import asks_model
     from mulligan.cli.conduct import conduct
     from mulligan.core.records import Task
 
     given_task = Task(standard_input("task")) if task == "-" else task
-    if not quiet and not as_json and not (given["actor"] or "").startswith("command"):
+    if not quiet and not as_json and asks_model("actor", parse_spec("actors", given["actor"] or "complete")):
         _mention_keys(given["model"])
     options = {name: given[name] for name in HANDED_ON if given[name] is not None}
     options |= {"settings": _settings(given), "limits": limits_of(given), **bank_of(given)}

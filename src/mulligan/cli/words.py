@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mulligan.app.workspaces import unjudged
+from mulligan.app.workspaces import has_judge, unjudged
 from mulligan.bank.recall.prompt_text import held_back
 from mulligan.cli.terminal import one_line
 from mulligan.core.episode import (
@@ -65,7 +65,7 @@ def heading(episode: Episode, limits: Limits) -> str:
     models = dict.fromkeys(episode.head.models.values())
     by = ", ".join(models) or role(episode, "actor") or "unknown"
     judge = role(episode, "evaluator")
-    judged = {"": "", "unjudged": "nobody judges"}.get(judge, f"judged by {judge}")
+    judged = judge and (f"judged by {judge}" if has_judge(episode) else "nobody judges")
     parts = [episode.agent, by, judged, f"at most {_most(episode, limits)}"]
     return f"run {episode.run}{_restart(episode)}: {', '.join(part for part in parts if part)}"
 
@@ -86,7 +86,7 @@ def doing(episode: Episode, limits: Limits) -> str:
         return ""
     if move.kind == "recall":
         return DOING["recall"]
-    if move.kind == "evaluate" and role(episode, "evaluator") == "unjudged":
+    if move.kind == "evaluate" and not has_judge(episode):
         return ""
     parent = "" if move.parent in (None, move.trial - 1) else f" to do better than trial {move.parent}"
     return f"trial {move.trial} of {limits.trials}: {DOING[move.kind]}{parent}"
@@ -101,7 +101,7 @@ def happened(episode: Episode, event: Event, limits: Limits) -> str:
             said, held = f"{count(len(recall.lessons), 'lesson')} recalled", held_back(recall)
             return one_line(f"{said}; {held} (mulligan memory search … --threshold 0 shows it)", 300) if held else said
         case Evaluated(_, feedback):
-            if role(episode, "evaluator") == "unjudged":
+            if not has_judge(episode):
                 return ""
             why = "" if feedback.passed else one_line(feedback.text, WIDTH)
             return f"{at}: {verdict(feedback)}{': ' if why else ''}{why}"

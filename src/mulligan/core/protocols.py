@@ -66,7 +66,10 @@ class Adapts(Protocol):
 
 @runtime_checkable
 class Actor(Protocol):
-    """Makes one attempt. Raises `ModelError`, `OverBudget`, `SandboxError`; a bad attempt is no error."""
+    """Makes one attempt. Raises `ModelError`, `OverBudget`, `SandboxError`; a bad attempt is not an error.
+
+    A class may also say `makes = "workspace"` (it changes files) or `"tests"`, and `in_words`, its name in a sentence.
+    """
 
     async def act(self, episode: Episode, past: Past) -> Attempt: ...
 
@@ -95,6 +98,9 @@ class Evaluator(Protocol):
 
     `expects` says what an attempt's output should be: any text, bare code, or a changed workspace.
     What cannot be judged gives `passed=None` with the reason; only a broken machine raises.
+
+    A class may also say `judges = False` (it never gives a verdict), `interactive = True` (it asks a person on the
+    terminal), and `in_words`, its name in a sentence.
     """
 
     @property

@@ -1,4 +1,4 @@
-"""Nobody judges: what a single step answers stands as it is, and the record says that there was no verdict."""
+"""Gives no verdict: the attempt is handed out as it is, and the record says that nobody judged it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from mulligan.core.records import Episode, Feedback
 
 
 class Unjudged:
-    """`passed` is None, and False for an attempt that was halted, such as by a step limit, with the reason."""
+    """The verdict is `passed=None`. An attempt that was halted, for example by a step limit, fails with the reason."""
 
     expects: Literal["text", "code", "workspace"] = "text"
+    judges = False
 
     async def evaluate(self, episode: Episode) -> Feedback:
         outcome = episode.trials[-1].attempt.outcome

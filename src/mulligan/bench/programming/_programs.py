@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
+from mulligan.app.plugins import attribute_of
 from mulligan.core.benchmarks import Judges, Method, Score, Source
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Evaluator
@@ -155,8 +156,8 @@ class Judged:
 
 def writes_tests(episode: Episode) -> bool:
     """Whether the attempts of this episode are tests, as in the method test-acc."""
-    actor = episode.head.settings.get("actor")
-    return isinstance(actor, Mapping) and cast(Mapping[str, Any], actor).get("name") == "write_tests"
+    actor: Any = episode.head.settings.get("actor") or {}
+    return attribute_of("actors", str(actor.get("name", "")), "makes", "") == "tests"
 
 
 def with_code(episode: Episode, code: str) -> Episode:
