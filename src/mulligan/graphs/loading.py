@@ -7,9 +7,7 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
@@ -76,8 +74,6 @@ class _Loader:
         self._connection: Any = None
 
     def run(self) -> Loaded:
-        with suppress(ImportError):  # imported after a Ladybug database was open, it crashes (std::bad_alloc)
-            import_module("xllamacpp")
         import ladybug
 
         try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
@@ -57,8 +58,23 @@ def loaded(load: Load) -> Server:
     return _loaded[load]
 
 
+def _imported() -> Any:
+    """The module, which has no types; strict checks also run where it is not installed.
+
+    Ladybug makes its C++ symbols global. A library that is loaded after it and finds them instead of its own aborts
+    (std::bad_alloc), so that xllamacpp then has to look for its own first.
+    """
+    flags = sys.getdlopenflags()
+    if "ladybug" in sys.modules:
+        sys.setdlopenflags(flags | getattr(os, "RTLD_DEEPBIND", 0))
+    try:
+        return import_module("xllamacpp")
+    finally:
+        sys.setdlopenflags(flags)
+
+
 def _start(load: Load) -> Server:
-    xllamacpp: Any = import_module("xllamacpp")  # has no types; strict checks also run where it is not installed
+    xllamacpp = _imported()
     params = xllamacpp.CommonParams()
     params.model.path = str(load.path)
     params.n_ctx = load.context
