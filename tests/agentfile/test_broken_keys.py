@@ -63,7 +63,7 @@ KEYS: list[tuple[str, list[str]]] = [
     ("judge_last: maybe", ["AGENT.md:6: judge_last must be true or false, not 'maybe'."]),
     (
         "memory: yesterday",
-        ["AGENT.md:6: memory must be true or false, or a table (bank, top_k, mode), not 'yesterday'."],
+        ["AGENT.md:6: memory must be true or false, or a table (bank, top_k, forms, mode), not 'yesterday'."],
     ),
     ("memory: {mode: of}", ["AGENT.md:6: memory.mode must be online or frozen, not 'of'."]),
     ("memory: {top_k: 0}", ["AGENT.md:6: memory.top_k must be a whole number of at least 1, not 0."]),

@@ -60,11 +60,15 @@ class StepSpec:
 
 @dataclass(frozen=True)
 class Memory:
-    """Which lessons the agent recalls, and whether it teaches the bank ("online") or only reads ("frozen")."""
+    """Which lessons the agent recalls, and whether it teaches the bank ("online") or only reads ("frozen").
+
+    forms: what of the bank its tasks are shown; None: what [memory] in mulligan.toml says.
+    """
 
     bank: str | None = None
     top_k: int | None = None
     mode: Literal["online", "frozen"] = "online"
+    forms: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)

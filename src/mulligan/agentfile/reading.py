@@ -264,7 +264,8 @@ class _Reading:
         memory = Memory() if values.memory is True else None
         if isinstance(values.memory, MemoryTable):
             table = values.memory
-            memory = Memory(table.bank, table.top_k, table.mode or "online")
+            forms = tuple(table.forms) if table.forms else None
+            memory = Memory(table.bank, table.top_k, table.mode or "online", forms)
         return Agent(
             folder=self._folder,
             name=values.name,

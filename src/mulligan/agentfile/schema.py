@@ -118,6 +118,7 @@ class MemoryTable(Table):
 
     bank: Maybe[Text] = None
     top_k: Maybe[Count] = None
+    forms: Maybe[list[Literal["notebook", "lessons", "history"]]] = None
     mode: Maybe[Literal["online", "frozen"]] = "online"
 
 

@@ -27,6 +27,7 @@ class Recipe:
     `agent`: of a recipe made from an agent's files, what `app.agents` makes it from again; its `files` are read afresh
     on a resume. `top_k`: how many lessons are recalled, where the episode recalls; None: the bank's own number.
     `bank`: the agent_id whose bank is opened for it; None where none is. `learns`: whether it teaches the bank.
+    memory: the bank's settings over those of [memory] in mulligan.toml.
     environment: the world that the actor acts in. expansion: of a search, how many children a candidate gets; None: one
     line of trials. bench: the id of the benchmark run that the episode belongs to, which alone can go on with it.
     checks: whether a reflector checks what it draws; False takes the settings that it has under `unchecked`.
@@ -48,6 +49,7 @@ class Recipe:
     learns: bool = False
     bank: str | None = None
     top_k: int | None = None
+    memory: Mapping[str, Json] | None = None
     agent: Mapping[str, Json] | None = None
     environment: Spec | None = None
     expansion: int | None = None

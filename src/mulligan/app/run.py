@@ -19,6 +19,7 @@ from mulligan.app.session import (
     located,
     of_bank,
     with_limits,
+    with_memory_settings,
 )
 from mulligan.app.toolbox import needs_workspace
 from mulligan.app.workspaces import Notice
@@ -41,6 +42,7 @@ async def run(
     sandbox: str | None = None,
     seed: int = 0,
     bank: Bank | str | None = None,
+    forms: Sequence[str] | str | None = None,
     store: Store | None = None,
     observers: Sequence[Observer] = (),
     on_start: OnStart | None = None,
@@ -54,6 +56,7 @@ async def run(
     model: for every step, instead of what its files say. max_iter: act-reflect cycles; of a react agent, model calls.
     limits: all, or those that differ from the agent's. workspace, mode: the folder that tools and checks work in.
     bank: as for `solve`; "": the agent's own, or the one that its `memory` names; None: that too, if it has a `memory`.
+    forms: what of the bank a task is shown (lessons, notebook, history), instead of what `memory` says.
 
     Returns the episode; `episode.best.attempt.output` is the result. One that nobody was to judge ends as "exhausted"
     after its one trial, with `judged` False. Raises `InvalidInput` with every mistake in the files before any model is
@@ -97,6 +100,9 @@ async def run(
     )
     if found.memory is not None:
         recipe = replace(recipe, learns=found.memory.mode == "online")
+        forms = forms or found.memory.forms
+    if forms is not None:
+        recipe = with_memory_settings(recipe, {"forms": forms if isinstance(forms, str) else list(forms)})
     session = Session(config, models, {}, given_bank(bank), observers, on_start, on_step, notice)
     async with session.runner(store, located(recipe), found.name) as runner:
         return await runner.run(wanted)

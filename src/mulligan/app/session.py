@@ -18,9 +18,10 @@ from mulligan.app.model_roles import Models
 from mulligan.app.recipe import Recipe
 from mulligan.app.runner import OnStart, Runner, log
 from mulligan.app.workspaces import Notice, open_workspace
-from mulligan.core.errors import UnknownName
+from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Bank, Observer, Sandbox, Store
+from mulligan.core.records import Json
 from mulligan.recording.journal import StepObserver
 from mulligan.store import open_store
 
@@ -88,7 +89,14 @@ class Session:
         named = None if model == DEFAULT_MODEL else model
         folder = (recipe.workspace or {}).get("folder")
         project = project_name(self.config, Path(str(folder)) if folder else None)
-        return open_bank(recipe.bank, model=named, models=self.models, config=self.config, project=project)
+        return open_bank(
+            recipe.bank,
+            model=named,
+            models=self.models,
+            config=self.config,
+            project=project,
+            settings=recipe.memory,
+        )
 
     def _parts(self, recipe: Recipe, bank: Bank | None) -> Parts:
         sandbox, workspace = self.sandbox(recipe.sandbox), open_workspace(recipe.workspace)
@@ -142,3 +150,10 @@ def of_bank(bank: Bank | str | None) -> dict[str, Any]:
     """What a recipe says of the bank: one that is opened by its agent_id learns, too."""
     opened = bank if isinstance(bank, str) else None
     return {"recalls": bank is not None, "learns": opened is not None, "bank": opened}
+
+
+def with_memory_settings(recipe: Recipe, values: Mapping[str, Json]) -> Recipe:
+    """The recipe with these settings for the bank that is opened for it. Raises `InvalidInput` where none is opened."""
+    if values and recipe.bank is None:
+        raise InvalidInput("Settings for a bank were given, and none is opened here: ask for one by name (--memory).")
+    return replace(recipe, memory={**(recipe.memory or {}), **values} or None)

@@ -24,6 +24,7 @@ from mulligan.app.session import (
     of_bank,
     opened_store,
     with_limits,
+    with_memory_settings,
 )
 from mulligan.app.tasks import read_task, tests_spec
 from mulligan.app.thinkers import completed
@@ -76,7 +77,8 @@ async def solve(
     limits: all, or those that differ from mulligan.toml's. restarts: independent episodes, until one is solved.
     workspace: the folder that a command-line agent works on. bank: recalled from before the first trial; an agent_id
     opens that agent's, which also learns from the episode.
-    settings: by role ("actor", "evaluator", "reflector", "strategy", "workspace"), what a name alone cannot say.
+    settings: by role ("actor", "evaluator", "reflector", "strategy", "workspace"), what a name alone cannot say; under
+    "memory", the bank's settings, such as forms, over those of [memory] in mulligan.toml.
     Returns the solved episode, or the best one: `episode.best.attempt.output` is the result. Raises `InvalidInput`
     before any model is called, `StoreError`, `asyncio.CancelledError` (resumable).
     """
@@ -254,8 +256,12 @@ def _with_settings(recipe: Recipe, settings: Mapping[str, Mapping[str, Any]]) ->
                 )
             recipe = replace(recipe, workspace={**recipe.workspace, **values})
             continue
+        if role == "memory":
+            recipe = with_memory_settings(recipe, values)
+            continue
         if role not in roles:
-            raise InvalidInput(f"settings are given by role, and {role!r} is none of {', '.join(roles)}, workspace.")
+            known = ", ".join((*roles, "workspace", "memory"))
+            raise InvalidInput(f"settings are given by role, and {role!r} is none of {known}.")
         if role == "reflector" and values and not _reflects(recipe.strategy):
             those = [name for name in names("strategies") if find("strategies", name).reflects]
             raise InvalidInput(

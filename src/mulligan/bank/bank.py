@@ -10,19 +10,20 @@ import secrets
 import time
 from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
 from mulligan.bank.learn.facts import RULE
-from mulligan.bank.learn.learning import Keeper, Learning, key_of, new_lesson
+from mulligan.bank.learn.learning import ACCOUNTS, Keeper, Learning, key_of, new_lesson
 from mulligan.bank.learn.validation import checked_fields
-from mulligan.bank.ports import Ports, checked_threshold, moment, whole_number
+from mulligan.bank.ports import Form, Ports, checked_forms, checked_threshold, moment, whole_number
 from mulligan.bank.recall.candidates import Ranking
 from mulligan.bank.recall.index import Indexes
+from mulligan.bank.recall.notebook import account_text, entry_text, fitting, history_text, notebook_text
 from mulligan.bank.recall.prompt_text import formatted_prompt
 from mulligan.bank.upkeep.upkeep import Upkeep, Worker
 from mulligan.core.errors import InvalidInput, NotFound, StoreError
-from mulligan.core.lessons import Delta, Finding, Link, Queued, Receipt, Selection, Version
+from mulligan.core.lessons import Account, Delta, Finding, Link, Queued, Receipt, Selection, Version
 from mulligan.core.protocols import Learned
 from mulligan.core.questions import Question
 from mulligan.core.ranking import Ranked
@@ -30,8 +31,22 @@ from mulligan.core.records import Episode, HeldBack, Json, Lesson, Nature, Recal
 from mulligan.text.formatting import task_text
 from mulligan.text.secrets import mask
 
+PAGE = 100
+"""Facts that are looked at for one page of the notebook at most: the nearest to the task, then the newest."""
 HEAD_START = 0.05
 """A fact comes first unless the best strategy is more relevant by more than this."""
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """Ids with their relevance, best first: of facts for the notebook (`noted`), of lessons, and of the nearest lesson
+    that is held back. filtered: how many are held back."""
+
+    noted: Mapping[str, float]
+    scores: Mapping[str, float] = field(default_factory=dict[str, float])
+    held: Mapping[str, float] = field(default_factory=dict[str, float])
+    filtered: int = 0
+    threshold: float | None = None
 
 
 class Bank:
@@ -97,11 +112,13 @@ class Bank:
         as_of: float | None = None,
         counted: bool = True,
         all_projects: bool = False,
+        forms: Sequence[str] | str | None = None,
     ) -> Recall:
-        """The lessons that help with this task, best first, each with its relevance; none where none is good enough.
+        """What of the past helps with this task: entries of the notebook, lessons, or accounts of earlier episodes.
 
-        A fact of the current project comes first, with at most one strategy beside it, if that is more relevant (with a
-        threshold of 0, as many as there is room for). Nothing is downloaded.
+        Lessons come best first, each with its relevance; none where none is good enough. A fact of the current project
+        comes first, with at most one strategy beside it, if that is more relevant (with a threshold of 0, as many as
+        there is room for). Nothing is downloaded.
 
         Args:
             task: The task, or its text.
@@ -110,14 +127,17 @@ class Bank:
             as_of: Seconds since the epoch: recalls what was known then, by words alone.
             counted: False leaves the bank as it is: counts no use, keeps no receipt, starts no queued work.
             all_projects: Whether facts of other projects are recalled, too.
+            forms: `notebook`, `lessons`, `history`, or several; None: those of the settings.
         """
         query = mask(task_text(task if isinstance(task, Task) else Task(task)))
         if not query:
             raise InvalidInput("The query is empty: say what the task is.")
-        most = self._ports.settings.top_k if top_k is None else whole_number("top_k", top_k)
+        settings = self._ports.settings
+        shown = settings.forms if forms is None else checked_forms(forms)
+        most = settings.top_k if top_k is None else whole_number("top_k", top_k)
         checked_threshold(threshold)
         as_of = None if as_of is None else moment(as_of)
-        wanted = self._ports.settings.threshold if threshold is None else threshold
+        wanted = settings.threshold if threshold is None else threshold
         if counted:
             self._worker.wake(once=True)  # what another process accepted and left
         then: Mapping[str, Lesson] | None = None
@@ -133,11 +153,8 @@ class Bank:
         while True:
             now = time.time() if as_of is None else as_of
             both = index.by_nature(query, vector, now, self._ports.project, everywhere=all_projects)
-            facts, others = (self._ports.retrieval.rank(among, most, among.threshold(wanted)) for among in both)
-            of_each = _scores(both[0], facts), _scores(both[1], others)
-            scores = _together(*of_each, most, everything=wanted == 0)
-            held = _nearest(both, (facts, others), of_each, scores)
-            wanted_ids = [*scores, *held]
+            chosen = self._chosen(both, most, wanted, shown)
+            wanted_ids = list(dict.fromkeys([*chosen.noted, *chosen.scores, *chosen.held]))
             if then is not None:
                 lessons = [then[id] for id in wanted_ids]
                 break
@@ -145,19 +162,60 @@ class Bank:
             if len(lessons) == len(wanted_ids):
                 break
             index.leave_out(set(wanted_ids).difference(lesson.id for lesson in lessons))
+        known = {lesson.id: lesson for lesson in lessons}
+        entries = [replace(known[id], score=score) for id, score in chosen.noted.items()]
+        entries = fitting(entries, entry_text, settings.notebook_tokens)
+        noted = {entry.id for entry in entries}
+        found = [replace(known[id], score=score) for id, score in chosen.scores.items() if id not in noted]
+        kept = await self._accounts(as_of) if "history" in shown else ()
+        accounts = fitting(kept, account_text, settings.history_tokens)
         id, now = f"r{secrets.token_hex(6)}", round(time.time(), 3)
-        left_out = min(sum(map(len, of_each)), most) - len(scores)
-        filtered = facts.filtered + others.filtered + max(left_out, 0)
-        receipt = Receipt(id, self.agent_id, now, query, scores, filtered)
+        given = {one.id: one.score or 0.0 for one in (*entries, *found)}
+        receipt = Receipt(id, self.agent_id, now, query, given, chosen.filtered)
         try:
             if counted:
                 await self._lessons.recalled(receipt)
         except StoreError as error:  # a disk that is full, or may not be written, keeps nobody from reading
             id, note = "", "; ".join(part for part in (note, f"without a receipt: {str(error).rstrip('.')}") if part)
-        scored = _rules_first([replace(one, score=scores[one.id]) for one in lessons if one.id in scores])
-        prompt = formatted_prompt(scored, self._ports.settings.tokens, self._ports.project)
-        nearest = next((HeldBack(one.id, one.title, held[one.id]) for one in lessons if one.id in held), None)
-        return Recall(id, scored, filtered, prompt, others.threshold, note, nearest if filtered else None)
+        found = _rules_first(found)
+        parts = (
+            notebook_text(entries, len(chosen.noted) - len(entries)),
+            formatted_prompt(found, settings.tokens, self._ports.project),
+            history_text(accounts, len(kept) - len(accounts)),
+        )
+        nearest = next((HeldBack(id, known[id].title, score) for id, score in chosen.held.items()), None)
+        return Recall(
+            id,
+            (*entries, *found),
+            chosen.filtered,
+            "\n\n".join(filter(None, parts)),
+            chosen.threshold,
+            note,
+            nearest if chosen.filtered else None,
+            tuple(account.id for account in accounts),
+        )
+
+    def _chosen(
+        self, both: tuple[Ranking, Ranking], most: int, wanted: float | str | None, shown: Sequence[Form]
+    ) -> _Chosen:
+        """What these forms may show of the facts of the project and of everything else."""
+        rank = self._ports.retrieval.rank
+        page: dict[str, float] = {}
+        if "notebook" in shown:
+            page = _scores(both[0], rank(both[0], PAGE, 0.0))
+            page |= {id: 0.0 for id in reversed(both[0].ids[-PAGE:]) if id not in page and len(page) < PAGE}
+        if "lessons" not in shown:
+            return _Chosen(page)
+        facts, others = (rank(among, most, among.threshold(wanted)) for among in both)
+        of_each = _scores(both[0], facts), _scores(both[1], others)
+        scores = _together(*of_each, most, everything=wanted == 0)
+        held = _nearest(both, (facts, others), of_each, scores)
+        left_out = min(sum(map(len, of_each)), most) - len(scores)
+        return _Chosen(page, scores, held, facts.filtered + others.filtered + max(left_out, 0), others.threshold)
+
+    async def _accounts(self, as_of: float | None) -> Sequence[Account]:
+        kept = await self._lessons.accounts(self.agent_id, self._ports.project, ACCOUNTS)
+        return [account for account in kept if as_of is None or account.at <= as_of]
 
     def _why_lexical(self, embedded: bool) -> str:
         vectors = self._ports.vectors

@@ -6,16 +6,19 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, cast, get_args
 
 from mulligan.bank.recall.embedding import Vectors
-from mulligan.core.errors import InvalidInput, MulliganError, StoreError
+from mulligan.core.errors import InvalidInput, MulliganError, StoreError, UnknownName
 from mulligan.core.lessons import Claim, Memory, Queued
 from mulligan.core.protocols import Model, Prompts
 from mulligan.core.questions import Answer, Question, Sampling
 from mulligan.core.ranking import Deduplication, Merging, Retrieval
 from mulligan.core.records import Json, Usage
 
+Form: TypeAlias = Literal["notebook", "lessons", "history"]
+FORMS: tuple[Form, ...] = get_args(Form)
+"""What of the past a task may be shown, in the order in which it stands in the prompt."""
 PRESETS = ("strict", "standard", "lenient")
 
 
@@ -36,6 +39,14 @@ class Settings:
         "It is calibrated for each embedder, so that it means the same for all.",
     ] = None
     tokens: Annotated[int, "Tokens that the recalled lessons may take in a prompt."] = 1200
+    forms: Annotated[
+        tuple[Form, ...],
+        "What of the past a task is shown, one or several of: `notebook` (the facts of this project, as many as fit, "
+        "the nearest first), `lessons` (the few that are nearest to the task) and `history` (the newest episodes of "
+        "this project in brief).",
+    ] = ("lessons",)
+    notebook_tokens: Annotated[int, "Tokens that the notebook may take in a prompt."] = 1500
+    history_tokens: Annotated[int, "Tokens that the history may take in a prompt."] = 6000
     trajectory_tokens: Annotated[
         int,
         "Tokens that an episode may take in what a judge or an extractor is asked.",
@@ -55,7 +66,8 @@ class Settings:
     attempts: Annotated[int, "How often queued work is tried before it has failed."] = 3
 
     def __post_init__(self) -> None:
-        for name in ("top_k", "tokens", "trajectory_tokens", "attempts"):
+        object.__setattr__(self, "forms", checked_forms(self.forms))
+        for name in ("top_k", "tokens", "notebook_tokens", "history_tokens", "trajectory_tokens", "attempts"):
             whole_number(name, getattr(self, name))
         checked_threshold(self.threshold)
         if self.near_duplicates not in ("link", "skip"):
@@ -63,7 +75,16 @@ class Settings:
 
     def as_in_the_paper(self) -> Settings:
         """The preset "paper": nothing is folded, linked or merged, and one experience is recalled."""
-        return replace(self, top_k=1, threshold=None, fold=False, near_duplicates="link", auto_merge=False, paper=True)
+        return replace(
+            self,
+            forms=("lessons",),
+            top_k=1,
+            threshold=None,
+            fold=False,
+            near_duplicates="link",
+            auto_merge=False,
+            paper=True,
+        )
 
 
 def whole_number(name: str, value: object) -> int:
@@ -73,6 +94,18 @@ def whole_number(name: str, value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise InvalidInput(f"{name} must be a whole number of at least 1, not {value!r}.")
     return value
+
+
+def checked_forms(value: object) -> tuple[Form, ...]:
+    """The forms in their order, each once; of a list of names, or of a text with commas between them. Raises
+    `InvalidInput`, `UnknownName`."""
+    names = [name.strip() for name in value.split(",")] if isinstance(value, str) else value
+    if not isinstance(names, list | tuple) or not names:
+        raise InvalidInput(f"forms must be one or several of {', '.join(FORMS)}, not {value!r:.80}.")
+    for name in cast(Sequence[object], names):
+        if name not in FORMS:
+            raise UnknownName("form of the past", str(name), FORMS)
+    return tuple(form for form in FORMS if form in names)
 
 
 def checked_threshold(value: object) -> None:

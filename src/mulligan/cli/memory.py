@@ -163,7 +163,9 @@ def memory() -> None:
 @for_bank(reading)
 async def search(bank: Bank, query: str, threshold: str | None, as_of: str | None, as_json: bool, **given: Any) -> None:
     """The lessons that help with the task QUERY, best first, as an agent is given them."""
-    recall = await bank.recall(query, threshold=threshold_of(threshold), as_of=time_of(as_of), **given)
+    recall = await bank.recall(
+        query, threshold=threshold_of(threshold), as_of=time_of(as_of), forms=("lessons",), **given
+    )
     if as_json:
         emit(dumped(memory_words.recall_json(query, recall)))
     elif recall.lessons:

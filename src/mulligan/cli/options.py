@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import click
 
 F = TypeVar("F", bound=Callable[..., Any])
-ROLES = ("actor", "evaluator", "reflector", "strategy", "workspace")
-BENCH_ROLES = ("actor", "evaluator", "reflector", "strategy", "environment", "benchmark")
+ROLES = ("actor", "evaluator", "reflector", "strategy", "workspace", "memory")
+BENCH_ROLES = ("actor", "evaluator", "reflector", "strategy", "environment", "benchmark", "memory")
 
 
 def together(*options: Callable[[Any], Any]) -> Callable[[F], F]:
@@ -37,6 +37,11 @@ limit_options = together(
 memory_options = together(
     click.option("--memory", is_flag=True, help="Recall lessons from the bank first, and teach it afterwards."),
     click.option("--agent-id", metavar="NAME", help="Whose bank, with --memory (default: the unnamed agent's)."),
+    click.option(
+        "--forms",
+        metavar="FORM,FORM",
+        help="What of the bank a task is shown, with --memory: lessons (the default), notebook, history, or several.",
+    ),
 )
 _EVENTS = 'A JSON object for each event on stdout; the last, "result", has the result in it.'
 progress_options = together(
@@ -47,9 +52,10 @@ progress_options = together(
 
 
 def bank_of(given: Mapping[str, Any]) -> dict[str, str]:
-    """The bank that was asked for, as `solve` and `run` take it. Raises `click.UsageError` for a name without it."""
-    if given["agent_id"] is not None and not given["memory"]:
-        raise click.UsageError("--agent-id says whose bank; --memory asks for one.")
+    """The bank that was asked for, as `solve` and `run` take it. Raises `click.UsageError` for what needs one."""
+    for option, says in (("agent_id", "whose bank"), ("forms", "what of the bank is shown")):
+        if given[option] is not None and not given["memory"]:
+            raise click.UsageError(f"--{option.replace('_', '-')} says {says}; --memory asks for one.")
     return {"bank": given["agent_id"] or ""} if given["memory"] else {}
 
 

@@ -46,7 +46,7 @@ def run(ctx: click.Context, agent: str, task: str | None, file: str | None, **gi
 
     what = _task(task, file)
     options = {name: given[name] for name in HANDED_ON if given[name] is not None}
-    options |= {"limits": limits_of(given), "mode": given["mode"], **bank_of(given)}
+    options |= {"limits": limits_of(given), "mode": given["mode"], "forms": given["forms"], **bank_of(given)}
     work = partial(library, agent, what, **options)
     ctx.exit(conduct(work, quiet=given["quiet"], as_json=given["as_json"], trace=given["trace"]))
 

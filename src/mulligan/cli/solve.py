@@ -90,6 +90,7 @@ def _settings(given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         "actor": {"temperatures": given["temperatures"], "examples": examples, "fresh": given["fresh"] or None},
         "strategy": {"window": given["window"]},
         "workspace": {"mode": given["mode"]},
+        "memory": {"forms": given["forms"]},
     }
     together: dict[str, dict[str, Any]] = {}
     for named in (short, given["settings"]):

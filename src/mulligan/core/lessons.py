@@ -149,6 +149,7 @@ Change: TypeAlias = Literal[
     "unmerged",
     "superseded",
     "confirmed",
+    "doubted",
     "quarantined",
     "released",
     "linked",
@@ -276,6 +277,21 @@ class Selection:
     nature: Nature | None = None
     project: str | None = None
     subject: str | None = None
+
+
+@dataclass(frozen=True)
+class Account:
+    """An episode in brief, as a later one may be shown it: what was asked, done and judged (`text`).
+
+    id: of the episode. project: where it took place; "" if unknown. at: when it was learned from, in seconds since the
+    epoch. success: None where nobody judged.
+    """
+
+    id: str
+    project: str
+    at: float
+    text: str
+    success: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -415,13 +431,21 @@ class LessonStore(Protocol):
 
     async def receipt(self, agent_id: str | None, id: str) -> Receipt: ...
 
+    async def keep_accounts(self, agent_id: str, accounts: Sequence[Account], most: int) -> None:
+        """Keeps these accounts in place of older ones of the same episodes; of a project, the newest `most`."""
+        ...
+
+    async def accounts(self, agent_id: str | None, project: str, limit: int) -> Sequence[Account]:
+        """Those of a project, newest first."""
+        ...
+
     async def counts(self, agent_id: str | None) -> Mapping[str, Json]:
         """By agent: {"lessons": {state: n}, "links": n, "recalls": n, "bytes": {"text", "history", "terms",
         "vectors"}}; text is that of the lessons as they are now."""
         ...
 
     async def purge(self, agent_id: str, ids: Sequence[str] | None) -> int:
-        """Removes lessons and their histories; None: everything of this agent, with receipts and queued work.
+        """Removes lessons and their histories; None: everything of this agent, with receipts, accounts and queued work.
 
         Returns how many lessons were removed. Lessons that were merged into a purged one are retired.
         """

@@ -272,7 +272,8 @@ class Lesson:
     state: only active ones are recalled; a superseded one names the lesson that it was merged into, or the fact that
     took its place. flags: why it was quarantined. embedder: whose vector it has; None: none yet.
     nature: of a fact, `project` says where it holds ("": not known), `subject` what it is about, such as a function's
-    name, and `confirmed` whether an attempt that keeps to it has passed.
+    name, and `confirmed` whether an attempt that keeps to it has passed. to_check: why it may not hold any more, such
+    as a change that was announced; "" where nothing speaks against it. rests_on: ids of facts that it follows from.
     """
 
     id: str
@@ -301,6 +302,8 @@ class Lesson:
     project: str = ""
     subject: str = ""
     confirmed: bool = True
+    to_check: str = ""
+    rests_on: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -317,7 +320,8 @@ class Recall:
     """One retrieval from the bank: its receipt, the lessons, how many were held back, and the text for the prompt.
 
     threshold: the relevance below which lessons were held back (0 to 1). held: the nearest of them. note: what
-    qualifies it, in a sentence, such as that no embedder was there.
+    qualifies it, in a sentence, such as that no embedder was there. episodes: the ids of the earlier episodes that the
+    text gives an account of.
     """
 
     id: str
@@ -327,6 +331,7 @@ class Recall:
     threshold: float | None = None
     note: str = ""
     held: HeldBack | None = None
+    episodes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

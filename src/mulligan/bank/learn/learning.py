@@ -25,11 +25,12 @@ from mulligan.bank.learn.facts import (
     subject_of_check,
 )
 from mulligan.bank.learn.screening import entry_of, fingerprint
+from mulligan.bank.learn.trajectory import render
 from mulligan.bank.ports import CountingModel, Ports
 from mulligan.bank.recall.index import Indexes
 from mulligan.core.codec import digest, from_json, to_json
 from mulligan.core.errors import BadAnswer, InvalidInput, LeaseLost
-from mulligan.core.lessons import Claim, Entry, Queued, Selection
+from mulligan.core.lessons import Account, Claim, Entry, Queued, Selection
 from mulligan.core.protocols import Learned
 from mulligan.core.questions import Question, Sampling, think
 from mulligan.core.records import Episode, Json, Lesson, LessonState, Usage
@@ -38,6 +39,9 @@ from mulligan.text.secrets import Masks, each_text
 
 REMEMBERED = 100
 """Pieces of work for whose judge the secrets of the task are held in memory."""
+
+ACCOUNTS, ACCOUNT_TOKENS = 100, 600
+"""Accounts that are kept of a project, the newest, and what each may take."""
 
 JUDGING, EXTRACTING = Sampling(0.0, 1024), Sampling(1.0, 2048)
 """The temperatures of the paper."""
@@ -227,6 +231,7 @@ class Learning:
         success = success_of(episodes) if success is None else success
         payload = {"episodes": masked, "success": success, "reason": ""}
         key = key_of(episodes)
+        await self._keep_accounts([from_json(Episode, one) for one in masked], success)
         facts = await self._learn_facts([from_json(Episode, one) for one in masked], key)
         recalls = [episode.recall.id for episode in episodes if episode.recall]
         now = not (borrow or background or self._ports.model is None)
@@ -249,6 +254,23 @@ class Learning:
             )
             last = await self._queue.look(last.agent_id, again)
         return replace(await self.resume(last, background, borrow), facts=facts)
+
+    async def _keep_accounts(self, episodes: Sequence[Episode], success: bool | None) -> None:
+        """Keeps what the form `history` shows of these episodes."""
+        if self._ports.settings.paper:
+            return
+        project, now = self._ports.project, round(time.time(), 3)
+        accounts = [
+            Account(
+                one.id,
+                project,
+                now,
+                "\n\n".join(render([one], ACCOUNT_TOKENS)),
+                one.solved if one.judged else success,
+            )
+            for one in episodes
+        ]
+        await self._ports.memory.lessons.keep_accounts(self._ports.writes, accounts, ACCOUNTS)
 
     # --- facts ------------------------------------------------------------------------------------------------------
 

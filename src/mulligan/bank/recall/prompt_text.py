@@ -56,7 +56,8 @@ def mark(lesson: Lesson, project: str = "") -> str:
     if lesson.nature == "strategy":
         return MARKS[lesson.outcome]
     of = "" if not lesson.project else " of this project" if lesson.project == project else " of another project"
-    return f"a fact{of}" if lesson.confirmed else f"a fact{of}, {UNCONFIRMED}"
+    marks = [f"a fact{of}", *([] if lesson.confirmed else [UNCONFIRMED])]
+    return ", ".join([*marks, *([f"to be checked: {lesson.to_check}"] if lesson.to_check else [])])
 
 
 def _left_out(count: int) -> str:

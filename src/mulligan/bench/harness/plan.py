@@ -14,7 +14,7 @@ from mulligan.app.compose import Drive, Parts, compose, environment
 from mulligan.app.config import Config, choose_model, located_model, prompts_folder
 from mulligan.app.plugins import build, parse_spec
 from mulligan.app.recipe import Recipe
-from mulligan.app.session import absolute, located, with_limits
+from mulligan.app.session import absolute, located, with_limits, with_memory_settings
 from mulligan.bench.harness.data import find_data, hashed
 from mulligan.bench.harness.methods import Chosen, choose_method
 from mulligan.core.benchmarks import Benchmark, Method, Rests
@@ -44,7 +44,7 @@ class Choice:
     reuse: takes an answer that a model gave to the very same request (seed included) in an earlier episode of this
         store instead of asking again; its tokens count as if it had been asked.
     memory: "online" recalls from the bank of `agent_id` and teaches it, "frozen" only recalls.
-    settings: by role, and of the benchmark itself under "benchmark".
+    settings: by role, of the benchmark itself under "benchmark", and of the bank under "memory".
     """
 
     benchmark: str
@@ -139,7 +139,7 @@ class BenchPlan:
             spec: Spec = getattr(recipe, role)
             recipe = replace(recipe, **{role: spec.with_settings(**choice.settings.get(role, {}))})  # pyright: ignore[reportArgumentType]
         world = played.environment
-        return located(
+        recipe = located(
             replace(
                 recipe,
                 sandbox=choice.sandbox,
@@ -152,6 +152,7 @@ class BenchPlan:
                 seed=choice.seed,
             )
         )
+        return with_memory_settings(recipe, choice.settings.get("memory", {}))
 
     def _of_agent(self, recipe: Recipe) -> Recipe:
         """The agent acts, reflects if it has a step for that, and chooses the strategy if it names one and the user
@@ -238,8 +239,8 @@ def plain_name(text: str) -> str:
 def make_plan(choice: Choice, config: Config, sandbox: Sandbox) -> BenchPlan:
     """Reads the data and puts the cases in order. Raises `InvalidInput`, `UnknownName`."""
     for role in choice.settings:
-        if role not in (*ROLES, "benchmark"):
-            raise UnknownName("role of a setting", role, (*ROLES, "benchmark"))
+        if role not in (others := (*ROLES, "benchmark", "memory")):
+            raise UnknownName("role of a setting", role, others)
     name, benchmark, data = open_benchmark(choice.benchmark, choice.settings.get("benchmark", {}), sandbox)
     chosen = chosen_method(name, benchmark, choice)
     files = find_data(benchmark, data or choice.data)

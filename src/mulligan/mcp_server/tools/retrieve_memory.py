@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Json, Lesson
@@ -22,7 +22,7 @@ MAX_QUERY = 100_000
 async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
     query, top_k = _query(arguments.get("query")), _top_k(arguments.get("top_k"))
     bank = call.service.bank(call.agent(arguments.get("agent_id")))
-    recall = await bank.recall(query, top_k=top_k)
+    recall = await bank.recall(query, top_k=top_k, forms=cast(Any, arguments.get("forms")))
     about: dict[str, Json] = {
         "min_score_threshold": recall.threshold or 0.0,
         "filtered_count": recall.filtered,
@@ -31,7 +31,7 @@ async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
         "retrieval_id": recall.id,
         **({"note": note} if (note := _note(recall)) else {}),
     }
-    if not recall.lessons:
+    if not recall.lessons and not recall.episodes:
         return Reply({"status": "no_memories", "message": _why_none(recall), "query": query, **about})
     how: dict[str, Json] = {"query": query, "retrieval_strategy": bank.strategy, "top_k": top_k}
     data: dict[str, Json] = {"status": "success", **how, **about}

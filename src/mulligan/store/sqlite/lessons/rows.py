@@ -13,7 +13,19 @@ from typing import Any, cast
 
 from mulligan.core.codec import SCHEMA, json_text
 from mulligan.core.errors import NotFound, StoreError
-from mulligan.core.lessons import Change, Delta, Entry, Link, Part, Receipt, Row, Selection, TaskOutcome, Version
+from mulligan.core.lessons import (
+    Account,
+    Change,
+    Delta,
+    Entry,
+    Link,
+    Part,
+    Receipt,
+    Row,
+    Selection,
+    TaskOutcome,
+    Version,
+)
 from mulligan.core.records import Json, Lesson
 from mulligan.store.sqlite.rows import LAST, encoded, json_of, object_of, readable, record_of, unreadable
 
@@ -162,7 +174,9 @@ def update(db: sqlite3.Connection, agent: int, n: int, lesson: Lesson, change: C
 
 
 def run_removed(db: sqlite3.Connection, episode: str) -> None:
-    """Marks the lessons learned from this episode: its record was removed. Unreadable lessons stay as they are."""
+    """Marks the lessons learned from this episode, and removes its account: its record was removed. Unreadable lessons
+    stay as they are."""
+    db.execute("DELETE FROM accounts WHERE id = ?", (episode,))
     learned = db.execute(
         "SELECT l.n, l.agent FROM lessons l JOIN log v ON v.seq = l.version"
         " WHERE json_valid(v.record) AND json_extract(v.record, '$.origin.episode') = ?",
@@ -467,6 +481,30 @@ def receipt_of(db: sqlite3.Connection, n: int, id: str, schema: int, record: str
         success = cast(dict[str, Json], result).get("success") if isinstance(result, dict) else None
         known[id] = TaskOutcome(id, success if isinstance(success, bool) else None)
     return replace(receipt, outcomes=tuple(known.values()))
+
+
+def keep_accounts(db: sqlite3.Connection, agent: int, accounts: Iterable[tuple[Account, str]], most: int) -> None:
+    for one, text in accounts:
+        db.execute(
+            "INSERT INTO accounts (agent, project, id, schema, record) VALUES (?, ?, ?, ?, ?)"
+            " ON CONFLICT (agent, id) DO UPDATE SET project = excluded.project, schema = excluded.schema,"
+            " record = excluded.record",
+            (agent, one.project, one.id, SCHEMA, text),
+        )
+        db.execute(
+            "DELETE FROM accounts WHERE agent = ? AND project = ? AND n <= (SELECT n FROM accounts"
+            " WHERE agent = ? AND project = ? ORDER BY n DESC LIMIT 1 OFFSET ?)",
+            (agent, one.project, agent, one.project, most),
+        )
+
+
+def accounts(db: sqlite3.Connection, agent: int | None, project: str, limit: int) -> Sequence[Account]:
+    found = db.execute(
+        f"SELECT id, schema, record FROM accounts a WHERE {wall(agent, 'a.agent')} AND project = :project"
+        " ORDER BY n DESC LIMIT :limit",
+        {"agent": agent, "project": project, "limit": limit},
+    )
+    return tuple(readable(found, lambda row: record_of(Account, f"The account of {row[0]}", row[1], row[2])))
 
 
 _SUMS = {

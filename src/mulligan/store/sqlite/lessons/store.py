@@ -16,6 +16,7 @@ from typing import Concatenate, ParamSpec, TypeVar, cast
 from mulligan.core.codec import SCHEMA, to_json
 from mulligan.core.errors import StoreError
 from mulligan.core.lessons import (
+    Account,
     Archive,
     Change,
     Claim,
@@ -114,6 +115,10 @@ class SqliteLessons:
         text = encoded(receipt, f"The receipt {receipt.id}")
         await self._db.write(lambda db: _recalled(db, receipt, text))
 
+    async def keep_accounts(self, agent_id: str, accounts: Sequence[Account], most: int) -> None:
+        ready = [(one, encoded(one, f"The account of {one.id}")) for one in accounts]
+        await self._db.write(lambda db: rows.keep_accounts(db, rows.writer(db, agent_id), ready, most))
+
     async def purge(self, agent_id: str, ids: Sequence[str] | None) -> int:
         """The text is overwritten in the file, and in its log once no reader of another process needs it."""
 
@@ -191,6 +196,9 @@ class SqliteLessons:
 
     async def receipt(self, agent_id: str | None, id: str) -> Receipt:
         return await self._read(rows.receipt, agent_id, id)
+
+    async def accounts(self, agent_id: str | None, project: str, limit: int) -> Sequence[Account]:
+        return await self._read(rows.accounts, agent_id, project, limit)
 
     async def counts(self, agent_id: str | None) -> Mapping[str, Json]:
         return await self._db.read(lambda db: rows.counts(db, agent_id))
