@@ -60,7 +60,12 @@ EVALUATORS: dict[str, dict[str, Json]] = {
     "unit_tests": {"tests": TESTS},
 }
 REFLECTORS: dict[str, dict[str, Json]] = {"review": {"step": STEP}}
-ENVIRONMENTS: dict[str, dict[str, Json]] = {"webshop": {"goal": "mug"}, "wiki": {"pages": PAGES}}
+_TASK: dict[str, Json] = {"seed": 0, "number": 0}
+ENVIRONMENTS: dict[str, dict[str, Json]] = {
+    "webshop": {"goal": "mug"},
+    "wiki": {"pages": PAGES},
+    **dict.fromkeys(("database", "game", "service"), _TASK),
+}
 """Settings that a plug-in cannot do without."""
 
 

@@ -26,7 +26,7 @@ from mulligan.models.settings import CallSettings
 from mulligan.models.weights.known import KNOWN
 
 _LOCAL = "local"
-_TAKEN = frozenset({_LOCAL, "scripted", "replay", *PROVIDERS})
+_TAKEN = frozenset({_LOCAL, "scripted", "replay", "reader", *PROVIDERS})
 
 BUILT_IN: Mapping[str, float] = {"thinker": 1.0, "worker": 0.0, "default": 0.8}
 """The roles that always exist, with their temperatures; a role of the user's has that of `default`."""
@@ -170,7 +170,7 @@ def check_model_name(name: str) -> None:
     elif kind in ("scripted", "replay"):
         if not rest or not Path(rest).expanduser().is_file():
             open_model(name)  # says what is wrong with it
-    elif not rest:
+    elif kind == "reader" or not rest:
         open_model(name)
     elif kind not in PROVIDERS:
         from pydantic_ai.providers import infer_provider_class
@@ -180,7 +180,7 @@ def check_model_name(name: str) -> None:
         except ImportError:
             return
         except ValueError:
-            raise UnknownName("model provider", kind, [*PROVIDERS, "local", "scripted", "replay"]) from None
+            raise UnknownName("model provider", kind, [*PROVIDERS, "local", "scripted", "replay", "reader"]) from None
 
 
 def check_setting(key: str, value: Json) -> None:

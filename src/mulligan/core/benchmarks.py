@@ -83,8 +83,8 @@ class Benchmark(Protocol):
     constructor; `judges` and `sandbox` are ports.
 
     title: one line. data: the file's name, or a pattern such as "*.tw-pddl", that is searched for in --data,
-    MULLIGAN_DATA and the cache. sources: what `fetch` downloads; empty where nothing can be pinned, and `where` then
-    says in a sentence where to get the data.
+    MULLIGAN_DATA and the cache; "" for a benchmark that makes its cases itself. sources: what `fetch` downloads; empty
+    where nothing can be pinned, and `where` then says in a sentence where to get the data.
     """
 
     title: str

@@ -20,7 +20,7 @@ from mulligan.models.providers import PROVIDERS, Access, access, check_proxies
 from mulligan.models.settings import CallSettings
 
 ClientT = TypeVar("ClientT", ProviderModel, ProviderEmbedder)
-OURS = ("local", "local:NAME", "local:FILE.gguf", "scripted:FILE", "replay:FILE")
+OURS = ("local", "local:NAME", "local:FILE.gguf", "scripted:FILE", "replay:FILE", "reader:FAMILY")
 
 
 def open_model(
@@ -31,7 +31,8 @@ def open_model(
     sleep: Sleep = asyncio.sleep,
     chance: Callable[[], float] = random.random,
 ) -> Model:
-    """The model of this name: `PROVIDER:MODEL` as in pydantic-ai, or one of ours (`local`, `scripted:`, `replay:`).
+    """The model of this name: `PROVIDER:MODEL` as in pydantic-ai, or one of ours (`local`, `scripted:`, `replay:`,
+    `reader:`).
 
     Args:
         key: The provider's key. None: it is read from the environment.
@@ -48,6 +49,10 @@ def open_model(
             return EmbeddedModel(rest or None)
         case "scripted" | "replay":
             return _from_file(kind, rest)
+        case "reader":
+            from mulligan.models.reader import Reader
+
+            return Reader(rest)
         case _ if not colon or not rest:
             raise _no_provider(kind)
         case _ if kind in PROVIDERS:
@@ -189,7 +194,7 @@ def _ask_pydantic_ai(kind: str, rest: str, model: ClientT) -> ClientT:
                 raise InvalidInput(
                     f"The model '{kind}:{rest}' needs its provider. Did you mean {who}:{kind}:{rest}?"
                 ) from None
-            raise UnknownName("model provider", kind, [*PROVIDERS, "local", "scripted", "replay"]) from None
+            raise UnknownName("model provider", kind, [*PROVIDERS, "local", "scripted", "replay", "reader"]) from None
         model.load()
     except ImportError as error:
         command = re.search(r'pip install ".+?"', str(error))

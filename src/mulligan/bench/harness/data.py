@@ -26,6 +26,8 @@ def find_data(benchmark: Benchmark, given: str | os.PathLike[str] | None) -> Seq
     Raises:
         InvalidInput: there is no data; the message says where it was searched for, and what to do.
     """
+    if not benchmark.data and given is None:
+        return []
     if given is not None:
         path = Path(given).expanduser().resolve()
         if path.is_file():

@@ -67,6 +67,8 @@ def cuts_of(name: str) -> Sequence[str]:
 
 
 def _place(text: str, benchmark: Benchmark) -> tuple[str | None, str]:
+    if not benchmark.data:
+        return None, benchmark.where
     try:
         return os.path.commonpath([path.parent for path in find_data(benchmark, None)]), ""
     except InvalidInput:

@@ -392,7 +392,7 @@ def _differing(options: Mapping[str, Json]) -> dict[str, Json]:
 
 def _scripted(models: Iterable[str]) -> str:
     named = [model for model in models if model]
-    if any(re.match(r"scripted\b", model) for model in named):
+    if any(re.match(r"(scripted|reader)\b", model) for model in named):
         return "Scripted model: no result. The answers were written beforehand, and say nothing of any model."
     if any(re.match(r"replay\b|log:", model) for model in named):
         return "Replayed model: no result of its own. The answers are those of an earlier run or log."

@@ -1,0 +1,88 @@
+"""Tasks of one made-up code base: functions whose form a test knows and the task does not say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any, cast
+
+from mulligan.bench.streams._drawing import drawn
+from mulligan.core.records import Json
+from mulligan.models.reader.code import OPENING, Convention, conventions
+
+KINDS = 12
+"""Conventions of one code base, drawn from those that there are."""
+CHANGED = 4
+"""How many of them the change replaces."""
+VISIBLE, HIDDEN = 2, 4
+_THEMES = (
+    "stage ferry coach arena harbour museum clinic orchard station library market depot garden studio kitchen "
+    "bakery tower bridge canal chapel school hostel stable mill brewery dairy quarry forge vault cellar"
+)
+
+
+@dataclass(frozen=True)
+class CodeTask:
+    """value: the expression that is right. visible, hidden: the texts of tests, an assert a line."""
+
+    name: str
+    prompt: str
+    value: str
+    solution: str
+    visible: str
+    hidden: str
+
+
+def values(seed: int, changed: bool) -> Sequence[tuple[Convention, str]]:
+    """The conventions of a code base in the order of their rotation, each with its value."""
+    chance = drawn("tarnwood", seed)
+    found = list[tuple[Convention, str]]()
+    replaced = set(chance.sample(range(KINDS), CHANGED))
+    for n, convention in enumerate(chance.sample(conventions(), KINDS)):
+        before, after = chance.sample(convention.values, 2)
+        found.append((convention, after if changed and n in replaced else before))
+    return found
+
+
+def task(seed: int, number: int, changed: bool) -> CodeTask:
+    """number: from 0, over the whole stream."""
+    turn, which = divmod(number, KINDS)
+    convention, value = values(seed, changed)[which]
+    themes = _THEMES.split()
+    drawn("themes", seed, convention.suffix).shuffle(themes)
+    again, place = divmod(turn, len(themes))
+    name = f"{themes[place]}{again + 1 if again else ''}_{convention.suffix}"
+    checks = _inputs(convention, value, drawn("inputs", seed, number))
+    tests = [f"assert {name}({', '.join(map(repr, given))}) == {convention.result(value, given)!r}" for given in checks]
+    prompt = (
+        f"{OPENING} `{name}({convention.arguments})`.\n"
+        f"It returns {convention.asks}, in the form that this code base uses for it; tests check the form. "
+        f"Write the function in Python."
+    )
+    solution = convention.code(name, value)
+    return CodeTask(name, prompt, value, solution, "\n".join(tests[:VISIBLE]), "\n".join(tests[VISIBLE:]))
+
+
+def _inputs(convention: Convention, value: str, chance: Random) -> Sequence[Sequence[Any]]:
+    """Arguments of the tests, each once: those of the visible tests tell the value from every other one."""
+    while True:
+        found = list[tuple[Any, ...]]()
+        while len(found) < VISIBLE + HIDDEN:
+            given = tuple(_one(kind, chance) for kind in convention.inputs)
+            if given not in found:
+                found.append(given)
+        others = [other for other in (*convention.values, convention.plain) if other != value]
+        if all(any(_differ(convention, value, other, given) for given in found[:VISIBLE]) for other in others):
+            return found
+
+
+def _one(kind: Sequence[Json], chance: Random) -> Json:
+    """A value for an argument: of the list, or in the range that a pair of whole numbers is."""
+    if len(kind) == 2 and all(isinstance(end, int) for end in kind):
+        return chance.randint(*cast(tuple[int, int], tuple(kind)))
+    return chance.choice(kind)
+
+
+def _differ(convention: Convention, one: str, other: str, given: Sequence[Any]) -> bool:
+    return convention.result(one, given) != convention.result(other, given)

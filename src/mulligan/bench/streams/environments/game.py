@@ -1,0 +1,57 @@
+"""A fencer whose stance gives away where he is open: rounds in which one stance is shown and one strike is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mulligan.bench.streams._drawing import drawn
+from mulligan.core.records import Outcome, Step
+from mulligan.models.reader.game import OPEN, SIDES
+from mulligan.text.actions import parse_action
+
+ROUNDS = 6
+STANCES = ("heron", "otter", "badger", "swift", "lynx", "toad", "raven", "hare", "bison", "viper", "crane", "mole")
+
+
+def openings(seed: int, changed: bool) -> Mapping[str, str]:
+    """The side that is open in each stance; after the change it is another one in all of them."""
+    found = {stance: drawn("game", seed, stance).sample(SIDES, 2) for stance in STANCES}
+    return {stance: sides[changed] for stance, sides in found.items()}
+
+
+class Game:
+    """seed, number: of the stream and the task. changed: whether the openings are those after the change."""
+
+    def __init__(self, *, seed: int, number: int, changed: bool = False) -> None:
+        self._openings = openings(seed, changed)
+        self._stances = drawn("match", seed, number).choices(STANCES, k=ROUNDS)
+        self._hits, self._round = 0, 0
+
+    async def reset(self) -> str:
+        self._hits, self._round = 0, 0
+        return self._shown()
+
+    async def step(self, action: str) -> Step:
+        observation = self._answer(action)
+        return Step(action=action, observation=observation, outcome=Outcome(self._hits / ROUNDS, self._round == ROUNDS))
+
+    async def close(self) -> None:
+        pass
+
+    def _shown(self) -> str:
+        return f"Round {self._round + 1} of {ROUNDS}. Orlo takes the stance '{self._stances[self._round]}'."
+
+    def _answer(self, line: str) -> str:
+        """What is observed."""
+        action = parse_action(line)
+        if self._round == ROUNDS:
+            return "The match is over."
+        side = action.argument.lower().strip("'\" ") if action and action.name == "strike" else ""
+        if side not in SIDES:
+            return f"Invalid action. Write strike[side] with one of these sides: {', '.join(SIDES)}."
+        stance = self._stances[self._round]
+        hit = side == self._openings[stance]
+        self._hits, self._round = self._hits + hit, self._round + 1
+        seen = f"{'Hit' if hit else 'Missed'}: {OPEN.state(stance=stance, side=self._openings[stance])}."
+        ended = f"The match is over: {self._hits} of {ROUNDS} strikes hit."
+        return f"{seen}\n{ended if self._round == ROUNDS else self._shown()}"

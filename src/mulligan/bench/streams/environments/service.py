@@ -1,0 +1,139 @@
+"""A service with quirks: it refuses a call for one reason at a time, and says what it expects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mulligan.bench.streams._drawing import MOST, drawn, odd_names, points
+from mulligan.core.records import Outcome, Step
+from mulligan.models.reader.service import HEADER, OPERATIONS, PAGE, PREFIX, TWICE, UNIT, Operation
+from mulligan.text.actions import parse_action
+
+PAGES = ("0", "7", "10", "50", "100", "1000")
+"""What the first page may be called; a newcomer calls it 1."""
+
+
+@dataclass(frozen=True)
+class Quirks:
+    """Of one operation. third: the number of the first page, the second name of a field, or a unit."""
+
+    header: str
+    prefix: str
+    third: str
+
+
+def quirks(seed: int, changed: bool) -> Mapping[str, Quirks]:
+    """By operation. At the change half of all quirks get another value: two of one operation, one of the next."""
+    found = dict[str, Quirks]()
+    for number, operation in enumerate(OPERATIONS):
+        chance = drawn("service", seed, operation.name)
+        headers, prefixes, words = (odd_names(chance, form) for form in ("???-##", "?#-", "???"))
+        fields = (f"{_third(operation)}_{word}" for word in words)
+        third = {"twice": fields, "page": iter(chance.sample(PAGES, 2)), "unit": words}[operation.quirk]
+        before = Quirks(next(headers), next(prefixes).upper(), next(third))
+        after = Quirks(next(headers), next(prefixes).upper(), next(third))
+        if number % 2:
+            after = Quirks(after.header, before.prefix, after.third)
+        else:
+            after = Quirks(before.header, after.prefix, before.third)
+        found[operation.name] = after if changed else before
+    return found
+
+
+def job(seed: int, number: int) -> tuple[Operation, str, str]:
+    """The operation of a task and its values; the operations come in rotation."""
+    operation, chance = OPERATIONS[number % len(OPERATIONS)], drawn("job", seed, number)
+    return operation, str(chance.randint(11, 99)), str(chance.randint(2, 90))
+
+
+class Service:
+    """seed, number: of the stream and the task. changed: whether the quirks are those after the change."""
+
+    def __init__(self, *, seed: int, number: int, changed: bool = False) -> None:
+        self._operation, self._id, self._more = job(seed, number)
+        self._quirks = quirks(seed, changed)
+        self._result = str(drawn("result", seed, number).randint(100, 999))
+        self._calls, self._reward = 0, None
+
+    async def reset(self) -> str:
+        self._calls, self._reward = 0, None
+        return "The service is up."
+
+    async def step(self, action: str) -> Step:
+        observation = self._answer(action)
+        return Step(
+            action=action, observation=observation, outcome=Outcome(self._reward or 0.0, self._reward is not None)
+        )
+
+    async def close(self) -> None:
+        pass
+
+    def answer(self) -> str:
+        """What a call that is right gives: a receipt, or what was asked for."""
+        return self._result
+
+    def _answer(self, line: str) -> str:
+        """What is observed."""
+        action = parse_action(line)
+        if self._reward is not None:
+            return "The job is over."
+        if action and action.name == "call":
+            self._calls += 1
+            return self._called(action.argument)
+        if action and action.name == "answer":
+            right = action.argument.strip("'\" ") == self._result
+            self._reward = float(points(self._calls)) / MOST if right else 0.0
+            calls = f"{self._calls} {'call' if self._calls == 1 else 'calls'}"
+            return f"Right, with {calls}." if right else f"Wrong: expected {self._result}, got {action.argument}."
+        return "Invalid action. Write call[operation field=value …] or answer[value]."
+
+    def _called(self, text: str) -> str:
+        name, *given = text.split()
+        fields = {field: value for field, _, value in (pair.partition("=") for pair in given)}
+        named = {operation.name: operation for operation in OPERATIONS}
+        if name not in named:
+            return f"404: there is no operation {name}; there are {', '.join(named)}."
+        operation = named[name]
+        if refused := _refused(operation, self._quirks[name], fields):
+            return refused
+        if missing := [field for field in (operation.id, operation.more) if field and field not in fields]:
+            return f"400 {name}: the field {missing[0]} is missing."
+        done = operation == self._operation and fields == self._right()
+        return f"200 {name}: {self._result if done else drawn('other', text).randint(1000, 9999)}"
+
+    def _right(self) -> Mapping[str, str]:
+        """The fields of the one right call."""
+        operation, quirks = self._operation, self._quirks[self._operation.name]
+        fields = {"header": quirks.header, operation.id: f"{quirks.prefix}{self._id}"}
+        if operation.more:
+            fields[operation.more] = self._more + (quirks.third if operation.quirk == "unit" else "")
+        if operation.quirk == "page":
+            fields[operation.more] = quirks.third
+        if operation.quirk == "twice":
+            fields[quirks.third] = fields[_third(operation)]
+        return fields
+
+
+def _third(operation: Operation) -> str:
+    """The field that the third quirk is about."""
+    return operation.more or operation.id
+
+
+def _refused(operation: Operation, quirks: Quirks, fields: Mapping[str, str]) -> str:
+    """Why a call is refused: one reason, with what is expected; "" where there is none."""
+    name, third = operation.name, _third(operation)
+    given = fields.get(third, "")
+    if fields.get("header") != quirks.header:
+        return f"429 {HEADER.state(operation=name, header=quirks.header)}."
+    if not fields.get(operation.id, quirks.prefix).startswith(quirks.prefix):
+        return (
+            f"400 {PREFIX.state(operation=name, field=operation.id, prefix=quirks.prefix)}, got {fields[operation.id]}."
+        )
+    if operation.quirk == "page" and given and given != quirks.third:
+        return f"404 {PAGE.state(operation=name, page=quirks.third)}, got {given}."
+    if operation.quirk == "twice" and given and fields.get(quirks.third) != given:
+        return f"400 {TWICE.state(operation=name, field=third, again=quirks.third)}."
+    if operation.quirk == "unit" and given and not given.endswith(quirks.third):
+        return f"400 {UNIT.state(operation=name, field=third, unit=quirks.third)}, got {given}."
+    return ""

@@ -1,0 +1,193 @@
+"""Streams: tasks of one world in a row, whose hidden facts recur, and change once.
+
+A task shows of its world only what an attempt observes. What was learned from one helps with the next, until the world
+changes. Source: the idea of Continual Learning Bench (2606.05661); the worlds and tasks are our own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, cast
+
+from mulligan.bench.streams import _tarnwood
+from mulligan.bench.streams._drawing import LEAST, MOST, drawn
+from mulligan.bench.streams.environments import database, game, service
+from mulligan.core.benchmarks import Judges, Method, Score, Source
+from mulligan.core.errors import InvalidInput
+from mulligan.core.records import Case, Episode, Json, Spec, Task
+from mulligan.models.reader.database import OPENING as QUESTION
+from mulligan.models.reader.game import OPENING as MATCH
+from mulligan.models.reader.service import OPENING as JOB
+
+Family: TypeAlias = Literal["database", "game", "code", "service"]
+SECONDS = 10.0
+"""For the tests of an attempt."""
+AT_TRIAL = (10, 5, 2)
+"""Points for code that passes at the first, second and third trial."""
+
+
+@dataclass(frozen=True)
+class _World:
+    """title: in a line. change: how the change is announced. most: points of a task at most. won: the share of them
+    from which an attempt counts as passed in the loop."""
+
+    title: str
+    change: str
+    most: int = MOST
+    won: float = LEAST / MOST
+
+
+WORLDS: Mapping[str, _World] = {
+    "database": _World(
+        "questions to a database whose names say nothing; queries are counted",
+        "The database was migrated: tables, columns and codes have new names from this task on.",
+    ),
+    "game": _World(
+        "matches against a fencer whose stances give him away",
+        "Orlo has a new teacher: his stances leave other sides open from this task on.",
+        game.ROUNDS,
+        0.6,
+    ),
+    "code": _World(
+        "functions of one code base with conventions that only failed tests show",
+        "The code base has new conventions for some kinds of functions from this task on.",
+    ),
+    "service": _World(
+        "jobs for a service with quirks; calls are counted",
+        "The service has a new version: some operations want other things from this task on.",
+    ),
+}
+
+
+class Stream:
+    """family: whose tasks. tasks: how many, as many as you like. seed: of the world and the tasks.
+
+    drift: the number of the task (from 1) from which on the world is changed; "middle", "none". announce: whether that
+    task says so, in its input `change`. order: another number is another order of the tasks; those before the drift
+    stay before it.
+    """
+
+    data = ""
+    sources: Sequence[Source] = ()
+    where = "It makes its tasks itself, from a seed"
+
+    def __init__(
+        self,
+        family: Family = "database",
+        *,
+        judges: Judges,
+        tasks: int = 36,
+        seed: int = 0,
+        drift: int | str = "middle",
+        announce: bool = True,
+        order: int = 0,
+    ) -> None:
+        self._world = WORLDS[family]
+        self.title = f"Stream: {self._world.title}"
+        self._family, self._judges, self._seed, self._order = family, judges, seed, order
+        self._tasks, self._announce = tasks, announce
+        if tasks < 1:
+            raise InvalidInput(f"tasks must be at least 1, not {tasks}.")
+        self._drift = _drift(drift, tasks)
+
+    def load(self, files: Sequence[Path]) -> Sequence[Case]:
+        if files:
+            raise InvalidInput(f"A stream makes its tasks itself and reads no file: leave out {files[0].name}.")
+        before, after = list(range(self._drift)), list(range(self._drift, self._tasks))
+        for part in (before, after) if self._order else ():
+            drawn("order", self._order, len(part)).shuffle(part)
+        cases = [self._case(number) for number in (*before, *after)]
+        if self._announce and after:
+            first = cases[self._drift]
+            announced = replace(first.task, inputs={"change": self._world.change})
+            cases[self._drift] = replace(first, task=announced)
+        return cases
+
+    def methods(self) -> Mapping[str, Method]:
+        if self._family == "code":
+            writes = Spec("complete", {"output": "code"})
+            tried = Method(writes, Spec("unit_tests", {"tests": "assert True"}), Spec("verbal", {"output": "code"}))
+            shown = "the checks that failed are shown to the next attempt; later attempts are worth less"
+            return {
+                "evidence": replace(tried, strategy=Spec("evidence"), trials=len(AT_TRIAL), summary=shown),
+                "simple": replace(tried, trials=1, summary="one attempt"),
+            }
+        steps = {"database": 12, "game": game.ROUNDS + 2, "service": 10}[self._family]
+        actor = Spec("interact", {"steps": steps, "max_tokens": 160})
+        judge = Spec("outcome", {"reward": self._world.won})
+        reflector = Spec("verbal", {"output": "environment"})
+        return {"simple": Method(actor, judge, reflector, summary="one attempt", trials=1)}
+
+    def play(self, case: Case, method: Method) -> Method:
+        """With the visible tests of a coding task, or with the world of the task, of which a prompt shows nothing."""
+        target = cast(Mapping[str, Any], case.target)
+        if self._family == "code":
+            settings: dict[str, Json] = {"tests": self._code(target).visible, "seconds": SECONDS}
+            return replace(method, evaluator=method.evaluator.with_settings(**settings))
+        world = {name: target[name] for name in ("seed", "number", "changed")}
+        return replace(method, environment=Spec(self._family, world))
+
+    async def score(self, case: Case, episode: Episode) -> Score:
+        """The share of the points. parts: `reward`, the points, and `right`, whether there are any."""
+        trial = episode.trials[-1]
+        if self._family == "code":
+            return await self._score_code(case, episode)
+        outcome = trial.attempt.outcome
+        if outcome is None:
+            return Score(None, "The attempt has no outcome: nobody acted in the world.")
+        value = (outcome.reward or 0.0) if outcome.done else 0.0
+        return self._scored(value, outcome.halted or "")
+
+    async def _score_code(self, case: Case, episode: Episode) -> Score:
+        trial = episode.trials[-1]
+        if trial.feedback is None or trial.feedback.passed is None:
+            return Score(None, "The attempt was not judged.")
+        if not trial.feedback.passed:
+            return self._scored(0.0, "A visible test failed.")
+        tests = self._code(cast(Mapping[str, Any], case.target)).hidden
+        judge = self._judges(Spec("unit_tests", {"tests": tests, "seconds": SECONDS}))
+        verdict = await judge.evaluate(episode)
+        if verdict.passed is None:
+            return Score(None, verdict.text)
+        worth = AT_TRIAL[min(trial.number, len(AT_TRIAL)) - 1] / MOST
+        return self._scored(worth if verdict.passed else 0.0, "" if verdict.passed else verdict.text)
+
+    def _scored(self, value: float, text: str) -> Score:
+        points = round(value * self._world.most, 6)
+        text = text or f"{points:g} of {self._world.most} points."
+        return Score(value, text, {"reward": points, "right": float(value >= self._world.won)})
+
+    def _case(self, number: int) -> Case:
+        """The task of this number, from 0. Its target is what makes it anew, and the answer."""
+        changed = number >= self._drift
+        place: dict[str, Json] = {"seed": self._seed, "number": number, "changed": changed}
+        if self._family == "code":
+            made = self._code(place)
+            prompt, target = made.prompt, {"solution": made.solution}
+        elif self._family == "database":
+            prompt = f"{QUESTION} {database.inquiry(self._seed, number).text()}"
+            target = {"answer": database.Database(**place).answer()}
+        elif self._family == "service":
+            operation, id, more = service.job(self._seed, number)
+            job = operation.job.format(id=id, more=more)
+            prompt = f"{JOB} {job}; answer with what the service gives."
+            target = {"answer": service.Service(**place).answer()}
+        else:
+            prompt = f"{MATCH} {game.ROUNDS} rounds, match {number + 1}."
+            target = {"openings": dict(game.openings(self._seed, changed))}
+        return Case(f"{self._family}-{number + 1:03d}", Task(prompt), {**place, **target})
+
+    def _code(self, place: Mapping[str, Any]) -> _tarnwood.CodeTask:
+        return _tarnwood.task(place["seed"], place["number"], place["changed"])
+
+
+def _drift(given: int | str, tasks: int) -> int:
+    """How many tasks come before the change. Raises `InvalidInput`."""
+    if given in ("middle", "none"):
+        return tasks // 2 if given == "middle" else tasks
+    number = int(given) if str(given).isdecimal() else 0
+    if not 1 <= number <= tasks:
+        raise InvalidInput(f"drift is the number of a task from 1 to {tasks}, middle or none, not {given!r}.")
+    return number - 1

@@ -1,0 +1,94 @@
+"""What the reader knows of `stream:database`: how questions and facts are worded, and how to explore. No names."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from mulligan.models.reader.facts import Form, Notes
+
+OPENING = "A question to the database:"
+TABLE = Form("table '{table}' holds the '{things}'", ("things",), "Tables of the database")
+COLUMN = Form("column '{column}' of '{table}' is the '{attribute}'", ("table", "attribute"), "Columns of '{table}'")
+CODE = Form("code '{code}' in '{column}' means '{word}'", ("column", "word"), "Codes in '{column}'")
+FORMS = (TABLE, COLUMN, CODE)
+
+_GONE = re.compile(r"no such (?:table|column): (?:\w+\.)?(\w+)")
+_COUNT = re.compile(r"How many (?P<things>\w+) have (?P<conditions>[^?]+)\?")
+_OF_ALL = re.compile(
+    r"What is the (?P<kind>sum of the|largest) (?P<measure>\w+) of all (?P<things>\w+) with (?P<conditions>[^?]+)\?"
+)
+
+
+@dataclass(frozen=True)
+class Inquiry:
+    """A question in words. conditions: attribute and value of each. measure: "" where rows are counted."""
+
+    things: str
+    conditions: tuple[tuple[str, str], ...]
+    measure: str = ""
+    largest: bool = False
+
+    def text(self) -> str:
+        conditions = " and ".join(f"{attribute} {word}" for attribute, word in self.conditions)
+        if not self.measure:
+            return f"How many {self.things} have {conditions}?"
+        kind = "largest" if self.largest else "sum of the"
+        return f"What is the {kind} {self.measure} of all {self.things} with {conditions}?"
+
+    @classmethod
+    def read(cls, text: str) -> Inquiry:
+        found = _OF_ALL.search(text) or _COUNT.search(text)
+        assert found is not None, f"this is no question of the stream: {text!r}"
+        named = found.groupdict()
+        pairs = [condition.split(" ") for condition in named["conditions"].split(" and ")]
+        kind = named.get("kind")
+        return cls(named["things"], tuple((a, w) for a, w in pairs), named.get("measure") or "", kind == "largest")
+
+    def sql(self, table: str, columns: dict[str, str], codes: dict[str, str]) -> str:
+        """columns: by attribute or measure. codes: by attribute."""
+        kind = "MAX" if self.largest else "SUM"
+        what = f"{kind}({columns[self.measure]})" if self.measure else "COUNT(*)"
+        where = " AND ".join(f"{columns[attribute]} = '{codes[attribute]}'" for attribute, _ in self.conditions)
+        return f"SELECT {what} FROM {table} WHERE {where}"
+
+
+def act(notes: Notes) -> str:
+    """The next line: explore what is not known, ask the question, hand in what came back.
+
+    A name that the database refused, or that its dictionary does not know, counts no more.
+    """
+    inquiry = Inquiry.read(notes.task)
+    asked = [action for action, _ in notes.steps]
+    if notes.steps and asked[-1].startswith("query[SELECT ") and " FROM dictionary " not in asked[-1]:
+        lines = notes.steps[-1][1].splitlines()
+        if not lines[0].startswith("Error"):
+            return f"answer[{lines[1]}]"
+    gone = {name for _, seen in notes.steps for name in _GONE.findall(seen)}
+    gone |= {
+        about for action, seen in notes.steps if "(0 rows)" in seen for about in re.findall(r"about = '(\w+)", action)
+    }
+    query = _next(notes, inquiry, gone)
+    return "answer[0]" if query in asked else query
+
+
+def _next(notes: Notes, inquiry: Inquiry, gone: set[str]) -> str:
+    def known(form: Form, *key: str) -> str | None:
+        return next((value for value in notes.values(form, *key) if value not in gone), None)
+
+    table = known(TABLE, inquiry.things)
+    if table is None:
+        return "query[SELECT note FROM dictionary WHERE kind = 'table']"
+    columns, codes = dict[str, str](), dict[str, str]()
+    for attribute in (*(attribute for attribute, _ in inquiry.conditions), *filter(None, [inquiry.measure])):
+        column = known(COLUMN, table, attribute)
+        if column is None:
+            return f"query[SELECT note FROM dictionary WHERE kind = 'column' AND about = '{table}']"
+        columns[attribute] = column
+    for attribute, word in inquiry.conditions:
+        about = f"{table}.{columns[attribute]}"
+        code = known(CODE, about, word)
+        if code is None:
+            return f"query[SELECT note FROM dictionary WHERE kind = 'code' AND about = '{about}']"
+        codes[attribute] = code
+    return f"query[{inquiry.sql(table, columns, codes)}]"

@@ -1,0 +1,89 @@
+"""What the reader knows of `stream:service`: the operations, and how quirks are worded. No value of a quirk."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from mulligan.models.reader.facts import Form, Notes
+
+OPENING = "A job for the service:"
+HEADER = Form("{operation}: too many calls without the header '{header}'", ("operation",), "{operation}: header")
+PREFIX = Form(
+    "{operation}: the field '{field}' must begin with '{prefix}'", ("operation", "field"), "{operation}: {field}"
+)
+PAGE = Form("{operation}: the first page has the number '{page}'", ("operation",), "{operation}: pages")
+TWICE = Form(
+    "{operation}: the field '{field}' must be sent a second time as '{again}'",
+    ("operation", "field"),
+    "{operation}: {field} twice",
+)
+UNIT = Form(
+    "{operation}: the field '{field}' must end with the unit '{unit}'", ("operation", "field"), "{operation}: {field}"
+)
+FORMS = (HEADER, PREFIX, PAGE, TWICE, UNIT)
+
+_DONE = re.compile(r"^200 \w+: (\S+)$")
+
+
+@dataclass(frozen=True)
+class Operation:
+    """id: the field that holds an id. more: the other field, where there is one. quirk: of the other field, or of the
+    id where there is none. job: what is asked, with the fields in it."""
+
+    name: str
+    id: str
+    more: str
+    quirk: Literal["page", "twice", "unit"]
+    job: str
+
+
+OPERATIONS = (
+    Operation("balance", "client", "", "twice", "read the balance of the client {id} and answer with it"),
+    Operation("entries", "ledger", "page", "page", "count the entries on the first page of the ledger {id}"),
+    Operation("order", "article", "pieces", "unit", "order {more} pieces of the article {id}"),
+    Operation("move", "parcel", "depot", "twice", "move the parcel {id} to the depot {more}"),
+    Operation("visits", "patient", "page", "page", "count the visits on the first page of the patient {id}"),
+    Operation("brew", "kettle", "grams", "unit", "brew {more} grams of tea in the kettle {id}"),
+    Operation("cancel", "booking", "", "twice", "cancel the booking {id}"),
+    Operation("refill", "tank", "litres", "unit", "refill the tank {id} with {more} litres"),
+)
+"""What the service offers, as its tasks say it. `{id}` and `{more}` are numbers."""
+
+
+def job_of(task: str) -> tuple[Operation, str, str]:
+    """The operation that a task asks for, and the values of its fields."""
+    for operation in OPERATIONS:
+        pattern = operation.job.replace("{id}", r"(?P<id>\d+)").replace("{more}", r"(?P<more>\d+)")
+        if found := re.search(pattern, task):
+            return operation, found["id"], found.groupdict().get("more", "")
+    raise AssertionError(f"this is no job of the stream: {task!r}")
+
+
+def call_of(operation: Operation, fields: Mapping[str, str]) -> str:
+    return f"call[{' '.join((operation.name, *(f'{name}={value}' for name, value in fields.items())))}]"
+
+
+def act(notes: Notes) -> str:
+    """Calls with every quirk that is known, and hands in what a call that went well gave."""
+    if notes.steps and (done := _DONE.match(notes.steps[-1][1])):
+        return f"answer[{done[1]}]"
+    operation, id, more = job_of(notes.task)
+
+    def known(form: Form, *key: str) -> str | None:
+        return next(iter(notes.values(form, operation.name, *key, marked=True)), None)
+
+    fields = {operation.id: f"{known(PREFIX, operation.id) or ''}{id}"}
+    if operation.quirk == "page":
+        fields[operation.more] = known(PAGE) or "1"
+    elif operation.quirk == "unit":
+        fields[operation.more] = f"{more}{known(UNIT, operation.more) or ''}"
+    elif operation.more:
+        fields[operation.more] = more
+    if operation.quirk == "twice" and (again := known(TWICE, operation.more or operation.id)):
+        fields[again] = fields[operation.more or operation.id]
+    if header := known(HEADER):
+        fields["header"] = header
+    return call_of(operation, fields)
