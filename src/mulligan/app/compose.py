@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mulligan.app.environments import EpisodeEnvironment
 from mulligan.app.plugins import KINDS, build, file_of, find, fitted, ports_of, settings_of
@@ -18,10 +18,9 @@ from mulligan.core.errors import InvalidInput
 from mulligan.core.loop import Meter, Roles
 from mulligan.core.protocols import Agent, Bank, Environment, Evaluator, Journal, Model, Sandbox, Strategy, Tools, World
 from mulligan.core.records import Head, Spec, Usage
+from mulligan.models.gate import Gate, check_prices
 from mulligan.recording.journal import JournaledBank, JournaledEvaluator, NoJournal
-
-if TYPE_CHECKING:
-    from mulligan.workspace.git_workspace import GitWorkspace
+from mulligan.workspace.git_workspace import GitWorkspace
 
 FOLDERS = {kind: folder for folder, kind in KINDS.items()}
 EXPECTS = ("text", "code", "workspace")
@@ -184,8 +183,6 @@ class _Build:
         return Spec(spec.name, {"output": output, **spec.settings})
 
     def _model(self, kind: str, spec: Spec, name: str | None) -> Model | None:
-        from mulligan.models.gate import Gate, check_prices
-
         name = name or self._recipe.model
         if name is None and kind in _UNNAMED and self._recipe.bench is None:
             raise InvalidInput(f"The {kind} {spec.name!r} asks a model, and none is named. {_UNNAMED[kind]}")

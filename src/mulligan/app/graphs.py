@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mulligan.core.errors import InvalidInput
+from mulligan.graphs.biocypher import biocypher_tables, is_biocypher
+from mulligan.graphs.bolt import BoltGraph
+from mulligan.graphs.csv_folder import csv_tables, is_csv_folder
+from mulligan.graphs.ladybug import LadybugGraph
+from mulligan.graphs.loading import Loaded, load
 from mulligan.graphs.protocol import Graph
-
-if TYPE_CHECKING:
-    from mulligan.graphs.loading import Loaded
-    from mulligan.graphs.tables import Tables
+from mulligan.graphs.tables import Tables
 
 PASSWORD = "MULLIGAN_GRAPH_PASSWORD"
 """The variable with the password of a graph's server: an option would stand in the list of processes."""
@@ -70,11 +72,7 @@ def _opened(where: str, user: str | None, password: str | None, database: str | 
     if "://" not in where:
         if user or database:
             raise InvalidInput(f"{where} is a file: it has no users and no databases.")
-        from mulligan.graphs.ladybug import LadybugGraph
-
         return LadybugGraph(where, **more)
-    from mulligan.graphs.bolt import BoltGraph
-
     password = password or os.environ.get(PASSWORD) or None
     return BoltGraph(where, user=user, password=password, database=database, **more)
 
@@ -83,17 +81,12 @@ def load_graph(source: str | Path, into: str | Path) -> tuple[Loaded, list[str]]
     """The files of a folder (our layout, or what BioCypher wrote) as a new Ladybug database; and, in sentences, what of
     them had no place in it. Raises `InvalidInput`, `GraphError`; nothing is left behind then.
     """
-    from mulligan.graphs.loading import load
-
     tables = read_tables(source)
     return load(tables, Path(into)), tables.notes
 
 
 def read_tables(source: str | Path) -> Tables:
     """A folder of files as tables. Raises `InvalidInput` for a layout that nobody knows."""
-    from mulligan.graphs.biocypher import biocypher_tables, is_biocypher
-    from mulligan.graphs.csv_folder import csv_tables, is_csv_folder
-
     folder = Path(source).expanduser()
     if is_csv_folder(folder):
         return csv_tables(folder)

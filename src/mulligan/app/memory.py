@@ -21,6 +21,8 @@ from mulligan.core.errors import InvalidInput
 from mulligan.core.lessons import Memory
 from mulligan.core.protocols import Embedder, Model
 from mulligan.core.records import Json, Lesson, Spec
+from mulligan.models.catalog import open_embedder
+from mulligan.models.settings import CallSettings
 from mulligan.recording.holders import owner
 from mulligan.store import open_store
 
@@ -93,9 +95,6 @@ def _embedder(given: str | Embedder, config: Config) -> Embedder | None:
         return given
     if given == "none":
         return None
-    from mulligan.models.catalog import open_embedder
-    from mulligan.models.settings import CallSettings
-
     with config.errors_at("calls"):
         calls = CallSettings.parse(config.table("calls"))
     try:

@@ -17,12 +17,14 @@ from mulligan.app.config import Config, located_model, project_name
 from mulligan.app.model_roles import Models
 from mulligan.app.recipe import Recipe
 from mulligan.app.runner import OnStart, Runner, log
+from mulligan.app.toolbox import OpenTools
 from mulligan.app.workspaces import Notice, open_workspace
 from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Bank, Observer, Sandbox, Store
 from mulligan.core.records import Json
 from mulligan.recording.journal import StepObserver
+from mulligan.sandbox.local import LocalSandbox
 from mulligan.store import open_store
 
 if TYPE_CHECKING:
@@ -69,8 +71,6 @@ class Session:
                 await own.close()
 
     def sandbox(self, level: str) -> Sandbox:
-        from mulligan.sandbox.local import LocalSandbox
-
         sandbox = LocalSandbox(level=level)
         if sandbox.fallback:
             (self.notice or log.info)(sandbox.fallback)
@@ -102,8 +102,6 @@ class Session:
         sandbox, workspace = self.sandbox(recipe.sandbox), open_workspace(recipe.workspace)
         tools = None
         if recipe.agent is not None:  # only an agent's steps call tools
-            from mulligan.app.toolbox import OpenTools
-
             root = str(self.config.root or Path.cwd())
             tools = OpenTools(sandbox, workspace, self.config.table("tools"), self.config.table("mcp"), root)
         return Parts(self.models.open, sandbox, self.objects, bank, workspace, tools)

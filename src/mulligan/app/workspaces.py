@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from mulligan.app.plugins import attribute_of, checked
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Evaluator, Journal, TriesOut
 from mulligan.core.records import Episode, Json
-
-if TYPE_CHECKING:
-    from mulligan.workspace.git_workspace import GitWorkspace
+from mulligan.workspace import deliver, preflight
+from mulligan.workspace.git_workspace import GitWorkspace
 
 DELIVERED = "delivered#1"
 """The journal step of the hand-over."""
@@ -25,9 +24,6 @@ def open_workspace(settings: Mapping[str, Json] | None) -> GitWorkspace | None:
     """The workspace that a recipe describes. Raises `InvalidInput` for settings that it does not have."""
     if settings is None:
         return None
-
-    from mulligan.workspace.git_workspace import GitWorkspace
-
     own: dict[str, Any] = {key: value for key, value in settings.items() if key not in ("deliver", "patch")}
     if settings.get("deliver", "branch") not in ("branch", "patch", "in_place"):
         raise InvalidInput(f"A result is delivered as branch, patch or in_place, not {settings['deliver']!r}.")
@@ -45,8 +41,6 @@ class EpisodeWorkspace:
         """Before a run's first trial, try whether the check can judge here. Raises `InvalidInput` when it cannot."""
         if self._workspace is None or not self._episode.id.endswith(".1") or not isinstance(judge, TriesOut):
             return
-        from mulligan.workspace import preflight
-
         await preflight.preflight(self._workspace, self._episode, judge)
 
     async def deliver(self, episode: Episode, journal: Journal) -> None:
@@ -56,8 +50,6 @@ class EpisodeWorkspace:
         """
         if self._workspace is None or not deliverable(self._workspace, episode):
             return
-        from mulligan.workspace import deliver
-
         workspace = self._workspace
         how: Any = episode.head.settings["workspace"]
         as_, file = how.get("deliver", "branch"), how.get("patch")

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from mulligan.agentfile.scaffold import add as library
+from mulligan.app.config import project_root
 from mulligan.cli.terminal import emit, say
 
 
@@ -19,9 +21,6 @@ def add(kind: str, name: str) -> None:
     KIND is reflexion (act, review, try again), react (step by step, with tools), oneshot (one answer), or skill. It
     goes into agents/ or skills/ of the project, or of this folder where there is no mulligan.toml.
     """
-    from mulligan.agentfile.scaffold import add as library
-    from mulligan.app.config import project_root
-
     root = project_root()
     for file in library(kind, name, root or Path.cwd()):
         emit(os.path.relpath(file))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
@@ -9,15 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mulligan.cli.conduct import failed, run
+from mulligan.cli.errors import UNFINISHED, exit_status
 from mulligan.cli.graph import server_options, table
 from mulligan.cli.options import bank_of, memory_options
+from mulligan.cli.progress import Progress, StepLines, first
 from mulligan.cli.terminal import emit, one_line, say
+from mulligan.cli.words import closing, which
+from mulligan.core.codec import to_json
+from mulligan.core.episode import Acted, Event
+from mulligan.core.errors import InvalidInput, RecordLost
+from mulligan.core.limits import Limits
+from mulligan.core.records import Episode
 
 if TYPE_CHECKING:
-    from mulligan.cli.progress import Progress
-    from mulligan.core.episode import Event
-    from mulligan.core.limits import Limits
-    from mulligan.core.records import Episode
     from mulligan.langgraph.agent import ReflexionAgentResult
 
 WIDTH = 160
@@ -62,7 +68,6 @@ def ask_graph(ctx: click.Context, question: str, graph: str, no_prompt_engine: b
 
 def resumed(run: str, *, fork: bool, given: Mapping[str, Any]) -> int:
     """Goes on with a run of this command; the exit status. Raises `InvalidInput` for what can only be done anew."""
-    from mulligan.core.errors import InvalidInput
     from mulligan.langgraph import resume_graph
 
     quiet, as_json = given["quiet"], given["as_json"]
@@ -79,12 +84,6 @@ def resumed(run: str, *, fork: bool, given: Mapping[str, Any]) -> int:
 
 def conducted(work: Callable[..., Coroutine[Any, Any, ReflexionAgentResult]], *, quiet: bool, as_json: bool) -> int:
     """Runs it to its end, and says how it ended; the exit status."""
-    import asyncio
-
-    from mulligan.cli.conduct import failed, run
-    from mulligan.cli.errors import UNFINISHED
-    from mulligan.core.errors import RecordLost
-
     watch = _Watch(quiet, as_json)
     try:
         begun = work(on_start=watch.began, observers=(watch.saw,), on_step=watch.began_step, notice=watch.notice)
@@ -106,8 +105,6 @@ class _Watch:
     """Follows the episode, and tells of it like the other commands; besides, of each query and what came of it."""
 
     def __init__(self, quiet: bool, as_json: bool) -> None:
-        from mulligan.cli.progress import StepLines, first
-
         self._lines = None if quiet or as_json else StepLines()
         self.progress: Progress = self._lines or first(quiet=quiet, as_json=as_json)
         self._json = as_json
@@ -119,8 +116,6 @@ class _Watch:
         self.progress.began(episode, limits)
 
     def saw(self, episode: Episode, event: Event) -> None:
-        from mulligan.core.episode import Acted
-
         self.episode = episode
         if self._lines and isinstance(event, Acted):
             say(f"query: {one_line(event.attempt.output, WIDTH)}")
@@ -138,9 +133,6 @@ class _Watch:
         self.progress.interrupting()
 
     def ended(self, result: ReflexionAgentResult) -> int:
-        from mulligan.cli.errors import exit_status
-        from mulligan.cli.words import closing, which
-
         episode, limits = self.episode, self._limits
         assert episode is not None
         assert limits is not None
@@ -172,8 +164,6 @@ def came_of(observation: str) -> str:
 
 def answer(result: ReflexionAgentResult, episode: Episode) -> dict[str, Any]:
     """The result for a program; what there is none of is null."""
-    from mulligan.core.codec import to_json
-
     return {
         "run": episode.run,
         "episode": episode.id,

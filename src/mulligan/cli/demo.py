@@ -6,6 +6,8 @@ from functools import partial
 
 import click
 
+from mulligan.app.demo import demo as library
+from mulligan.cli.conduct import conduct
 from mulligan.cli.options import progress_options
 
 
@@ -19,8 +21,5 @@ def demo(ctx: click.Context, model: str | None, actor: str | None, quiet: bool, 
 
     The small local model usually fails its first trial and passes its second. Ends as `mulligan solve` does.
     """
-    from mulligan.app.demo import demo as library
-    from mulligan.cli.conduct import conduct
-
     work = partial(library, model=model, actor=actor)
     ctx.exit(conduct(work, quiet=quiet, as_json=as_json, trace=trace))

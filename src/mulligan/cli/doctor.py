@@ -4,6 +4,7 @@ import json
 
 import click
 
+from mulligan.app.doctor import fine, report
 from mulligan.cli.terminal import emit
 
 
@@ -15,8 +16,6 @@ def doctor(ctx: click.Context, as_json: bool) -> None:
 
     Ends with 0 when all that the defaults need is fine, else with 1.
     """
-    from mulligan.app.doctor import fine, report
-
     rows = report()
     if as_json:
         emit(json.dumps({"fine": fine(rows), "rows": [row._asdict() for row in rows]}, indent=2))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import traceback
 
 from mulligan.app.workspaces import unjudged
 from mulligan.cli.terminal import clean, say
@@ -36,8 +37,6 @@ def report(error: Exception, run: str = "") -> int:
     `MULLIGAN_DEBUG` set to anything adds the traceback.
     """
     if os.environ.get("MULLIGAN_DEBUG"):
-        import traceback
-
         say("".join(traceback.format_exception(error)))
     if isinstance(error, (MulliganError, OSError)):  # a full disk or a folder that is gone is nobody's bug
         say(f"Error: {clean(str(error))}")

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
+from mulligan.app.graphs import load_graph, open_graph
 from mulligan.cli.options import together
 from mulligan.cli.terminal import clean, columns, emit, one_line, say
-
-if TYPE_CHECKING:
-    from mulligan.graphs.protocol import Graph, GraphSchema, Rows
+from mulligan.core.errors import InvalidInput, QueryError
+from mulligan.graphs.protocol import ROWS, SECONDS, Graph, GraphSchema, Rows
+from mulligan.graphs.sample import SEED, write_sample
 
 T = TypeVar("T")
 WIDTH = 60
@@ -36,10 +40,6 @@ server_options = together(
 @click.option("--seed", type=int, metavar="N", help="Another graph of the same kind (default: that of the examples).")
 def sample(folder: str, seed: int | None) -> None:
     """Write a small biomedical graph into FOLDER as CSV files. It is made up: only the genes' symbols are real."""
-    from pathlib import Path
-
-    from mulligan.graphs.sample import SEED, write_sample
-
     written = write_sample(Path(folder), SEED if seed is None else seed)
     say(f"{folder} written: {sum(written.values()):,} rows in {len(written)} files, and schema_info.json")
     say(f"mulligan graph load {folder} --into FILE makes a graph of it.")
@@ -51,8 +51,6 @@ def sample(folder: str, seed: int | None) -> None:
 def load(source: str, into: str) -> None:
     """Make a graph (a Ladybug database) of the files in the folder SOURCE: nodes/LABEL.csv and edges/TYPE.csv, or what
     BioCypher wrote."""
-    from mulligan.app.graphs import load_graph
-
     loaded, notes = load_graph(source, into)
     for note in notes:
         say(f"note: {clean(note)}")
@@ -67,8 +65,6 @@ def load(source: str, into: str) -> None:
 @server_options
 def schema(where: str, as_json: bool, user: str | None, database: str | None) -> None:
     """What the graph is made of. WHERE is a graph's file, or a server's address: bolt://host:7687, neo4j+s://host."""
-    from dataclasses import asdict
-
     found = _with_graph(where, user, database, lambda opened: opened.schema())
     emit(json.dumps(asdict(found), ensure_ascii=False, indent=2) if as_json else _described(found))
 
@@ -92,9 +88,6 @@ def query(
     database: str | None,
 ) -> None:
     """The answer of the graph at WHERE to a QUERY in Cypher, which only reads."""
-    from mulligan.core.errors import InvalidInput, QueryError
-    from mulligan.graphs.protocol import ROWS, SECONDS
-
     given = dict(_parameter(text) for text in params)
     limits = {"seconds": SECONDS if seconds is None else seconds, "rows": ROWS if rows is None else rows}
 
@@ -117,10 +110,6 @@ def query(
 
 
 def _with_graph(where: str, user: str | None, database: str | None, work: Callable[[Graph], Awaitable[T]]) -> T:
-    import asyncio
-
-    from mulligan.app.graphs import open_graph
-
     async def run() -> T:
         opened = open_graph(where, user=user, database=database)
         try:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from mulligan.agentfile.scaffold import init as library
+from mulligan.agentfile.scaffold import kebab
 from mulligan.cli.terminal import emit, say
 
 
@@ -16,9 +18,6 @@ def init(folder: str) -> None:
 
     The folder is made if need be. Writes mulligan.toml, agents/, .env.example and .gitignore, and overwrites nothing.
     """
-    from mulligan.agentfile.scaffold import init as library
-    from mulligan.agentfile.scaffold import kebab
-
     path = Path(folder).expanduser()
     whole = path.resolve()
     name = (kebab(whole.name) or "project") if path.is_dir() else whole.name

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from mulligan.app.teaching import summary
+from mulligan.app.transcripts import learn_from, read_transcript
+from mulligan.bank.bank import Bank
 from mulligan.bank.exchange.importing import file_text
 from mulligan.cli.errors import SOLVED, UNFINISHED
 from mulligan.cli.memory import agent_options, with_bank, writing
@@ -16,9 +17,6 @@ from mulligan.cli.terminal import columns, emit, one_line, say, standard_input
 from mulligan.cli.words import count
 from mulligan.core.protocols import Turn
 from mulligan.text.secrets import mask
-
-if TYPE_CHECKING:
-    from mulligan.bank.bank import Bank
 
 
 @click.command()
@@ -46,8 +44,6 @@ def learn(
     The transcript is a list of chat messages of OpenAI's or Anthropic's API (JSON or JSON Lines), or plain text in
     which each turn begins with User:, Assistant: or Tool:.
     """
-    from mulligan.app.transcripts import learn_from, read_transcript
-
     agent = writing()
     name = "standard input" if file == "-" else file
     text = standard_input("transcript") if file == "-" else file_text(Path(file))

@@ -6,7 +6,11 @@ import json
 
 import click
 
+from mulligan.app.config import project_root
+from mulligan.app.lint import lint as library
+from mulligan.cli.errors import BAD_INPUT, SOLVED
 from mulligan.cli.terminal import clean, emit, say
+from mulligan.cli.words import count
 
 
 @click.command()
@@ -19,11 +23,6 @@ def lint(ctx: click.Context, path: str | None, as_json: bool) -> None:
     PATH is a folder or a file (default: the project that this folder is in). Each mistake is a line `file:line: what is
     wrong and what to do`. Ends with 2 when there is an error; warnings alone end with 0.
     """
-    from mulligan.app.config import project_root
-    from mulligan.app.lint import lint as library
-    from mulligan.cli.errors import BAD_INPUT, SOLVED
-    from mulligan.cli.words import count
-
     linted = library(path or project_root() or ".")
     if as_json:
         rows = [{"file": str(p.file), "line": p.line, "level": p.level, "message": p.message} for p in linted.problems]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -80,14 +81,17 @@ def writing() -> str:
     return named_agent() or ""
 
 
+def _library():  # pyright gives it the type of the module
+    from mulligan.app import memory as library  # with numpy
+
+    return library
+
+
 def with_bank(agent_id: str | None, work: Callable[[Bank], Awaitable[T]], **given: Any) -> T:
     """`work` with the bank of this agent, which is closed afterwards. What is queued meanwhile is begun with."""
-    import asyncio
-
-    from mulligan.app.memory import open_bank
 
     async def main() -> T:
-        bank = open_bank(agent_id, **{key: value for key, value in given.items() if value is not None})
+        bank = _library().open_bank(agent_id, **{key: value for key, value in given.items() if value is not None})
         try:
             return await work(bank)
         finally:
@@ -505,12 +509,8 @@ def import_(file: str) -> None:
     They go to the agents that the file names; with --agent-id, all to that one. Read whole and checked before anything
     is kept; what is there already is not taken in twice.
     """
-    import asyncio
-
-    from mulligan.app.memory import import_file
-
     agent = None if named_agent() in (None, EVERY) else writing()
-    done = asyncio.run(import_file(Path(file), agent))
+    done = asyncio.run(_library().import_file(Path(file), agent))
     for note in done.notes:
         say(clean(note))
     if done.lessons:
@@ -534,11 +534,7 @@ def import_(file: str) -> None:
 @agent_options
 def export(form: str, output: str | None) -> None:
     """The lessons of all states, with their histories, links and recalls."""
-    import asyncio
-
-    from mulligan.app.memory import export as library
-
-    everything = asyncio.run(library(reading()))
+    everything = asyncio.run(_library().export(reading()))
     text = clean(markdown(archives_from_json(everything))) if form == "md" else dumped(everything)
     put(text, output)
 
@@ -560,9 +556,7 @@ def import_config(file: str) -> None:
 @for_bank(writing)
 async def reembed(bank: Bank) -> None:
     """Make vectors for all lessons that have none of the embedder in force."""
-    from mulligan.app.memory import reembed as library
-
-    why_not = await library(bank)
+    why_not = await _library().reembed(bank)
     if why_not:
         raise ModelError(f"No vectors could be made: {why_not}")
     say("Every lesson has its vector.")

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Mapping
 from textwrap import indent
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from mulligan.app.config import load
 from mulligan.cli.terminal import Counting, columns, emit, say
-
-if TYPE_CHECKING:
-    from mulligan.models.weights.known import Weights
+from mulligan.core.errors import InvalidInput
+from mulligan.models.providers import PROVIDERS
+from mulligan.models.weights import installed, megabytes, partial_folder, path_of, silent
+from mulligan.models.weights import pull as pull_weights
+from mulligan.models.weights import remove as remove_weights
+from mulligan.models.weights.known import ALL, EMBEDDERS, KNOWN, Weights
 
 
 @click.group()
@@ -23,11 +29,6 @@ def models() -> None:
 @click.option("--json", "as_json", is_flag=True, help="A JSON object instead of tables.")
 def list_models(as_json: bool) -> None:
     """Weights that are known here, and providers with the variable that holds their key."""
-    import json
-
-    from mulligan.app.config import load
-    from mulligan.models.weights.known import EMBEDDERS, KNOWN
-
     load()  # a .env may hold keys
     if as_json:
         emit(json.dumps({"models": _facts(KNOWN), "embedders": _facts(EMBEDDERS), "providers": _providers()}, indent=2))
@@ -50,11 +51,8 @@ def list_models(as_json: bool) -> None:
 @click.option("--quiet", "-q", is_flag=True, help="No progress on stderr, only errors.")
 def pull(name: str, quiet: bool) -> None:
     """Fetch the weights called NAME. An interrupted pull goes on where it stopped."""
-    from mulligan.models.weights import pull, silent
-    from mulligan.models.weights.known import ALL, EMBEDDERS
-
     try:
-        path = pull(name, silent if quiet else Counting().tell, known=ALL)
+        path = pull_weights(name, silent if quiet else Counting().tell, known=ALL)
     except KeyboardInterrupt:
         say(f"\nPull again to go on: mulligan models pull {name}")
         raise
@@ -69,10 +67,6 @@ def pull(name: str, quiet: bool) -> None:
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 def remove(name: str, yes: bool) -> None:
     """Remove the weights called NAME."""
-    from mulligan.core.errors import InvalidInput
-    from mulligan.models.weights import installed, megabytes, partial_folder, path_of, remove
-    from mulligan.models.weights.known import ALL
-
     path = path_of(name, ALL)
     if not path.exists() and not partial_folder(name).exists():
         here = ", ".join(installed(ALL)) or "none"
@@ -80,12 +74,10 @@ def remove(name: str, yes: bool) -> None:
     if not yes and not click.confirm(f"Remove {path}?", err=True):
         say("Nothing was removed.")
         return
-    say(f"{megabytes(remove(name, ALL))} set free")
+    say(f"{megabytes(remove_weights(name, ALL))} set free")
 
 
 def _facts(known: Mapping[str, Weights]) -> list[dict[str, Any]]:
-    from mulligan.models.weights import installed
-
     here = installed(known)
     return [
         {
@@ -99,10 +91,6 @@ def _facts(known: Mapping[str, Weights]) -> list[dict[str, Any]]:
 
 
 def _providers() -> list[dict[str, Any]]:
-    import os
-
-    from mulligan.models.providers import PROVIDERS
-
     return [
         {
             "provider": name,
@@ -116,8 +104,6 @@ def _providers() -> list[dict[str, Any]]:
 
 
 def _weights(known: Mapping[str, Weights]) -> list[tuple[str, ...]]:
-    from mulligan.models.weights import megabytes
-
     return [
         (
             weights["name"],

@@ -5,15 +5,17 @@ from __future__ import annotations
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from mulligan.app.recipe import read_file
+from mulligan.app.run import run as library
+from mulligan.cli.conduct import conduct
 from mulligan.cli.options import bank_of, budget_options, limits_of, memory_options, progress_options
 from mulligan.cli.terminal import standard_input
-
-if TYPE_CHECKING:
-    from mulligan.core.records import Task
+from mulligan.core.errors import InvalidInput
+from mulligan.core.records import Task
 
 HANDED_ON = ("model", "max_iter", "workspace", "sandbox", "seed")
 
@@ -41,9 +43,6 @@ def run(ctx: click.Context, agent: str, task: str | None, file: str | None, **gi
     Ends with 0 when solved (or, where nobody judges, done), 1 when not, 2 for bad input, 3 when interrupted, over
     budget or stopped by an error (resume it), 4 when it could not be judged.
     """
-    from mulligan.app.run import run as library
-    from mulligan.cli.conduct import conduct
-
     what = _task(task, file)
     options = {name: given[name] for name in HANDED_ON if given[name] is not None}
     options |= {"limits": limits_of(given), "mode": given["mode"], "forms": given["forms"], **bank_of(given)}
@@ -53,10 +52,6 @@ def run(ctx: click.Context, agent: str, task: str | None, file: str | None, **gi
 
 def _task(task: str | None, file: str | None) -> str | Task:
     """The sentence, what stands in the file, or both: then the file's text is an input under its name."""
-    from mulligan.app.recipe import read_file
-    from mulligan.core.errors import InvalidInput
-    from mulligan.core.records import Task
-
     if task == "-" and file == "-":
         raise InvalidInput("Standard input can be the task or the input, not both: write one of them out.")
     said = standard_input("task") if task == "-" else task

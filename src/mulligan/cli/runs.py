@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
+from mulligan.app.config import load
+from mulligan.app.story import markdown
+from mulligan.cli import table
+from mulligan.cli.errors import BAD_INPUT, SOLVED
 from mulligan.cli.options import limit_options, limits_of, progress_options, settings
+from mulligan.cli.show import story
 from mulligan.cli.terminal import emit, put, say
-
-if TYPE_CHECKING:
-    from mulligan.core.protocols import Store
-    from mulligan.core.records import Episode
+from mulligan.core.protocols import Store
+from mulligan.core.records import Episode
+from mulligan.recording.drivers import asked_by_name
+from mulligan.store import open_store
+from mulligan.store.export import each_readable
+from mulligan.store.export import export as export_json
 
 T = TypeVar("T")
 
@@ -41,7 +49,6 @@ def runs() -> None:
 @click.option("--json", "as_json", is_flag=True, help="A JSON list instead of a table.")
 def list_runs(limit: int, as_json: bool) -> None:
     """The recorded runs, newest first; those of benchmarks are in `mulligan bench runs`."""
-    from mulligan.cli import table
 
     async def look(store: Store) -> tuple[Sequence[Episode], set[str]]:
         episodes = await store.list(limit=limit, benches=False)
@@ -62,12 +69,8 @@ def list_runs(limit: int, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="A JSON list of the episodes instead, nothing cut short.")
 def show(run: str, full: bool, as_json: bool) -> None:
     """The episodes of RUN, trial by trial. The beginning of an id is enough."""
-    from mulligan.cli import table
-    from mulligan.cli.show import story
 
     async def look(store: Store) -> tuple[list[Episode], set[str]]:
-        from mulligan.store.export import each_readable
-
         episodes = [episode for _, episode in await each_readable(await store.resolve(run), store.load)]
         return episodes, await _running(store, episodes)
 
@@ -120,13 +123,10 @@ def export(run: str, form: str, output: str | None) -> None:
     """All that is recorded of RUN, with secrets masked."""
 
     async def write(store: Store) -> str:
-        from mulligan.app.story import markdown
-        from mulligan.store.export import export as as_json
-
         ids = await store.resolve(run)
         if form == "md":
             return await markdown(store, ids)
-        return json.dumps(await as_json(store, ids), ensure_ascii=False, indent=2)
+        return json.dumps(await export_json(store, ids), ensure_ascii=False, indent=2)
 
     text = _with_store(write)
     put(text, output)
@@ -165,7 +165,6 @@ def prune(ctx: click.Context, older_than: timedelta | None, yes: bool) -> None:
 def _remove(named: Sequence[str], older_than: timedelta | None, yes: bool) -> int:
     """The exit status: of what was named, all has to be gone in the end."""
     from mulligan.app.removal import Removable, removable_runs, remove_runs
-    from mulligan.cli.errors import BAD_INPUT, SOLVED
 
     async def work(store: Store) -> Sequence[Removable]:
         found = await removable_runs(*named, older_than=older_than, store=store)
@@ -184,7 +183,6 @@ def _remove(named: Sequence[str], older_than: timedelta | None, yes: bool) -> in
 
 def _asked_a_graph(run: str) -> bool:
     """Whether `mulligan ask-graph` began it."""
-    from mulligan.recording.drivers import asked_by_name
 
     async def look(store: Store) -> bool:
         return asked_by_name(await store.load((await store.resolve(run))[0]))
@@ -193,11 +191,6 @@ def _asked_a_graph(run: str) -> bool:
 
 
 def _with_store(work: Callable[[Store], Awaitable[T]]) -> T:
-    import asyncio
-
-    from mulligan.app.config import load
-    from mulligan.store import open_store
-
     async def main() -> T:
         async with open_store(load().store) as store:
             return await work(store)

@@ -6,6 +6,9 @@ import json
 
 import click
 
+from mulligan.agentfile.formats import json_schema
+from mulligan.agentfile.schema import AgentFile, SkillFile, StepKeys
+from mulligan.app.project_schema import ProjectFile
 from mulligan.cli.terminal import emit
 
 
@@ -16,9 +19,5 @@ def schema(form: str) -> None:
 
     FORMAT is agent, step or skill (their front matter), or project (mulligan.toml).
     """
-    from mulligan.agentfile.formats import json_schema
-    from mulligan.agentfile.schema import AgentFile, SkillFile, StepKeys
-    from mulligan.app.project_schema import ProjectFile
-
     models = {"agent": AgentFile, "step": StepKeys, "skill": SkillFile, "project": ProjectFile}
     emit(json.dumps(json_schema(models[form]), ensure_ascii=False, indent=2))

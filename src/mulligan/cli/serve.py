@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from mulligan.cli.terminal import say
+from mulligan.mcp_server.lifecycle import unused_keys
+from mulligan.mcp_server.tokens import Token, read_tokens
+
 if TYPE_CHECKING:
     from mulligan.app.service import Service
-    from mulligan.mcp_server.tokens import Token
 
 LEVELS = ("debug", "info", "warning", "error")
 CLIENTS = ("claude", "cursor", "vscode", "qoder", "cherry-studio", "json")
@@ -46,8 +50,6 @@ def serve(**given: Any) -> None:
 
         printed(click.get_current_context())
         return
-    import asyncio
-
     from mulligan.mcp_server.sdk import import_server
 
     import_server()  # before anything that imports the SDK
@@ -66,15 +68,11 @@ def serve(**given: Any) -> None:
 
 def _serving(service: Service, given: Mapping[str, Any]) -> Coroutine[Any, Any, None]:
     """What serves, once everything that was given has been looked at."""
-    from mulligan.cli.terminal import say
-    from mulligan.mcp_server.lifecycle import unused_keys
     from mulligan.mcp_server.logs import log_to_stderr
 
     stdio = given["transport"] == "stdio"
     tokens: Sequence[Token] = ()
     if not stdio:
-        from mulligan.mcp_server.tokens import read_tokens
-
         tokens = read_tokens(given["agent_id"])
     log_to_stderr(given["log_level"], as_json=given["log_json"], secrets=[token.secret for token in tokens])
     for line in unused_keys(service):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,15 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from mulligan.app.config import load, located_model
+from mulligan.app.service import Served
 from mulligan.cli.terminal import emit, say
+from mulligan.core.errors import InvalidInput
+from mulligan.mcp_server.client_config import TOKEN, ServerCommand, client_config, environment, program
+from mulligan.mcp_server.http.hosts import is_loopback
+from mulligan.mcp_server.prompt_texts import memory_rules, prompt_files
+from mulligan.mcp_server.tools import select_tools, topics
+from mulligan.models.providers import PROVIDERS
 
 _ELSEWHERE = ("transport", "host", "port", "print_config", "print_prompt")
 """Options that the configuration says in another way, or that are not about serving."""
@@ -17,10 +26,6 @@ _ELSEWHERE = ("transport", "host", "port", "print_config", "print_prompt")
 
 def printed(context: click.Context) -> None:
     """What was asked for. Raises `InvalidInput` for options that no server could be started with."""
-    from mulligan.app.service import Served
-    from mulligan.core.errors import InvalidInput
-    from mulligan.mcp_server.tools import select_tools
-
     given = context.params
     select_tools(given["which"])
     Served(given["agent_id"], given["model"], given["embedder"], given["preset"], given["memory_depth"])
@@ -34,12 +39,6 @@ def printed(context: click.Context) -> None:
 
 def print_config(client: str, context: click.Context) -> None:
     """The JSON on stdout, and where it goes on stderr."""
-    import json
-
-    from mulligan.core.errors import InvalidInput
-    from mulligan.mcp_server.client_config import TOKEN, ServerCommand, client_config, environment, program
-    from mulligan.mcp_server.http.hosts import is_loopback
-
     given = context.params
     if given["transport"] != "stdio" and not given["port"]:
         raise InvalidInput("A client has to be told the port: name one with --port.")
@@ -61,19 +60,12 @@ def print_config(client: str, context: click.Context) -> None:
 
 def _keys(model: str | None) -> tuple[str, ...]:
     """Of this model's provider, if it wants one."""
-    from mulligan.models.providers import PROVIDERS
-
     provider = PROVIDERS.get((model or "").partition(":")[0])
     return provider.keys if provider and not provider.keyless else ()
 
 
 def print_prompt(agent_id: str | None, which: str) -> None:
     """The rules of the memory, for an agent's standing instructions."""
-    from mulligan.app.config import load
-    from mulligan.core.errors import InvalidInput
-    from mulligan.mcp_server.prompt_texts import memory_rules, prompt_files
-    from mulligan.mcp_server.tools import topics
-
     if "memory" not in topics(which):
         raise InvalidInput(f"--print-prompt is about the memory: leave --tools {which} out.")
     emit(memory_rules(prompt_files(load()), agent_id))
@@ -91,8 +83,6 @@ def _typed(context: click.Context) -> tuple[str, ...]:
 
 
 def _words(option: str, value: Any) -> list[str]:
-    from mulligan.app.config import located_model
-
     if value is True:
         return [option]
     values = value if isinstance(value, tuple) else (value,)  # pyright: ignore[reportUnknownVariableType]

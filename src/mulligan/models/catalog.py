@@ -13,11 +13,15 @@ from typing import TypeVar
 
 from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.protocols import Embedder, Model
+from mulligan.models.embedders.hash import HashEmbedder
 from mulligan.models.embedders.provider import NO_PROVIDER, ProviderEmbedder
 from mulligan.models.provider import ProviderModel
 from mulligan.models.provider_client import Sleep, Target
 from mulligan.models.providers import PROVIDERS, Access, access, check_proxies
+from mulligan.models.replayed import ReplayedModel
+from mulligan.models.scripted import ScriptedModel
 from mulligan.models.settings import CallSettings
+from mulligan.models.weights.known import KNOWN
 
 ClientT = TypeVar("ClientT", ProviderModel, ProviderEmbedder)
 OURS = ("local", "local:NAME", "local:FILE.gguf", "scripted:FILE", "replay:FILE", "reader:FAMILY")
@@ -101,8 +105,6 @@ def open_embedder(
 
 
 def _hash_embedder(dimensions: str) -> Embedder:
-    from mulligan.models.embedders.hash import HashEmbedder
-
     if not dimensions:
         return HashEmbedder()
     if not dimensions.isdecimal():
@@ -121,9 +123,6 @@ def found_keys() -> list[tuple[str, str]]:
 
 
 def _from_file(kind: str, file: str) -> Model:
-    from mulligan.models.replayed import ReplayedModel
-    from mulligan.models.scripted import ScriptedModel
-
     if not file:
         raise InvalidInput(f"{kind} needs a file: write {kind}:FILE.")
     try:
@@ -158,8 +157,6 @@ def _provider_of(name: str) -> str | None:
 
 def _no_provider(name: str) -> InvalidInput:
     """The error for a name without a provider: it suggests the nearest known model."""
-    from mulligan.models.weights.known import KNOWN
-
     if name in PROVIDERS:
         return InvalidInput(f"{name} is a provider: write {name}:MODEL, such as {name}:{PROVIDERS[name].example}.")
     if name in KNOWN or name.endswith(".gguf"):

@@ -49,9 +49,7 @@ class ProviderModel(ProviderClient["PydanticModel"]):
         self._no_tools = False
 
     def _build(self) -> PydanticModel:
-        from mulligan.models.wire import build
-
-        return build(self._provider, self._model, self._access, self._settings)
+        return _wire().build(self._provider, self._model, self._access, self._settings)
 
     def price(self) -> Price | None:
         """US dollars per token; None when unknown. A server on this machine costs nothing."""
@@ -86,17 +84,13 @@ class ProviderModel(ProviderClient["PydanticModel"]):
         return in_json(question) if self._no_tools or not question.tools else question
 
     def _mode(self, schema: Json) -> Mode:
-        from mulligan.models.wire import modes
-
         if schema is None:
             return "prompted"
-        return next(mode for mode in modes(self.load().profile, schema) if mode not in self._refused)
+        return next(mode for mode in _wire().modes(self.load().profile, schema) if mode not in self._refused)
 
     def _request(self, question: Question, sampling: Sampling, mode: Mode) -> Callable[[], Awaitable[ModelResponse]]:
         """The question in pydantic-ai's terms, to be sent."""
-        from mulligan.models import wire
-
-        model = self.load()
+        wire, model = _wire(), self.load()
         ask = wire.parameters(question, mode)
         messages = wire.messages_of(question)  # sent as they are: what the journal holds is what the model was told
         model_settings = wire.model_settings(
@@ -142,9 +136,9 @@ class ProviderModel(ProviderClient["PydanticModel"]):
 
     def _answer(self, response: ModelResponse, question: Question, asked: Question, sampling: Sampling) -> Answer:
         """asked: the question as it was sent."""
-        from mulligan.models.wire import reply_of
-
-        got = _masked(reply_of(response, asked, sampling), self._key)  # some servers echo the key they were sent
+        got = _masked(
+            _wire().reply_of(response, asked, sampling), self._key
+        )  # some servers echo the key they were sent
         model = f"{self._provider}:{got.model or self._model}"
         usage = self._usage(response, asked, got.text + "".join(str(call.arguments) for call in got.calls))
         if got.finish == "content_filter":
@@ -177,6 +171,12 @@ class ProviderModel(ProviderClient["PydanticModel"]):
         else:
             cost = prices.cost_of(response, self._seller, self._model)
         return Usage(*tokens, calls=1, cost=cost)
+
+
+def _wire():  # pyright gives it the type of the module
+    from mulligan.models import wire  # with pydantic-ai
+
+    return wire
 
 
 def _masked(reply_of: Reply, key: KnownSecrets) -> Reply:

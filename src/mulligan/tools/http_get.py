@@ -51,6 +51,12 @@ class _Host:
         return named and (port or _PORTS[scheme]) == (self.port or _PORTS[scheme])
 
 
+def _httpx2():  # pyright gives it the type of the module
+    import httpx2
+
+    return httpx2
+
+
 class HttpGet(OneTool):
     """Fetches pages of hosts that are named: "docs.python.org", "*.example.org" (what is below it), "localhost:8000".
 
@@ -76,8 +82,7 @@ class HttpGet(OneTool):
 
     async def call(self, tool: str, arguments: Mapping[str, Json]) -> str:
         given: Mapping[str, Any] = arguments
-        import httpx2
-
+        httpx2 = _httpx2()
         url: str = given["url"]
         try:
             async with asyncio.timeout(self._seconds), httpx2.AsyncClient(timeout=self._seconds) as client:
@@ -88,8 +93,7 @@ class HttpGet(OneTool):
             raise ToolError(f"{url} could not be got: {str(error) or type(error).__name__}") from None
 
     async def _got(self, client: httpx2.AsyncClient, url: str) -> str:
-        import httpx2
-
+        httpx2 = _httpx2()
         for _ in range(REDIRECTS + 1):
             self._check(url)
             headers = {"user-agent": "mulligan", "accept-encoding": "gzip, deflate"}
@@ -104,8 +108,7 @@ class HttpGet(OneTool):
 
     def _check(self, url: str) -> None:
         """Raises `ToolError` unless the address leads to a host that is named."""
-        import httpx2
-
+        httpx2 = _httpx2()
         try:
             # What is checked is what the client will do, so it reads the address, and nobody else.
             address = httpx2.URL(url)

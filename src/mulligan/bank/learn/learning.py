@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, cast
 
+import numpy as np
+
 from mulligan.bank.learn.extraction import Extracted, Extractor, Judge, Verdict
 from mulligan.bank.learn.facts import (
     checks_of,
@@ -176,8 +178,6 @@ class Keeper:
         """
         if self._ports.settings.near_duplicates != "skip":
             return entries, ()
-        import numpy as np
-
         index = await self._indexes.of(agent_id)
         kept: list[Entry] = []
         skipped: list[str] = []

@@ -12,6 +12,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields
+from importlib.metadata import version
 from itertools import combinations
 from statistics import fmean
 from typing import Any, cast
@@ -355,9 +356,9 @@ def about(run: BenchRun, episodes: Iterable[Episode]) -> About:
     models = {n.removeprefix(MODEL): str(id) for n, id in run.rests_on.items() if n.startswith(MODEL)}
     versions: dict[str, str] = {}
     for episode in episodes:
-        for name, version in episode.head.versions.items():
-            known = versions.setdefault(name, version)
-            versions[name] = known if version in known.split(", ") else f"{known}, {version}"
+        for name, number in episode.head.versions.items():
+            known = versions.setdefault(name, number)
+            versions[name] = known if number in known.split(", ") else f"{known}, {number}"
     return About(
         run.id,
         run.benchmark,
@@ -490,8 +491,6 @@ def _labels(runs: Sequence[OneRun]) -> Sequence[str]:
 
 def as_json(report: Report) -> Json:
     """See docs/benchmark-report.md for every key."""
-    from importlib.metadata import version
-
     return {
         "schema": SCHEMA,
         "mulligan": version("mulligan"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
@@ -43,8 +44,6 @@ def ending(path: str) -> str:
 
 def check_installed() -> None:
     """Raises `InvalidInput`, with what to install, where matplotlib is missing."""
-    from importlib.util import find_spec
-
     if find_spec("matplotlib") is None:
         raise MissingExtra("A plot needs matplotlib", "plot")
 

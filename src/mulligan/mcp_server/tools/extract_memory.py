@@ -8,14 +8,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from mulligan.core.errors import BadAnswer, InvalidInput, ModelError, MulliganError
-from mulligan.core.records import Json
+from mulligan.core.records import Episode, Json
 from mulligan.mcp_server.tool import Call, Reply, Tool, definition
 from mulligan.mcp_server.tools.memory_task import FAILED, NOTHING, extraction_reply, find_task, question, task_id
 
 if TYPE_CHECKING:
     from mulligan.bank.bank import Bank
     from mulligan.core.protocols import Learned
-    from mulligan.core.records import Episode
 
 
 @dataclass(frozen=True)

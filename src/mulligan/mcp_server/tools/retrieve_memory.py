@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from mulligan.core.errors import InvalidInput
-from mulligan.core.records import Json, Lesson
+from mulligan.core.records import Json, Lesson, Recall
 from mulligan.mcp_server.tool import Call, Reply, Tool, definition
-
-if TYPE_CHECKING:
-    from mulligan.core.records import Recall
 
 MAX_LESSONS = 100
 """Lessons in one answer; the schema of `top_k` names the same number."""

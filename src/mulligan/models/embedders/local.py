@@ -12,9 +12,13 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
+import numpy as np
+
 from mulligan.core.errors import InvalidInput, MissingExtra, ModelError, UnknownName
 from mulligan.models.embedded import pull_unless_abandoned
 from mulligan.models.embedded.worker import EmbeddedWorker, threads_to_use
+from mulligan.models.embedders.network import load
+from mulligan.models.embedders.pieces import WordPieces
 from mulligan.models.weights import Progress, installed, path_of
 from mulligan.models.weights.known import EMBEDDERS, MINILM
 
@@ -78,15 +82,10 @@ class _Reader:
     """Loaded weights, used by one thread."""
 
     def __init__(self, path: Path, threads: int) -> None:
-        from mulligan.models.embedders.network import load
-        from mulligan.models.embedders.pieces import WordPieces
-
         self._network = load(path, threads)
         self._pieces = WordPieces(self._network.vocabulary)
 
     def vectors(self, texts: Sequence[str], abandoned: Event) -> Any:
-        import numpy as np
-
         cut = [self._pieces.numbers(text, LONGEST) for text in texts]
         found: Any = np.empty((len(texts), LocalEmbedder.dim), np.float32)
         for batch in batches([len(pieces) for pieces in cut]):

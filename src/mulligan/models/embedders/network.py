@@ -11,6 +11,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mulligan.core.errors import ModelError
 
 LAYERS = 6
@@ -53,8 +55,6 @@ def load(path: Path, threads: int) -> Network:
 
 def read(path: Path) -> tuple[Arrays, list[str]]:
     """The tensors of a safetensors file, mapped and not copied, and the vocabulary that follows them, one a line."""
-    import numpy as np
-
     raw: Any = np.memmap(path, np.uint8, "r")
     start = 8 + int(raw[:8].view("<u8")[0])
     header: dict[str, Any] = json.loads(raw[8:start].tobytes())
@@ -73,8 +73,6 @@ def read(path: Path) -> tuple[Arrays, list[str]]:
 def arranged(tensors: Arrays) -> Arrays:
     """The weights by the names that the graph uses: matrices turned as they are multiplied, queries, keys and values
     side by side, the one token type that there is added to the positions."""
-    import numpy as np
-
     words, types = tensors["embeddings.word_embeddings.weight"], tensors["embeddings.token_type_embeddings.weight"]
     found: Arrays = {
         "words": words,

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from mulligan.core.errors import ModelError
 
@@ -96,7 +97,6 @@ def download(address: str, into: Path, size: int, watch: Callable[[int], None], 
     """
     from http.client import HTTPException
     from urllib.error import HTTPError, URLError
-    from urllib.parse import urlsplit
     from urllib.request import Request, build_opener
 
     try:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+import numpy as np
+
 from mulligan.core.ranking import Array, Candidates, Ranked
 
 
@@ -20,8 +22,6 @@ class Cosine:
         self._threshold, self._most = threshold, most
 
     def rank(self, among: Candidates, top_k: int, threshold: float | None = None) -> Ranked:
-        import numpy as np
-
         least = self._threshold if threshold is None else threshold
         scores, relevance = self._scored(among)
         given = relevance >= (least or 0.0)
@@ -44,8 +44,6 @@ class Cosine:
 
     def _scored(self, among: Candidates) -> tuple[Array, Array]:
         """Cosines with their relevance; where there are no vectors at all, BM25."""
-        import numpy as np
-
         query, lesson = among.semantic("query"), among.semantic("lesson")
         if query is None and lesson is None:
             scores = among.lexical()

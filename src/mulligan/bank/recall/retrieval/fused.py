@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from mulligan.core.errors import InvalidInput
 from mulligan.core.ranking import Candidates, Ranked
 
@@ -36,8 +38,6 @@ class Fused:
         self._threshold, self._words, self._gap, self._diversity = threshold, words, gap, diversity
 
     def rank(self, among: Candidates, top_k: int, threshold: float | None = None) -> Ranked:
-        import numpy as np
-
         least = self._threshold if threshold is None else threshold
         scores = self.scores(among)
         relevance = self._relevance(among, scores)
@@ -51,8 +51,6 @@ class Fused:
     def scores(self, among: Candidates) -> Any:
         """What lessons are ordered by. One without a vector beside others that have one counts as near as they are on
         average; where there are no vectors at all, it is BM25."""
-        import numpy as np
-
         semantic = among.semantic()
         if semantic is None:
             return among.lexical()
@@ -62,8 +60,6 @@ class Fused:
 
     def _relevance(self, among: Candidates, scores: Any) -> Any:
         """By both; by words alone where there is no vector."""
-        import numpy as np
-
         relevance = among.by_words()
         if (semantic := among.semantic()) is not None:
             there = ~np.isnan(semantic)
@@ -72,8 +68,6 @@ class Fused:
 
     def _spread(self, among: Candidates, rows: list[int], scores: Any, top_k: int) -> list[int]:
         """The first `top_k` by maximal marginal relevance (Carbonell and Goldstein 1998)."""
-        import numpy as np
-
         alike = among.alike(rows) if self._diversity and len(rows) > 1 and top_k > 1 else None
         if alike is None:
             return rows[:top_k]
@@ -90,8 +84,6 @@ class Fused:
 
 def _best(scores: Any, rows: Any, most: int) -> list[int]:
     """The best `most` of these rows, best first; equal ones by age."""
-    import numpy as np
-
     if len(rows) > most:
         rows = rows[scores[rows] >= np.partition(scores[rows], len(rows) - most)[len(rows) - most]]
     return rows[np.argsort(-scores[rows], kind="stable")][:most].tolist()

@@ -6,6 +6,8 @@ on relevance to the task alone, so that a failure can be recalled, and it acts b
 
 from __future__ import annotations
 
+import numpy as np
+
 from mulligan.core.errors import InvalidInput
 from mulligan.core.ranking import Candidates, Ranked
 
@@ -36,8 +38,6 @@ class Hybrid:
         self._semantic, self._confidence, self._success, self._recency = semantic, confidence, success, recency
 
     def rank(self, among: Candidates, top_k: int, threshold: float | None = None) -> Ranked:
-        import numpy as np
-
         least = self._threshold if threshold is None else threshold
         meaning = among.semantic()
         if meaning is None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from mulligan.core.errors import InvalidInput
 from mulligan.core.ranking import Array, Candidates
 from mulligan.core.records import Lesson
@@ -21,8 +23,6 @@ class Semantic:
         self._threshold, self._most = threshold, top_k_check
 
     def near(self, new: Lesson, among: Candidates, similarities: Array) -> Sequence[int]:
-        import numpy as np
-
         same = np.asarray(among.success) == (new.outcome == "success")
         cosines = np.where(same, np.nan_to_num(similarities, nan=-1.0), -2.0)
         nearest: list[int] = np.argsort(-cosines, kind="stable")[: self._most + 1].tolist()
