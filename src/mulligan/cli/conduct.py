@@ -9,7 +9,9 @@ import sys
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from mulligan.app.plugins import attribute_of
+from mulligan.app.config import choose_model, load
+from mulligan.app.plugins import attribute_of, parse_spec
+from mulligan.app.thinkers import asks_model
 from mulligan.cli import words
 from mulligan.cli.errors import UNFINISHED, exit_status, report, run_status
 from mulligan.cli.progress import Progress, first
@@ -19,6 +21,7 @@ from mulligan.core.errors import RecordLost
 from mulligan.core.limits import Limits
 from mulligan.core.records import Episode, Json
 from mulligan.mcp_server.lifecycle import stop_signals
+from mulligan.models.catalog import found_keys
 
 T = TypeVar("T")
 
@@ -58,6 +61,13 @@ def run(work: Coroutine[Any, Any, T], interrupting: Callable[[], None]) -> T:
         for number in signals:
             loop.add_signal_handler(number, stop)
         return loop.run_until_complete(task)
+
+
+def mention_keys(actor: str | None, model: str | None) -> None:
+    """Say which providers' keys are set, where no model was named: one is never chosen because its key is there."""
+    if asks_model("actor", parse_spec("actors", actor or "complete")) and choose_model(model, load()) is None:
+        for variable, name in found_keys():
+            say(f"{variable} found; add --model {name} to use it")
 
 
 def failed(error: Exception, episode: Episode | None, progress: Progress) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Mapping
 from textwrap import indent
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import click
 
 from mulligan.app.config import load
-from mulligan.cli.terminal import Counting, columns, emit, say
+from mulligan.cli.terminal import columns, emit, say
 from mulligan.core.errors import InvalidInput
 from mulligan.models.providers import PROVIDERS
 from mulligan.models.weights import installed, megabytes, partial_folder, path_of, silent
@@ -117,3 +118,27 @@ def _weights(known: Mapping[str, Weights]) -> list[tuple[str, ...]]:
 
 def _indented(rows: list[tuple[str, ...]]) -> str:
     return indent(columns(rows), "  ")
+
+
+class Counting:
+    """Shows how far a download has come: on a terminal each percent in place, elsewhere a line for each tenth."""
+
+    def __init__(self) -> None:
+        self._line = ""
+        self._percent = -1
+
+    def tell(self, line: str, done: int, total: int) -> None:
+        counting = sys.stderr.isatty()
+        if line != self._line:
+            self._line, self._percent = line, -1
+            say(line)
+        percent = 100 * done // max(total, 1)
+        step = 1 if counting else 10
+        if percent // step == self._percent // step:
+            return
+        self._percent = percent
+        said = f"{percent} % ({megabytes(done)} of {megabytes(total)})"
+        if counting:
+            click.echo(f"\r{said}", err=True, nl=done >= total)
+        else:
+            say(said)

@@ -68,15 +68,13 @@ def solve(ctx: click.Context, task: str, quiet: bool, as_json: bool, trace: bool
     Ends with 0 when solved, 1 when not, 2 for bad input, 3 when interrupted, over budget or stopped by an error
     (resume it), 4 when it could not be judged.
     """
-    from mulligan.app.plugins import parse_spec
     from mulligan.app.solve import solve as library
-    from mulligan.app.thinkers import asks_model
-    from mulligan.cli.conduct import conduct
+    from mulligan.cli.conduct import conduct, mention_keys
     from mulligan.core.records import Task
 
     given_task = Task(standard_input("task")) if task == "-" else task
-    if not quiet and not as_json and asks_model("actor", parse_spec("actors", given["actor"] or "complete")):
-        _mention_keys(given["model"])
+    if not quiet and not as_json:
+        mention_keys(given["actor"], given["model"])
     options = {name: given[name] for name in HANDED_ON if given[name] is not None}
     options |= {"settings": _settings(given), "limits": limits_of(given), **bank_of(given)}
     work = partial(library, given_task, **options)
@@ -97,14 +95,3 @@ def _settings(given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         for role, values in named.items():
             together.setdefault(role, {}).update({k: v for k, v in values.items() if v is not None})
     return {role: values for role, values in together.items() if values}
-
-
-def _mention_keys(model: str | None) -> None:
-    """A provider is never taken just because its key is set; that it could be is said."""
-    from mulligan.app.config import choose_model, load
-    from mulligan.cli.terminal import say
-    from mulligan.models.catalog import found_keys
-
-    if choose_model(model, load()) is None:
-        for variable, name in found_keys():
-            say(f"{variable} found; add --model {name} to use it")

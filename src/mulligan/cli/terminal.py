@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TextIO
 
-import click
-
 from mulligan.text.plain import clean as clean
 from mulligan.text.plain import one_line as one_line
 
@@ -85,27 +83,3 @@ def put(text: str, output: str | None) -> None:
     except OSError as error:
         raise InvalidInput(f"{output} cannot be written: {error.strerror}.") from error
     say(f"{output} written")
-
-
-class Counting:
-    def __init__(self) -> None:
-        self._line = ""
-        self._percent = -1
-
-    def tell(self, line: str, done: int, total: int) -> None:
-        from mulligan.models.weights import megabytes
-
-        counting = sys.stderr.isatty()
-        if line != self._line:
-            self._line, self._percent = line, -1
-            say(line)
-        percent = 100 * done // max(total, 1)
-        step = 1 if counting else 10
-        if percent // step == self._percent // step:
-            return
-        self._percent = percent
-        said = f"{percent} % ({megabytes(done)} of {megabytes(total)})"
-        if counting:
-            click.echo(f"\r{said}", err=True, nl=done >= total)
-        else:
-            say(said)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 from mulligan.bench.harness.fetching import fetch_benchmark
-from mulligan.cli.terminal import Counting, emit, say
+from mulligan.cli.models import Counting
+from mulligan.cli.terminal import emit, say
 from mulligan.models.weights import silent
 
 
