@@ -6,7 +6,7 @@ check:  ## format, lint, strict types, house rules
 	pyright
 	pytest tests/test_house.py
 
-test:  ## the tests that take seconds, on all cores; make test FILE=tests/core/test_loop.py runs one file
+test:  ## the tests that take seconds, on all cores; make test FILE=tests/core/test_loops.py runs one file
 	pytest $(or $(FILE),-n auto)
 
 slow:  ## the tests that take minutes; much of that is waiting, so more workers than cores; FILE=… runs one file
