@@ -211,7 +211,7 @@ def test_solved_and_skipped_games_are_not_played(tmp_path: Path) -> None:
     files = [_bare(tmp_path, f"pick_and_place_simple-{letter}") for letter in "ABCD"]
     rows = [EnvResult("env_0", ("a",), is_success=True), EnvResult("env_1", ("b", "c")), EnvResult("env_2", skip=True)]
     results = tmp_path / "env_results_trial_3.json"
-    results.write_text(env_results.written(rows))
+    results.write_text(env_results.rendered(rows))
     benchmark = Alfworld(results=str(results))
     cases = benchmark.load(files)
     assert [case.target for case in cases] == [{"env": "env_1", "memory": ["b", "c"]}, {"env": "env_3", "memory": []}]
@@ -222,8 +222,8 @@ def test_solved_and_skipped_games_are_not_played(tmp_path: Path) -> None:
 
 def test_results_of_other_data_are_refused(tmp_path: Path) -> None:
     results = tmp_path / "r.json"
-    results.write_text(env_results.written([EnvResult("env_7")]))
-    with pytest.raises(InvalidInput, match="of other data: it has 'env_7', and there are 1 games here"):
+    results.write_text(env_results.rendered([EnvResult("env_7")]))
+    with pytest.raises(InvalidInput, match="belongs to other data: it has 'env_7', but there are 1 games here"):
         Alfworld(results=str(results)).load([_bare(tmp_path, "pick_and_place_simple-A")])
     with pytest.raises(InvalidInput, match="cannot be read"):
         Alfworld(results=str(tmp_path / "none.json")).load([])

@@ -79,7 +79,7 @@ def test_a_connection_that_breaks_again_and_again_gets_there_by_ranges(tmp_path:
 def test_a_truncated_file_is_not_taken_and_what_came_is_said(tmp_path: Path) -> None:
     with (
         serving_file(Served(BODY, cut=9000, ranges=False)) as served,
-        pytest.raises(FetchError, match=rf"ended after 9000 of {len(BODY)} bytes.*9000 bytes that came are kept"),
+        pytest.raises(FetchError, match=rf"ended after 9000 of {len(BODY)} bytes.*The first 9000 bytes are kept"),
     ):
         fetch(pinned(served.url), tmp_path)
     assert left(tmp_path) == {".file.jsonl.partial": 9000}
@@ -125,16 +125,15 @@ def test_an_error_of_the_server_is_said(tmp_path: Path, status: int) -> None:
     assert left(tmp_path) == {}
 
 
-def test_without_a_network_it_is_said_what_else_can_be_done(tmp_path: Path) -> None:
+def test_an_error_without_a_network_says_what_else_to_do(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # and nobody listens there
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/file.jsonl"
         with pytest.raises(FetchError) as refused:
             fetch(pinned(url), tmp_path)
     assert str(refused.value) == (
-        f"file.jsonl could not be fetched from {url}: 127.0.0.1 cannot be reached from here (Connection refused). Where "
-        "you have the file otherwise, no fetch is needed: name it with --data, or set MULLIGAN_DATA to a folder with "
-        "file.jsonl in it."
+        f"file.jsonl could not be fetched from {url}: 127.0.0.1 cannot be reached from here (Connection refused). If "
+        "you have the file already, name it with --data, or set MULLIGAN_DATA to a folder with file.jsonl in it."
     )
     with pytest.raises(FetchError, match=r"nowhere\.invalid cannot be reached from here \((?!<urlopen)"):
         fetch(pinned("http://nowhere.invalid/file.jsonl"), tmp_path)

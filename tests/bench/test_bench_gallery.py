@@ -196,7 +196,7 @@ def test_targets_are_shown_when_asked_for_and_only_those_of_the_run(
     with pytest.raises(SystemExit) as ended:
         main(["bench", "report", run, "--gallery", str(file), "--show-targets"])
     assert ended.value.code == 2
-    assert "is not what run" in capsys.readouterr().err
+    assert "has changed since run" in capsys.readouterr().err
 
 
 def test_html_with_a_plot_needs_no_other_file(run: str, tmp_path: Path) -> None:

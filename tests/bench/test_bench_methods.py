@@ -17,6 +17,7 @@ from mulligan.bench.harness.plan import choice_of, open_benchmark
 from mulligan.bench.harness.running import Finished, Hooks, resume_benchmark, run_benchmark
 from mulligan.bench.report.figures import make_report, read_run
 from mulligan.core.errors import InvalidInput
+from mulligan.plugins import Decision, Episode, Past
 from mulligan.sandbox.local import LocalSandbox
 from mulligan.store.sqlite import SqliteStore
 
@@ -102,7 +103,33 @@ def test_the_methods_own_settings_of_a_strategy_stay_unless_another_is_named() -
     assert (other.strategy, other.method.strategy.settings) == ("evidence", {})
 
 
-async def test_a_strategy_of_ones_own_is_benchmarked_and_goes_on_from_any_folder(
+async def test_a_strategy_given_as_an_object_is_benchmarked_and_has_to_be_given_again_to_resume(
+    tmp_path: Path,
+) -> None:
+    class Twice:
+        reflects = False
+
+        def past(self, episode: Episode) -> Past:
+            return Past()
+
+        def decide(self, episode: Episode) -> Decision:
+            return Decision(stop="two are enough" if len(episode.trials) > 1 else "")
+
+    data, model = str(cases(tmp_path, "wrong", "right")), Obliging()
+    async with SqliteStore(tmp_path / "m.db") as store:
+        finished = await run_benchmark(HERE, model=model, store=store, data=data, strategy=Twice())
+        assert [(one.status, len(one.episodes[0].scores)) for one in finished.results] == [("failed", 2), ("solved", 1)]
+        named = finished.run.options["strategy"]
+        assert isinstance(named, str)
+        assert named.startswith("object:")
+        assert named.endswith("Twice")
+        with pytest.raises(InvalidInput, match=r"resume_benchmark\(id, strategy=…\)"):
+            await resume_benchmark(finished.run.id, model=model, store=store)
+        again = await resume_benchmark(finished.run.id, model=model, store=store, strategy=Twice)
+        assert again.results == finished.results
+
+
+async def test_a_users_strategy_file_is_benchmarked_and_resumes_from_any_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

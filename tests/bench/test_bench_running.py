@@ -216,7 +216,7 @@ async def test_restarts_end_with_the_first_solved_and_samples_are_all_taken(stor
         ({"strategy": "reflexio"}, "Did you mean 'reflexion'.*--method: reflexion, simple, "),
         ({"method": "reflexio"}, "Did you mean 'reflexion'"),
         ({"method": "evidence"}, "write --strategy evidence"),
-        ({"method": "simple", "strategy": "evidence"}, "makes one attempt, so no strategy .*: reflexion, "),
+        ({"method": "simple", "strategy": "evidence"}, "makes one attempt, so a strategy has no effect.*: reflexion, "),
         ({"settings": {"actr": {}}}, "actor"),
         ({"trials": 0}, "trials must be at least 1"),
         ({"method": "simple", "trials": 2}, "'simple' makes one attempt, not 2. .* another method: reflexion, "),

@@ -20,7 +20,7 @@ RESULTS = st.lists(
 
 @given(RESULTS)
 def test_what_is_written_is_read(results: list[EnvResult]) -> None:
-    assert env_results.read(env_results.written(results), "here") == results
+    assert env_results.read(env_results.rendered(results), "here") == results
 
 
 @given(
@@ -40,12 +40,12 @@ def test_published_files_have_no_skip() -> None:
     ("text", "said"),
     [
         ("{}", "list of environments"),
-        ("[1]", "entry 1 should be an object"),
+        ("[1]", "entry 1 must be an object"),
         ('[{"memory": []}]', "entry 1 has no name"),
-        ('[{"name": "env_0", "memory": "a"}]', "memory should be"),
+        ('[{"name": "env_0", "memory": "a"}]', "memory must be"),
         ('[{"name": "env_0", "skip": 1}]', "true or false"),
         ('[{"name": "a"}, {"name": "a"}]', "'a' twice"),
-        ("[" * 100_000, "no JSON"),
+        ("[" * 100_000, "not valid JSON"),
     ],
 )
 def test_what_is_wrong_is_named(text: str, said: str) -> None:

@@ -208,7 +208,7 @@ async def test_a_canonical_program_that_fails_judges_nobody(tmp_path: Path) -> N
 def test_rows_of_another_form_are_refused(tmp_path: Path, row: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match="line 1: 'base_input' and 'plus_input' should be lists and 'atol' a number"):
         loaded(tmp_path, "humaneval+", row)
-    with pytest.raises(InvalidInput, match="line 1: 'test' has not EvalPlus's form"):
+    with pytest.raises(InvalidInput, match="line 1: 'test' is not in EvalPlus's form"):
         loaded(
             tmp_path, "humaneval+:origin", {**{k: v for k, v in ROW.items() if "input" not in k}, "test": "assert 1"}
         )

@@ -158,9 +158,9 @@ async def test_an_answer_that_the_rule_leaves_nothing_of_is_unscored(tmp_path: P
     [
         ({}, "a JSON list of questions"),
         ([], "a JSON list of questions"),
-        ([ROW, 1], "question 2: an object"),
-        ([{**ROW, "answer": " "}], 'question 1 has no "answer"'),
-        ([{**ROW, "id": None}], 'question 1 has no "id"'),
+        ([ROW, 1], "question 2: this must be an object"),
+        ([{**ROW, "answer": " "}], 'question 1 needs "answer"'),
+        ([{**ROW, "id": None}], 'question 1 needs "id"'),
         ([{**ROW, "context": [{"title": "Ulm"}]}], r"question 1 \(q1\): .*KeyError: 'sentences'"),
         ([{**ROW, "context": [["Ulm"]]}], r"question 1 \(q1\): .*ValueError"),
         ([{**ROW, "context": [["Ulm", "A town."]]}], "the page 'Ulm'"),
@@ -192,5 +192,5 @@ def test_a_docstore_of_the_users_own_takes_the_place_of_the_pages(tmp_path: Path
     assert loaded(tmp_path, [ROW], docstore=str(store)).target != case.target
     with pytest.raises(InvalidInput, match="does not exist"):
         loaded(tmp_path, [ROW], docstore=str(tmp_path / "none"))
-    with pytest.raises(InvalidInput, match="searched in the mode react only"):
+    with pytest.raises(InvalidInput, match="Only the mode react searches"):
         made(mode="cot", docstore=str(store))

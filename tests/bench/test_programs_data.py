@@ -54,9 +54,9 @@ def written(folder: Path, *rows: Mapping[str, Any] | str) -> Path:
         ({"entry_point": "f("}, "the name of a function"),
         ({"entry_point": "class"}, "the name of a function"),
         ({"task_id": 3}, "no text under 'task_id' or 'name'"),
-        ({"test": "assert f(1 == 2"}, "'test' is no Python"),
+        ({"test": "assert f(1 == 2"}, "'test' is not valid Python"),
         ({"test": "f(1)"}, "'test' asserts nothing"),
-        ({"language": "rs"}, "its language is 'rs'"),
+        ({"language": "rs"}, "the language is 'rs'"),
         ({"canonical_solution": 5}, "no text under 'canonical_solution'"),
     ],
 )
@@ -70,7 +70,7 @@ def test_a_row_that_cannot_be_used_is_refused_with_file_and_line(
 
 
 def test_an_id_that_is_there_twice_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="'a' is there twice"):
+    with pytest.raises(InvalidInput, match="'a' is there twice; ids must differ"):
         Programs(judges=Judge()).load([written(tmp_path, GOOD, GOOD)])
 
 

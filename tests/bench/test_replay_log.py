@@ -138,18 +138,18 @@ async def test_all_of_the_time_may_go_into_one_hidden_test(tmp_path: Path, monke
 @pytest.mark.parametrize(
     ("content", "match"),
     [
-        ("[", "is no JSON"),
+        ("[", "it is not JSON"),
         ("{}", "list of episodes"),
         ("[]", "at least one"),
-        ("[1]", "entry 1: an object is wanted"),
+        ("[1]", "entry 1: this must be an object"),
         ([{"name": "a"}], r"entry 1 \(a\): the key 'prompt' is missing"),
-        ([entry("a", GOOD), entry("b", 7)], r"entry 2 \(b\): 'implementations', number 1, should be a text, not int"),  # pyright: ignore[reportArgumentType]
+        ([entry("a", GOOD), entry("b", 7)], r"entry 2 \(b\): 'implementations', number 1, must be a text, not int"),  # pyright: ignore[reportArgumentType]
         ([entry("a")], "'implementations' is empty"),
-        ([entry("a", GOOD, solved="yes")], "'solved' should be true or false"),  # pyright: ignore[reportArgumentType]
-        ([entry("a", GOOD, prompt=None)], "'prompt' should be a text, not NoneType"),
-        ([entry("a", GOOD, internal_tests="assert f(1)")], "'internal_tests' should be a list"),
+        ([entry("a", GOOD, solved="yes")], "'solved' must be true or false"),  # pyright: ignore[reportArgumentType]
+        ([entry("a", GOOD, prompt=None)], "'prompt' must be a text, not NoneType"),
+        ([entry("a", GOOD, internal_tests="assert f(1)")], "'internal_tests' must be a list"),
         ([entry("a", GOOD, outputs=("1", "2"))], "'feedback' has 2 texts for 1 implementations"),
-        ([entry("a", GOOD, GOOD)], "'feedback' has 0 texts, and 1 trials failed"),
+        ([entry("a", GOOD, GOOD)], "'feedback' has 0 texts, but 1 trials failed"),
     ],
 )
 def test_a_bad_file_is_refused_by_entry_and_key(content: object, match: str, tmp_path: Path) -> None:
@@ -182,10 +182,14 @@ async def test_the_log_fails_loudly_when_it_is_asked_for_more() -> None:
         (
             "a # output: local variable 'y' referenced before assignment",
             "a # output: cannot access local variable 'y' where it is not associated with a value",
-            "other words",
+            "word differently",
         ),
-        ("a # output: __init__() missing 1 …", "a # output: A.__init__() missing 1 …", "other words"),
-        ("a # output: invalid syntax (<string>, line 3)", "a # output: expected ':' (<string>, line 3)", "other words"),
+        ("a # output: __init__() missing 1 …", "a # output: A.__init__() missing 1 …", "word differently"),
+        (
+            "a # output: invalid syntax (<string>, line 3)",
+            "a # output: expected ':' (<string>, line 3)",
+            "word differently",
+        ),
         ("a # output: 3", "a # output: name 'math' is not defined", "share one namespace"),
         ("a # output: 'PropagatingThread' object", "a # output: TIMEOUT", "accident"),
         ("a # output: 3", "a # output: 4", ""),

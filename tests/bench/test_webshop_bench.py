@@ -125,7 +125,7 @@ def test_data_is_ours_where_there_is_no_other(
     monkeypatch.delenv("MULLIGAN_DATA")
     (tmp_path / "there" / "again").mkdir()
     (tmp_path / "there" / "again" / "items_shuffle_1000.json").write_text("[]")
-    with pytest.raises(InvalidInput, match="there are 2 in what was given"):
+    with pytest.raises(InvalidInput, match="but 2 were given"):
         benchmark.load(find_data(benchmark, tmp_path / "there"))
     (tmp_path / "empty").mkdir()
     with pytest.raises(InvalidInput, match="princeton-nlp/WebShop"):

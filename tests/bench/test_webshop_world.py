@@ -150,7 +150,7 @@ async def test_what_cannot_be_opened_is_said(tmp_path: Path) -> None:
         WebShop(goal="mug", page=0)
     file = tmp_path / "shop.json"
     file.write_text("{", encoding="utf-8")
-    with pytest.raises(InvalidInput, match=r"shop\.json is no JSON"):
+    with pytest.raises(InvalidInput, match=r"shop\.json is not valid JSON"):
         await WebShop(goal="mug", files=[str(file)]).reset()
     with pytest.raises(InvalidInput, match=r"The shop cannot be read: .*gone\.json"):
         await WebShop(goal="mug", files=[str(tmp_path / "gone.json")]).reset()

@@ -150,15 +150,15 @@ async def test_a_changed_docstore_is_read_again(tmp_path: Path) -> None:
     ("name", "text", "said"),
     [
         ("a.jsonl", '{"title": "Ulm", "text": "x"}\n{"title": ', r"a\.jsonl, line 2: not JSON"),
-        ("a.jsonl", '\n{"text": "x"}', r'a\.jsonl, line 2 has no "title"'),
+        ("a.jsonl", '\n{"text": "x"}', r'a\.jsonl, line 2 needs a "title"'),
         ("a.jsonl", "[1]", r"a\.jsonl, line 1: must be an object"),
         ("a.json", '[{"title": "Ulm"}]', r'a\.json, page 1 \(Ulm\) needs "text"'),
         ("a.json", '[{"title": "Ulm", "sentences": [" "]}]', r"\(Ulm\) is empty"),
         ("a.json", '{"title": "Ulm"}', "a list of pages"),
-        ("a.json", "no", "no JSON"),
-        ("a.json", "[1]", r"a\.json, page 1: an object"),
-        ("a.json", "[]", "hold no page"),
-        ("a.jsonl", "\n", "hold no page"),
+        ("a.json", "no", "not valid JSON"),
+        ("a.json", "[1]", r"a\.json, page 1: this must be an object"),
+        ("a.json", "[]", "have no page"),
+        ("a.jsonl", "\n", "have no page"),
     ],
 )
 def test_documents_that_cannot_be_read_are_refused_by_place(name: str, text: str, said: str, tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_documents_that_cannot_be_read_are_refused_by_place(name: str, text: str
 def test_documents_have_to_be_there(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="does not exist"):
         Wiki(documents=str(tmp_path / "none.json"))
-    with pytest.raises(InvalidInput, match=r"holds no \.txt or \.md"):
+    with pytest.raises(InvalidInput, match=r"has no \.txt or \.md"):
         Wiki(documents=str(tmp_path))
-    with pytest.raises(InvalidInput, match="pages, or documents"):
+    with pytest.raises(InvalidInput, match="either pages or documents"):
         Wiki()

@@ -1,4 +1,4 @@
-"""What a purchase is worth, and how shops are read."""
+"""The reward of a purchase, and how shops are read."""
 
 import json
 from dataclasses import replace
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mulligan
-from mulligan.bench.webshop._shop import Goal, Product, alike, read_shop, worth
+from mulligan.bench.webshop._shop import Goal, Product, alike, read_shop, reward
 from mulligan.bench.webshop.environments.webshop import CATALOGUE
 from mulligan.core.errors import InvalidInput
 
@@ -33,13 +33,13 @@ def test_our_shop_has_what_the_docs_say() -> None:
 @given(GOALS)
 def test_the_product_in_mind_with_its_options_is_worth_all(goal: Goal) -> None:
     wanted = SHOP.by_id[goal.product]
-    assert worth(goal, wanted, wanted, chosen(goal)).value == 1.0
+    assert reward(goal, wanted, wanted, chosen(goal)).value == 1.0
 
 
 @given(GOALS, PRODUCTS)
 def test_any_purchase_is_worth_from_0_to_1(goal: Goal, product: Product) -> None:
     options = {name: values[0] for name, values in product.options.items()}
-    got = worth(goal, SHOP.by_id[goal.product], product, options)
+    got = reward(goal, SHOP.by_id[goal.product], product, options)
     assert 0 <= got.value <= 1
     assert got.value == pytest.approx(
         got.kind * (got.attributes + got.options + got.price) / (len(goal.attributes) + len(goal.options) + 1)
@@ -50,26 +50,26 @@ def test_any_purchase_is_worth_from_0_to_1(goal: Goal, product: Product) -> None
 def test_what_fits_better_is_never_worth_less(goal: Goal, product: Product, data: st.DataObject) -> None:
     wanted = SHOP.by_id[goal.product]
     some = {k: v for k, v in chosen(goal).items() if data.draw(st.booleans(), label=k)}
-    base = worth(goal, wanted, product, some).value
+    base = reward(goal, wanted, product, some).value
     cheaper = replace(product, price=data.draw(st.floats(0, product.price)))
     fitting = replace(product, attributes=(*product.attributes, *goal.attributes[:1]))
-    assert worth(goal, wanted, product, chosen(goal)).value >= base
-    assert worth(goal, wanted, cheaper, some).value >= base
-    assert worth(goal, wanted, fitting, some).value >= base
+    assert reward(goal, wanted, product, chosen(goal)).value >= base
+    assert reward(goal, wanted, cheaper, some).value >= base
+    assert reward(goal, wanted, fitting, some).value >= base
 
 
 def test_another_kind_of_thing_is_worth_nothing() -> None:
     goal = next(goal for goal in SHOP.goals if goal.id == "mug")
-    assert worth(goal, SHOP.by_id["MUG01"], SHOP.by_id["HDP05"], {}).value == 0.0
+    assert reward(goal, SHOP.by_id["MUG01"], SHOP.by_id["HDP05"], {}).value == 0.0
 
 
 def test_the_formula_by_hand() -> None:
     """Two of two attributes, none of two options, and the price: 3 of 5."""
     goal = next(goal for goal in SHOP.goals if goal.id == "mug")
-    got = worth(goal, SHOP.by_id["MUG01"], SHOP.by_id["MUG01"], {"color": "oat"})
+    got = reward(goal, SHOP.by_id["MUG01"], SHOP.by_id["MUG01"], {"color": "oat"})
     assert (got.value, got.kind, got.attributes, got.options, got.price) == (0.6, 1.0, 2, 0, True)
     dear = replace(SHOP.by_id["MUG01"], price=20.01)
-    assert worth(goal, SHOP.by_id["MUG01"], dear, {"color": "oat"}).value == 0.4
+    assert reward(goal, SHOP.by_id["MUG01"], dear, {"color": "oat"}).value == 0.4
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_webshops_own_files_are_read() -> None:
     assert goal.id == "B000000001.1"
     assert goal.price in (90.0, 100.0, 110.0)
     assert goal.instruction == f"i want a tent, and price lower than {goal.price:.2f} dollars"
-    assert worth(goal, tent, tent, {"color": "green | grey"}).value == 1.0
+    assert reward(goal, tent, tent, {"color": "green | grey"}).value == 1.0
     assert read_shop(FILES) == shop
 
 
@@ -147,19 +147,22 @@ def test_a_shop_of_ones_own_needs_little() -> None:
 @pytest.mark.parametrize(
     ("files", "says"),
     [
-        ({"own.json": own(product={"price": "4"})}, r"own.json, products\[0\], 'price': a number"),
+        ({"own.json": own(product={"price": "4"})}, r"own.json, products\[0\], 'price' must be a number"),
         ({"own.json": own(product={"name": None})}, r"own.json, products\[0\]: 'name' is missing"),
-        ({"own.json": own(product={"options": {"size": 3}})}, r"products\[0\], options, 'size': a list of texts"),
+        (
+            {"own.json": own(product={"options": {"size": 3}})},
+            r"products\[0\], options, 'size' must be a list of texts",
+        ),
         ({"own.json": own(goal={"product": "C2"})}, r"goals\[0\], 'product': there is no product 'C2'"),
         ({"own.json": own(goal={"options": ["xl"]})}, r"C1 has no 'xl'; it has l, s"),
-        ({"own.json": own(goal={"price": 3})}, r"goals\[0\], 'price': 3 is no limit that C1 \(\$4.00\) keeps"),
-        ({"own.json": json.dumps({"products": []})}, "own.json holds no goal"),
-        ({"own.json": "3"}, "a list of products is wanted"),
-        ({"own.json": "[3]"}, r"own.json\[0\]: an object is wanted, not int"),
+        ({"own.json": own(goal={"price": 3})}, r"goals\[0\], 'price': C1 costs more \(\$4.00\) than 3"),
+        ({"own.json": json.dumps({"products": []})}, "own.json has no goal"),
+        ({"own.json": "3"}, "must be a list of products"),
+        ({"own.json": "[3]"}, r"own.json\[0\]: this must be an object, not int"),
         ({"items.json": json.dumps([{"name": "x"}])}, r"items.json\[0\]: 'asin' is missing"),
         ({"items.json": json.dumps(ITEMS)}, "items_human_ins.json"),
-        ({**FILES, "items_shuffle.json": json.dumps(ITEMS)}, "one file of products, and there are 2"),
-        ({"items_human_ins.json": json.dumps(PEOPLE)}, "one file of products, and there are 0"),
+        ({**FILES, "items_shuffle.json": json.dumps(ITEMS)}, "exactly one file of products, but 2"),
+        ({"items_human_ins.json": json.dumps(PEOPLE)}, "exactly one file of products, but 0"),
     ],
 )
 def test_what_is_no_shop_is_refused_with_the_place(files: dict[str, str], says: str) -> None:

@@ -24,12 +24,20 @@ from mulligan.workspace.git_workspace import GitWorkspace
 
 FOLDERS = {kind: folder for folder, kind in KINDS.items()}
 EXPECTS = ("text", "code", "workspace")
+OBJECT = "object:"
+"""The prefix of the names of roles that were given as objects; the class follows."""
 _UNNAMED = {
     "evaluator": "Name one with --judge-model or --model, or let a command (--check) or tests (--tests) judge.",
     "reflector": "Name one with --reflect-model or --model, let the agent that acts reflect itself with --reflector "
     "self, or take --strategy evidence, which needs no lesson.",
 }
 """What to do in `solve` where a role asks a model and none was named."""
+
+
+def object_name(given: Any) -> str:
+    """The name by which a record mentions a role that was given as an object or a class."""
+    cls = given if isinstance(given, type) else type(given)
+    return f"{OBJECT}{cls.__module__}.{cls.__qualname__}"
 
 
 @dataclass(frozen=True)
@@ -124,7 +132,7 @@ class _Build:
         own = self._parts.objects.get(kind)
         if own is not None:
             return fitted(FOLDERS[kind], own() if isinstance(own, type) else own)
-        if spec.name.startswith("object:"):
+        if spec.name.startswith(OBJECT):
             raise InvalidInput(
                 f"This episode was started from Python with a {kind} of its own ({spec.name[7:]}): go on with it "
                 f"there, with mulligan.resume(id, {kind}=...)."
@@ -159,7 +167,7 @@ class _Build:
 
         Raises `InvalidInput` for an actor that only writes where a changed workspace is judged, and the reverse.
         """
-        own = kind in self._parts.objects or spec.name.startswith("object:")
+        own = kind in self._parts.objects or spec.name.startswith(OBJECT)
         cls = None if own else find(FOLDERS[kind], spec.name)
         if kind == "actor" and expects == "code" and getattr(cls, "makes", "") == "workspace":
             raise InvalidInput(

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mulligan.app.compose import FOLDERS
+from mulligan.app.compose import FOLDERS, OBJECT, object_name
 from mulligan.app.config import Config, choose_model, load, prompts_folder
 from mulligan.app.model_roles import Models
 from mulligan.app.plugins import find, names, parse_spec
@@ -236,13 +236,12 @@ def _spec(kind: str, given: Any, own: dict[str, Any]) -> Spec:
     if isinstance(given, str):
         return parse_spec(FOLDERS[kind], given)
     own[kind] = given
-    cls = given if isinstance(given, type) else type(given)
-    return Spec(f"object:{cls.__module__}.{cls.__qualname__}")
+    return Spec(object_name(given))
 
 
 def _reflects(strategy: Spec) -> bool:
     """Whether lessons are drawn; of a strategy that was given as an object, which says so itself, always."""
-    return strategy.name.startswith("object:") or find("strategies", strategy.name).reflects
+    return strategy.name.startswith(OBJECT) or find("strategies", strategy.name).reflects
 
 
 def _with_settings(recipe: Recipe, settings: Mapping[str, Mapping[str, Any]]) -> Recipe:

@@ -118,6 +118,13 @@ class Ships(Protocol):
 
 
 @runtime_checkable
+class ReadsFiles(Protocol):
+    """A benchmark whose name may be replaced by a file of the user's: `endings` are those of such files (".toml")."""
+
+    endings: Sequence[str]
+
+
+@runtime_checkable
 class Renames(Protocol):
     """A benchmark some of whose methods had other names before 0.2: `former` has today's name by the older one."""
 

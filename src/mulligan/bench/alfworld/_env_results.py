@@ -1,6 +1,7 @@
-"""The reference's file of results, `env_results_trial_N.json`: what became of each environment, and its memory.
+"""Reads and writes the reference's file of results, `env_results_trial_N.json`.
 
-A JSON list of {"name": "env_3", "memory": [TEXT, …], "is_success": bool, "skip": bool}. Source: reference, 1.3.
+It is a JSON list with an object for each environment:
+{"name": "env_3", "memory": [TEXT, …], "is_success": bool, "skip": bool}.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from mulligan.core.records import Episode
 
 @dataclass(frozen=True)
 class EnvResult:
-    """`memory`: the reflections so far, oldest first. `skip`: neither run nor reflected on."""
+    """The result of one environment. memory: its reflections, oldest first. skip: leave this environment out."""
 
     name: str
     memory: tuple[str, ...] = ()
@@ -34,21 +35,21 @@ def file_name(trial: int) -> str:
     return f"env_results_trial_{trial}.json"
 
 
-def written(results: Sequence[EnvResult]) -> str:
+def rendered(results: Sequence[EnvResult]) -> str:
     return json.dumps([{**asdict(each), "memory": list(each.memory)} for each in results], indent=4) + "\n"
 
 
 def read(text: str, where: str) -> Sequence[EnvResult]:
-    """In the file's order. A key `skip` or `memory` that is missing, as in files of older runs, is false or empty.
+    """The results in a file's text, in its order. Keys that are missing, as in files of older runs, are false or empty.
 
-    Raises `InvalidInput` that names `where` and the entry.
+    where: names the file in errors. Raises `InvalidInput`.
     """
     try:
         rows: Any = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"{where} is no JSON: {error}.") from error
+        raise InvalidInput(f"{where} is not valid JSON: {error}.") from error
     if not isinstance(rows, list):
-        raise InvalidInput(f"{where} should hold a list of environments, not {type(rows).__name__}.")
+        raise InvalidInput(f"{where} must be a list of environments, not {type(rows).__name__}.")
     results = [_entry(row, f"{where}, entry {number}") for number, row in enumerate(cast(list[Any], rows), 1)]
     seen = set[str]()
     for each in results:
@@ -60,39 +61,42 @@ def read(text: str, where: str) -> Sequence[EnvResult]:
 
 def _entry(row: Any, where: str) -> EnvResult:
     if not isinstance(row, dict):
-        raise InvalidInput(f"{where} should be an object, not {type(row).__name__}.")
+        raise InvalidInput(f"{where} must be an object, not {type(row).__name__}.")
     given = cast(dict[str, Any], row)
     name, memory = given.get("name"), given.get("memory", [])
     if not isinstance(name, str) or not name:
         raise InvalidInput(f"{where} has no name.")
     if not isinstance(memory, list) or not all(isinstance(each, str) for each in cast(list[Any], memory)):
-        raise InvalidInput(f"{where}: memory should be a list of texts.")
+        raise InvalidInput(f"{where}: memory must be a list of texts.")
     flags = [given.get(key, False) for key in ("is_success", "skip")]
     if not all(isinstance(flag, bool) for flag in flags):
-        raise InvalidInput(f"{where}: is_success and skip should be true or false.")
+        raise InvalidInput(f"{where}: is_success and skip must be true or false.")
     return EnvResult(name, tuple(cast(list[str], memory)), *flags)
 
 
 @runtime_checkable
 class Continues(Protocol):
-    """A benchmark that can go on from a file of results: ALFWorld."""
+    """A benchmark that can start from a file of results: ALFWorld."""
 
     earlier: Sequence[EnvResult]
 
 
 async def env_results(prefix: str, store: Store, config: Config) -> Sequence[Sequence[EnvResult]]:
-    """One list for each trial, all environments of the data in each, in its order.
+    """The results of a run: a list for each trial, with all environments of the data in order.
 
-    Of a run that went on from a file of the reference's, what that file says is the beginning: its memories come first,
-    and what was not played stands as it stood. Of several episodes of a game the last counts. Raises `NotFound`,
-    `InvalidInput` for a run of another benchmark, or data that is not here.
+    For a run that started from a file of results, the memories of that file come first, and environments that were not
+    played keep their entry. Of several episodes of a game the last counts.
+
+    Raises:
+        NotFound: no run's id begins with `prefix`.
+        InvalidInput: the run is of another benchmark, or its data is missing.
     """
     run = await store.benches.run(prefix)
     choice = choice_of(run.options)
     sandbox = Session(config, Models(config)).sandbox(choice.sandbox)
     _, benchmark, given = open_benchmark(choice.benchmark, choice.settings.get("benchmark", {}), sandbox)
     if not isinstance(benchmark, Continues):
-        raise InvalidInput(f"Run {run.id} is of {run.benchmark}: only ALFWorld has results in the reference's form.")
+        raise InvalidInput(f"Run {run.id} is of {run.benchmark}: only runs of ALFWorld have results in this format.")
     targets = {case.id: case.target for case in benchmark.load(find_data(benchmark, given or choice.data))}
     known = {each.name: each for each in benchmark.earlier}
     for target in targets.values():
@@ -100,7 +104,9 @@ async def env_results(prefix: str, store: Store, config: Config) -> Sequence[Seq
     played = dict[str, Episode]()
     for result in await store.benches.results(run.id):
         if result.case not in targets:
-            raise InvalidInput(f"Run {run.id} is of other data: it has {result.case!r}, which is not here (any more).")
+            raise InvalidInput(
+                f"Run {run.id} used other data: its game {result.case!r} is not in the data that is here."
+            )
         if result.episodes:
             played[targets[result.case]["env"]] = await store.load(result.episodes[-1].episode)
     most = max((len(episode.trials) for episode in played.values()), default=0)
@@ -109,7 +115,7 @@ async def env_results(prefix: str, store: Store, config: Config) -> Sequence[Seq
 
 
 def _after(trial: int, known: EnvResult, episode: Episode | None) -> EnvResult:
-    """What is known once this trial (from 1) is over; the reflection on it included."""
+    """The entry after this trial (from 1), with the reflection on it."""
     if episode is None:
         return known
     trials = episode.trials[:trial]

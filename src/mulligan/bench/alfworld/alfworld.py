@@ -1,8 +1,8 @@
-"""ALFWorld (Shridhar et al. 2021): things to be done in a household of words, six kinds of them, trial after trial.
+"""ALFWorld (Shridhar et al. 2021): six kinds of household tasks in a text world, trial after trial.
 
-The world itself says whether a trial was a success, to the agent and to us: there is no hidden target. The reference
-(1.3) plays all games in trial 1, then the unsolved ones in trial 2, and so on; here a game is played to its end before
-the next one begins, which comes to the same, because what is remembered of a game is shown in that game only.
+The game itself says whether a trial succeeded; there is no hidden target. The reference plays all games in trial 1,
+then the unsolved ones in trial 2, and so on. Here all trials of a game are played before the next game starts, with the
+same result, because the reflections on a game are shown in that game only.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ KINDS: Mapping[str, str] = {
     "look_at_obj": "examine",
     "pick_two_obj": "puttwo",
 }
-"""What the folder of a task begins with, and the worked examples for it."""
+"""The examples of each kind of task, by the beginning of the name of the task's folder."""
 
 TASK = "Your task is to: "
 LEFT_OUT = ("movable", "Sliced")
-"""Tasks that ALFWorld's text games do not support: upstream leaves them out too."""
+"""Parts of the names of tasks that ALFWorld's text games do not support; its own code leaves them out, too."""
 
 _EXAMPLES = "interact.alfworld.games"
 _ACTOR = Spec("interact", {"steps": 49, "max_tokens": 256, "examples": _EXAMPLES})
 _REFLECTOR = Spec("verbal", {"output": "environment", "temperature": 0.0, "max_tokens": 256})
 _REMEMBER = ("reflexion", "last_attempt_and_reflexion", "evidence_and_reflexion")
-_SHOWN = {
+_SUMMARIES = {
     "reflexion": "plans from earlier trials are shown to the next, the newest three (Shinn et al. 2023)",
     "resample": "trial after trial, nothing of the past",
     "simple": "one trial",
@@ -48,8 +48,12 @@ _SHOWN = {
 
 
 class Alfworld:
-    """results: a file of the reference's form to go on from: games that it says are solved or skipped are not played,
-    and what was remembered of the others is shown from the first trial on. `env_3` is the fourth game of the data.
+    """The benchmark ALFWorld.
+
+    Args:
+        results: a file of results of the reference (`_env_results`) to start from. Games that are solved or skipped
+            there are not played; the memories of the others are shown from the first trial on. "env_3" is the fourth
+            game of the data.
     """
 
     title = "ALFWorld: household tasks in a text world, six kinds (needs the extra alfworld)"
@@ -65,14 +69,14 @@ class Alfworld:
     def __init__(self, *, results: str = "") -> None:
         self._results = results
         self.earlier: Sequence[EnvResult] = ()
-        """What the file of results says, once the data is loaded."""
+        """The entries of the file of results, once the data is loaded."""
         self._games: dict[str, Path] = {}
 
     def load(self, files: Sequence[Path]) -> Sequence[Case]:
         games = [(file, task) for file in files if (task := _task(file)) is not None]
         self._games = {f"{file.parent.parent.name}/{file.parent.name}": file for file, _ in games}
         if len(self._games) < len(games):
-            raise InvalidInput("Two games lie in folders of the same name: give --data one split alone.")
+            raise InvalidInput("Two games are in folders of the same name: give --data the folder of one split.")
         by_name = self._read_results(len(games))
         cases = list[Case]()
         for number, (id, (_, task)) in enumerate(zip(self._games, games, strict=True)):
@@ -91,7 +95,9 @@ class Alfworld:
             raise InvalidInput(f"The results {path} cannot be read: {error}.") from error
         names = {f"env_{number}" for number in range(games)}
         if strange := [each.name for each in self.earlier if each.name not in names]:
-            raise InvalidInput(f"{path} is of other data: it has {strange[0]!r}, and there are {games} games here.")
+            raise InvalidInput(
+                f"{path} belongs to other data: it has {strange[0]!r}, but there are {games} games here."
+            )
         return {each.name: each for each in self.earlier}
 
     def methods(self) -> Mapping[str, Method]:
@@ -104,7 +110,7 @@ class Alfworld:
                 summary,
                 trials=1 if name == "simple" else 5,
             )
-            for name, summary in _SHOWN.items()
+            for name, summary in _SUMMARIES.items()
         }
 
     def play(self, case: Case, method: Method) -> Method:
@@ -121,7 +127,7 @@ class Alfworld:
         return method
 
     async def score(self, case: Case, episode: Episode) -> Score:
-        """1 where the world said so, else 0."""
+        """1 where the game ended with success, else 0."""
         outcome = episode.trials[-1].attempt.outcome
         if outcome is None:
             return Score(None, "The attempt has no outcome: nobody acted in the game.")
@@ -131,18 +137,21 @@ class Alfworld:
 
 
 def _task(file: Path) -> str | None:
-    """The task's sentence; None for a game that upstream leaves out. Raises `InvalidInput` for what is no game."""
+    """The sentence of the task; None for a game that is left out.
+
+    Raises `InvalidInput` for a file that is not a game.
+    """
     folder = file.parent.parent.name
     if any(word in folder for word in LEFT_OUT):
         return None
     if not folder.startswith(tuple(KINDS)):
         wanted = "TASK/TRIAL/game.tw-pddl, where TASK begins with a kind of task such as pick_and_place_simple"
-        raise InvalidInput(f"{file} does not lie where ALFWorld keeps its games: {wanted}.")
+        raise InvalidInput(f"{file} is not where ALFWorld keeps its games: {wanted}.")
     try:
         game: Any = json.loads(file.read_text(encoding="utf-8"))
         grammar, solvable = str(game["grammar"]), game["solvable"]
         start = grammar.index(TASK)
         task = grammar[start : grammar.index('"', start)]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InvalidInput(f"{file} is no ALFWorld game: {type(error).__name__}: {error}.") from error
+        raise InvalidInput(f"{file} is not an ALFWorld game: {type(error).__name__}: {error}.") from error
     return task if solvable else None

@@ -1,7 +1,7 @@
-"""Downloads the files of a benchmark into the cache. Only a file with the pinned size and sha256 counts.
+"""Downloads the files of a benchmark into the cache, and accepts only a file with the pinned size and sha256.
 
-A file is downloaded under another name, checked, and then renamed. An interrupted download resumes. A file that is not
-the pinned one is removed.
+A file is downloaded under another name, checked, and then renamed. An interrupted download resumes. A file that fails
+the check is removed.
 """
 
 from __future__ import annotations
@@ -21,13 +21,16 @@ from mulligan.models.weights import SPARE_BYTES, Progress, megabytes, only_one, 
 from mulligan.models.weights.fetch import HUB_SECONDS, download
 
 TRIES = 5
-"""How often a download resumes, as long as each try brings some of the file."""
+"""The most times that a download resumes; it stops earlier when a try brings no further byte."""
 
 
 def fetch_benchmark(text: str, progress: Progress = silent) -> Sequence[Path]:
-    """The files of this benchmark (`name`, `name:argument`) in the cache, fetched where they are not there.
+    """Fetch the files of this benchmark (`name`, `name:argument`) that the cache lacks; returns the paths of all.
 
-    Raises `UnknownName`; `InvalidInput` for one whose data cannot be pinned, saying where it is; `FetchError`.
+    Raises:
+        UnknownName: no benchmark has this name.
+        InvalidInput: its data cannot be pinned; the message says where to get it.
+        FetchError: a download failed or brought another file.
     """
     config = load()
     name, benchmark, _ = open_benchmark(text, {}, Session(config, Models(config)).sandbox("auto"))
@@ -37,7 +40,10 @@ def fetch_benchmark(text: str, progress: Progress = silent) -> Sequence[Path]:
 
 
 def fetch(source: Source, folder: Path, progress: Progress = silent, seconds: float = HUB_SECONDS) -> Path:
-    """The file in this folder. Two fetches of one file do not collide: the second waits. seconds: see `download`."""
+    """Fetch one file into this folder. A second process that fetches the same file waits for the first.
+
+    seconds: see `download`.
+    """
     target = folder / source.file
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -64,13 +70,13 @@ def _fetch(source: Source, target: Path, progress: Progress, seconds: float) -> 
             f"{source.file} needs {megabytes(source.size)}, and {target.parent} has {megabytes(free)} free."
         )
 
-    def tell(done: int) -> None:
+    def report(done: int) -> None:
         progress(line, min(done, source.size), source.size)
 
     for again in (False, True):
         began = partial.stat().st_size if partial.exists() else 0
-        tell(began)
-        _complete(source, partial, tell, seconds)
+        report(began)
+        _complete(source, partial, report, seconds)
         if is_right(partial, source):
             partial.replace(target)
             return
@@ -83,11 +89,11 @@ def _fetch(source: Source, target: Path, progress: Progress, seconds: float) -> 
             )
 
 
-def _complete(source: Source, partial: Path, tell: Callable[[int], None], seconds: float) -> None:
-    """Fetches what is missing, as long as each try brings some. Raises `FetchError`."""
+def _complete(source: Source, partial: Path, report: Callable[[int], None], seconds: float) -> None:
+    """Download the missing end of the file, in several tries. Raises `FetchError`."""
     problem, here = "", -1
     for _ in range(TRIES):
-        before, problem = here, download(source.url, partial, source.size, tell, seconds)
+        before, problem = here, download(source.url, partial, source.size, report, seconds)
         here = partial.stat().st_size
         if not problem:
             return
@@ -95,10 +101,10 @@ def _complete(source: Source, partial: Path, tell: Callable[[int], None], second
             break
     if not 0 < here < source.size:
         partial.unlink()
-    kept = f" The {here} bytes that came are kept: fetch again to go on." if 0 < here < source.size else ""
+    kept = f" The first {here} bytes are kept: fetch again to continue." if 0 < here < source.size else ""
     raise FetchError(
-        f"{source.file} could not be fetched from {source.url}: {problem}.{kept} Where you have the file otherwise, no "
-        f"fetch is needed: name it with --data, or set MULLIGAN_DATA to a folder with {source.file} in it."
+        f"{source.file} could not be fetched from {source.url}: {problem}.{kept} If you have the file already, name it "
+        f"with --data, or set MULLIGAN_DATA to a folder with {source.file} in it."
     )
 
 

@@ -1,4 +1,4 @@
-"""Lists the benchmarks: their cuts, their methods, where their data is."""
+"""Lists the benchmarks, with their subsets ("cuts"), their methods, and where their data is."""
 
 from __future__ import annotations
 
@@ -21,8 +21,16 @@ from mulligan.core.records import Json
 
 @dataclass(frozen=True)
 class Listed:
-    """`name` as the command line takes it. folder: where its data is, or None, and `missing` then says how to get
-    it. methods: by name, each in a line. sources: what `fetch` gets. cuts: the other values of its first setting."""
+    """A line of the list.
+
+    Attributes:
+        name: as the command line takes it.
+        folder: where its data is; None where there is none.
+        missing: how to get the data; empty where it is there.
+        methods: by name, each with its one-line summary.
+        sources: the files that `fetch` gets.
+        cuts: one for each other value of the benchmark's first setting.
+    """
 
     name: str
     title: str
@@ -37,7 +45,7 @@ class Listed:
 
 
 def listed() -> Sequence[Listed]:
-    """All benchmarks that ship or come with installed packages. The title of one that cannot be opened says why."""
+    """All benchmarks of this package and of installed ones. The title of one that cannot be opened says why."""
     config = load()
     sandbox = Session(config, Models(config)).sandbox("auto")
     return [_listed(name, sandbox) for name in names("benchmarks")]
@@ -50,13 +58,13 @@ def _listed(name: str, sandbox: Sandbox, cut: str = "") -> Listed:
         cuts = () if cut else tuple(_listed(name, sandbox, other) for other in cuts_of(name)[1:])
     except MulliganError as error:
         return Listed(text, f"cannot be opened: {error}", None, "", {})
-    folder, missing = _place(text, made)
+    folder, missing = _data_folder(text, made)
     methods = {name: method.summary for name, method in made.methods().items()}
     return Listed(text, made.title, folder, missing, methods, [asdict(one) for one in made.sources], cuts)
 
 
 def cuts_of(name: str) -> Sequence[str]:
-    """The values of the benchmark's first setting, the default first; empty where that is not a choice of values."""
+    """The values of the benchmark's first setting, the default first; empty where that is not a `Literal`."""
     cls: type[Any] = find("benchmarks", name)
     first = next(iter(settings_of(cls).values()), None)
     kind = get_type_hints(cls.__init__).get(first.name) if first else None
@@ -66,7 +74,8 @@ def cuts_of(name: str) -> Sequence[str]:
     return sorted(values, key=lambda value: value != first.default)
 
 
-def _place(text: str, benchmark: Benchmark) -> tuple[str | None, str]:
+def _data_folder(text: str, benchmark: Benchmark) -> tuple[str | None, str]:
+    """The folder of the data, or None and how to get it."""
     if not benchmark.data:
         return None, benchmark.where
     try:

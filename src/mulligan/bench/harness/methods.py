@@ -1,10 +1,11 @@
-"""Which method a run takes, and which strategy: what `--method` and `--strategy` of `bench run` mean together."""
+"""Chooses the method and the strategy of a run from `--method` and `--strategy` of `bench run`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from mulligan.app.compose import OBJECT
 from mulligan.app.plugins import file_of, find, names, parse_spec
 from mulligan.core.benchmarks import Benchmark, Method, Renames
 from mulligan.core.errors import InvalidInput, UnknownName
@@ -15,8 +16,9 @@ from mulligan.core.records import Spec
 class Chosen:
     """The method of a run.
 
-    strategy: the one that replaces the method's own; None: its own. notice: how to write from 0.3 on what the user
-    wrote in the older way; empty where he did not.
+    Attributes:
+        strategy: the one that replaces the method's own; None: none does.
+        notice: for a user who wrote a name of before 0.2, how to write it from 0.3 on; else empty.
     """
 
     name: str
@@ -34,11 +36,11 @@ def choose_method(of: str, benchmark: Benchmark, method: str | None, strategy: s
     Args:
         of: the name of the benchmark, for messages.
         method: a name of today or of before 0.2. None: the benchmark's first.
-        strategy: a name, `name:argument` or `./mine.py`. None: the method's own.
+        strategy: a name, `name:argument`, `./mine.py` or `object:CLASS`. None: the method's own.
 
     Raises:
-        UnknownName: no method is called so.
-        InvalidInput: no strategy is called so, or it cannot be used, or there is no second attempt to show it to.
+        UnknownName: the benchmark has no such method.
+        InvalidInput: there is no such strategy, or it cannot be used, or there is no second attempt to use it in.
     """
     methods = benchmark.methods()
     former: Mapping[str, str] = benchmark.former if isinstance(benchmark, Renames) else {}
@@ -72,7 +74,7 @@ def _method_for(of: str, methods: Mapping[str, Method], strategy: str) -> str:
     spec = _strategy(of, methods, strategy)
     several = [name for name, method in methods.items() if method.trials > 1]
     if not several:
-        raise InvalidInput(f"{of} makes one attempt of each case, so no strategy shows anything: leave --strategy out.")
+        raise InvalidInput(f"{of} makes one attempt of each case, so a strategy has no effect: leave --strategy out.")
     return next((name for name in several if methods[name].strategy.name == spec.name), several[0])
 
 
@@ -88,13 +90,15 @@ def _with_strategy(of: str, name: str, methods: Mapping[str, Method], strategy: 
     if method.trials == 1:
         others = ", ".join(other for other, method in methods.items() if method.trials > 1)
         instead = f" Methods that make several: {others}." if others else ""
-        raise InvalidInput(f"The method {name!r} makes one attempt, so no strategy shows anything.{instead}")
+        raise InvalidInput(f"The method {name!r} makes one attempt, so a strategy has no effect.{instead}")
     kept = spec.name if file_of(strategy) else strategy
     return Chosen(name, replace(method, strategy=spec), kept)
 
 
 def _strategy(of: str, methods: Mapping[str, Method], text: str) -> Spec:
-    """The strategy of this name, checked. Raises `InvalidInput`, where none is called so with the methods as well."""
+    """The strategy of this name, checked. Raises `InvalidInput`, which for an unknown name lists the methods, too."""
+    if text.startswith(OBJECT):
+        return Spec(text)
     try:
         spec = parse_spec("strategies", text)
         find("strategies", spec.name)

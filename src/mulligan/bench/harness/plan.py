@@ -1,4 +1,4 @@
-"""The plan of a benchmark run: its benchmark, its cases in order, the recipe of each, what a resume depends on."""
+"""Plans a benchmark run: which benchmark, which cases in which order, the recipe of each, what a resume depends on."""
 
 from __future__ import annotations
 
@@ -10,41 +10,45 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
-from mulligan.app.compose import Drive, Parts, compose, environment
+from mulligan.app.compose import Drive, Parts, compose
+from mulligan.app.compose import environment as open_environment
 from mulligan.app.config import Config, choose_model, located_model, prompts_folder
-from mulligan.app.plugins import build, parse_spec
+from mulligan.app.plugins import build, find, names, parse_spec
 from mulligan.app.recipe import Recipe
 from mulligan.app.session import absolute, located, with_limits, with_memory_settings
 from mulligan.bench.harness.data import find_data, hashed
 from mulligan.bench.harness.methods import Chosen, choose_method
 from mulligan.core.benchmarks import Benchmark, Method, Rests
 from mulligan.core.codec import digest
-from mulligan.core.errors import InvalidInput, UnknownName
+from mulligan.core.errors import InvalidInput, MulliganError, UnknownName
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Evaluator, Sandbox
 from mulligan.core.records import Case, Json, Spec
 
 ROLES = ("actor", "evaluator", "reflector", "strategy", "environment")
 LOG = "log:"
+"""The prefix of the benchmark's name in a replay of a log; the path of the log follows."""
 SETTING = "setting "
-"""What the benchmark of a replayed log is called by, with the file behind it."""
-FILES = {".toml": "tasks", ".jsonl": "programs", ".gz": "programs"}
-"""Benchmarks that read a file of the user's, by its ending."""
+"""The prefix of the names of settings in `BenchRun.rests_on`."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What the user chose, as plain JSON: all that a resume needs, except what has to be given as an object.
+    """What the user chose, as plain JSON: all that a resume needs, except roles that were given as objects.
 
-    benchmark: a name, `name:argument`, or a file of tasks.
-    method: one of the benchmark's. None: its first, or the one that the strategy goes with (see `choose_method`).
-    strategy: what the next trial is shown: `name`, `name:argument`, `./mine.py`. None: what the method shows.
-    restarts: episodes of a case at most, until the benchmark says that one is solved (a declared oracle).
-    samples: episodes of a case, all of them.
-    reuse: takes an answer that a model gave to the very same request (seed included) in an earlier episode of this
-        store instead of asking again; its tokens count as if it had been asked.
-    memory: "online" recalls from the bank of `agent_id` and teaches it, "frozen" only recalls.
-    settings: by role, of the benchmark itself under "benchmark", and of the bank under "memory".
+    Attributes:
+        benchmark: a name, `name:argument`, or a file of the user's.
+        method: one of the benchmark's. None: its first, or the one that has the strategy (see `choose_method`).
+        strategy: decides what the next trial is shown: `name`, `name:argument`, `./mine.py`, or `object:CLASS` for
+            one that was given as an object. None: the method's own.
+        trials, limits: instead of the method's.
+        restarts: the most episodes of a case; the case stops at the first that the benchmark scores as solved.
+        samples: the exact number of episodes of a case.
+        limit: run only so many cases. cases: only those with these ids.
+        reuse: when an earlier episode of this store made the very same request (seed included), take its answer
+            instead of asking the model again; its tokens count as if it had been asked.
+        memory: "online" recalls from the bank of `agent_id` and teaches it, "frozen" only recalls.
+        settings: by role, of the benchmark itself under "benchmark", and of the bank under "memory".
     """
 
     benchmark: str
@@ -80,7 +84,7 @@ class Choice:
         if self.memory not in (None, "online", "frozen"):
             raise InvalidInput(f"memory is online or frozen, not {self.memory!r}.")
         if self.agent_id and self.memory is None:
-            raise InvalidInput("agent_id says whose bank; memory asks for one: online or frozen.")
+            raise InvalidInput("agent_id names a bank, but memory is not set: set it to online or frozen.")
         if self.memory == "online" and self.parallel > 1:
             raise InvalidInput(
                 "With an online bank what a case learns helps the next, so cases run in order and one at a time: "
@@ -89,14 +93,21 @@ class Choice:
 
     @property
     def episodes(self) -> int:
-        """The most episodes of a case."""
+        """The largest number of episodes that a case may take."""
         return self.samples or self.restarts
 
 
 @dataclass(frozen=True)
 class BenchPlan:
-    """name: of the benchmark with its argument. method: with the strategy of the run. cases: in the order in which they
-    are begun. notice: see `Chosen`."""
+    """A run that is ready to start.
+
+    Attributes:
+        name: of the benchmark, without its argument.
+        method: with the strategy of this run in it.
+        cases: in the order in which they start.
+        files: sha256 of each data file.
+        notice: see `Chosen`.
+    """
 
     choice: Choice
     name: str
@@ -108,7 +119,7 @@ class BenchPlan:
     notice: str = ""
 
     def summary(self) -> str:
-        """How the cases are tried, in a sentence."""
+        """One sentence that says how the cases are tried."""
         trials = self.choice.trials or self.method.trials
         others = list(self.benchmark.methods())
         default = f" (the default; others: {', '.join(others[1:])})" if self.choice.method == others[0] else ""
@@ -119,7 +130,7 @@ class BenchPlan:
         return f"Method {self.choice.method}{default}: {most} of each case{how}."
 
     def recipe(self, case: Case, run: str) -> Recipe:
-        """Of the episodes of this case. Raises `InvalidInput` for what cannot work."""
+        """The recipe of this case's episodes. run: the id of the run. Raises `InvalidInput` for what cannot work."""
         choice, played = self.choice, self.benchmark.play(case, self.method)
         limits = replace(with_limits(Limits(identical=None), choice.limits), trials=choice.trials or played.trials)
         recipe = Recipe(
@@ -138,12 +149,12 @@ class BenchPlan:
         for role in ROLES[:-1]:
             spec: Spec = getattr(recipe, role)
             recipe = replace(recipe, **{role: spec.with_settings(**choice.settings.get(role, {}))})  # pyright: ignore[reportArgumentType]
-        world = played.environment
+        environment = played.environment
         recipe = located(
             replace(
                 recipe,
                 sandbox=choice.sandbox,
-                environment=world and world.with_settings(**choice.settings.get("environment", {})),
+                environment=environment and environment.with_settings(**choice.settings.get("environment", {})),
                 expansion=played.expansion,
                 recalls=choice.memory is not None,
                 learns=choice.memory == "online",
@@ -155,8 +166,11 @@ class BenchPlan:
         return with_memory_settings(recipe, choice.settings.get("memory", {}))
 
     def _of_agent(self, recipe: Recipe) -> Recipe:
-        """The agent acts, reflects if it has a step for that, and chooses the strategy if it names one and the user
-        does not. The rest stays as it is, above all who judges."""
+        """The recipe with the chosen agent in it.
+
+        The agent acts, reflects if it has a step for that, and sets the strategy if it names one and the user does
+        not. All else stays, above all the evaluator.
+        """
         # Reading an agent's files needs pydantic, which other runs do without.
         from mulligan.app.agents import Overrides, config_of, find_agent, load_agent, recipe_of
 
@@ -179,12 +193,14 @@ class BenchPlan:
         )
 
     def rests_on(self, parts: Parts) -> dict[str, Json]:
-        """What must be the same on a resume, by name. Raises `InvalidInput` for what cannot work, before any model is
-        called."""
+        """What must be the same on a resume, by name: hashes of data, prompts and files, models, settings.
+
+        Raises `InvalidInput` for what cannot work; no model was called yet.
+        """
         recipes = [self.recipe(case, "") for case in self.cases]
-        heads = [compose(recipe, parts, Drive(seed=recipe.seed)).head for recipe in _unlike(recipes)]
-        if (world := recipes[0].environment) is not None:
-            environment(world, parts)
+        heads = [compose(recipe, parts, Drive(seed=recipe.seed)).head for recipe in _distinct(recipes)]
+        if (environment := recipes[0].environment) is not None:
+            open_environment(environment, parts)
         of_cases = [
             [case.id, case.task.prompt, digest(dict(case.task.inputs)), digest(case.target)] for case in self.cases
         ]
@@ -198,8 +214,8 @@ class BenchPlan:
         return {**found, **{f"{SETTING}{name}": value for name, value in _settings(recipes[0]).items()}}
 
 
-def _unlike(recipes: Sequence[Recipe]) -> Sequence[Recipe]:
-    """One recipe of each kind: those that differ in their environment alone are the same."""
+def _distinct(recipes: Sequence[Recipe]) -> Sequence[Recipe]:
+    """The recipes without repetitions; two that differ only in their environment count as one."""
     return list({digest(replace(recipe, environment=None).to_json()): recipe for recipe in reversed(recipes)}.values())
 
 
@@ -210,16 +226,38 @@ def _settings(recipe: Recipe) -> dict[str, Json]:
     }
 
 
-def open_benchmark(text: str, settings: Mapping[str, Json], sandbox: Sandbox) -> tuple[str, Benchmark, str | None]:
-    """The name of the benchmark, the benchmark with these settings, and the data file where the text names one.
+def reader_of(text: str) -> str | None:
+    """The name of the benchmark that reads files with this ending; None where `text` names a benchmark itself."""
+    ending = Path(text).suffix
+    return next((name for name in names("benchmarks") if ending in _endings(name)), None) if ending else None
 
-    Raises `UnknownName`, `InvalidInput`.
+
+def _endings(name: str) -> Sequence[str]:
+    try:
+        return getattr(find("benchmarks", name), "endings", ())
+    except MulliganError:  # another package's broken benchmark is reported where it is named
+        return ()
+
+
+def open_benchmark(text: str, settings: Mapping[str, Json], sandbox: Sandbox) -> tuple[str, Benchmark, str | None]:
+    """Build the benchmark that the user named.
+
+    Args:
+        text: `name`, `name:argument`, or a file that one of the benchmarks reads (see `reader_of`).
+        settings: of the benchmark.
+
+    Returns:
+        Its name, the benchmark, and the data file where `text` is one.
+
+    Raises:
+        UnknownName: no benchmark has this name.
+        InvalidInput: the file does not exist, or a setting is wrong.
     """
     path = Path(text).expanduser()
-    if path.suffix in FILES:
+    if (reader := reader_of(text)) is not None:
         if not path.is_file():
             raise InvalidInput(f"The file of tasks {text} does not exist.")
-        spec, data = Spec(FILES[path.suffix]), str(path.resolve())
+        spec, data = Spec(reader), str(path.resolve())
     else:
         spec, data = parse_spec("benchmarks", plain_name(text)), None
 
@@ -232,12 +270,12 @@ def open_benchmark(text: str, settings: Mapping[str, Json], sandbox: Sandbox) ->
 
 
 def plain_name(text: str) -> str:
-    """`humaneval+`, as EvalPlus's users write it, is the benchmark `humanevalplus`."""
+    """The benchmark's name for what EvalPlus's users write: `humanevalplus` for `humaneval+`."""
     return re.sub(r"^(\w+)\+(?=:|$)", r"\1plus", text)
 
 
 def make_plan(choice: Choice, config: Config, sandbox: Sandbox) -> BenchPlan:
-    """Reads the data and puts the cases in order. Raises `InvalidInput`, `UnknownName`."""
+    """Read the data and put the cases in order. Raises `InvalidInput`, `UnknownName`."""
     for role in choice.settings:
         if role not in (others := (*ROLES, "benchmark", "memory")):
             raise UnknownName("role of a setting", role, others)
@@ -246,13 +284,15 @@ def make_plan(choice: Choice, config: Config, sandbox: Sandbox) -> BenchPlan:
     files = find_data(benchmark, data or choice.data)
     cases = chosen_cases(benchmark.load(files), choice)
     files = [*files, *(benchmark.beside() if isinstance(benchmark, Rests) else ())]
-    choice = replace(choice, method=chosen.name, strategy=chosen.strategy)  # as the record of the run has them
+    choice = replace(choice, method=chosen.name, strategy=chosen.strategy)  # the record gets the full names
     return BenchPlan(choice, name, benchmark, chosen.method, cases, hashed(files), config, chosen.notice)
 
 
 def chosen_method(name: str, benchmark: Benchmark, choice: Choice) -> Chosen:
-    """The method and strategy of this choice. Raises `UnknownName`, and `InvalidInput` where a method of one attempt
-    should make several."""
+    """The method and strategy of this choice.
+
+    Raises `UnknownName`, and `InvalidInput` where several trials are asked of a method that makes one attempt.
+    """
     chosen = choose_method(name, benchmark, choice.method, choice.strategy)
     if chosen.method.trials == 1 and choice.trials not in (None, 1):
         others = [other for other, method in benchmark.methods().items() if method.trials > 1]
@@ -266,7 +306,10 @@ def chosen_method(name: str, benchmark: Benchmark, choice: Choice) -> Chosen:
 
 
 def chosen_cases(cases: Sequence[Case], choice: Choice) -> Sequence[Case]:
-    """The cases that the user chose, in the order of the run. Raises `UnknownName`, and `InvalidInput` for none."""
+    """The cases that the user chose, in the order of the run.
+
+    Raises `UnknownName` for an id that no case has, and `InvalidInput` where no case is left.
+    """
     by_id = {case.id: case for case in cases}
     if choice.cases:
         for id in choice.cases:
@@ -283,12 +326,11 @@ def chosen_cases(cases: Sequence[Case], choice: Choice) -> Sequence[Case]:
 
 def choice_json(choice: Choice) -> dict[str, Any]:
     """The options as JSON, with absolute paths, so that a resume finds files from any folder."""
-    is_file = Path(choice.benchmark).suffix in FILES
     models = {name: getattr(choice, name) for name in ("model", "reflect_model", "judge_model")}
     return {
         **asdict(choice),
         **{name: model and located_model(model, Path.cwd()) for name, model in models.items()},
-        "benchmark": absolute(choice.benchmark) if is_file else choice.benchmark,
+        "benchmark": absolute(choice.benchmark) if reader_of(choice.benchmark) else choice.benchmark,
         "agent": absolute(choice.agent) if choice.agent and os.sep in choice.agent else choice.agent,
         "data": absolute(choice.data),
         "cases": list(choice.cases),
@@ -296,13 +338,13 @@ def choice_json(choice: Choice) -> dict[str, Any]:
 
 
 def choice_of(options: Mapping[str, Any]) -> Choice:
-    """Reads what `choice_json` wrote, in this version or an older one; what a newer one added is left out."""
+    """Read what `choice_json` wrote, in this version or an older one; options that a newer one added are left out."""
     known = Choice.__dataclass_fields__
     return Choice(**{name: value for name, value in options_of_today(options).items() if name in known})
 
 
 def options_of_today(options: Mapping[str, Json]) -> dict[str, Json]:
-    """The options of a run as they are written now: before 0.2 the name of the method stood under "strategy"."""
+    """The options of a run under their names of today: before 0.2 the name of the method stood under "strategy"."""
     if "method" in options or "strategy" not in options:
         return dict(options)
     return {"method": options["strategy"], **options, "strategy": None}

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from mulligan.app.compose import Drive, Parts, compose
+from mulligan.app.compose import OBJECT, Drive, Parts, compose, object_name
 from mulligan.app.config import Config, load
 from mulligan.app.model_roles import Models
 from mulligan.app.recipe import Recipe
@@ -22,22 +22,20 @@ from mulligan.bench.harness.plan import LOG, SETTING, BenchPlan, Choice, choice_
 from mulligan.core.benchmarks import BenchRun, CaseResult, Marked, Score, Status
 from mulligan.core.episode import RESUMABLE
 from mulligan.core.errors import InvalidInput, JournalDiverged, NotFound, StoreError
-from mulligan.core.protocols import Bank, Learned, Model, Observer, Store
+from mulligan.core.protocols import Bank, Learned, Model, Observer, Store, Strategy
 from mulligan.core.records import Case, Episode, Json, Recall, Task, Trial, Usage
 from mulligan.recording.journal import StepObserver
 from mulligan.recording.leases import leased
 
+_NO_TASK = Task("")
 OnCase: TypeAlias = Callable[[BenchRun, CaseResult | None], None]
-"""Called for each case that has ended: first for those of an earlier process, then with None once the run starts or
-resumes, then for each other case as it ends."""
-
-
-_NOTHING = Task("")
+"""Called with each result: first with those of an earlier process, then once with None as the run starts or resumes,
+then with each new result as its case ends."""
 
 
 @dataclass(frozen=True)
 class Finished:
-    """A run and the results of its cases, in its order; of an interrupted run, of the cases that have ended."""
+    """A run, and the results of the cases that have ended, in the order of the run."""
 
     run: BenchRun
     results: Sequence[CaseResult]
@@ -47,8 +45,11 @@ class Finished:
 class Hooks:
     """Observers of a run. They cannot change it.
 
-    on_case: see `OnCase`. observers: see each event of each episode. on_step: sees each journaled step. notice: takes
-    each message to the user.
+    Attributes:
+        on_case: see `OnCase`.
+        observers: called with each event of each episode.
+        on_step: called with each journaled step.
+        notice: called with each message to the user.
     """
 
     on_case: OnCase | None = None
@@ -61,6 +62,7 @@ async def run_benchmark(
     benchmark: str,
     *,
     model: str | Model | None = None,
+    strategy: str | Strategy | type[Strategy] | None = None,
     store: Store | None = None,
     bank: Bank | None = None,
     hooks: Hooks = Hooks(),
@@ -73,10 +75,14 @@ async def run_benchmark(
     Args:
         benchmark: a name (`mulligan bench list`), `name:argument`, or a file of tasks.
         model: a name or an object.
-        store: instead of the one in force.
-        bank: instead of the one that `agent_id` names.
+        strategy: a name, an object, or a class that is instantiated afresh for each episode. None: the method's own.
+        store: used instead of the configured one.
+        bank: used instead of the one that `agent_id` names.
         hooks: observers.
-        options: the fields of `Choice`, such as method, strategy, trials, limit and parallel.
+        options: the fields of `Choice`, such as method, trials, limit and parallel.
+
+    Returns:
+        The run and the results of all its cases.
 
     Raises:
         InvalidInput: an option cannot be used; no model was called yet.
@@ -84,9 +90,9 @@ async def run_benchmark(
     """
     config = load()
     models = Models(config)
-    choice = Choice(benchmark, model=models.name(model), **options)
     bench = _Bench(config, models, store, bank, hooks)
-    return await bench.begin(choice)
+    named = bench.name_of(strategy)
+    return await bench.begin(Choice(benchmark, model=models.name(model), strategy=named, **options))
 
 
 async def resume_benchmark(
@@ -94,6 +100,7 @@ async def resume_benchmark(
     *,
     parallel: int | None = None,
     model: Model | None = None,
+    strategy: Strategy | type[Strategy] | None = None,
     store: Store | None = None,
     bank: Bank | None = None,
     hooks: Hooks = Hooks(),
@@ -102,8 +109,10 @@ async def resume_benchmark(
 
     Args:
         run: its id, or the beginning of it.
-        parallel: another number of cases at once.
-        model: again, where it was given as an object; so with `bank`.
+        parallel: a new number of cases to run at once.
+        model, strategy, bank: again, where the run was started with an object.
+        store: used instead of the configured one.
+        hooks: observers.
 
     Raises:
         NotFound: no run has this id.
@@ -113,7 +122,9 @@ async def resume_benchmark(
     config = load()
     models = Models(config)
     models.name(model)
-    return await _Bench(config, models, store, bank, hooks).resume(run, parallel)
+    bench = _Bench(config, models, store, bank, hooks)
+    bench.name_of(strategy)
+    return await bench.resume(run, parallel)
 
 
 async def run_plan(plan: BenchPlan, models: Models, store: Store, hooks: Hooks = Hooks()) -> Finished:
@@ -128,9 +139,17 @@ class _Bench:
     given: Store | None
     bank: Bank | None
     hooks: Hooks
+    objects: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def name_of(self, strategy: str | Strategy | type[Strategy] | None) -> str | None:
+        """The strategy's name; one that is an object is remembered for the episodes."""
+        if strategy is None or isinstance(strategy, str):
+            return strategy
+        self.objects["strategy"] = strategy
+        return object_name(strategy)
 
     async def begin(self, choice: Choice) -> Finished:
-        session = Session(self.config, self.models, bank=self.bank)
+        session = Session(self.config, self.models, self.objects, self.bank)
         plan = make_plan(choice, self.config, session.sandbox(choice.sandbox))
         if plan.notice:
             (self.hooks.notice or log.warning)(plan.notice)
@@ -150,7 +169,7 @@ class _Bench:
             )
             await work.store.benches.begin(run)
             async with leased(work.store.benches, run.id):
-                return await work.through(run, {})
+                return await work.finish(run, {})
 
         return await self._with(plan, session, go)
 
@@ -161,8 +180,13 @@ class _Bench:
             log = run.benchmark.removeprefix(LOG)
             raise InvalidInput(f"Run {run.id} replays a log; begin that again: mulligan bench replay {log}")
         choice = choice_of(run.options)
+        if (choice.strategy or "").startswith(OBJECT) and "strategy" not in self.objects:
+            raise InvalidInput(
+                f"Run {run.id} was started from Python with a strategy of its own ({choice.strategy}): resume it "
+                "there, with mulligan.resume_benchmark(id, strategy=…)."
+            )
         choice = choice if parallel is None else replace(choice, parallel=parallel)
-        session = Session(self.config, self.models, bank=self.bank)
+        session = Session(self.config, self.models, self.objects, self.bank)
         plan = make_plan(choice, self.config, session.sandbox(choice.sandbox))
 
         async def go(work: _Work) -> Finished:
@@ -171,7 +195,7 @@ class _Bench:
                     otherwise = "begin a new run, without --resume"
                     raise JournalDiverged(differs, of=f"the benchmark run {run.id}", otherwise=otherwise)
                 done = {result.position: result for result in await work.store.benches.results(run.id)}
-                return await work.through(run, {n: r for n, r in done.items() if r.status != "error"})
+                return await work.finish(run, {n: r for n, r in done.items() if r.status != "error"})
 
         return await self._with(plan, session, go)
 
@@ -183,27 +207,28 @@ class _Bench:
 
 @dataclass
 class _Work:
-    """The cases of one run, done by at most `parallel` at once."""
+    """Runs the cases of one run, at most `parallel` at once."""
 
     plan: BenchPlan
     store: Store
     parts: Parts
     hooks: Hooks
-    settled: list[CaseResult] = field(default_factory=list[CaseResult])
+    results: list[CaseResult] = field(default_factory=list[CaseResult])
 
-    async def through(self, run: BenchRun, done: dict[int, CaseResult]) -> Finished:
-        self.settled = list(done.values())
-        for result in self.settled:
-            self._tell(run, result)
-        self._tell(run, None)
+    async def finish(self, run: BenchRun, done: dict[int, CaseResult]) -> Finished:
+        """Run all cases but those that are done. done: results by position."""
+        self.results = list(done.values())
+        for result in self.results:
+            self._report(run, result)
+        self._report(run, None)
         waiting = asyncio.Semaphore(self.plan.choice.parallel)
 
         async def one(position: int, case: Case) -> None:
             async with waiting:
                 result = await self._case(run, position, case)
                 await self.store.benches.settle(run.id, result)
-                self.settled.append(result)
-                self._tell(run, result)
+                self.results.append(result)
+                self._report(run, result)
 
         try:
             async with asyncio.TaskGroup() as group:
@@ -212,7 +237,7 @@ class _Work:
                         group.create_task(one(position, case))
         except BaseExceptionGroup as errors:
             raise errors.exceptions[0] from None
-        return Finished(run, tuple(sorted(self.settled, key=lambda result: result.position)))
+        return Finished(run, tuple(sorted(self.results, key=lambda result: result.position)))
 
     async def _case(self, run: BenchRun, position: int, case: Case) -> CaseResult:
         episodes, marked = list[Episode](), list[Marked]()
@@ -224,7 +249,7 @@ class _Work:
                 marked.append(mark)
                 if self.plan.choice.samples is None and marked[-1].score == 1:
                     break
-        except StoreError:  # also a lease that was lost: what cannot be kept is not done
+        except StoreError:  # a lease that was lost, too: without a record the case must not continue
             raise
         except asyncio.CancelledError:
             if _asked_to_stop():
@@ -262,7 +287,7 @@ class _Work:
         try:
             episode = await self.store.load(id)
         except NotFound:
-            self._unmixed(run, recipe)
+            self._check_prompts(run, recipe)
             return await runner.begin(id, run.id, case.task, restart_seed(recipe.seed, number))
         if episode.stop and episode.stop.reason not in RESUMABLE:
             if recipe.learns and self.parts.bank is not None:  # it may have been killed before the bank learned from it
@@ -270,15 +295,15 @@ class _Work:
             return episode
         return await runner.go_on(episode)
 
-    def _unmixed(self, run: BenchRun, recipe: Recipe) -> None:
-        """Prompts are read anew for each episode. Raises `JournalDiverged` where one was edited while the run is on."""
+    def _check_prompts(self, run: BenchRun, recipe: Recipe) -> None:
+        """Raises `JournalDiverged` where a prompt, read anew for each episode, was edited since the run began."""
         now = compose(recipe, self.parts, Drive(seed=recipe.seed)).head.prompts
-        mixed = [f"prompt {name}" for name, sha in now.items() if run.rests_on.get(f"prompt {name}", sha) != sha]
-        if mixed:
-            raise JournalDiverged(mixed)
+        edited = [f"prompt {name}" for name, sha in now.items() if run.rests_on.get(f"prompt {name}", sha) != sha]
+        if edited:
+            raise JournalDiverged(edited)
 
     async def _scored(self, case: Case, episode: Episode) -> tuple[Marked, str]:
-        """The scores of what would be handed in after each trial; each trial is scored once."""
+        """The scores of the attempt that would be handed in after each trial, and the text of the last score."""
         known: dict[int, Score] = {}
         handed = [handed_in(episode.trials[:n], self.plan.method.hand_in) for n in range(1, len(episode.trials) + 1)]
         for trial in handed:
@@ -291,7 +316,7 @@ class _Work:
         mark = Marked(episode.id, tuple(score.value for score in scores), parts)
         return mark, scores[-1].text if scores else "no attempt was made"
 
-    def _tell(self, run: BenchRun, result: CaseResult | None) -> None:
+    def _report(self, run: BenchRun, result: CaseResult | None) -> None:
         try:
             if self.hooks.on_case:
                 self.hooks.on_case(run, result)
@@ -300,20 +325,20 @@ class _Work:
 
 
 def _asked_to_stop() -> bool:
-    """Whether this task is being cancelled from outside, as all are when the run is interrupted."""
+    """Whether this asyncio task is being cancelled from outside, as all are when the run is interrupted."""
     task = asyncio.current_task()
     return task is None or task.cancelling() > 0
 
 
 def handed_in(trials: Sequence[Trial], which: str) -> Trial:
-    """The trial whose attempt is handed in: the last, or the best by the loop's own feedback."""
-    best = Episode("", _NOTHING, trials=tuple(trials)).best if which == "best" else trials[-1]
+    """The trial whose attempt is scored: the last, or the "best" by the loop's own feedback."""
+    best = Episode("", _NO_TASK, trials=tuple(trials)).best if which == "best" else trials[-1]
     assert best is not None
     return best
 
 
 def differences(before: Mapping[str, Json], now: Mapping[str, Json]) -> list[str]:
-    """The names of what has changed since the run began, with the values where these are short and not hashes."""
+    """What has changed since the run began, by name; with the values where these are short and not hashes."""
     before, now = _completed(before), _completed(now)
 
     def described(name: str) -> str:
@@ -325,7 +350,7 @@ def differences(before: Mapping[str, Json], now: Mapping[str, Json]) -> list[str
 
 
 def _completed(rests_on: Mapping[str, Json]) -> dict[str, Json]:
-    """With defaults for the settings that are newer than the record: see `Recipe.completed`."""
+    """The record with defaults for the settings that it is too old to have: see `Recipe.completed`."""
     settings = {name.removeprefix(SETTING): value for name, value in rests_on.items() if name.startswith(SETTING)}
     return {**rests_on, **{f"{SETTING}{name}": value for name, value in Recipe.completed(settings).items()}}
 
@@ -338,13 +363,16 @@ def _status(marked: Sequence[Marked]) -> Status:
 
 
 def with_memory(parts: Parts, memory: str | None) -> Parts:
-    """The parts with a bank that only recalls, where memory is "frozen"."""
+    """The parts; where memory is "frozen", their bank only recalls."""
     return replace(parts, bank=FrozenBank(parts.bank)) if memory == "frozen" and parts.bank is not None else parts
 
 
 class FrozenBank:
-    """A bank that recalls and never changes: a use that counts would change what the next case is shown, and cases run
-    in any order. A bank whose `recall` takes no `counted` is asked as it is."""
+    """A bank that recalls and never changes.
+
+    It does not count uses, which would change what the next case is shown, as cases run in any order. A bank whose
+    `recall` has no parameter `counted` is called without it.
+    """
 
     def __init__(self, inner: Bank) -> None:
         self._inner = inner

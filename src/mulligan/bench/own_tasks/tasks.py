@@ -18,8 +18,11 @@ ALONE = ("unit_tests", "command", "contains", "regex", "exact_match")
 
 
 class Tasks:
+    """A benchmark whose cases are the `[[task]]` tables of a file (format: `_task_file`)."""
+
     title = "Your own tasks: mulligan bench run mine.toml"
     data = "tasks.toml"
+    endings: Sequence[str] = (".toml",)
     sources: Sequence[Source] = ()
     where = "Write one: docs/benchmark-own-tasks.md says how"
     former: Mapping[str, str] = MappingProxyType({"none": "resample"})
@@ -32,7 +35,7 @@ class Tasks:
         (file,) = files
         entries = read_tasks(file)
         for entry in entries:
-            self._try(entry)
+            self._check_judges(entry)
         self._entries = {entry.id: entry for entry in entries}
         return [Case(entry.id, Task(entry.prompt), entry.hidden) for entry in entries]
 
@@ -76,9 +79,14 @@ class Tasks:
             verdict = await self._judges(_hidden(case.target)).evaluate(episode)
         return Score.of(verdict) if verdict else Score(None, "The attempt was not judged.")
 
-    def _try(self, entry: Entry) -> None:
-        """Makes the judges of a task once, so that what cannot work is refused before any model is called, by its
-        place. Of one in the loop that needs a model, only names can be wrong here."""
+    def _check_judges(self, entry: Entry) -> None:
+        """Build the judges of a task once, so that a mistake is reported before any model is called.
+
+        A judge in the loop that needs a model cannot be built yet; only its name is checked.
+
+        Raises:
+            InvalidInput: a judge cannot work; the message names file, line and task.
+        """
         loop = Spec(entry.loop.name, {name: _text(value) for name, value in entry.loop.settings.items()})
         hidden = None if entry.hidden is None else _hidden(entry.hidden)
         for spec in (loop, hidden):
@@ -89,7 +97,7 @@ class Tasks:
                 if spec is loop and loop.name not in ALONE and not isinstance(error, UnknownName):
                     continue
                 hides = spec is hidden and spec is not None and spec.name not in ALONE
-                more = " (A hidden judge is one that needs no model.)" if hides else ""
+                more = " (A hidden judge must work without a model.)" if hides else ""
                 raise InvalidInput(f"{entry.where}: the task {entry.id!r}: {error}{more}") from error
 
 
@@ -98,6 +106,6 @@ def _hidden(target: Json) -> Spec:
 
 
 def _text(value: Json) -> Json:
-    """The text of the file that a setting names."""
+    """The setting's value, or where it is {"file": PATH} the text of that file."""
     named = cast(dict[str, Json], value if isinstance(value, dict) else {})
     return read_text(Path(str(named["file"])), "file") if set(named) == {"file"} else cast(Json, value)

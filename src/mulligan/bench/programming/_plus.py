@@ -1,4 +1,4 @@
-"""EvalPlus's data (Liu et al. 2023): HumanEval and MBPP with many more inputs; reading, and judging base and plus."""
+"""EvalPlus (Liu et al. 2023): reads HumanEval and MBPP with many more inputs, and scores base and plus tests apart."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
-from mulligan.bench.programming._programs import Cut, Judged, located, unique, with_code, writes_tests
+from mulligan.bench.programming._programs import Cut, ProgramBenchmark, check_unique, located, with_code, writes_tests
 from mulligan.core.benchmarks import Judges, Score
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Evaluator
@@ -31,12 +31,15 @@ _RULES = {
     **dict.fromkeys(("similar_elements", "find_char_long", "common_in_nested_lists", "extract_singly"), "set"),
     **dict.fromkeys(("larg_nnum", "intersection_array", "find_dissimilar", "Diff"), "set"),
 }
-"""What else than equality is right, by function, as EvalPlus has it."""
+"""The functions whose results are not compared by equality, with the name of EvalPlus's rule for each."""
 
 
-class Plus(Judged):
-    """Scores: 1 where the base and the plus tests pass, and for "base" 1 where the base tests do. In the form "origin",
-    that of HumanEval and MBPP, the data does not say which tests are the base ones."""
+class EvalPlusBenchmark(ProgramBenchmark):
+    """What HumanEval+ and MBPP+ share.
+
+    The score is 1 where the base and the plus tests pass; its part "base" is 1 where the base tests pass. In the form
+    "origin", the format of HumanEval and MBPP, the data does not say which tests are the base ones.
+    """
 
     def __init__(self, cut: Cut, judges: Judges, seconds: float) -> None:
         super().__init__(cut, judges, _TESTS)
@@ -46,14 +49,14 @@ class Plus(Judged):
 
     def load(self, files: Sequence[Path]) -> Sequence[Case]:
         found = [_case(file, line, row) for file, line, row in located(files)]
-        unique(files, [case.id for case in found])
+        check_unique(files, [case.id for case in found])
         self._made.clear()
         return found
 
     async def score(self, case: Case, episode: Episode) -> Score:
         target, output = cast(Mapping[str, Any], case.target), episode.trials[-1].attempt.output
         if writes_tests(episode):
-            return await self._tests_right(case.id, target["solution"], output)
+            return await self._score_tests(case.id, target["solution"], output)
         made_here = "actor" in episode.head.settings  # then the loop has judged the very same code
         code = (whole if made_here else program)(output, case.task.prompt, "py")
         if case.id not in self._made:
@@ -69,8 +72,11 @@ class Plus(Judged):
 
 
 def _case(file: Path, line: int, row: Mapping[str, Any]) -> Case:
-    """A target holds `solution`, the canonical program, and the row's own `base_input`, `plus_input` and `atol`, or its
-    `test`. Raises `InvalidInput`."""
+    """The case of a row. Raises `InvalidInput`.
+
+    Its target has "solution" (the canonical program), and the row's "base_input", "plus_input" and "atol", or its
+    "test".
+    """
     where = str(file)
     if "base_input" in row:
         prompt, entry = text_in(where, line, row, "prompt"), text_in(where, line, row, "entry_point")
@@ -94,13 +100,13 @@ def _case(file: Path, line: int, row: Mapping[str, Any]) -> Case:
     if "test" in target:
         form = _LOOP.search(str(target["test"]))
         if form is None or not _INPUTS.search(str(target["test"])):
-            raise InvalidInput(f"{file}, line {line}: 'test' has not EvalPlus's form: inputs, and a loop over them.")
+            raise InvalidInput(f"{file}, line {line}: 'test' is not in EvalPlus's form: inputs, and a loop over them.")
         entry = entry or form[1]
     return Case(id, Task(prompt), {"entry_point": entry, "solution": solution, **target})
 
 
 def _settings(case: Case) -> dict[str, Any]:
-    """Of the evaluator that judges this case."""
+    """The settings of the evaluator that judges this case."""
     target = cast(Mapping[str, Any], case.target)
     entry = str(target["entry_point"])
     found: dict[str, Any] = {"entry_point": entry, "canonical": target["solution"], "rule": _RULES.get(entry, "")}
@@ -127,7 +133,7 @@ def _literal(text: str) -> Any:
 
 
 class _Infinite(ast.NodeTransformer):
-    """Writes the numbers that Python has no literal for."""
+    """Replaces `inf` and `nan`, which Python has no literals for, by constants."""
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         return ast.Constant(float(node.id)) if node.id in ("inf", "nan") else node
@@ -170,4 +176,4 @@ _SHAPES: dict[str, Shape] = {
     **_tasks("124", lambda call: [float(call[0]), complex(call[1])]),
     **_tasks("252", _each(complex)),
 }
-"""JSON has no tuple, set or complex number: what EvalPlus makes of the arguments, by task of MBPP+."""
+"""By task of MBPP+, how EvalPlus converts the arguments, as JSON has no tuple, set or complex number."""

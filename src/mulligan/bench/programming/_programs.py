@@ -1,4 +1,4 @@
-"""Programming benchmarks in the shape of HumanEval's JSONL: one object a line, read, played and judged."""
+"""The base of the programming benchmarks: reads HumanEval's JSONL format, offers the methods, runs the hidden tests."""
 
 from __future__ import annotations
 
@@ -22,8 +22,12 @@ from mulligan.text.python_code import parsed
 
 @dataclass(frozen=True)
 class Cut:
-    """A file of programs. source: None for a file of the user's. typed: solutions may use names of `typing` unimported,
-    as where the reference runs them."""
+    """One file of a programming benchmark.
+
+    Attributes:
+        source: where it can be downloaded; None for a file of the user's.
+        typed: solutions may use names of `typing` without importing them, as in the reference.
+    """
 
     title: str
     source: Source | None
@@ -32,7 +36,7 @@ class Cut:
 
 
 def cuts(benchmark: str) -> Mapping[str, Cut]:
-    """The files of this benchmark, by the name of the cut."""
+    """The files of this benchmark, by the name of the cut ("openai", "hardest50", …)."""
     rows = tomllib.loads(Path(__file__).with_name("files.toml").read_text(encoding="utf-8"))[benchmark]
     return {name: _cut(**row) for name, row in rows.items()}
 
@@ -42,25 +46,25 @@ def _cut(title: str, url: str, sha256: str, size: int, licence: str, **more: Any
 
 
 def cases(files: Sequence[Path], language: Language) -> list[Case]:
-    """Of rows with `prompt`, `entry_point`, `test` and `task_id` or `name`, perhaps `canonical_solution`.
+    """The cases of these files.
 
-    A target holds `tests` (the text of the hidden tests, which run by themselves), and `solution`, the canonical
-    program, or None.
+    A row has `prompt`, `entry_point`, `test`, `task_id` or `name`, and optionally `canonical_solution`. The target of a
+    case has "tests" (a program that runs the hidden tests) and "solution" (the canonical program, or None).
     """
     found = list[Case]()
     for file, line, row in located(files):
-        prompt, entry, id = shown(file, line, row, language)
+        prompt, entry, id = head_of(file, line, row, language)
         test = text_in(str(file), line, row, "test")
         tests = _python_tests(file, line, test, entry) if language == "py" else _rust_tests(file, line, test)
         body = text_in(str(file), line, row, "canonical_solution") if "canonical_solution" in row else None
         solution = None if body is None else program(body, prompt, language)
         found.append(Case(id, Task(prompt), {"tests": tests, "solution": solution}))
-    unique(files, [case.id for case in found])
+    check_unique(files, [case.id for case in found])
     return found
 
 
 def located(files: Sequence[Path]) -> Iterator[tuple[Path, int, Mapping[str, Any]]]:
-    """The rows of all files. Raises `InvalidInput`, also where there is none at all."""
+    """The rows of all files, each with its file and line. Raises `InvalidInput`, also where there is no row."""
     empty = True
     for file in files:
         try:
@@ -71,11 +75,11 @@ def located(files: Sequence[Path]) -> Iterator[tuple[Path, int, Mapping[str, Any
             empty = False
             yield file, line, row
     if empty:
-        raise InvalidInput(f"{' and '.join(map(str, files))}: there is no row.")
+        raise InvalidInput(f"{' and '.join(map(str, files))}: there is no row, so there is nothing to run.")
 
 
-def shown(file: Path, line: int, row: Mapping[str, Any], language: Language) -> tuple[str, str, str]:
-    """Prompt, function and id of a row. Raises `InvalidInput`."""
+def head_of(file: Path, line: int, row: Mapping[str, Any], language: Language) -> tuple[str, str, str]:
+    """The prompt, the function's name and the id of a row. Raises `InvalidInput`."""
     prompt, entry = text_in(str(file), line, row, "prompt"), text_in(str(file), line, row, "entry_point")
     if not prompt.strip():
         raise InvalidInput(f"{file}, line {line}: 'prompt' is empty.")
@@ -85,22 +89,26 @@ def shown(file: Path, line: int, row: Mapping[str, Any], language: Language) -> 
         language,
         {"py": "python", "rs": "rust"}[language],
     ):
-        raise InvalidInput(f"{file}, line {line}: its language is {given!r}, and {language!r} is read here.")
+        raise InvalidInput(f"{file}, line {line}: the language is {given!r}, but this benchmark reads {language!r}.")
     return prompt, entry, text_in(str(file), line, row, "task_id", "name")
 
 
-def unique(files: Sequence[Path], ids: Sequence[str]) -> None:
+def check_unique(files: Sequence[Path], ids: Sequence[str]) -> None:
+    """Raises `InvalidInput` where two cases have the same id."""
     seen = set[str]()
     for id in ids:
         if id in seen:
-            raise InvalidInput(f"{' and '.join(map(str, files))}: the case {id!r} is there twice.")
+            raise InvalidInput(f"{' and '.join(map(str, files))}: the id {id!r} is there twice; ids must differ.")
         seen.add(id)
 
 
-class Judged:
-    """What all benchmarks of this shape do alike; each says where its data is.
+class ProgramBenchmark:
+    """What the programming benchmarks share; each names its files.
 
-    seconds: for the hidden tests of an attempt.
+    Args:
+        cut: the file to read.
+        judges: builds evaluators.
+        seconds: time limit for the hidden tests of an attempt.
     """
 
     data = ""
@@ -126,28 +134,30 @@ class Judged:
         return method
 
     async def score(self, case: Case, episode: Episode) -> Score:
-        """The newest attempt by the hidden tests; where the attempt is tests, these by the canonical solution."""
+        """Run the hidden tests on the newest attempt; an attempt that is tests is run on the canonical solution."""
         target = cast(Mapping[str, Any], case.target)
         output = episode.trials[-1].attempt.output
         if writes_tests(episode):
-            return await self._tests_right(case.id, target["solution"], output)
+            return await self._score_tests(case.id, target["solution"], output)
         made_here = "actor" in episode.head.settings  # then the loop has judged the very same code
         code = (whole if made_here else program)(output, case.task.prompt, self._language)
         code = typed(code) if self._typed and self._language == "py" else code
         return Score.of(await self._judge(target["tests"], case.id).evaluate(with_code(episode, code)))
 
-    async def _tests_right(self, id: str, solution: str | None, tests: str) -> Score:
-        """1 where the canonical solution passes all tests that were written. The reference counts no test as right;
-        here it is a failure."""
+    async def _score_tests(self, id: str, solution: str | None, tests: str) -> Score:
+        """1 where the canonical solution passes all the tests that the model wrote.
+
+        Where it wrote none, the score is 0; the reference counts that as right.
+        """
         if solution is None:
-            return Score(None, "This data has no canonical solution, so nobody can say whether the tests are right.")
+            return Score(None, "This data has no canonical solution, so the tests cannot be checked.")
         if not tests.strip():
             return Score(0.0, "No valid test was written.")
         canonical = Episode("canonical", Task(""), trials=(Trial(1, Attempt(typed(solution))),))
         return Score.of(await self._judge(tests, id).evaluate(canonical))
 
     def _judge(self, tests: str, id: str) -> Evaluator:
-        """id: of the case, by which a message names its tests."""
+        """The evaluator with these tests. id: the case, whose tests an error message then names."""
         if self._language == "rs":
             return self._judges(Spec("rust_tests", {"tests": tests, "seconds": self._seconds}))
         settings = {"tests": tests, "seconds": self._seconds, "name": f"the tests file of {id}"}
@@ -155,41 +165,44 @@ class Judged:
 
 
 def writes_tests(episode: Episode) -> bool:
-    """Whether the attempts of this episode are tests, as in the method test-acc."""
+    """Whether the attempts of this episode are tests, as in the method `test-acc`."""
     actor: Any = episode.head.settings.get("actor") or {}
     return attribute_of("actors", str(actor.get("name", "")), "makes", "") == "tests"
 
 
 def with_code(episode: Episode, code: str) -> Episode:
-    """The episode with this code as what its newest trial made."""
+    """The episode with this code as the attempt of its newest trial."""
     newest = episode.trials[-1]
     return replace(episode, trials=(*episode.trials[:-1], replace(newest, attempt=Attempt(code))))
 
 
 def _python_tests(file: Path, line: int, test: str, entry: str) -> str:
-    """The text of the tests. Raises `InvalidInput` for what is no Python, or asserts nothing."""
+    """The program that runs these tests. Raises `InvalidInput` for tests that do not parse or have no assert."""
     tree = parsed(test)
     if tree is None:
-        raise InvalidInput(f"{file}, line {line}: 'test' is no Python.")
+        raise InvalidInput(f"{file}, line {line}: 'test' is not valid Python.")
     if not any(isinstance(node, ast.Assert) for node in ast.walk(tree)):
         raise InvalidInput(f"{file}, line {line}: 'test' asserts nothing.")
     return runs_by_itself(test, entry)
 
 
 def _rust_tests(file: Path, line: int, test: str) -> str:
-    """The program of tests; the brace that closes the prompt's function, with which some begin, is left out."""
+    """The program of tests, without the brace that closes the prompt's function, with which some begin."""
     if "assert" not in test:
         raise InvalidInput(f"{file}, line {line}: 'test' asserts nothing.")
     return test.lstrip().removeprefix("}").lstrip("\n")
 
 
 TRIALS = 5
-"""Attempts at most, as in the reference's published runs."""
+"""The most attempts, as in the reference's published runs."""
 SEARCH_TEMPERATURE = 0.75
 
 
 def methods(language: Language, tests: Spec | None = None) -> Mapping[str, Method]:
-    """By name. tests: the evaluator that drives the loop, where it is not the model's own tests."""
+    """The methods of the programming benchmarks, by name.
+
+    tests: the evaluator in the loop; None: tests that the model writes itself.
+    """
     settings: dict[str, Json] = {} if language == "py" else {"language": language}
     writes = Spec("complete", {"output": "code", **settings})
     internal, whose = tests or Spec("internal_tests", settings), "visible" if tests else "own"

@@ -1,18 +1,23 @@
-"""HumanEval (Chen et al. 2021): functions to be written from a signature and a docstring; four other cuts of it."""
+"""HumanEval (Chen et al. 2021): write a function from its signature and docstring. Has four other cuts."""
 
 from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from mulligan.bench.programming._programs import Judged, cuts
+from mulligan.bench.programming._programs import ProgramBenchmark, cuts
 from mulligan.core.benchmarks import Judges
 
 Name: TypeAlias = Literal["openai", "reflexion", "hardest50", "rs", "rs-hardest50"]
 CUTS = cuts("humaneval")
 
 
-class HumanEval(Judged):
-    """`cut`: which file: openai's own, or one of those that Reflexion's authors ran. seconds: for the hidden tests."""
+class HumanEval(ProgramBenchmark):
+    """The benchmark HumanEval.
+
+    Args:
+        cut: openai's own file, or one of those that Reflexion's authors ran.
+        seconds: time limit for the hidden tests of an attempt.
+    """
 
     where = "https://github.com/openai/human-eval has it, and https://github.com/noahshinn/reflexion its cuts."
 

@@ -1,4 +1,4 @@
-"""LeetcodeHard (Shinn et al. 2023): a question's examples are its visible tests; only its site knows the others."""
+"""LeetcodeHard (Shinn et al. 2023): a question's examples are visible tests; only leetcode.com has the hidden ones."""
 
 from __future__ import annotations
 
@@ -19,23 +19,27 @@ from mulligan.text.json_lines import text_in
 from mulligan.text.python_code import asked_for, parsed
 
 _VISIBLE = Spec("given_tests", {"tests": ["assert True"]})
-"""What `play` puts a case's own tests into."""
+"""A placeholder: `play` puts the tests of the case in."""
 _EXAMPLE = re.compile(
     r"""^Input\b[ :]*(?P<given>.+?)^Output\b[ :]*(?P<wanted>.+?)
         (?=^[ \t]*$|^(?:Explanation|Example|Input|Constraints|Note|def)\b)""",
     re.DOTALL | re.MULTILINE | re.VERBOSE,
 )
 _SEVERAL = re.compile(r"\bany (?:order|of them|valid|such|solution|one)\b|\bmultiple (?:answers|solutions|valid)", re.I)
-"""What says that another answer than the example's may be right."""
+"""Phrases of a prompt that say that more than one answer is right."""
 _PLAIN = frozenset({"int", "float", "str", "bool", "List", "list", "Optional", "Tuple", "tuple", "Dict", "dict"})
 _WORDS = {"true": True, "false": False, "null": None}
 
 
 class Leetcode:
-    """Rows with `prompt` and either `task_id` and `visible_tests` (asserts), or, as in the reference's file of all 296
-    questions, `entry_point` as the question's name and the examples in the prompt. seconds: for each test.
+    """The benchmark LeetcodeHard.
 
-    Where a prompt's examples cannot be read as tests, the model writes its own.
+    A row has `prompt` and either `task_id` and `visible_tests` (asserts), or, as in the reference's file of all 296
+    questions, `entry_point` as its id and the examples in the prompt. Where these cannot be read as tests, the model
+    writes its own.
+
+    Args:
+        seconds: time limit for each test.
     """
 
     title = "LeetcodeHard: visible tests drive the loop; the verdict is the site's, so cases end unjudged"
@@ -55,11 +59,13 @@ class Leetcode:
         for file, line, row in _programs.located(files):
             prompt, listed = text_in(str(file), line, row, "prompt"), "visible_tests" in row
             if asked_for(prompt) is None:
-                raise InvalidInput(f"{file}, line {line}: 'prompt' names no function or class to write.")
+                raise InvalidInput(
+                    f"{file}, line {line}: 'prompt' must end in the head of a function or class to write."
+                )
             id = text_in(str(file), line, row, "task_id" if listed else "entry_point")
             self._visible[id] = _tests(file, line, row["visible_tests"]) if listed else list(_examples(prompt))
             cases.append(Case(id, Task(prompt), None))
-        _programs.unique(files, [case.id for case in cases])
+        _programs.check_unique(files, [case.id for case in cases])
         return cases
 
     def methods(self) -> Mapping[str, Method]:
@@ -84,13 +90,16 @@ def _tests(file: Path, line: int, given: Any) -> list[str]:
     tests = [textwrap.dedent(test).strip() for test in tests]  # the reference's are indented
     for test in tests:
         if parsed(test) is None or "assert" not in test:
-            raise InvalidInput(f"{where}: no assert that parses: {test[:80]!r}.")
+            raise InvalidInput(f"{where}: this is not a valid assert: {test[:80]!r}.")
     return tests
 
 
 def _examples(prompt: str) -> Iterator[str]:
-    """The examples in the comments of a prompt that ends in the head of its function, as asserts. None where another
-    answer may be right as well, or where values are made of classes that only the site has."""
+    """The examples in the comments of a prompt, as asserts.
+
+    There are none where more than one answer is right, or where values are instances of classes that only the site
+    has.
+    """
     tree = parsed(f"{prompt.rstrip()}\n    pass")
     node = tree.body[-1] if tree and tree.body else None
     if not isinstance(node, ast.FunctionDef) or _SEVERAL.search(prompt) or not _is_plain(node):
@@ -111,7 +120,7 @@ def _examples(prompt: str) -> Iterator[str]:
 
 
 def _is_plain(node: ast.FunctionDef) -> bool:
-    """Whether it takes and returns values that can be written down."""
+    """Whether the function takes and returns only values that have literals."""
     given = [*(a.annotation for a in node.args.args if a.arg != "self"), node.returns]
     if node.returns is None or (isinstance(node.returns, ast.Constant) and node.returns.value is None):
         return False
@@ -121,7 +130,7 @@ def _is_plain(node: ast.FunctionDef) -> bool:
 
 
 def _values(call: str) -> dict[str, Any] | None:
-    """The arguments of a call by name, "" for a lone one without, where they are literals or JSON's words."""
+    """The arguments of a call by name ("" for a single one without a name); None where one is not a literal."""
     tree = parsed(call)
     node = tree.body[0] if tree and len(tree.body) == 1 else None
     if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Call) or len(node.value.args) > 1:

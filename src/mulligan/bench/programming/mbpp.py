@@ -1,16 +1,16 @@
-"""MBPP (Austin et al. 2021) as Reflexion ran it: short functions from a sentence, in Python or in Rust."""
+"""MBPP (Austin et al. 2021) as Reflexion ran it: write a short function from one sentence, in Python or Rust."""
 
 from __future__ import annotations
 
-from mulligan.bench.programming._programs import Judged, cuts
+from mulligan.bench.programming._programs import ProgramBenchmark, cuts
 from mulligan.core.benchmarks import Judges
 from mulligan.text.programs import Language
 
 CUTS = cuts("mbpp")
 
 
-class Mbpp(Judged):
-    """`language`: "py" or "rs". seconds: for the hidden tests of an attempt."""
+class Mbpp(ProgramBenchmark):
+    """The benchmark MBPP. seconds: time limit for the hidden tests of an attempt."""
 
     where = "https://github.com/noahshinn/reflexion has it, under programming_runs/benchmarks/."
 

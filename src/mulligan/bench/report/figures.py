@@ -1,7 +1,7 @@
-"""What benchmark runs were, their figures, and runs side by side: read from the store and computed; nothing is printed.
+"""Computes the figures of benchmark runs from their records, and compares runs. Nothing is printed here.
 
-Unknown is not zero: cases that ended by an error, or that nobody could score, are in no rate; they are counted beside
-it. The rates are of each case's first episode, but for those by number of episodes.
+Unknown is not zero: cases that ended with an error, or that could not be scored, are left out of every rate and counted
+apart. All rates but pass@k take only the first episode of each case.
 """
 
 from __future__ import annotations
@@ -26,27 +26,31 @@ from mulligan.core.protocols import Store
 from mulligan.core.records import Episode, Json, Usage
 
 ORACLE = "oracle"
-"""The source of feedback whose evaluator knows the target."""
+"""The `source` of feedback that an evaluator gave who knows the target."""
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """A run as the store has it. results: of the cases that have ended, in order. episodes: theirs, by id."""
+    """A run as the store has it: the results of the cases that have ended, in order, and their episodes by id."""
 
     run: BenchRun
     results: Sequence[CaseResult]
     episodes: Mapping[str, Episode]
 
     def firsts(self) -> list[tuple[CaseResult, Episode]]:
-        """Each case's first episode, where there is one."""
+        """Each case that has an episode, with its first one."""
         found = ((r, self.episodes.get(r.episodes[0].episode)) for r in self.results if r.episodes)
         return [(result, episode) for result, episode in found if episode is not None]
 
 
 @dataclass(frozen=True)
 class AtTrial:
-    """The run as if it had been limited to `trial` trials. unscored: cases without a verdict up to there. mean: of
-    the scores, where these are graded."""
+    """The run as if each episode had been limited to `trial` trials.
+
+    Attributes:
+        unscored: cases without a verdict by then.
+        mean: of the scores; None where all are 0 or 1.
+    """
 
     trial: int
     solved: Rate
@@ -56,9 +60,13 @@ class AtTrial:
 
 @dataclass(frozen=True)
 class AtEpisode:
-    """Of `k` episodes of a case. estimate: pass@k, unbiased, averaged over the cases with `k` scored samples; None
-    where episodes are restarts, which stop at the first that is solved. within: cases that one of the first `k`
-    episodes solved; to hand that one in, one has to know the target."""
+    """The rates for `k` episodes of each case.
+
+    Attributes:
+        estimate: pass@k, unbiased, averaged over the cases with `k` scored samples; None for restarts, which stop at
+            the first solved episode.
+        within: the cases that one of the first `k` episodes solved. Only who knows the target could pick that one.
+    """
 
     k: int
     estimate: Mean | None
@@ -67,7 +75,11 @@ class AtEpisode:
 
 @dataclass(frozen=True)
 class Verdicts:
-    """The loop's own verdict against the hidden one, a case each. no_verdict: the loop, or the benchmark, had none."""
+    """How often the loop's own verdict agrees with the hidden one, in cases.
+
+    Attributes:
+        no_verdict: cases where the loop or the benchmark gave none.
+    """
 
     right_accepts: int
     false_accepts: int
@@ -78,8 +90,13 @@ class Verdicts:
 
 @dataclass(frozen=True)
 class Spent:
-    """What all episodes used, also those that ended with an error. per_solved: None where nothing was solved, or (cost)
-    where it is not known. by_role: the same usage by who called; "lost": in steps that were cut off or erred."""
+    """What all episodes used, those that ended with an error included.
+
+    Attributes:
+        tokens_per_solved, cost_per_solved, seconds_per_solved: None where no case was solved or the sum is unknown.
+        by_role: the same usage by the role that called the model; "lost" is that of steps that were interrupted or
+            failed.
+    """
 
     usage: Usage
     seconds: float
@@ -90,10 +107,18 @@ class Spent:
 
 
 @dataclass(frozen=True)
-class Shown:
-    """What the strategy costs in tokens, means over the first episodes. first, later: input of one call of the actor in
-    the first trial and in those after it (`later_trials` of them); past: how much more that is than in the first trial
-    of the same episode. attempt: output of an attempt. reflection: output of one. trial: all of a trial, in and out."""
+class StrategyCost:
+    """What the strategy costs: mean numbers of tokens over the first episodes of all cases.
+
+    Attributes:
+        later_trials: the number of trials after an episode's first.
+        first: input of one call of the actor in a first trial.
+        later: the same in later trials.
+        past: how much more input a later trial has than the first trial of its episode.
+        attempt: output of one attempt.
+        reflection: output of one reflection.
+        trial: input and output of a whole trial.
+    """
 
     strategy: str
     later_trials: int
@@ -107,9 +132,15 @@ class Shown:
 
 @dataclass(frozen=True)
 class Figures:
-    """cases: of the run as it was begun; ended: those that have. oracle: the loop was told by one who knows the
-    target. graded: some score is neither 0 nor 1. limit: trials of an episode at most. parts: as `trials`, for
-    each part of the score, by name."""
+    """All figures of one run.
+
+    Attributes:
+        cases: how many the run has; ended: how many of them have ended.
+        oracle: an evaluator that knows the target judged in the loop.
+        graded: some score is neither 0 nor 1.
+        limit: the most trials of an episode.
+        parts: as `trials`, for each part of the score, by name.
+    """
 
     cases: int
     ended: int
@@ -123,10 +154,11 @@ class Figures:
     at_first: Verdicts
     at_end: Verdicts
     spent: Spent
-    shown: Shown
+    shown: StrategyCost
 
 
 def figures(recorded: Recorded) -> Figures:
+    """Compute all figures of a run."""
     run, results = recorded.run, recorded.results
     counts = Counter(result.status for result in results)
     scores = [score for result in results for one in result.episodes for score in one.scores]
@@ -136,7 +168,7 @@ def figures(recorded: Recorded) -> Figures:
         cases=len(run.cases),
         ended=len(results),
         statuses={status: counts[status] for status in ("solved", "failed", "unjudged", "error")},
-        oracle=any(told_by_oracle(episode) for episode in recorded.episodes.values()),
+        oracle=any(judged_by_oracle(episode) for episode in recorded.episodes.values()),
         graded=graded,
         limit=limit,
         trials=[_at_trial(results, trial, graded) for trial in range(1, limit + 1)],
@@ -145,26 +177,29 @@ def figures(recorded: Recorded) -> Figures:
         at_first=_verdicts(recorded, first=True),
         at_end=_verdicts(recorded, first=False),
         spent=_spent(recorded, counts["solved"]),
-        shown=_shown(recorded),
+        shown=_strategy_cost(recorded),
     )
 
 
 def score_at(result: CaseResult, trial: int, part: str | None = None) -> float | None:
-    """Of the case's first episode, had it been limited to so many trials. None: not known. part: only of this one."""
+    """The score of the case's first episode if it had been limited to so many trials; None where it is unknown.
+
+    part: give the score of this part instead.
+    """
     first = result.episodes[0] if result.episodes else Marked("")
     scores = first.scores if part is None else first.parts.get(part, ())
     return scores[min(trial, len(scores)) - 1] if scores and result.status != "error" else None
 
 
 def limit_of(run: BenchRun, results: Sequence[CaseResult]) -> int:
-    """Trials of an episode at most, as the run was set up; where that is not recorded, as many as there were."""
+    """The most trials of an episode, by the settings of the run; where these are not recorded, by its results."""
     limits = run.rests_on.get("setting limits")
     known = cast(dict[str, Any], limits).get("trials") if isinstance(limits, dict) else None
     most = max((len(one.scores) for result in results for one in result.episodes), default=0)
     return max(most, known if isinstance(known, int) else 0)
 
 
-def told_by_oracle(episode: Episode) -> bool:
+def judged_by_oracle(episode: Episode) -> bool:
     return any(trial.feedback is not None and trial.feedback.source == ORACLE for trial in episode.trials)
 
 
@@ -185,7 +220,7 @@ def _by_episode(run: BenchRun, results: Sequence[CaseResult]) -> Sequence[AtEpis
 
 
 def final_scores(result: CaseResult) -> list[float]:
-    """Of each of its episodes that was scored, in their order."""
+    """The final score of each episode that was scored, in order."""
     return [one.score for one in result.episodes if one.score is not None]
 
 
@@ -211,7 +246,7 @@ def _verdicts(recorded: Recorded, *, first: bool) -> Verdicts:
 
 
 def _loop_says(episode: Episode, *, first: bool) -> bool | None:
-    """Of the first attempt, or of what was handed in at the end."""
+    """The loop's own verdict, on the first attempt or on the one handed in at the end; None where it gave none."""
     if first:
         feedback = episode.trials[0].feedback if episode.trials else None
         return feedback.passed if feedback else None
@@ -235,7 +270,7 @@ def _spent(recorded: Recorded, solved: int) -> Spent:
     return Spent(usage, seconds, each(usage.tokens), each(usage.cost), each(seconds), roles)
 
 
-def _shown(recorded: Recorded) -> Shown:
+def _strategy_cost(recorded: Recorded) -> StrategyCost:
     firsts, laters, pasts = list[float](), list[float](), list[float]()
     episodes = [episode for result, episode in recorded.firsts() if result.status != "error"]
     for episode in episodes:
@@ -247,7 +282,7 @@ def _shown(recorded: Recorded) -> Shown:
             pasts += [tokens - begin for tokens in known]
     trials = [trial for episode in episodes for trial in episode.trials]
     called = [trial for trial in trials if trial.usage.calls]
-    return Shown(
+    return StrategyCost(
         next((strategy_of(episode) for episode in episodes), ""),
         len(laters),
         _mean(firsts),
@@ -274,13 +309,18 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 DATA = "data "
-"""The beginning of the names of data files in `BenchRun.rests_on`."""
+"""The prefix of the names of data files in `BenchRun.rests_on`."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Runs `a` and `b` by id: pass@1 of the attempts handed in. left_out: cases of both runs without a verdict in one.
-    alone_a, alone_b: cases that only this run has, or that have not ended in the other."""
+    """Two runs, `a` and `b` (their ids), compared by pass@1 of the attempts handed in.
+
+    Attributes:
+        counts: over the cases that have a verdict in both.
+        left_out: cases of both runs without a verdict in one of them.
+        alone_a, alone_b: cases that only this run has, or that have not ended in the other.
+    """
 
     a: str
     b: str
@@ -293,7 +333,7 @@ class Comparison:
 def compare(a: Recorded, b: Recorded) -> Comparison:
     """Compare two runs. Raises `InvalidInput` where their data differs, or no case has a verdict in both."""
     who = f"The runs {a.run.id} and {b.run.id} cannot be compared"
-    one, other = of_data(a.run), of_data(b.run)
+    one, other = data_hashes(a.run), data_hashes(b.run)
     if changed := sorted(name for name in one.keys() & other.keys() if one[name] != other[name]):
         raise InvalidInput(f"{who}: they read different data ({', '.join(changed)}), so their cases are not the same.")
     if (one or other) and set(one.values()).isdisjoint(other.values()):
@@ -312,8 +352,8 @@ def compare(a: Recorded, b: Recorded) -> Comparison:
     )
 
 
-def of_data(run: BenchRun) -> dict[str, str]:
-    """The hashes of the data that a run read, by file."""
+def data_hashes(run: BenchRun) -> dict[str, str]:
+    """The sha256 of each data file that a run read, by the file's name."""
     return {name.removeprefix(DATA): str(sha) for name, sha in run.rests_on.items() if name.startswith(DATA)}
 
 
@@ -324,17 +364,28 @@ def _verdict_of_each(recorded: Recorded) -> dict[str, bool | None]:
 
 
 MODEL = "model of the "
-"""The beginning of the names of models in `BenchRun.rests_on`."""
-_OWN_PLACE = ("benchmark", "method", "strategy", "model", "seed", "cases")
-"""Options with a place of their own in the head."""
+"""The prefix of the names of models in `BenchRun.rests_on`."""
+_OWN_ROW = ("benchmark", "method", "strategy", "model", "seed", "cases")
+"""Options that have a row of their own in the table that describes a run."""
 _LIMITS = {"tokens": "max-tokens", "cost": "max-cost", "seconds": "max-seconds"}
 
 
 @dataclass(frozen=True)
 class About:
-    """method: of the benchmark. strategy: what the next trial was shown; replaced: the user chose it instead of the
-    method's own. models: ids by role, local ones with the hash of their weights. data: sha256 by file. differs: options
-    that are not the defaults. scripted: why this is no result of a model; empty where it is one."""
+    """How a run was set up.
+
+    Attributes:
+        method: one of the benchmark's.
+        strategy: decided what the next trial was shown.
+        replaced: the user chose the strategy instead of the method's own.
+        created: when it began, in seconds since 1970.
+        models: ids by role; local ones with the hash of their weights.
+        data: sha256 by file.
+        differs: options that are not the defaults.
+        versions: of Mulligan and the libraries that matter, by name.
+        command: starts such a run again.
+        scripted: why this is not the result of a model; empty where it is one.
+    """
 
     run: str
     benchmark: str
@@ -352,6 +403,7 @@ class About:
 
 
 def about(run: BenchRun, episodes: Iterable[Episode]) -> About:
+    """Read from a run and its episodes how it was set up."""
     options = options_of_today(run.options)
     models = {n.removeprefix(MODEL): str(id) for n, id in run.rests_on.items() if n.startswith(MODEL)}
     versions: dict[str, str] = {}
@@ -367,8 +419,8 @@ def about(run: BenchRun, episodes: Iterable[Episode]) -> About:
         bool(options.get("strategy")),
         run.created,
         models,
-        of_data(run),
-        {name: value for name, value in _differing(options).items() if name not in _OWN_PLACE},
+        data_hashes(run),
+        {name: value for name, value in _differing(options).items() if name not in _OWN_ROW},
         int(cast(int, options.get("seed", 0))),
         versions,
         command_of(run),
@@ -377,7 +429,7 @@ def about(run: BenchRun, episodes: Iterable[Episode]) -> About:
 
 
 def _strategy(run: BenchRun) -> str:
-    """The name of the strategy in force; a file's without its folder."""
+    """The name of the run's strategy; of a file without its folder."""
     spec = run.rests_on.get(f"{SETTING}strategy")
     return short_name(str(cast(dict[str, Json], spec)["name"])) if isinstance(spec, dict) else ""
 
@@ -428,12 +480,14 @@ def command_of(run: BenchRun) -> str:
 
 
 SCHEMA = 2
-"""The version of the JSON form; it rises when a key goes or changes its meaning."""
+"""The version of the JSON format; it rises when a key goes or changes its meaning."""
 _ALL = 1_000_000
 
 
 @dataclass(frozen=True)
-class OneRun:
+class RunReport:
+    """One run in a report."""
+
     about: About
     figures: Figures
     recorded: Recorded
@@ -447,16 +501,20 @@ class OneRun:
 
 @dataclass(frozen=True)
 class Report:
-    """labels: one for each run, all different. comparisons: of the first run with each of the others,
-    or of every pair."""
+    """Runs side by side.
 
-    runs: Sequence[OneRun]
+    Attributes:
+        labels: one for each run, all different.
+        comparisons: of the first run with each of the others, or of every pair.
+    """
+
+    runs: Sequence[RunReport]
     labels: Sequence[str]
     comparisons: Sequence[Comparison]
 
 
 async def read_run(store: Store, prefix: str) -> Recorded:
-    """The record of the run whose id begins so. Raises `NotFound`, `StoreError`."""
+    """The record of the run whose id begins with `prefix`. Raises `NotFound`, `StoreError`."""
     run = await store.benches.run(prefix)
     results = await store.benches.results(run.id)
     ended = {f"{run.id}.{result.position}" for result in results}
@@ -465,20 +523,24 @@ async def read_run(store: Store, prefix: str) -> Recorded:
 
 
 def make_report(recorded: Sequence[Recorded], *, every_pair: bool = False) -> Report:
-    """every_pair: each run compared with each before it, and not the first alone.
+    """Compute the report of these runs.
 
-    Raises `InvalidInput` for the same run twice, and for runs that cannot be compared.
+    Args:
+        every_pair: compare every pair of runs, instead of the first with each of the others.
+
+    Raises:
+        InvalidInput: a run is given twice, or two runs cannot be compared.
     """
     ids = [one.run.id for one in recorded]
     if len(set(ids)) < len(ids):
-        raise InvalidInput("A run is given twice: a report compares different ones.")
-    runs = [OneRun(about(one.run, one.episodes.values()), figures(one), one) for one in recorded]
+        raise InvalidInput("A run is given twice: name each run once.")
+    runs = [RunReport(about(one.run, one.episodes.values()), figures(one), one) for one in recorded]
     pairs = [pair for pair in combinations(recorded, 2) if every_pair or pair[0] is recorded[0]]
     return Report(runs, _labels(runs), [compare(a, b) for a, b in pairs])
 
 
-def _labels(runs: Sequence[OneRun]) -> Sequence[str]:
-    """By method; where that is the same, with what tells them apart."""
+def _labels(runs: Sequence[RunReport]) -> Sequence[str]:
+    """The method of each run; where two are the same, with the model or the run's id behind it."""
     labels = [run.label for run in runs]
     models = [next(iter(run.about.models.values()), "").partition("@")[0] for run in runs]
     for extra in (models, [run.about.run for run in runs]):
@@ -490,7 +552,8 @@ def _labels(runs: Sequence[OneRun]) -> Sequence[str]:
 
 
 def as_json(report: Report) -> Json:
-    """See docs/benchmark-report.md for every key."""
+    """The report as JSON; docs/benchmark-report.md describes every key."""
+
     return {
         "schema": SCHEMA,
         "mulligan": version("mulligan"),

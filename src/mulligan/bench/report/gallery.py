@@ -1,4 +1,4 @@
-"""What went wrong, case by case: the story of each trial beside the hidden verdict that the loop never saw."""
+"""The gallery of a run: a page for each case, with every trial and the hidden verdict that the loop never saw."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from mulligan.text.pages import Block, Facts, Fence, Heading, Line, Table, html,
 
 Form: TypeAlias = Literal["md", "html"]
 FORMS: Mapping[str, Form] = {".md": "md", ".html": "html"}
-"""The form of a gallery in one file, by its ending; any other path is a folder with a file for each case."""
+"""The format of a gallery in one file, by the file's ending; any other path is a folder with a file for each case."""
 
 
-def written(blocks: Sequence[Block], title: str, form: Form) -> str:
+def rendered(blocks: Sequence[Block], title: str, form: Form) -> str:
     return html(title, blocks) if form == "html" else markdown(blocks)
 
 
@@ -34,7 +34,7 @@ def chosen(recorded: Recorded, every: bool) -> list[CaseResult]:
 
 
 def case_page(recorded: Recorded, result: CaseResult, target: Json = None) -> list[Block]:
-    """target: shown where it is given, together with the text of the score, which may reveal it."""
+    """The page of a case. target: if given, it is shown, and so is the text of the score, which may reveal it."""
     known = target is not None
     trials = [len(one.scores) for one in result.episodes]
     message = result.text if known or result.status == "error" else ""
@@ -83,12 +83,21 @@ def _verdict(score: float | None) -> str:
 def write_gallery(
     path: str, runs: Sequence[Recorded], form: Form, every: bool, targets: Sequence[Mapping[str, Json]]
 ) -> str:
-    """Write the gallery; a sentence about what was written. form: of the files in a folder; a file's own ending wins.
+    """Write the gallery of these runs.
 
-    targets: of each run, by case, where they are to be shown; else empty. Raises `InvalidInput` when it cannot be
-    written.
+    Args:
+        path: a file, or a folder that gets a file for each case.
+        form: the format of the files in a folder; a single file has the format of its ending.
+        every: all cases, instead of only those that were not solved.
+        targets: of each run, the hidden targets by case; empty to show none.
+
+    Returns:
+        A sentence that says what was written.
+
+    Raises:
+        InvalidInput: it cannot be written.
     """
-    place = Path(path)
+    target = Path(path)
     shown = [
         (recorded, result, case_page(recorded, result, targets[n].get(result.case) if targets else None))
         for n, recorded in enumerate(runs)
@@ -97,18 +106,18 @@ def write_gallery(
     count = f"{len(shown)} case{'' if len(shown) == 1 else 's'}"
     index: list[Block] = [Heading(1, f"Gallery: {count}{'' if every else ' not solved'}")]
     try:
-        if place.suffix in FORMS:
-            form = FORMS[place.suffix]
+        if target.suffix in FORMS:
+            form = FORMS[target.suffix]
             pages = [block for _, _, blocks in shown for block in blocks]
-            place.write_text(written([*index, *pages], "Gallery", form), encoding="utf-8")
+            target.write_text(rendered([*index, *pages], "Gallery", form), encoding="utf-8")
             return f"{path} written: {count}"
-        place.mkdir(parents=True, exist_ok=True)
+        target.mkdir(parents=True, exist_ok=True)
         rows = [[r.run.id, one.case, one.status, file_name(r, one, form)] for r, one, _ in shown]
         index.append(Table(["run", "case", "status", "file"], rows, left=4, links=True))
-        (place / f"index.{form}").write_text(written(index, "Gallery", form), encoding="utf-8")
+        (target / f"index.{form}").write_text(rendered(index, "Gallery", form), encoding="utf-8")
         for recorded, result, blocks in shown:
-            text = written(blocks, f"Case {result.case}", form)
-            (place / file_name(recorded, result, form)).write_text(text, encoding="utf-8")
+            text = rendered(blocks, f"Case {result.case}", form)
+            (target / file_name(recorded, result, form)).write_text(text, encoding="utf-8")
     except OSError as error:
         raise InvalidInput(f"The gallery cannot be written to {path}: {error.strerror or error}.") from error
     return f"{path} written: {count}, a file for each"
@@ -121,12 +130,12 @@ def file_name(recorded: Recorded, result: CaseResult, form: Form) -> str:
 
 
 def targets_of(run: BenchRun) -> Mapping[str, Json]:
-    """The hidden targets by case, from the data of the run. Raises `InvalidInput` where that is gone or has changed."""
+    """The hidden targets by case, read from the run's data. Raises `InvalidInput` where that is gone or has changed."""
     if run.benchmark.startswith(LOG):
-        raise InvalidInput(f"Run {run.id} replays a log: its hidden targets stand in that.")
+        raise InvalidInput(f"Run {run.id} replays a log: look up the hidden targets there.")
     config, choice = load(), choice_of(run.options)
     plan = make_plan(choice, config, Session(config, Models(config)).sandbox(choice.sandbox))
     for name, sha in plan.files.items():
         if run.rests_on.get(f"data {name}") != sha:
-            raise InvalidInput(f"The data {name} is not what run {run.id} was made with: its targets are not shown.")
+            raise InvalidInput(f"The data {name} has changed since run {run.id}: its targets cannot be shown.")
     return {case.id: case.target for case in plan.cases}

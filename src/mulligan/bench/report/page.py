@@ -1,6 +1,6 @@
-"""A report as blocks of a page. Pure.
+"""Builds the page of a report from its figures, as blocks that can be rendered in several formats.
 
-Runs that no model answered, and runs that an oracle told when to stop, stand in tables of their own.
+Runs without a real model, and runs that an oracle stopped, are in tables of their own.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import astuple
 from pathlib import Path
 from typing import TypeAlias
 
-from mulligan.bench.report.figures import Comparison, OneRun, Report
+from mulligan.bench.report.figures import Comparison, Report, RunReport
 from mulligan.bench.report.statistics import Mean, Rate
 from mulligan.core.records import Usage
 from mulligan.text.pages import Block, Facts, Heading, Line, Picture, Table
@@ -21,7 +21,7 @@ from mulligan.text.pages import Block, Facts, Heading, Line, Picture, Table
 NONE, UNKNOWN = "-", "unknown"
 _TEXTS = tomllib.loads(Path(__file__).with_name("page.toml").read_text(encoding="utf-8"))
 """The headings and notes of groups of runs and of tables."""
-Named: TypeAlias = tuple[str, OneRun]
+LabelledRun: TypeAlias = tuple[str, RunReport]
 
 
 def page(report: Report, picture: Picture | None = None) -> list[Block]:
@@ -44,11 +44,12 @@ def page(report: Report, picture: Picture | None = None) -> list[Block]:
     return blocks
 
 
-def kind_of(run: OneRun) -> str:
+def kind_of(run: RunReport) -> str:
+    """The group of tables that a run belongs to: "scripted", "oracle" or "results"."""
     return "scripted" if run.about.scripted else "oracle" if run.figures.oracle else "results"
 
 
-def _head(run: OneRun) -> Facts:
+def _head(run: RunReport) -> Facts:
     head, found = run.about, run.figures
     ended = f"{found.cases}" if found.ended == found.cases else f"unfinished: {found.ended} of {found.cases}"
     counts = ", ".join(f"{n} {status}" for status, n in found.statuses.items() if n)
@@ -77,8 +78,8 @@ def _head(run: OneRun) -> Facts:
 # --- tables of figures ----------------------------------------------------------------------------------------------
 
 
-def _tables(group: Sequence[Named]) -> Iterator[Block]:
-    tables: dict[str, Callable[[Sequence[Named]], Table]] = {
+def _tables(group: Sequence[LabelledRun]) -> Iterator[Block]:
+    tables: dict[str, Callable[[Sequence[LabelledRun]], Table]] = {
         "trials": _by_trial,
         "parts": _by_part,
         "episodes": _by_episode,
@@ -95,7 +96,7 @@ def _tables(group: Sequence[Named]) -> Iterator[Block]:
             yield Line(_TEXTS["tables"][name]["note"])
 
 
-def _by_trial(group: Sequence[Named]) -> Table:
+def _by_trial(group: Sequence[LabelledRun]) -> Table:
     graded = any(run.figures.graded for _, run in group)
     columns = ["run", "trials", "solved", "n", "pass@1", "95 % interval", "unscored", "errors"]
     rows = [
@@ -109,7 +110,7 @@ def _by_trial(group: Sequence[Named]) -> Table:
     return Table([*columns, *(["mean score", "95 % interval"] if graded else [])], rows)
 
 
-def _by_part(group: Sequence[Named]) -> Table:
+def _by_part(group: Sequence[LabelledRun]) -> Table:
     columns = ["run", "part", "trials", "solved", "n", "pass@1", "95 % interval"]
     rows = [
         [label, part, str(at.trial), str(at.solved.count), str(at.solved.n), *_rate(at.solved)]
@@ -120,7 +121,7 @@ def _by_part(group: Sequence[Named]) -> Table:
     return Table(columns, rows)
 
 
-def _by_episode(group: Sequence[Named]) -> Table:
+def _by_episode(group: Sequence[LabelledRun]) -> Table:
     columns = ["run", "k", "pass@k", "95 % interval", "within k (oracle)", "solved", "n", "95 % interval"]
     rows = list[list[str]]()
     for label, run in group:
@@ -131,7 +132,7 @@ def _by_episode(group: Sequence[Named]) -> Table:
     return Table(columns, rows)
 
 
-def _took(group: Sequence[Named]) -> Table:
+def _took(group: Sequence[LabelledRun]) -> Table:
     columns = ["run", *_USED, "seconds", "tokens per solved", "cost per solved", "seconds per solved"]
     rows = list[list[str]]()
     for label, run in group:
@@ -142,7 +143,7 @@ def _took(group: Sequence[Named]) -> Table:
     return Table(columns, rows)
 
 
-def _by_role(group: Sequence[Named]) -> Table:
+def _by_role(group: Sequence[LabelledRun]) -> Table:
     rows = [
         [label, role, *_used(usage)]
         for label, run in group
@@ -152,7 +153,7 @@ def _by_role(group: Sequence[Named]) -> Table:
     return Table(["run", "role", *_USED], rows, left=2)
 
 
-def _verdicts(group: Sequence[Named]) -> Table:
+def _verdicts(group: Sequence[LabelledRun]) -> Table:
     accepts, rejects = ["right accepts", "false accepts"], ["right rejects", "false rejects"]
     rows = [
         [label, when, *map(str, astuple(verdicts))]
@@ -163,7 +164,7 @@ def _verdicts(group: Sequence[Named]) -> Table:
     return Table(["run", "of", *accepts, *rejects, "no verdict"], rows, left=2)
 
 
-def _shown(group: Sequence[Named]) -> Table:
+def _shown(group: Sequence[LabelledRun]) -> Table:
     columns = ["run", "shows", "later trials", "input, first", "input, later", "the past", "attempt", "reflection"]
     rows = list[list[str]]()
     for label, run in group:
@@ -185,7 +186,7 @@ def _compared(report: Report) -> list[Block]:
     return [Heading(2, texts["title"]), Table(columns, rows, left=2), Line(texts["note"])]
 
 
-def _row(one: Comparison, a: Named, b: Named) -> list[str]:
+def _row(one: Comparison, a: LabelledRun, b: LabelledRun) -> list[str]:
     found = one.counts
     cells = (found.n, found.both, found.only_a, found.only_b, found.neither)
     interval = f"{found.low:+.1%} to {found.high:+.1%}"

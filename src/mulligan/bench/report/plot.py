@@ -1,4 +1,4 @@
-"""The learning curve as SVG or PNG, by matplotlib (the extra `plot`): the figures of the report, and no others."""
+"""Draws the learning curve of a report as SVG or PNG, with matplotlib (the extra `plot`)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NEAR = 0.055
 
 @dataclass(frozen=True)
 class Curve:
-    """solved: a share by trial, from 1, with its interval; None where nothing was scored."""
+    """The curve of one run: the share of cases solved by trial 1, 2, …, with its interval; None: nothing was scored."""
 
     label: str
     kind: str
@@ -35,15 +35,16 @@ class Curve:
 
 
 def ending(path: str) -> str:
-    """The format of the file by its ending. Raises `InvalidInput` for one that is neither SVG nor PNG."""
+    """The ending of the file. Raises `InvalidInput` where it is neither .svg nor .png."""
     found = Path(path).suffix.lower()
     if found not in MEDIA:
-        raise InvalidInput(f"The plot {path} has to end in {' or '.join(MEDIA)}.")
+        raise InvalidInput(f"The name of the plot {path} must end in {' or '.join(MEDIA)}.")
     return found
 
 
 def check_installed() -> None:
-    """Raises `InvalidInput`, with what to install, where matplotlib is missing."""
+    """Raises `InvalidInput`, saying what to install, where matplotlib is missing."""
+
     if find_spec("matplotlib") is None:
         raise MissingExtra("A plot needs matplotlib", "plot")
 
@@ -59,7 +60,10 @@ def curves(report: Report) -> list[Curve]:
 
 
 def draw(curves: Sequence[Curve], form: str) -> bytes:
-    """`form`: ".svg" or ".png". The same curves give the same bytes. Raises `InvalidInput` without matplotlib."""
+    """The picture as a file's bytes; the same curves give the same bytes.
+
+    form: ".svg" or ".png". Raises `InvalidInput` without matplotlib.
+    """
     check_installed()
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -76,8 +80,8 @@ def draw(curves: Sequence[Curve], form: str) -> bytes:
         _frame(axes, last)
         _labels(axes, curves)
         written = io.BytesIO()
-        unsaid: Any = {"Date": None, "Creator": None} if form == ".svg" else {"Software": None}
-        figure.savefig(written, format=form[1:], metadata=unsaid)
+        omitted: Any = {"Date": None, "Creator": None} if form == ".svg" else {"Software": None}
+        figure.savefig(written, format=form[1:], metadata=omitted)
     return written.getvalue()
 
 
@@ -94,7 +98,7 @@ def _line(axes: Any, curve: Curve, last: int, colour: str, id: str) -> None:
         axes.errorbar(trials, solved, yerr=[[solved[0] - low[0]], [high[0] - solved[0]]], color=colour, capsize=4)
     else:
         axes.fill_between(trials, low, high, color=colour, alpha=0.13, linewidth=0)
-    if trials[-1] < last:  # to its label: this run had no further trials
+    if trials[-1] < last:  # a thin line to the label, as this run had no further trials
         axes.plot([trials[-1], last], [solved[-1]] * 2, color=colour, linewidth=0.7, alpha=0.6)
 
 
@@ -113,7 +117,7 @@ def _frame(axes: Any, last: int) -> None:
 
 
 def _labels(axes: Any, curves: Sequence[Curve]) -> None:
-    """Labels beside the ends of the lines, moved apart where they overlap. A curve without points gets a label, too."""
+    """Write a label beside the end of each line, moved apart where they overlap; also for a curve without points."""
     ends = [next((value for value in reversed(curve.solved) if value is not None), None) for curve in curves]
     order = sorted(range(len(curves)), key=lambda n: (ends[n] is not None, ends[n] or 0.0, n))
     heights, floor = dict[int, float](), 0.0

@@ -19,7 +19,7 @@ _Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
 
 @dataclass(frozen=True)
 class Rate:
-    """`count` of `n`, with its Wilson interval. Of none: all None, which is not zero."""
+    """The share `count` / `n` with its Wilson interval. For n = 0 these are None, not zero."""
 
     count: int
     n: int
@@ -30,7 +30,7 @@ class Rate:
 
 @dataclass(frozen=True)
 class Mean:
-    """Of `n` values; the interval is a percentile bootstrap over them, None for fewer than two."""
+    """The mean of `n` values. The interval is a percentile bootstrap over them; None for fewer than two values."""
 
     value: float
     n: int
@@ -40,8 +40,14 @@ class Mean:
 
 @dataclass(frozen=True)
 class Paired:
-    """Two runs, A and B, over the same `n` cases. difference: B's rate less A's, with its interval. p: exact McNemar,
-    two-sided: how likely so uneven a split of `only_a` and `only_b` is, if neither were better."""
+    """Two runs, A and B, over the same `n` cases.
+
+    Attributes:
+        only_a: the number of cases that A solved and B did not; only_b: the reverse.
+        difference: B's rate minus A's; above 0 means that B is better. low, high: its interval.
+        p: of the exact two-sided McNemar test: how likely a split of `only_a` and `only_b` at least this uneven is if
+            neither run is better.
+    """
 
     n: int
     both: int
@@ -55,6 +61,7 @@ class Paired:
 
 
 def rate(count: int, n: int) -> Rate:
+    """The rate `count` / `n`. Raises `ValueError` unless 0 <= count <= n."""
     if not 0 <= count <= n:
         raise ValueError(f"{count} of {n}")
     if n == 0:
@@ -63,7 +70,7 @@ def rate(count: int, n: int) -> Rate:
 
 
 def wilson(count: int, n: int) -> tuple[float, float]:
-    """The interval of a share of `n` > 0."""
+    """The Wilson interval of the share `count` / `n`, for n > 0."""
     share, zz = count / n, _Z * _Z
     middle = (share + zz / (2 * n)) / (1 + zz / n)
     half = _Z / (1 + zz / n) * math.sqrt(share * (1 - share) / n + zz / (4 * n * n))
@@ -71,6 +78,7 @@ def wilson(count: int, n: int) -> tuple[float, float]:
 
 
 def mean(values: Sequence[float], seed: int = 0) -> Mean | None:
+    """The mean of the values, None where there are none. seed: of the bootstrap."""
     if not values:
         return None
     if len(values) == 1:
@@ -82,28 +90,31 @@ def mean(values: Sequence[float], seed: int = 0) -> Mean | None:
 
 
 def pass_at_k(n: int, solved: int, k: int) -> float:
-    """How likely at least one of `k` samples is right, estimated without bias from `solved` of `n`, 1 <= k <= n."""
+    """The probability that at least one of `k` samples is right: the unbiased estimate from `solved` of `n` samples.
+
+    Raises `ValueError` unless 0 <= solved <= n and 1 <= k <= n.
+    """
     if not (0 <= solved <= n and 1 <= k <= n):
         raise ValueError(f"{solved} of {n}, k = {k}")
     return 1 - math.comb(n - solved, k) / math.comb(n, k)
 
 
 def paired(both: int, only_a: int, only_b: int, neither: int) -> Paired:
-    """Of at least one case."""
+    """Compare two runs by these numbers of cases; there must be at least one case."""
     n = both + only_a + only_b + neither
     low, high = newcombe(both, only_b, only_a, neither)
     return Paired(n, both, only_a, only_b, neither, (only_b - only_a) / n, low, high, mcnemar(only_a, only_b))
 
 
 def mcnemar(only_a: int, only_b: int) -> float:
-    """Exact and two-sided: a binomial test of the cases that only one of two solved, against a half."""
+    """The p-value of the exact two-sided McNemar test: a binomial test with probability 1/2."""
     n, least = only_a + only_b, min(only_a, only_b)
     tail = sum(math.comb(n, k) for k in range(least + 1))
     return min(1.0, 2 * tail / 2**n)
 
 
 def newcombe(both: int, only_first: int, only_second: int, neither: int) -> tuple[float, float]:
-    """The interval of the first's rate less the second's, over the same cases (Newcombe 1998, method 10)."""
+    """The interval of the first rate minus the second, over the same cases (Newcombe 1998, method 10)."""
     n = both + only_first + only_second + neither
     first, second = both + only_first, both + only_second
     p, q = first / n, second / n
@@ -119,7 +130,7 @@ def newcombe(both: int, only_first: int, only_second: int, neither: int) -> tupl
 
 
 def _phi(both: int, only_first: int, only_second: int, neither: int) -> float:
-    """The correlation of two verdicts, drawn towards nothing by half a case; 0 where one of them never varies."""
+    """The correlation of two verdicts, with Newcombe's correction of n/2; 0 where one of them never varies."""
     n = both + only_first + only_second + neither
     margins = (both + only_first) * (only_second + neither) * (both + only_second) * (only_first + neither)
     if not margins:

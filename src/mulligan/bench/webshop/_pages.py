@@ -1,4 +1,7 @@
-"""The pages of the shop as text: what can be clicked stands in square brackets, and nothing of a goal is on them."""
+"""Writes the pages of the shop as text.
+
+What can be clicked is in square brackets; no page reveals anything of a goal.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from mulligan.bench.webshop._shop import Product
 BACK, NEXT, PREVIOUS, BUY = "Back to Search", "Next >", "< Prev", "Buy Now"
 ABOUT = ("Description", "Features", "Reviews")
 _LISTED = 40
-"""How many things that can be clicked an answer to an invalid action lists."""
+"""The most clickable things that the answer to an invalid action lists."""
 
 
 def front(instruction: str) -> str:
@@ -17,7 +20,7 @@ def front(instruction: str) -> str:
 
 
 def results(found: Sequence[Product], page: int, size: int) -> tuple[str, tuple[str, ...]]:
-    """The page (from 1) of what a search has found, and what can be clicked on it."""
+    """A page (from 1) of the results of a search, and what can be clicked on it."""
     pages = max(1, -(-len(found) // size))
     here = found[(page - 1) * size : page * size]
     turns = [*([PREVIOUS] if page > 1 else []), *([NEXT] if page < pages else [])]
@@ -28,7 +31,7 @@ def results(found: Sequence[Product], page: int, size: int) -> tuple[str, tuple[
 
 
 def item(product: Product, chosen: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
-    """The page of a product, with the options that are chosen so far."""
+    """The page of a product with the options chosen so far, and what can be clicked on it."""
     options = [
         f"{name}: {' '.join(f'[{value}]' for value in values)}{f' (chosen: {chosen[name]})' if name in chosen else ''}"
         for name, values in product.options.items()
@@ -50,7 +53,7 @@ def item(product: Product, chosen: Mapping[str, str]) -> tuple[str, tuple[str, .
 
 
 def about(product: Product, what: str) -> tuple[str, tuple[str, ...]]:
-    """A page about a product: its description, its features, its reviews."""
+    """A product's description, features or reviews, and what can be clicked on that page."""
     shown = {
         "Description": product.description,
         "Features": "\n".join(f"- {feature}" for feature in product.features),
@@ -60,7 +63,7 @@ def about(product: Product, what: str) -> tuple[str, tuple[str, ...]]:
 
 
 def invalid(clickable: Sequence[str], *, searching: bool) -> str:
-    """The answer to an action that means nothing here."""
+    """The answer to an action that is not possible on the open page. searching: that page is the first one."""
     if searching:
         return "Invalid action! Here you can search for something: search[words]. Nothing can be clicked."
     more = f" and {len(clickable) - _LISTED} more" if len(clickable) > _LISTED else ""

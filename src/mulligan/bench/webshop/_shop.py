@@ -1,12 +1,10 @@
-"""A shop: its products and goals, what a purchase is worth, the files that it is read from, and its search.
+"""A shop: reads its products and goals from files, searches it, and computes the reward of a purchase.
 
-Shops are read from the files of WebShop, and from a form of our own that is easier to write. WebShop's are a list of
-products (`items_shuffle*.json`), their attributes (`items_ins*.json`) and what people asked for
-(`items_human_ins*.json`). Ours is one object with "products" and "goals". Keys that are missing are taken as empty,
-where the shop makes sense without them.
+A shop comes from the files of WebShop, or from a file in a format of our own, which is easier to write. WebShop's are a
+list of products (`items_shuffle*.json`), their attributes (`items_ins*.json`) and people's instructions
+(`items_human_ins*.json`). Ours is one object with "products" and "goals". Optional keys may be left out.
 
-The search is BM25 as Lucene has it, by `bm25s`. WebShop itself searches by Pyserini, which needs Java; k1 and b are
-Pyserini's.
+The search is Lucene's BM25, by `bm25s`. WebShop itself uses Pyserini, which needs Java; k1 and b are Pyserini's.
 """
 
 from __future__ import annotations
@@ -29,17 +27,22 @@ _ALIKE = 0.85
 _SMALL = frozenset(
     _WORD.findall("a an and are as at by for from in inch inches is it its of on or our pack set the to up with x")
 )
-"""Words of a name that say nothing of what a thing is."""
+"""Words of a product's name that do not describe it."""
 
 NEEDS = 'The search of WebShop needs an extra: pip install "mulligan[webshop]".'
 
 
 @dataclass(frozen=True)
 class Product:
-    """price: what has to be paid at most, in dollars; price_text: as the shop shows it. category: from wide to narrow.
+    """A product of the shop.
 
-    query: the search that the product belongs to. attributes: hidden knowledge about it, shown on no page.
-    options: the values that can be chosen, by name.
+    Attributes:
+        price: the highest of its prices, in dollars.
+        price_text: the price as the shop shows it.
+        query: the search that the product belongs to.
+        category: from wide to narrow.
+        attributes: hidden; no page shows them.
+        options: the values that can be chosen, by the option's name.
     """
 
     id: str
@@ -62,9 +65,12 @@ class Product:
 
 @dataclass(frozen=True)
 class Goal:
-    """What a customer wants: `instruction` is told to the agent, the rest is hidden.
+    """What a customer wants. Only `instruction` is shown to the agent.
 
-    product: the one that was in mind. price: at most this much, in dollars; None: any.
+    Attributes:
+        product: the id of the product that the customer has in mind.
+        attributes, options: what the bought product should have.
+        price: the most that it may cost, in dollars; None: any price.
     """
 
     id: str
@@ -77,7 +83,7 @@ class Goal:
 
 @dataclass(frozen=True)
 class Shop:
-    """`products` in the order of their file, which settles ties of a search."""
+    """The products in the order of their file, which breaks ties in a search, and the goals."""
 
     products: tuple[Product, ...]
     goals: tuple[Goal, ...]
@@ -88,8 +94,14 @@ class Shop:
 
 
 @dataclass(frozen=True)
-class Worth:
-    """What a purchase is worth: `value` from 0 to 1, and what it is made of. kind: how well the type of thing fits."""
+class Reward:
+    """The reward of a purchase, from 0 to 1 (best), and its parts.
+
+    Attributes:
+        kind: how well the type of the product fits, from 0 to 1.
+        attributes, options: how many of those that are wanted the purchase has.
+        price: whether it is low enough.
+    """
 
     value: float
     kind: float
@@ -99,12 +111,12 @@ class Worth:
 
 
 def words(text: str) -> list[str]:
-    """Lower case, in order; what a search and the comparisons below go by."""
+    """The words of the text in lower case, as the search and the comparisons below use them."""
     return _WORD.findall(text.lower())
 
 
 def alike(one: str, other: str) -> bool:
-    """Whether two short texts mean the same: the words of one stand in the other, or they differ by a few letters."""
+    """Whether two short texts mean the same: one has all words of the other, or they differ by a few letters."""
     here, there = set(words(one)), set(words(other))
     common = sorted(here & there)
     forms = [" ".join(part) for part in (common, [*common, *sorted(here - there)], [*common, *sorted(there - here)])]
@@ -112,12 +124,15 @@ def alike(one: str, other: str) -> bool:
     return max(_ratio(a, b) for a, b in pairs if a and b) > _ALIKE if here and there else False
 
 
-def worth(goal: Goal, wanted: Product, bought: Product, chosen: Mapping[str, str]) -> Worth:
-    """WebShop's rule: type times (attributes + options + price that fit) / (attributes + options that are wanted + 1).
+def reward(goal: Goal, wanted: Product, bought: Product, chosen: Mapping[str, str]) -> Reward:
+    """The reward of a purchase by WebShop's rule (Yao et al. 2022, section 3, with the thresholds of its code).
 
-    wanted: the product that the goal had in mind. chosen: the options of the purchase, by name.
-    Source: Yao et al. 2022, section 3, with the thresholds of its code. Words of a name stand in for its parsed nouns,
-    and colours are compared as they are called.
+    It is the fit of the type, times (attributes + options + price that fit) / (attributes + options of the goal + 1).
+    Where WebShop parses nouns, this takes all words of a name; colours are compared by their names.
+
+    Args:
+        wanted: the product that the goal has in mind.
+        chosen: the options of the purchase, by name.
     """
     text = " ".join([bought.name, *bought.features, bought.description]).lower()
     attributes = sum(
@@ -127,13 +142,13 @@ def worth(goal: Goal, wanted: Product, bought: Product, chosen: Mapping[str, str
     price = goal.price is None or bought.price <= goal.price
     kind = _kind(wanted, bought)
     share = (attributes + options + price) / (len(goal.attributes) + len(goal.options) + 1)
-    return Worth(kind * share, kind, attributes, options, price)
+    return Reward(kind * share, kind, attributes, options, price)
 
 
 def _kind(wanted: Product, bought: Product) -> float:
-    """1 for the same type of thing, less for another, 0 where the names have no word in common."""
-    names = _telling(wanted.name)
-    common = len(names & _telling(bought.name)) / len(names) if names else 0.2
+    """How well the types of two products fit: 1 for the same type, 0 where their names share no word."""
+    names = _content_words(wanted.name)
+    common = len(names & _content_words(bought.name)) / len(names) if names else 0.2
     if common == 0:
         return 0.0
     if common < 0.1:
@@ -142,7 +157,7 @@ def _kind(wanted: Product, bought: Product) -> float:
     return 1.0 if same else 0.5
 
 
-def _telling(name: str) -> set[str]:
+def _content_words(name: str) -> set[str]:
     return {word for word in words(name) if word not in _SMALL and not word[0].isdigit()}
 
 
@@ -151,16 +166,16 @@ def _ratio(one: str, other: str) -> float:
 
 
 def upper_price(price: float, draw: Sequence[int]) -> float | None:
-    """A limit that a goal sets above this price, in tens of dollars below 1000; None above.
+    """A goal's limit on the price: the second, third or fourth multiple of ten above `price`, below 1000 dollars.
 
-    draw: bytes that choose among the second to the fourth ten above it, so that the same goal has the same limit.
+    None where there are too few. draw: its first byte chooses, so that the same goal always has the same limit.
     """
     above = [float(ten) for ten in range(10, 1000, 10) if ten > price][:4]
     return above[1 + draw[0] % (len(above) - 1)] if len(above) >= 2 else None
 
 
-def twice(ids: Iterable[str]) -> str | None:
-    """The first id that is there before."""
+def duplicate(ids: Iterable[str]) -> str | None:
+    """The first id that occurs twice, or None."""
     seen = set[str]()
     for id in ids:
         if id in seen:
@@ -171,11 +186,11 @@ def twice(ids: Iterable[str]) -> str | None:
 
 _AMOUNT = re.compile(r"\d[\d,]*(?:\.\d+)?")
 _UNKNOWN_PRICE = 100.0
-"""What a product without a price costs, as in WebShop's own code."""
+"""The price of a product that has none, as in WebShop's own code."""
 
 
 def read_shop(files: Mapping[str, str]) -> Shop:
-    """files: texts by path. Raises `InvalidInput` that names the file, and the place in it by index and key."""
+    """Read a shop. files: texts by path. Raises `InvalidInput` that names the file, and the index and key in it."""
     lists, people, ours = list[tuple[str, Any]](), dict[str, Any](), list[tuple[str, Any]]()
     attributes = dict[str, Any]()
     for name, text in files.items():
@@ -187,21 +202,21 @@ def read_shop(files: Mapping[str, str]) -> Shop:
         elif isinstance(value, dict):
             (people if "human" in PurePath(name).name else attributes).update(cast(dict[str, Any], value))
         else:
-            raise InvalidInput(f"{name}: a list of products is wanted, or an object, not {type(value).__name__}.")
+            raise InvalidInput(f"{name} must be a list of products or an object, not {type(value).__name__}.")
     if len(lists) + len(ours) != 1:
         found = ", ".join(name for name, _ in (*lists, *ours)) or "none"
         raise InvalidInput(
-            f"A shop has one file of products, and there are {len(lists) + len(ours)} in what was given ({found}): "
-            "name a folder with items_shuffle_1000.json, items_ins_v2_1000.json and items_human_ins.json, for example."
+            f"A shop needs exactly one file of products, but {len(lists) + len(ours)} were given ({found}): name a "
+            "folder with items_shuffle_1000.json, items_ins_v2_1000.json and items_human_ins.json, for example."
         )
     shop = _own(*ours[0]) if ours else _webshop(*lists[0], attributes, people)
     (name, _), *_ = (*lists, *ours)
-    if (id := twice(goal.id for goal in shop.goals)) is not None:
+    if (id := duplicate(goal.id for goal in shop.goals)) is not None:
         raise InvalidInput(f"{name}: the goal {id!r} is there twice.")
     if not shop.goals:
         raise InvalidInput(
-            f"{name} holds no goal: beside WebShop's products has to stand items_human_ins.json, in the same folder, "
-            "and --data then names the folder."
+            f"{name} has no goal: put WebShop's items_human_ins.json into the folder of its products, and name that "
+            "folder with --data."
         )
     return shop
 
@@ -210,41 +225,41 @@ def _json(name: str, text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise InvalidInput(f"{name} is no JSON: {error}.") from error
+        raise InvalidInput(f"{name} is not valid JSON: {error}.") from error
 
 
 class _Row:
-    """An object of a file with the place that errors name."""
+    """An object in a file. where: the file and the position in it, which errors name."""
 
     def __init__(self, where: str, value: Any) -> None:
         if not isinstance(value, dict):
-            raise InvalidInput(f"{where}: an object is wanted, not {type(value).__name__}.")
+            raise InvalidInput(f"{where}: this must be an object, not {type(value).__name__}.")
         self.where, self.value = where, cast(dict[str, Any], value)
 
     def text(self, *keys: str, default: str | None = None) -> str:
-        """The first of these keys that holds something."""
+        """The text of the first of these keys that has one."""
         for key in keys:
             value = self.value.get(key)
             if isinstance(value, (str, int, float)) and not isinstance(value, bool) and str(value).strip():
                 return str(value).strip()
             if value not in (None, "") and not isinstance(value, str):
-                raise InvalidInput(f"{self.where}, {keys[0]!r}: text is wanted, not {type(value).__name__}.")
+                raise InvalidInput(f"{self.where}, {keys[0]!r} must be text, not {type(value).__name__}.")
         if default is None:
             raise InvalidInput(f"{self.where}: {keys[0]!r} is missing.")
         return default
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """A list of texts, or a single one."""
+        """The texts under this key, which may be a list or a single text."""
         value = self.value.get(key)
         given = cast(list[Any], [] if value in (None, "") else value if isinstance(value, list) else [value])
         if not all(isinstance(one, str) for one in given):
-            raise InvalidInput(f"{self.where}, {key!r}: a list of texts is wanted, not {value!r}.")
+            raise InvalidInput(f"{self.where}, {key!r} must be a list of texts, not {value!r}.")
         return tuple(one.strip() for one in given if one.strip())
 
     def rows(self, key: str) -> Iterator[_Row]:
         value: object = self.value.get(key) or []
         if not isinstance(value, list):
-            raise InvalidInput(f"{self.where}, {key!r}: a list is wanted, not {type(value).__name__}.")
+            raise InvalidInput(f"{self.where}, {key!r} must be a list, not {type(value).__name__}.")
         for number, one in enumerate(cast(list[Any], value)):
             yield _Row(f"{self.where}, {key}[{number}]", one)
 
@@ -255,7 +270,7 @@ class _Row:
 def _own(name: str, value: Any) -> Shop:
     top = _Row(name, value)
     products = tuple(_own_product(row) for row in top.rows("products"))
-    if (id := twice(product.id for product in products)) is not None:
+    if (id := duplicate(product.id for product in products)) is not None:
         raise InvalidInput(f"{name}: the product {id!r} is there twice.")
     by_id = {product.id: product for product in products}
     return Shop(products, tuple(_own_goal(row, by_id) for row in top.rows("goals")))
@@ -264,7 +279,7 @@ def _own(name: str, value: Any) -> Shop:
 def _own_product(row: _Row) -> Product:
     price = row.value.get("price")
     if not isinstance(price, (int, float)) or isinstance(price, bool) or not 0 <= price < 1e9:
-        raise InvalidInput(f"{row.where}, 'price': a number of dollars is wanted, not {price!r}.")
+        raise InvalidInput(f"{row.where}, 'price' must be a number of dollars, not {price!r}.")
     given = _Row(f"{row.where}, options", cast(Any, row.value.get("options") or {}))
     return Product(
         row.text("id"),
@@ -282,13 +297,13 @@ def _own_product(row: _Row) -> Product:
 
 
 def _own_goal(row: _Row, products: Mapping[str, Product]) -> Goal:
-    """One that its own product does not fulfil is refused: it could never be solved."""
+    """Read a goal. Raises `InvalidInput` for one that its own product does not meet, as it could never be solved."""
     product = products.get(id := row.text("product"))
     if product is None:
         raise InvalidInput(f"{row.where}, 'product': there is no product {id!r}.")
     price = row.value.get("price")
     if price is not None and (not isinstance(price, (int, float)) or price < product.price):
-        raise InvalidInput(f"{row.where}, 'price': {price!r} is no limit that {id} ({product.shown_price}) keeps.")
+        raise InvalidInput(f"{row.where}, 'price': {id} costs more ({product.shown_price}) than {price!r}.")
     there = {value for values in product.options.values() for value in values}
     options = tuple(one.lower() for one in row.texts("options"))
     for option in options:
@@ -318,10 +333,10 @@ def _webshop(name: str, value: list[Any], attributes: Mapping[str, Any], people:
         known = _Row(f"items_ins, {id!r}", attributes.get(id, {}))
         products.append(_product(row, known.texts("attributes")))
         asked = {"instructions": people.get(id, row.value.get("instructions"))}
-        wishes = list(_Row(f"items_human_ins, {id!r}", asked).rows("instructions"))
-        if not people and not wishes and known.value.get("instruction"):
-            wishes = [known]
-        goals += [goal for n, wish in enumerate(wishes, 1) if (goal := _wish(wish, products[-1], n))]
+        instructions = list(_Row(f"items_human_ins, {id!r}", asked).rows("instructions"))
+        if not people and not instructions and known.value.get("instruction"):
+            instructions = [known]
+        goals += [goal for n, one in enumerate(instructions, 1) if (goal := _goal(one, products[-1], n))]
     return Shop(tuple(products), tuple(goals))
 
 
@@ -344,7 +359,7 @@ def _product(row: _Row, attributes: tuple[str, ...]) -> Product:
 
 
 def _options(row: _Row) -> dict[str, tuple[str, ...]]:
-    """`customization_options`: by name a list of objects with a "value"; a slash in one is spelt ` | `."""
+    """The options under `customization_options`; a slash in a value becomes ` | `."""
     given = _Row(f"{row.where}, customization_options", row.value.get("customization_options") or {})
     found = dict[str, tuple[str, ...]]()
     for name, values in given.value.items():
@@ -353,8 +368,8 @@ def _options(row: _Row) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _wish(row: _Row, product: Product, number: int) -> Goal | None:
-    """A goal as WebShop makes it; None for one without attributes, which it leaves out, too."""
+def _goal(row: _Row, product: Product, number: int) -> Goal | None:
+    """The goal of an instruction, as WebShop makes it; None without attributes, as WebShop leaves such ones out."""
     attributes = row.texts("instruction_attributes")
     if not attributes:
         return None
@@ -379,12 +394,14 @@ _lock = threading.Lock()
 
 @dataclass(frozen=True)
 class OpenShop:
+    """A shop with its index for searching. goals: by id."""
+
     shop: Shop
     goals: dict[str, Goal]
     index: Any
 
     def find(self, query: str, most: int) -> list[Product]:
-        """The best `most` products that share a word with the query; equal ones in the order of the file."""
+        """The best `most` products that share a word with the query; ties are in the order of the file."""
         asked = [word for word in words(query) if word in self.index.vocab_dict]
         if not asked:
             return []
@@ -394,7 +411,7 @@ class OpenShop:
 
 
 def open_shop(files: Sequence[Path]) -> OpenShop:
-    """Raises `InvalidInput` where a file cannot be used, or the library for the search is not there."""
+    """Read a shop and index it. Raises `InvalidInput` where a file cannot be used or `bm25s` is not installed."""
     with _lock:  # two episodes that begin together read the files once
         try:
             return _opened(tuple((path, path.stat().st_mtime_ns, path.stat().st_size) for path in files))
@@ -415,6 +432,6 @@ def _opened(files: tuple[tuple[Path, int, int], ...]) -> OpenShop:
 
 
 def _text(product: Product) -> str:
-    """What a search looks into: what the pages show."""
+    """The text that a search looks into: all that the pages of the product show, but its reviews."""
     options = (f"{name} {' '.join(values)}" for name, values in product.options.items())
     return " ".join([product.name, *product.category, product.description, *product.features, *options])

@@ -1,7 +1,7 @@
 """WebShop (Yao et al. 2022): buy what an instruction describes, in a shop of text pages.
 
-The agent acts in the environment `webshop`, whose reward at the purchase is the score. Unlike in the reference
-(1.4), what was learned from a trial does reach the actor of the next.
+The agent acts in the environment `webshop`, whose reward at the purchase is the score. Unlike in the reference, the
+lessons of a trial do reach the actor of the next.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Case, Episode, Json, Spec, Task
 
 STEPS = 14
-"""The reference's 15 count the reset among them."""
+"""The most actions of a trial. The reference has 15, but counts the reset."""
 TRAJECTORY = 6400
-"""Characters of the trajectory that a prompt holds, as in the reference."""
+"""The most characters of the trajectory in a prompt, as in the reference."""
 _ACTOR = Spec("interact", {"steps": STEPS, "characters": TRAJECTORY})
 _REFLECTOR = Spec("verbal", {"output": "environment"})
-_SHOWN = {
+_SUMMARIES = {
     "reflexion": "the lessons of earlier trials are shown to the next (Shinn et al. 2023)",
     "resample": "trial after trial, nothing of the past",
     "last_attempt": "the previous trial is shown",
@@ -33,7 +33,7 @@ _SHOWN = {
 
 
 class WebShop:
-    """`own`: a small shop of our making. A case is a goal; one of WebShop's own files is its product and a number."""
+    """The benchmark WebShop. A case is a goal; in WebShop's own files its id is its product and a number."""
 
     title = "WebShop: buy what an instruction describes (a shop of 60 invented products ships)"
     data = "items_*.json"
@@ -64,15 +64,15 @@ class WebShop:
         def method(strategy: str, summary: str) -> Method:
             return Method(_ACTOR, Spec("outcome"), _REFLECTOR, Spec(strategy), summary)
 
-        return {name: method("none" if name == "resample" else name, summary) for name, summary in _SHOWN.items()}
+        return {name: method("none" if name == "resample" else name, summary) for name, summary in _SUMMARIES.items()}
 
     def play(self, case: Case, method: Method) -> Method:
-        """Names the goal; what it wants, the environment reads from the files."""
+        """The method with an environment for the goal of this case."""
         given = {} if list(self._files) == list(self.own) else {"files": [str(file) for file in self._files]}
         return replace(method, environment=Spec("webshop", {"goal": case.id, **given}))
 
     async def score(self, case: Case, episode: Episode) -> Score:
-        """The reward of the purchase, 0 where nothing was bought; 1 is solved."""
+        """The reward of the purchase, from 0 to 1; 0 where nothing was bought. 1 counts as solved."""
         outcome = episode.trials[-1].attempt.outcome
         if outcome is None:
             return Score(None, "The attempt has no outcome: nobody acted in the shop.")

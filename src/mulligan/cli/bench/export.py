@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from mulligan.app.config import load
-from mulligan.bench.alfworld._env_results import EnvResult, env_results, file_name, written
+from mulligan.bench.alfworld._env_results import EnvResult, env_results, file_name, rendered
 from mulligan.cli.terminal import emit
 from mulligan.store import open_store
 
@@ -39,5 +39,5 @@ def command(run: str, folder: Path, start: int) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for number, results in enumerate(trials, start):
         file = folder / file_name(number)
-        file.write_text(written(results), encoding="utf-8")
+        file.write_text(rendered(results), encoding="utf-8")
         emit(f"{file}: {sum(each.is_success for each in results)} of {len(results)} solved")

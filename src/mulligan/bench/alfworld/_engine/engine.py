@@ -1,14 +1,14 @@
-"""One game after the other in TextWorld's PDDL engine, with ALFWorld's names. Imports TextWorld: in the worker only.
+"""Plays ALFWorld's games in TextWorld's PDDL engine, faster. Imports TextWorld, so only the worker process imports it.
 
-The engine is made faster; its output stays the same. Upstream parses its grammar's strings again for each command that
-is possible at each step, deep-copies what it only reads, and translates the game's PDDL twice at each load and each
-reset: once to play by, once for its planner. Here a string is parsed once, what is only read is shared, and a
-translation is kept in memory and, as JSON, on disk; nobody plans, so that the second translation is the first again.
-What is replaced, and what that was measured to give: design/020.
+The output is that of the original engine. That one parses the strings of its grammar again for each possible command at
+each step, deep-copies data that it only reads, and translates the game's PDDL twice at each load and each reset: to
+play, and for its planner. Here a string is parsed once, data that is only read is shared, and a translation is kept in
+memory and, as JSON, on disk. The planner is never used, so it gets the same translation. design/020 has what is
+replaced, and the measurements.
 
-Run as a program, it is the process that an engine lives in: requests as lines of JSON on stdin, an answer to each on
-stdout. {"do": "open", "game": PATH}, {"do": "reset"}, {"do": "step", "command": TEXT}; what went wrong is
-{"error": TEXT}. It ends when its stdin does, and so with whoever started it.
+Run as a program, this is the worker process: it reads requests as lines of JSON from stdin and writes an answer to each
+to stdout. Requests: {"do": "open", "game": PATH}, {"do": "reset"}, {"do": "step", "command": TEXT}. An error is
+{"error": TEXT}. The process ends when its stdin is closed, and so with the process that started it.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from typing import Any, cast
 from mulligan.core.errors import InvalidInput
 
 KNOWN: Mapping[str, str] = {"textworld": "1.7.0", "fast-downward-textworld": "20.6.4"}
-"""The versions whose insides are known. With others nothing is replaced."""
+"""The versions whose internals are known. With other versions nothing is replaced."""
 
 
-def unknown() -> list[str]:
-    """The packages whose version is not a known one, as text; empty where all are known."""
+def unknown_versions() -> list[str]:
+    """A text for each package whose version is not a known one."""
     found = {name: version(name) for name in KNOWN}
     return [f"{name} {found[name]} and not {KNOWN[name]}" for name in KNOWN if found[name] != KNOWN[name]]
 
 
 @contextmanager
 def faster(translate: Callable[..., Any]) -> Generator[None]:
-    """While it lasts, the engine is the faster one. translate: what takes the place of `fast_downward.pddl2sas`."""
+    """A context in which the engine is the faster one. translate: replaces `fast_downward.pddl2sas`."""
     new = _replacements(translate)
     old: list[tuple[Any, str, Any]] = [(owner, name, vars(owner)[name]) for owner, name, _ in new]
     for owner, name, value in new:
@@ -69,7 +69,7 @@ def _replacements(translate: Callable[..., Any]) -> list[tuple[Any, str, Any]]:
 
 
 def _parsed_once(textgen: Any) -> Callable[..., Any]:
-    """What was parsed is copied each time, because the engine writes a context into the symbols that it is given."""
+    """A parser with a cache. Each call returns a copy, as the engine writes a context into the symbols."""
     original, copied = textgen._parse_and_convert, _copier(textgen)
 
     @cache
@@ -83,7 +83,7 @@ def _parsed_once(textgen: Any) -> Callable[..., Any]:
 
 
 def _copier(textgen: Any) -> Callable[[Any], Any]:
-    """Instead of a deep copy: symbols, the symbols in them, lists and dicts; all else is only read."""
+    """Replaces `deepcopy`: copies only symbols, the symbols in them, lists and dicts. All else is only read."""
     symbol: type[object] = textgen.Symbol
 
     def copied(value: object) -> Any:
@@ -103,7 +103,7 @@ def _copier(textgen: Any) -> Callable[[Any], Any]:
 
 
 def _compiled(textgen: Any) -> Callable[..., Any]:
-    """An expression is compiled once. It was checked before (`check`)."""
+    """Replaces `EvalSymbol.derive`: compiles an expression only once. `check` has checked it."""
 
     @cache
     def code(text: str) -> Any:
@@ -117,17 +117,20 @@ def _compiled(textgen: Any) -> Callable[..., Any]:
 
 
 FORM = 1
-"""The version of the files; a file of another version is made anew."""
+"""The version of the files; a file of another version is written again."""
 
-KEPT = 4
-"""Games whose translation is held in memory."""
+CACHED = 4
+"""The number of games whose translation is kept in memory."""
 
 
 @dataclass(frozen=True)
 class Translations:
-    """Takes the place of `fast_downward.pddl2sas`. folder: where files are kept; None: in memory only.
+    """Replaces `fast_downward.pddl2sas`, with a cache.
 
-    original: the function itself. versions: of what translates, which is part of a file's name.
+    Attributes:
+        original: that function.
+        versions: of the libraries that translate; part of the key of a file.
+        folder: of the cache on disk; None: in memory only.
     """
 
     original: Callable[..., Any]
@@ -136,7 +139,7 @@ class Translations:
     _held: OrderedDict[str, Any] = field(default_factory=OrderedDict[str, Any])
 
     def __call__(self, domain: str, problem: str, verbose: bool = False, optimize: bool = False) -> Any:
-        """The task (as much of it as TextWorld reads) and the SAS text."""
+        """The task (the part of it that TextWorld reads) and the SAS text."""
         texts = (self.versions, domain, problem)
         key = hashlib.sha256("".join(f"{len(text)}:{text}" for text in texts).encode()).hexdigest()
         if key not in self._held:
@@ -145,13 +148,13 @@ class Translations:
                 kept = _kept(*self.original(domain, problem))
                 self._write(key, kept)
             self._held[key] = _task(kept), kept["sas"]
-            while len(self._held) > KEPT:
+            while len(self._held) > CACHED:
                 self._held.popitem(last=False)
         self._held.move_to_end(key)
         return self._held[key]
 
     def _read(self, key: str) -> Any:
-        """None for what is not there or cannot be read: it is made again."""
+        """The cached translation; None where it is missing or cannot be read."""
         if self.folder is None:
             return None
         try:
@@ -161,7 +164,7 @@ class Translations:
         return kept if isinstance(kept, dict) and kept.get("form") == FORM else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
 
     def _write(self, key: str, kept: Any) -> None:
-        """Writes the whole file or nothing; a full or read-only disk costs time, not the game."""
+        """Write the whole file or nothing. On a full or read-only disk there is no cache, but the game goes on."""
         if self.folder is None:
             return
         part = self.folder / f"{key}.{os.getpid()}.part"
@@ -174,7 +177,7 @@ class Translations:
 
 
 def _kept(task: Any, sas: str) -> dict[str, Any]:
-    """What TextWorld's `PddlState` reads of a task, as JSON, in the same order."""
+    """The part of a task that TextWorld's `PddlState` reads, as JSON, in the same order."""
     return {
         "form": FORM,
         "actions": [[a.name, [[p.name, p.type_name] for p in a.parameters]] for a in task.actions],
@@ -186,7 +189,7 @@ def _kept(task: Any, sas: str) -> dict[str, Any]:
 
 
 def _fact(atom: Any) -> list[Any] | None:
-    """As `PddlState` reads it: costs and distances are no facts."""
+    """The fact as `PddlState` reads it; None for costs and distances, which are not facts."""
     expressions = import_module("fast_downward.translate.pddl.f_expression")
     if isinstance(atom, expressions.Assign):
         of: Any = atom
@@ -213,16 +216,21 @@ _ALLOWED = (ast.Expression, ast.Name, ast.Attribute, ast.Constant, ast.BoolOp, a
 
 
 class Engine:
-    """Plays; what it gives is plain JSON. plain: as upstream has it, for comparing.
+    """Plays one game at a time, and answers with plain JSON.
 
-    folder: where translations are kept. notice: why it is the slow one although it should not be; else "".
+    Args:
+        folder: of the cache of translations.
+        plain: use the original engine, for comparison.
+
+    Attributes:
+        notice: why the slow engine is in use although the fast one was asked for; else empty.
     """
 
     def __init__(self, *, folder: str | None = None, plain: bool = False) -> None:
         if folder is not None:
             os.environ["ALFWORLD_DATA"] = folder  # alfworld makes this folder as it is imported
         self._game, self._stack = "", ExitStack()
-        other = unknown()
+        other = unknown_versions()
         self.notice = "" if plain or not other else f"ALFWorld is played slowly: {', '.join(other)}."
         if not plain and not other:
             versions = " ".join(f"{name}={number}" for name, number in KNOWN.items())
@@ -233,7 +241,7 @@ class Engine:
         self._env: Any = pddl.PddlEnv(textworld.EnvInfos(won=True, admissible_commands=True))
 
     def open(self, game: str) -> None:
-        """Loads the game unless it is the one that is loaded. Raises `InvalidInput` for what is no game."""
+        """Load the game, unless it is loaded already. Raises `InvalidInput` for a file that is not a game."""
         if game == self._game:
             return
         self._game = ""
@@ -243,7 +251,7 @@ class Engine:
         except (OSError, ValueError, AttributeError) as error:
             raise InvalidInput(f"The game {game} cannot be read: {error}.") from error
         if missing:
-            raise InvalidInput(f"The game {game} has no text under {missing[0]!r}: it is no ALFWorld game.")
+            raise InvalidInput(f"The game {game} has no text under {missing[0]!r}, so it is not an ALFWorld game.")
         try:
             self._env.load(data)
             check(self._env._logic)
@@ -256,23 +264,26 @@ class Engine:
         self._game = game
 
     def reset(self) -> dict[str, Any]:
-        return _told(self._env.reset())
+        return _answer_of(self._env.reset())
 
     def step(self, command: str) -> dict[str, Any]:
         state, _, _ = self._env.step(command)
-        return _told(state)
+        return _answer_of(state)
 
     def close(self) -> None:
         self._stack.close()
 
 
-def _told(state: Any) -> dict[str, Any]:
+def _answer_of(state: Any) -> dict[str, Any]:
     return {"text": state["feedback"], "commands": list(state["admissible_commands"]), "won": bool(state["won"])}
 
 
 def check(logic: Any) -> None:
-    """The grammar of a game is a program: the engine evaluates its expressions. Raises `InvalidInput` for one that does
-    more than name an object, which is all that ALFWorld's do."""
+    """Check the expressions of a game's grammar, which the engine evaluates as Python.
+
+    Raises:
+        InvalidInput: an expression does more than name an object; ALFWorld's own do only that.
+    """
     textgen = import_module("textworld.envs.pddl.textgen")
     kind: type[object] = textgen.Symbol
     found = list[str]()
@@ -298,7 +309,7 @@ def check(logic: Any) -> None:
 
 
 def harmless(expression: str) -> bool:
-    """Whether it only names things: `o.indefinite + ' ' + o.name`, `r.name or r.id`."""
+    """Whether the expression only names things: `o.indefinite + ' ' + o.name`, `r.name or r.id`."""
     try:
         nodes = list(ast.walk(ast.parse(expression.strip(), mode="eval")))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -310,7 +321,7 @@ def harmless(expression: str) -> bool:
 
 def main(folder: str, kind: str) -> None:
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as out:
-        os.dup2(2, 1)  # what the engine prints, in C++ too, is no answer
+        os.dup2(2, 1)  # the engine prints, also from C++, and that must not mix with the answers
         engine = Engine(folder=folder or None, plain=kind == "plain")
         for line in sys.stdin:
             before = time.process_time()

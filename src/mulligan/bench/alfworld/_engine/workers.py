@@ -1,7 +1,7 @@
-"""A pool of processes with an engine each: starting one takes half a second of CPU.
+"""A pool of worker processes with an engine each, as starting one takes half a second of CPU.
 
-TextWorld cannot be shared by threads (it swaps sys.stdout and sys.argv, and keeps its options in modules), and Fast
-Downward is under the GPL: it stays in a process of its own.
+Threads cannot share TextWorld (it swaps sys.stdout and sys.argv, and keeps its options in modules). Fast Downward is
+under the GPL, so it runs in a process of its own.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from mulligan.core.errors import InvalidInput, WorldError
 from mulligan.core.home import home
 
 IDLE = 4
-"""Processes that are kept for later; one takes about 150 MB."""
+"""The most idle processes that are kept; one takes about 150 MB."""
 
 
 class Worker:
-    """A process; `ask` blocks. `game`: the one that it holds. Not for two threads at once."""
+    """A worker process. game: the one that it has loaded. Only one thread may use it at a time; `ask` blocks."""
 
     def __init__(self, kind: str = "faster", folder: Path | None = None) -> None:
         kept = (folder or home() / "cache" / "alfworld").absolute()
@@ -49,14 +49,18 @@ class Worker:
         return self._process.pid
 
     def open(self, game: str, seconds: float) -> str:
-        """The engine's notice, if it has one."""
+        """Load a game; returns the engine's notice, which may be empty."""
         answer = self.ask({"do": "open", "game": game}, seconds)
         self.game = game
         return answer["notice"]
 
     def ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
-        """Raises `InvalidInput` for a game that cannot be played; `WorldError` where the engine failed, died, or did
-        not answer within `seconds`. The process is then killed."""
+        """Send a request and wait for the answer. After an error the process is killed.
+
+        Raises:
+            InvalidInput: the game cannot be played.
+            WorldError: the engine failed, died, or did not answer within `seconds`.
+        """
         with self._busy:
             return self._answer(request, seconds)
 
@@ -68,7 +72,7 @@ class Worker:
             answer = json.loads(self._line(time.monotonic() + seconds))
         except TimeoutError:
             self.kill()
-            raise WorldError(f"The engine of ALFWorld did not answer within {seconds:g} s and was ended.") from None
+            raise WorldError(f"The engine of ALFWorld did not answer within {seconds:g} s and was killed.") from None
         except (OSError, ValueError, EOFError) as error:
             output = self._last_errors()
             self.kill()
@@ -96,23 +100,23 @@ class Worker:
         return self._process.poll() is None
 
     def _last_errors(self) -> str:
-        """The end of what it wrote to stderr."""
+        """The end of the process's stderr."""
         self._errors.seek(0)
         return self._errors.read()[-500:].decode("utf-8", "replace").strip()
 
     def kill(self) -> None:
-        """From any thread: one that waits in `ask` finds the process dead, and only then is what it reads closed."""
+        """Kill the process, from any thread. Its streams are closed once no thread waits in `ask`."""
         self._process.kill()
         with self._busy:
             self._process.wait()
             for stream in (self._process.stdin, self._process.stdout, self._errors):
                 assert stream is not None
-                with contextlib.suppress(OSError):  # a line that nobody read
+                with contextlib.suppress(OSError):  # a request that was not sent yet
                     stream.close()
 
 
 class Workers:
-    """The idle processes. Safe for several threads."""
+    """The pool of idle workers. Threads may share it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -120,7 +124,7 @@ class Workers:
         atexit.register(self.close)
 
     def take(self, game: str) -> Worker:
-        """One that holds the game already, else any, else a new one."""
+        """A worker that has the game loaded, else any idle one, else a new one."""
         with self._lock:
             self._idle = [worker for worker in self._idle if worker.alive]
             found = next((worker for worker in self._idle if worker.game == game), None)

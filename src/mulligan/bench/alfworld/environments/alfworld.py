@@ -1,6 +1,6 @@
-"""A game of ALFWorld (Shridhar et al. 2021) through TextWorld: a household in words, and a thing to be done in it.
+"""The environment of ALFWorld (Shridhar et al. 2021): a text game, played in TextWorld, with a household task.
 
-Source: the reference's experiment (1.3), its observations and its end of a trial included.
+Observations and the end of a trial are as in the reference's experiment.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mulligan.core.records import Outcome, Step
 
 _PUT = re.compile(r"(?:put|move|place) (.+) (?:in/on|in|on|into|onto|to) (.+)")
 _FORMS = ("move {} to {}", "put {} in/on {}", "put {} in {}", "put {} on {}")
-"""Newer games say the first, older ones and ReAct's examples the second."""
+"""How games word the same command: newer ones the first way, older ones and ReAct's examples the second."""
 
 _ARRIVED = re.compile(r"You arrive at loc \d+\. ")
 
@@ -30,7 +30,7 @@ def is_thought(action: str) -> bool:
 
 
 def command(action: str, admissible: Sequence[str]) -> str:
-    """The action as this engine has it: its own verb form, where another was used."""
+    """The action in the words that this game admits, where the agent used another form of "put"."""
     if action not in admissible and (found := _PUT.fullmatch(action)):
         forms = (form.format(*found.groups()) for form in _FORMS)
         return next((form for form in forms if form in admissible), action)
@@ -38,7 +38,7 @@ def command(action: str, admissible: Sequence[str]) -> str:
 
 
 def beginning(text: str) -> str:
-    """The first observation: without the welcome, each other paragraph on a line."""
+    """The first observation without the welcome, each paragraph on a line of its own."""
     return "\n".join(text.strip().split("\n\n")[1:]) or text.strip()
 
 
@@ -49,17 +49,23 @@ def observation(text: str) -> str:
 log = logging.getLogger("mulligan")
 
 NEEDS = 'ALFWorld needs an extra: pip install "mulligan[alfworld]" (it compiles for minutes).'
-SHOWN = 100
-"""Characters of an action in the reason why a trial was halted."""
+ACTION_LIMIT = 100
+"""The most characters of an action in the reason why a trial was halted."""
 
 
 class AlfWorld:
-    """`game`: the path of a game.tw-pddl. The engine runs in a process of its own, which later trials use again.
+    """The environment. Its engine runs in a process of its own, which later trials use again.
 
-    A thought ("think: …") is answered "OK." and changes nothing; what the engine does not know, "Nothing happens.".
-    repeats: so many equal actions in a row, thoughts included, halt the trial, the last of them still done; 0: never.
-    seconds: how long the engine may take for one answer; the first of a game takes longest.
-    Raises `InvalidInput` without the extra.
+    A thought ("think: …") is answered "OK." and changes nothing. A command that the engine does not know is answered
+    "Nothing happens.".
+
+    Args:
+        game: the path of a game.tw-pddl file.
+        repeats: halt the trial after so many equal actions in a row, thoughts included; 0: never.
+        seconds: time limit for one answer of the engine; the first answer of a game takes longest.
+
+    Raises:
+        InvalidInput: a number is out of range, or the extra is not installed.
     """
 
     def __init__(self, game: str, *, repeats: int = 2, seconds: float = 120.0) -> None:
@@ -76,17 +82,17 @@ class AlfWorld:
 
     @property
     def pid(self) -> int | None:
-        """Of the process that the engine runs in; None where it has none."""
+        """The id of the engine's process; None where there is none."""
         return self._worker and self._worker.pid
 
     async def reset(self) -> str:
-        """Raises `InvalidInput` for what is no game, `WorldError`."""
+        """Start the game. Raises `InvalidInput` for a file that is not a game, `WorldError`."""
         self._last, self._times = "", 0
         if self._worker is None:
             self._worker = await asyncio.to_thread(workers().take, self._game)
-        if notice := await self._held(self._worker.open, self._game):
-            _warned(notice)
-        answer = await self._asked({"do": "reset"})
+        if notice := await self._call(self._worker.open, self._game):
+            _warn_once(notice)
+        answer = await self._ask({"do": "reset"})
         return beginning(answer["text"])
 
     async def step(self, action: str) -> Step:
@@ -96,11 +102,11 @@ class AlfWorld:
         self._last = action
         outcome, text = Outcome(0.0), "OK."
         if not is_thought(action):
-            answer = await self._asked({"do": "step", "command": command(action, self._admissible)})
+            answer = await self._ask({"do": "step", "command": command(action, self._admissible)})
             text = observation(answer["text"])
             outcome = Outcome(float(answer["won"]), bool(answer["won"]))
         if not outcome.done and self._repeats and self._times >= self._repeats:
-            shown = action if len(action) <= SHOWN else f"{action[:SHOWN]}…"
+            shown = action if len(action) <= ACTION_LIMIT else f"{action[:ACTION_LIMIT]}…"
             outcome = Outcome(outcome.reward, halted=f"the same action {self._times} times in a row: {shown!r}")
         return Step(action=action, observation=text, outcome=outcome)
 
@@ -109,18 +115,18 @@ class AlfWorld:
             worker, self._worker = self._worker, None
             await asyncio.to_thread(workers().give, worker)
 
-    async def _asked(self, request: dict[str, Any]) -> dict[str, Any]:
+    async def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
         if self._worker is None:
-            raise WorldError("A game is reset before it is played.")
-        answer = await self._held(self._worker.ask, request)
+            raise WorldError("The game was not started: call reset before step.")
+        answer = await self._call(self._worker.ask, request)
         self._admissible = answer["commands"]
         return answer
 
-    async def _held(self, ask: Any, what: Any) -> Any:
-        """One call of the worker. A worker that was left in the middle of an answer, or failed, is not used again."""
+    async def _call(self, method: Any, argument: Any) -> Any:
+        """Call the worker in a thread. A worker that failed or was interrupted is killed."""
         worker = self._worker
         try:
-            return await asyncio.to_thread(ask, what, self._seconds)
+            return await asyncio.to_thread(method, argument, self._seconds)
         except BaseException:
             self._worker = None
             if worker is not None:
@@ -129,6 +135,6 @@ class AlfWorld:
 
 
 @cache
-def _warned(notice: str) -> None:
-    """Once, and not for each trial."""
+def _warn_once(notice: str) -> None:
+    """Log the notice once, and not for each trial."""
     log.warning(notice)

@@ -1,6 +1,6 @@
-"""Pages that an actor searches: `Search[title]`, `Lookup[keyword]`, `Finish[answer]`.
+"""An environment of pages that the actor searches: `Search[title]`, `Lookup[keyword]`, `Finish[answer]`.
 
-Source: the docstore of ReAct and of the reference's HotPotQA experiments (1.2), which asked the live Wikipedia.
+Source: the docstore of ReAct and of the reference's HotPotQA experiments, which asked the live Wikipedia.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _HEADING = re.compile(r"\A\s*#[ \t]+(.+?)[ \t#]*\n")
 
 @dataclass(frozen=True)
 class Page:
-    """`paragraphs` are lists of sentences; the first is what a search shows."""
+    """A page. paragraphs: lists of sentences; a search shows the first of them."""
 
     title: str
     paragraphs: tuple[tuple[str, ...], ...]
@@ -41,9 +41,10 @@ class Page:
 
 
 class Docstore:
-    """Pages by title, up to case, white space and HTML entities; an exactly written title comes first.
+    """Pages by title.
 
-    Pages of one title are one page, their paragraphs in order.
+    An exact title wins; otherwise case, white space and HTML entities do not matter. Pages with the same title become
+    one page with all their paragraphs in order.
     """
 
     def __init__(self, pages: Iterable[Page]) -> None:
@@ -66,7 +67,7 @@ class Docstore:
         return self._pages.get(title) or self._pages.get(self._folded.get(folded(title), ""))
 
     def similar(self, wanted: str, n: int = 5) -> list[str]:
-        """The nearest titles, nearest first: by shared words, then by letters."""
+        """The `n` most similar titles, best first: by the share of common words plus that of common letters."""
         words = _words(wanted)
         shared: dict[str, int] = {}
         for word in words:
@@ -74,20 +75,25 @@ class Docstore:
                 shared[title] = shared.get(title, 0) + 1
         most = sorted(shared, key=lambda title: -shared[title])[:200] or list(self._pages)[:5000]
 
-        def near(title: str) -> float:
+        def similarity(title: str) -> float:
             union = len(words | _words(title)) or 1
             letters = difflib.SequenceMatcher(None, folded(wanted), folded(title)).ratio()
             return shared.get(title, 0) / union + letters
 
-        return sorted(most, key=lambda title: (-near(title), title))[:n]
+        return sorted(most, key=lambda title: (-similarity(title), title))[:n]
 
 
 class Wiki:
-    """pages: the pages themselves, each with "title" and "sentences" (a list) or "text". documents: instead, a file of
-    such objects (a JSON list, or one a line in .jsonl), or a folder of .txt and .md files, a page each.
+    """The environment; takes `pages` or `documents`.
 
-    version: of the documents; it stands in the record alone, so that a change of them is noticed.
-    Raises `InvalidInput` that names the page, or file and line, that cannot be used.
+    Args:
+        pages: objects with "title" and either "sentences" (a list) or "text".
+        documents: a file of such objects (a JSON list, or .jsonl with one a line), or a folder of .txt and .md files,
+            one for each page.
+        version: a hash of the documents. It is only recorded, so that a resume notices when they change.
+
+    Raises:
+        InvalidInput: a page cannot be used; the message names it, or file and line.
     """
 
     def __init__(
@@ -98,7 +104,9 @@ class Wiki:
         version: str = "",
     ) -> None:
         if (pages is None) == (documents is None):
-            raise InvalidInput("wiki takes pages, or documents: a .json or .jsonl file, or a folder of .txt and .md.")
+            raise InvalidInput(
+                "wiki needs either pages or documents (a .json or .jsonl file, or a folder of .txt and .md files)."
+            )
         if documents is not None:
             self._store = read_documents(documents)
         else:
@@ -154,12 +162,12 @@ class Wiki:
 
 
 def folded(text: str) -> str:
-    """What two writings of one title have in common."""
+    """The title in a normal form: the same for spellings that differ in case, white space or HTML entities."""
     return " ".join(unicodedata.normalize("NFKC", html.unescape(text)).casefold().split())
 
 
 def joined(sentences: Iterable[str]) -> str:
-    """In one line, so that no page can write a step of its own; sentences of HotPotQA bring their spaces along."""
+    """The sentences in one line, so that a page cannot imitate a step of the agent."""
     return " ".join(" ".join(sentences).split())
 
 
@@ -168,10 +176,10 @@ def _words(title: str) -> set[str]:
 
 
 def page_of(given: Mapping[str, Any], where: str) -> Page:
-    """Raises `InvalidInput` that names `where`."""
+    """The page of a JSON object. where: names the object in errors. Raises `InvalidInput`."""
     title, text, sentences = (given.get(name) for name in ("title", "text", "sentences"))
     if not isinstance(title, str) or not title.strip():
-        raise InvalidInput(f'{where} has no "title" with text in it.')
+        raise InvalidInput(f'{where} needs a "title" with some text.')
     if isinstance(sentences, list) and all(isinstance(one, str) for one in cast(list[Any], sentences)):
         paragraphs = [tuple(cast(list[str], sentences))]
     elif isinstance(text, str):
@@ -184,15 +192,15 @@ def page_of(given: Mapping[str, Any], where: str) -> Page:
 
 
 def read_documents(path: str) -> Docstore:
-    """Raises `InvalidInput`. What was read is kept as long as nothing of it has changed."""
-    place = Path(path).expanduser().resolve()
-    files = sorted(p for p in place.rglob("*") if p.suffix in SUFFIXES) if place.is_dir() else [place]
+    """Read a file or folder of documents; unchanged ones come from a cache. Raises `InvalidInput`."""
+    root = Path(path).expanduser().resolve()
+    files = sorted(p for p in root.rglob("*") if p.suffix in SUFFIXES) if root.is_dir() else [root]
     if not files or not files[0].is_file():
-        what = "holds no .txt or .md file" if place.is_dir() else "does not exist"
-        raise InvalidInput(f"The documents {place}: this {what}.")
+        what = "The folder {} has no .txt or .md file." if root.is_dir() else "The file {} does not exist."
+        raise InvalidInput(what.format(root))
     stats = [(str(file), file.stat().st_mtime_ns, file.stat().st_size) for file in files]
     if not len(store := _read(tuple(stats))):
-        raise InvalidInput(f"The documents {place} hold no page.")
+        raise InvalidInput(f"The documents {root} have no page.")
     return store
 
 
@@ -218,10 +226,10 @@ def _pages_in(file: Path) -> Iterator[Page]:
     try:
         given = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"{file}: no JSON: {error}.") from error
+        raise InvalidInput(f"{file} is not valid JSON: {error}.") from error
     if not isinstance(given, list):
-        raise InvalidInput(f"{file}: a list of pages is wanted, not {type(given).__name__}.")
+        raise InvalidInput(f"{file} must be a list of pages, not {type(given).__name__}.")
     for number, row in enumerate(cast(list[Any], given), 1):
         if not isinstance(row, dict):
-            raise InvalidInput(f"{file}, page {number}: an object is wanted, not {type(row).__name__}.")
+            raise InvalidInput(f"{file}, page {number}: this must be an object, not {type(row).__name__}.")
         yield page_of(cast(dict[str, Any], row), f"{file}, page {number}")

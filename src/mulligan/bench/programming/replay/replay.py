@@ -1,8 +1,8 @@
-"""Replays a published log through the whole engine, with the log as the model, and says where the two part.
+"""Replays a published log through the loop, with the log as the model, and lists where log and replay differ.
 
-The format of a log is a JSON list of objects with the keys of `Published`. Each episode is a case of a benchmark run
-like any other: the same loop, roles, journal, store and scoring. What the reference did is chosen by settings: its
-reading of answers, its feedback, a window of one, five attempts.
+A log is a JSON list of objects with the keys of `Published`. Each of its episodes becomes a case of a benchmark run
+like any other, with the same loop, roles, journal, store and scoring. Settings choose what the reference did: how it
+reads answers and words feedback, a window of one, five attempts.
 """
 
 from __future__ import annotations
@@ -42,16 +42,19 @@ _LISTS = ("internal_tests", "implementations", "feedback", "reflections")
 _MOVE = re.compile(r"trial\.(\d+)/(act|evaluate|reflect)\b")
 _FENCE = "```"
 _INDENTED = "unexpected indent"
-"""What the reference says of an indented body that it ran without its prompt."""
+"""The feedback of the reference on an indented body that it ran without the prompt."""
 
 
 @dataclass(frozen=True)
 class Published:
-    """One episode as it was published. `id`: its name, with a number behind it where several have that name.
+    """One episode as it was published.
 
-    implementations: one for each trial; of a body alone, as old logs have them, the function that the prompt begins.
-    feedback: of those that failed their internal tests; that of the last is not
-    in the reference's logs. reflections: as many, or fewer. solved: by the hidden tests.
+    Attributes:
+        id: its name, with a number appended where several episodes have that name.
+        implementations: one for each trial. Where an old log has only the body, the whole function.
+        feedback: one for each trial that failed its internal tests; the reference leaves out that of the last.
+        reflections: as many, or fewer.
+        solved: the verdict of the hidden tests.
     """
 
     id: str
@@ -67,23 +70,23 @@ class Published:
 
 
 def read_log(file: str | os.PathLike[str]) -> tuple[Sequence[Published], str]:
-    """The episodes and the sha256 of the file. Raises `InvalidInput` that names entry and key."""
-    place = Path(file).expanduser()
+    """Read a log: its episodes, and the sha256 of the file. Raises `InvalidInput` that names entry and key."""
+    log = Path(file).expanduser()
     try:
-        raw = place.read_bytes()
+        raw = log.read_bytes()
         entries: Json = json.loads(raw.decode("utf-8-sig"))
     except OSError as error:
-        raise InvalidInput(f"The log {place} cannot be read: {error.strerror or error}.") from error
+        raise InvalidInput(f"The log {log} cannot be read: {error.strerror or error}.") from error
     except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"The log {place} is no JSON, and a list of episodes is wanted: {error}.") from error
+        raise InvalidInput(f"The log {log} must be a JSON list of episodes, but it is not JSON: {error}.") from error
     if not isinstance(entries, list) or not entries:
-        raise InvalidInput(f"The log {place} should be a JSON list of episodes, with at least one.")
+        raise InvalidInput(f"The log {log} must be a JSON list of episodes, with at least one.")
     seen = set[str]()
     found = list[Published]()
     for number, entry in enumerate(cast(list[Any], entries), 1):
-        where = f"{place}, entry {number}"
+        where = f"{log}, entry {number}"
         if not isinstance(entry, dict):
-            raise InvalidInput(f"{where}: an object is wanted, not {type(entry).__name__}.")
+            raise InvalidInput(f"{where}: this must be an object, not {type(entry).__name__}.")
         found.append(_episode(where, cast(dict[str, Any], entry), seen))
     return found, hashlib.sha256(raw).hexdigest()
 
@@ -97,20 +100,20 @@ def _episode(where: str, entry: dict[str, Any], seen: set[str]) -> Published:
     texts, lists = dict[str, str](), dict[str, tuple[str, ...]]()
     for key in _TEXTS:
         if not isinstance(entry[key], str):
-            raise InvalidInput(f"{where}: {key!r} should be a text, not {type(entry[key]).__name__}.")
+            raise InvalidInput(f"{where}: {key!r} must be a text, not {type(entry[key]).__name__}.")
         texts[key] = escaped(entry[key])
     for key in _LISTS:
         lists[key] = _texts(where, key, entry[key])
     if not isinstance(entry["solved"], bool):
-        raise InvalidInput(f"{where}: 'solved' should be true or false, not {entry['solved']!r}.")
+        raise InvalidInput(f"{where}: 'solved' must be true or false, not {entry['solved']!r}.")
     made = len(lists["implementations"])
     if not made:
-        raise InvalidInput(f"{where}: 'implementations' is empty, and a trial has one.")
+        raise InvalidInput(f"{where}: 'implementations' is empty, but each trial has one.")
     for key in ("feedback", "reflections"):
         if len(lists[key]) > made:
             raise InvalidInput(f"{where}: {key!r} has {len(lists[key])} texts for {made} implementations.")
     if len(lists["feedback"]) < made - 1:
-        raise InvalidInput(f"{where}: 'feedback' has {len(lists['feedback'])} texts, and {made - 1} trials failed.")
+        raise InvalidInput(f"{where}: 'feedback' has {len(lists['feedback'])} texts, but {made - 1} trials failed.")
     names = (texts["name"] + (f"#{several}" if several > 1 else "") for several in count(1))
     id = next(name for name in names if name not in seen)
     seen.add(id)
@@ -125,25 +128,25 @@ def _episode(where: str, entry: dict[str, Any], seen: set[str]) -> Published:
 
 def _texts(where: str, key: str, value: object) -> tuple[str, ...]:
     if not isinstance(value, list):
-        raise InvalidInput(f"{where}: {key!r} should be a list of texts, not {type(value).__name__}.")
+        raise InvalidInput(f"{where}: {key!r} must be a list of texts, not {type(value).__name__}.")
     for number, text in enumerate(cast(list[Any], value), 1):
         if not isinstance(text, str):
-            raise InvalidInput(f"{where}: {key!r}, number {number}, should be a text, not {type(text).__name__}.")
+            raise InvalidInput(f"{where}: {key!r}, number {number}, must be a text, not {type(text).__name__}.")
     return tuple(escaped(text) for text in cast(list[str], value))
 
 
 class LogModel:
-    """Answers with what the log has for where the episode is: its tests, implementation n, reflection n."""
+    """A model that answers from the log, with its tests, or the implementation or reflection of the trial."""
 
     def __init__(self, name: str, log: Published, sha256: str) -> None:
         self.name, self.id = name, f"{name}@{sha256[:12]}"
         self._log = log
 
     async def ask(self, question: Question, sampling: Sampling = Sampling()) -> Answer:
-        """Raises `ModelError` for what the log does not have."""
+        """Raises `ModelError` where the log has no answer."""
         move = _MOVE.search(path())
         if move is None:
-            raise ModelError(f"{self.name}: the log answers within a trial only, and was asked in {path()!r}.")
+            raise ModelError(f"{self.name}: the log answers only within a trial, but was asked in {path()!r}.")
         return Answer(self._answer(int(move[1]), move[2]), self.id, Usage(calls=1))
 
     def _answer(self, trial: int, kind: str) -> str:
@@ -180,7 +183,7 @@ _WORDED = [
         r".*\(<string>, line \d+\)",
     )
 ]
-"""Messages that versions of Python word in several ways."""
+"""Messages of exceptions whose words differ between versions of Python."""
 
 METHOD = Method(
     Spec("complete", {"output": "code", "reading": "reference", "temperatures": [0.0]}),
@@ -194,9 +197,12 @@ METHOD = Method(
 
 @dataclass(frozen=True)
 class Parting:
-    """Where replay and log differ: `where` is "tests", "trials", "verdict", or "feedback of trial 2", for example.
+    """One difference between log and replay.
 
-    hint: what may have caused it, where that can be told from the texts.
+    Attributes:
+        where: "tests", "trials", "verdict", "feedback of trial 2", for example.
+        expected: in the log. got: in the replay.
+        hint: the likely cause, where the texts show one; else empty.
     """
 
     where: str
@@ -207,7 +213,7 @@ class Parting:
 
 @dataclass(frozen=True)
 class Compared:
-    """An episode of the log beside that of the replay. `trials`: of the replay."""
+    """An episode of the log compared with its replay. trials: how many the replay has."""
 
     case: str
     episode: str
@@ -221,7 +227,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Replayed:
-    """`run`: the benchmark run that it is recorded as."""
+    """A log compared with its replay. run: the id of the benchmark run that records the replay."""
 
     run: str
     compared: Sequence[Compared]
@@ -245,10 +251,14 @@ async def replay_log(
     store: Store | None = None,
     hooks: Hooks = Hooks(),
 ) -> Replayed:
-    """Replay each published episode of the file and compare: tests, attempts, feedback of failed trials, verdict.
+    """Replay each published episode of the file; compare tests, attempts, feedback of failed trials, and verdict.
 
-    trials: the max_iters that the log was made with; None: 5, and for episodes that have more as many as the longest.
-    store: instead of our own. Raises `InvalidInput` for a file that is no log, before anything is run.
+    Args:
+        trials: the max_iters that the log was made with. None: 5; for an episode with more, the length of the longest.
+        store: used instead of the configured one.
+
+    Raises:
+        InvalidInput: the file is not a log; nothing was run.
     """
     logs, sha256 = read_log(file)
     if trials is not None and trials < 1:
@@ -283,14 +293,14 @@ async def _compared(finished: Finished, logs: Sequence[Published], store: Store)
         id = f"{finished.run.id}.{result.position}.1"
         try:
             episode = await store.load(id)
-        except NotFound:  # it could not even be begun, and the result says why
+        except NotFound:  # the episode could not start, and the result says why
             episode = Episode(id, Task(log.prompt))
         found.append(Compared(log.id, id, len(episode.trials), tuple(partings(log, episode, result))))
     return found
 
 
 class _Plan(BenchPlan):
-    """Each case has its own episode of the log as the model of all roles."""
+    """A plan in which the model of all roles of a case is its episode of the log."""
 
     def recipe(self, case: Case, run: str) -> Recipe:
         name = f"log:{case.id}"
@@ -299,7 +309,7 @@ class _Plan(BenchPlan):
 
 @dataclass
 class _Log:
-    """The log as a benchmark. The target of a case is its hidden test."""
+    """The log as a benchmark: its episodes are the cases, and the target of each is its hidden test."""
 
     judges: Judges
     logs: Mapping[str, Published]
@@ -318,7 +328,7 @@ class _Log:
         return {"reflexion": METHOD}
 
     def play(self, case: Case, method: Method) -> Method:
-        """With room for all its tests, and for as many trials as such an episode was given."""
+        """The method with as many tests as the episode has, and as many trials as it was allowed."""
         log = self.logs[case.id]
         many = len(log.implementations)
         longest = max(len(one.implementations) for one in self.logs.values())
@@ -329,8 +339,11 @@ class _Log:
         )
 
     async def score(self, case: Case, episode: Episode) -> Score:
-        """The newest attempt by the hidden test, with what the reference's namespace has: the names of `typing`, and
-        those that an earlier attempt has defined. All of the time may go into one call, as there."""
+        """Run the hidden test on the newest attempt, as the reference does.
+
+        The attempt may use the names of `typing` and those that earlier attempts defined, and one call may take all of
+        the time.
+        """
         *before, last = episode.trials
         code = with_others(last.attempt.output, [trial.attempt.output for trial in before])
         attempt = replace(last.attempt, output=typed(code))
@@ -344,7 +357,7 @@ class _Log:
 
 
 def partings(log: Published, episode: Episode, result: CaseResult) -> list[Parting]:
-    """Where the replay of an episode differs from the log; nothing where they agree."""
+    """Where the replay of an episode differs from the log; empty where they agree."""
     found = list[Parting]()
     tests = made(episode) if episode.trials else None
     if tests is not None and log.internal_tests != tests:
@@ -354,7 +367,7 @@ def partings(log: Published, episode: Episode, result: CaseResult) -> list[Parti
             found.append(Parting(f"attempt of trial {number}", code, trial.attempt.output))
     for number, (logged, trial) in enumerate(zip(log.feedback, episode.trials, strict=False), 1):
         got = trial.feedback.text if trial.feedback else ""
-        if logged.rstrip() != got.rstrip():  # an exception without words ends on a space, which logs may lose
+        if logged.rstrip() != got.rstrip():  # an exception without a message ends on a space, which logs may lose
             found.append(Parting(f"feedback of trial {number}", logged, got, hint_of(logged, got)))
     if result.status == "error":
         found.append(Parting("course", f"{len(log.implementations)} trials", result.text, _ended(log, episode)))
@@ -379,7 +392,7 @@ def _ended(log: Published, episode: Episode) -> str:
 
 
 def first_difference(expected: str, got: str, room: int = 500) -> tuple[str, str]:
-    """The first lines that differ; of what is longer than `room` characters the part around the difference."""
+    """The first line that differs, of both texts; shortened to `room` characters around the difference."""
     pairs = zip_longest(expected.split("\n"), got.split("\n"), fillvalue="(nothing)")
     ours, theirs = next(((a, b) for a, b in pairs if a != b), ("", ""))
     same = next((n for n, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), 0)
@@ -389,7 +402,7 @@ def first_difference(expected: str, got: str, room: int = 500) -> tuple[str, str
 
 
 def hint_of(expected: str, got: str) -> str:
-    """Why two texts of feedback may differ, from their first lines that do; "" where that cannot be told."""
+    """The likely reason why two texts of feedback differ, by the first line that does; "" if unknown."""
     theirs, ours = first_difference(expected, got, max(len(expected), len(got)))
     mine, other = (line.partition(" # output: ")[2] for line in (ours, theirs))
     if _UNDEFINED.fullmatch(mine):
@@ -401,10 +414,10 @@ def hint_of(expected: str, got: str) -> str:
     if _ADDRESS.sub("", mine) == _ADDRESS.sub("", other):
         return "an address in memory is printed, which differs from run to run"
     if any(pattern.fullmatch(mine) and pattern.fullmatch(other) for pattern in _WORDED):
-        return "an exception that other versions of Python put in other words"
+        return "an exception that other versions of Python word differently"
     with suppress(ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         if ast.literal_eval(mine) == ast.literal_eval(other):
             return "the same value in another order, as sets have none"
     if "TIMEOUT" in (mine, other):
-        return "a time-out, which hangs on the machine's speed"
+        return "a time-out, which depends on the speed of the machine"
     return ""

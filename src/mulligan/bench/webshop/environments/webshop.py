@@ -1,7 +1,7 @@
-"""WebShop as text: search, look, choose options, buy. The reward comes with the purchase.
+"""The environment of WebShop, as text: search, look, choose options, buy. The reward comes with the purchase.
 
-Source: Yao et al. 2022; the actions are those of its text mode, `think[…]` that of ReAct's. What differs from its own
-code is in docs/benchmark-webshop.md.
+The actions are those of WebShop's text mode (Yao et al. 2022), and `think[…]` from ReAct. docs/benchmark-webshop.md
+lists what differs from WebShop's own code.
 """
 
 from __future__ import annotations
@@ -12,26 +12,30 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mulligan.bench.webshop import _pages as pages
-from mulligan.bench.webshop._shop import Goal, OpenShop, Product, open_shop, worth
+from mulligan.bench.webshop._shop import Goal, OpenShop, Product, open_shop, reward
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Outcome, Step
 
 CATALOGUE = Path(__file__).parents[1] / "catalogue.json"
-"""A small shop of our own making: invented products, for examples and tests."""
+"""A small shop of invented products, for examples and tests."""
 
 _ACTION = re.compile(r"(?:action\s*:)?\s*(search|click|think)\s*\[(.*)\]", re.IGNORECASE | re.DOTALL)
 
 
 def read_action(text: str) -> tuple[str, str] | None:
-    """What is done ("search", "click", "think"), and with what; None for what is no action."""
+    """The kind of action ("search", "click" or "think") and its argument; None for a text that is not an action."""
     found = _ACTION.fullmatch(text.strip())
     return (found[1].lower(), " ".join(found[2].split())) if found else None
 
 
 class WebShop:
-    """goal: its id. files: of the shop; none for our own catalogue. results: of a search at most; page: on one page.
+    """The environment. Only the first page has a search, as in WebShop; clicks ignore case.
 
-    A search is made from the first page only, as in WebShop; a click takes what stands in brackets, capitals or not.
+    Args:
+        goal: the id of the goal.
+        files: of the shop; empty: the catalogue of this package.
+        results: the most results of a search.
+        page: results on one page.
     """
 
     def __init__(self, *, goal: str, files: Sequence[str] = (), results: int = 50, page: int = 10) -> None:
@@ -44,7 +48,7 @@ class WebShop:
         self._to_front()
 
     async def reset(self) -> str:
-        """Raises `InvalidInput` for a goal that the shop does not have, or files that cannot be used."""
+        """Open the shop. Raises `InvalidInput` for an unknown goal or files that cannot be used."""
         self._opened = await asyncio.to_thread(open_shop, self._files)
         if self._id not in self._opened.goals:
             raise InvalidInput(f"The shop has no goal {self._id!r}.")
@@ -61,7 +65,7 @@ class WebShop:
 
     @property
     def _over(self) -> bool:
-        """Something was bought: what it was worth is known."""
+        """Whether something was bought, which ends the trial."""
         return self._reward is not None
 
     @property
@@ -82,7 +86,7 @@ class WebShop:
         self._chosen: dict[str, str] = {}
 
     def _answer(self, action: tuple[str, str] | None) -> str:
-        """What is observed."""
+        """The observation after an action."""
         kind, what = action or ("", "")
         if self._over:
             return "The shopping is over: something was bought."
@@ -97,7 +101,7 @@ class WebShop:
         return self._clicked(named)
 
     def _here(self) -> tuple[str, tuple[str, ...]]:
-        """The page that is open, and what can be clicked on it."""
+        """The text of the open page, and the things on it that can be clicked."""
         if self._found is None:
             return pages.front(self._goal.instruction), ()
         if self._item is None:
@@ -107,13 +111,13 @@ class WebShop:
         return pages.item(self._item, self._chosen)
 
     def _clicked(self, name: str) -> str:
-        """Follows a click on something that can be clicked here."""
+        """The observation after a click on something that the open page has."""
         if name == pages.BUY:
             return self._bought()
         if name == pages.BACK:
             self._to_front()
         elif self._item is None:
-            self._turned(name)
+            self._open(name)
         elif self._about:
             self._about = ""
         elif name == pages.PREVIOUS:
@@ -126,8 +130,8 @@ class WebShop:
             return f"{option}: {name} is chosen."
         return self._here()[0]
 
-    def _turned(self, name: str) -> None:
-        """To another page of the results, or to one of their products."""
+    def _open(self, name: str) -> None:
+        """Go to another page of the results, or to one of their products."""
         if name in (pages.NEXT, pages.PREVIOUS):
             self._page += 1 if name == pages.NEXT else -1
         else:
@@ -136,5 +140,5 @@ class WebShop:
     def _bought(self) -> str:
         assert self._item is not None
         wanted = self._shop.shop.by_id[self._goal.product]
-        self._reward = worth(self._goal, wanted, self._item, self._chosen).value
+        self._reward = reward(self._goal, wanted, self._item, self._chosen).value
         return f"You have bought it. Your score (0.0 to 1.0): {self._reward:.2f}"
