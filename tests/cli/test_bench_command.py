@@ -123,7 +123,7 @@ def test_what_goes_wrong_everywhere_is_said_at_once(mulligan: Run, here: Path) -
     assert not any("same error" in line for line in lines)  # the first was solved
     said(here, "judging breaks", *["judging breaks"] * 4)
     ended = mulligan(*toy(here, *["a"] * 5))
-    assert sum("The first 3 cases all ended by the same error" in line for line in ended.err.splitlines()) == 1
+    assert sum("The first 3 cases all ended with the same error" in line for line in ended.err.splitlines()) == 1
     assert "0 of 5 solved, 0 failed, 0 unjudged, 5 errors" in ended.out
 
 
@@ -185,7 +185,7 @@ def test_an_interrupt_is_recorded_and_says_how_to_go_on(here: Path) -> None:
     _, rest = process.communicate(timeout=30)
     assert process.returncode == 3
     run = heard[1].split()[1].rstrip(":")
-    assert rest.splitlines()[-1] == f"Interrupted. Go on with it: mulligan bench run --resume {run}"
+    assert rest.splitlines()[-1] == f"Interrupted. Resume it with: mulligan bench run --resume {run}"
     (here / "waits.py").write_text(WAITS.replace('"c2" in', '"c9" in'))
     again = subprocess.run([*command, "--resume", run], capture_output=True, text=True, timeout=60, check=False)
     assert again.returncode == 2

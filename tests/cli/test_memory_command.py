@@ -101,14 +101,14 @@ def test_a_search_of_what_was_known_then(mulligan: Run) -> None:
         (("search", "x", "--threshold", "strickt"), "strict, standard, lenient"),
         (("search", "x", "--threshold", "1.5"), "0 to 1"),
         (("search", "x", "--top-k", "0"), "top_k must be"),
-        (("search", "x", "--as-of", "yesterday"), "'yesterday' is no time"),
+        (("search", "x", "--as-of", "yesterday"), "'yesterday' is not a time"),
         (("show", "nothing"), "mulligan memory list"),
         (("history", "nothing"), "mulligan memory list"),
         (("retire", "nothing"), "mulligan memory list"),
         (("add",), "--title and --content"),
         (("add", "x.json"), "standard input with -"),
         (("add", "Say right", "Answer with the word right."), "memory add --title TEXT --content TEXT"),
-        (("edit", "x"), "Nothing to change was named"),
+        (("edit", "x"), "Name what to change"),
         (("merge", "x", "--answer", "none.json"), "none.json cannot be read"),
         (("commit", "x", "none.json"), "none.json cannot be read"),
         (("import", "none.json"), "none.json cannot be read"),
@@ -116,7 +116,7 @@ def test_a_search_of_what_was_known_then(mulligan: Run) -> None:
         (("import-config", "none.yaml"), "none.yaml cannot be read"),
         (("export", "-o", "no/such/x"), "cannot be written"),
         (("purge",), "Name the lessons to remove"),
-        (("purge", "x", "--all"), "and not both"),
+        (("purge", "x", "--all"), "but not both"),
         (("retire", "x", "--all-agents"), "name it with --agent-id"),
         (("--all-agents", "add", *FIRST), "name it with --agent-id"),
         (("reembed",), "No vectors can be made"),
@@ -129,7 +129,7 @@ def test_bad_input_is_said_and_ends_with_2(mulligan: Run, command: tuple[str, ..
 
 
 def test_nothing_is_here_yet(mulligan: Run) -> None:
-    assert mulligan("memory", "list") == (0, "", "There is no such lesson here. Those of all agents: --all-agents\n")
+    assert mulligan("memory", "list") == (0, "", "There is no such lesson here. To search all agents: --all-agents\n")
     assert mulligan("memory", "pending") == (0, "", "Nothing is pending.\n")
     assert mulligan("memory", "search", "x").err.startswith("No lesson was found.")
     assert not any(one["lessons"] for one in json.loads(mulligan("memory", "export").out)["agents"])
@@ -286,7 +286,7 @@ def test_an_export_is_imported_again(mulligan: Run, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("MULLIGAN_HOME", str(here / "elsewhere"))
     ended = mulligan("memory", "import", "bank.json")
     assert (ended.status, ended.out) == (0, f"{id}\n")
-    assert ended.err == "1 lesson taken in from bank.json (mulligan)\n"
+    assert ended.err == "1 lesson imported from bank.json (mulligan)\n"
     assert mulligan("memory", "history", id, "--agent-id", "mine").out == before
     assert mulligan("memory", "restore", id, "--agent-id", "mine").status == 0
     assert "1 lesson known already" in mulligan("memory", "import", "bank.json").err

@@ -33,7 +33,7 @@ def test_a_recall_is_shown_with_what_came_of_its_task(mulligan: Run, here: Path)
     asyncio.run(learn(recall))
     mulligan("memory", "purge", id, "--yes")
     shown = mulligan("memory", "receipt", recall).out
-    assert "Gave nothing.\nWhat came of it" in shown
+    assert "Gave nothing.\nOutcomes" in shown
     assert "  the task succeeded" in shown
     told = json.loads(mulligan("memory", "receipt", recall, "--json").out)
     assert [one["success"] for one in told["outcomes"]] == [True]

@@ -84,7 +84,7 @@ def test_a_signal_leaves_a_resumable_run(
     assert (process.returncode, out) == (3, "wrong\n")
     assert "Traceback" not in err
     assert err.count("cancelled") == 1
-    run = re.search(r"^Interrupted\. Go on with: mulligan runs resume (\w{8})$", err, re.MULTILINE)
+    run = re.search(r"^Interrupted\. Resume it with: mulligan runs resume (\w{8})$", err, re.MULTILINE)
     assert run
     with pytest.raises(SystemExit):
         main(["runs", "list"])

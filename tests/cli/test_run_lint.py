@@ -35,7 +35,7 @@ def test_the_result_is_on_stdout_and_the_rest_on_stderr(mulligan: Mulligan, scri
 def test_one_that_nobody_judges_is_done_with_status_0(mulligan: Mulligan, script: str) -> None:
     ended = mulligan("run", "one", "t", "--model", "scripted:said.json")
     assert (ended.status, ended.out) == (0, "v1\n")
-    assert "done; nobody was to judge it" in ended.err
+    assert "done, without a judge" in ended.err
     assert "judging" not in ended.err
     assert "no verdict" not in ended.err
     listed = mulligan("runs", "list", "--json")
@@ -107,7 +107,7 @@ def test_standard_input_is_the_task(process: Mulligan, here: Path, script: str) 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("my-reflexion",), "Say the task"),
+        (("my-reflexion",), "Name the task"),
         (("my-reflexion", " "), "The task is empty"),
         (("my-reflexio", "t"), "Did you mean 'my-reflexion'?"),
         (("./nowhere", "t"), "does not exist"),

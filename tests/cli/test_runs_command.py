@@ -98,7 +98,7 @@ def test_a_run_that_is_over_is_forked_with_another_strategy_and_more_trials(mull
     assert "1 of 1 trials used" in refused.err
     ended = mulligan(*fork, "--trials", "2", "--set", "strategy.window=1", "--set", "reflector.check=false")
     assert (ended.status, ended.out) == (1, "longer, but wrong\n")
-    said = ["going on after 1 trial", "trial 1 of 2: lesson: wrong", "trial 2 of 2: failed"]
+    said = ["resuming after 1 trial", "trial 1 of 2: lesson: wrong", "trial 2 of 2: failed"]
     assert [line for line in said if line in ended.err] == said
     newest, old = json.loads(mulligan("runs", "list", "--json").out)
     assert (newest["trials"], old["trials"], old["run"]) == (2, 1, run)
@@ -123,7 +123,7 @@ def test_remove_asks_first(process: Run) -> None:
     assert process("models", "remove", "smollm2-135m").status == 3  # nobody to answer
     ended = process("models", "remove", "smollm2-135m", "--yes")
     assert (ended.status, weights.is_file()) == (0, False)
-    assert "2 MB set free" in ended.err
+    assert "2 MB freed" in ended.err
 
 
 def test_unknown_weights_are_bad_input(mulligan: Run) -> None:

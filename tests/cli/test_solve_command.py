@@ -56,18 +56,18 @@ def test_an_error_of_the_model_is_3_and_resumable(mulligan: Run) -> None:
     ended = mulligan(*NEVER, "--model", "scripted:unclear.txt", "--quiet")
     assert (ended.status, ended.out) == (3, "as unclear\n")
     assert "stopped by an error: act of trial 3: scripted:unclear.txt has 2 answers" in ended.err
-    assert re.search(r"Go on with: mulligan runs resume \w{8}$", ended.err.strip())
+    assert re.search(r"Resume it with: mulligan runs resume \w{8}$", ended.err.strip())
 
 
 def test_over_budget_is_3_and_a_higher_limit_goes_on(mulligan: Run) -> None:
     ended = mulligan(*NEVER, "--model", "scripted:second.txt", "--max-tokens", "30")
     assert (ended.status, ended.out) == (3, "wrong\n")
     assert "stopped over budget" in ended.err
-    assert "With a higher limit (--max-tokens" in ended.err
+    assert "Resume it with a higher limit (--max-tokens" in ended.err
     run = ended.err.split()[-1]
     ended = mulligan("runs", "resume", run[:6], "--max-tokens", "100000")
     assert (ended.status, ended.out) == (0, "Say right.\n")  # the script begins anew
-    assert "going on after 1 trial" in ended.err
+    assert "resuming after 1 trial" in ended.err
     assert mulligan("runs", "resume", run).status == 2
 
 
@@ -176,7 +176,7 @@ def test_a_restart_that_an_error_stopped_leaves_the_run_unfinished(mulligan: Run
     ended = mulligan(*arguments, "--quiet")
     assert ended.status == 3
     assert "The run is not finished (restart 3 of 3): act of trial 1: scripted:unclear.txt has 2 answers" in ended.err
-    assert re.search(r"Go on with: mulligan runs resume \w{8}$", ended.err.strip())
+    assert re.search(r"Resume it with: mulligan runs resume \w{8}$", ended.err.strip())
     ended = mulligan(*arguments, "--json")
     assert (ended.status, json.loads(ended.out.splitlines()[-1])["exit_status"]) == (3, 3)
 

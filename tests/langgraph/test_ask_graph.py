@@ -308,7 +308,7 @@ def test_a_question_that_was_cut_off_is_gone_on_with(
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     run, err = cut_off(number)
     if number != signal.SIGKILL:
-        assert f"Interrupted. Go on with: mulligan runs resume {run}" in err
+        assert f"Interrupted. Resume it with: mulligan runs resume {run}" in err
         assert "paused: interrupted" in asking(None, "runs", "list").out
     answers = [revision(1, GOOD), revision(9)]
     provider.plays(*({"answer": json.dumps(answer["arguments"])} for answer in answers))

@@ -1,4 +1,4 @@
-"""`mulligan add`: a new agent or skill."""
+"""`mulligan add`: writes a new agent or skill."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def add(kind: str, name: str) -> None:
         emit(os.path.relpath(file))
     if root is None:
         say(
-            "There is no mulligan.toml here or above, so it went into this folder: mulligan init makes a project of it."
+            "There is no mulligan.toml here or above, so the files are in this folder. To make it a project: mulligan "
+            "init"
         )
     if kind == "skill":
         say(f"Next: put `call: {{uses: [{name}]}}` into the front matter of a react step, then: mulligan lint")

@@ -1,4 +1,4 @@
-"""`mulligan ask-graph`: a question in plain words to a graph database."""
+"""`mulligan ask-graph`: answers a question in plain words from a graph database."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from mulligan.langgraph.agent import ReflexionAgentResult
 
 WIDTH = 160
-"""Characters of a query, or of what came of it, in a line of progress."""
-HANDED_ON = ("model", "user", "database", "max_steps", "good_score", "rows", "seconds")
+"""The most characters of a query or its result in a line of progress."""
+PASSED_ON = ("model", "user", "database", "max_steps", "good_score", "rows", "seconds")
 
 
 @click.command("ask-graph")
@@ -50,7 +50,7 @@ HANDED_ON = ("model", "user", "database", "max_steps", "good_score", "rows", "se
 @click.option("--quiet", "-q", is_flag=True, help="No progress on stderr, only errors.")
 @click.pass_context
 def ask_graph(ctx: click.Context, question: str, graph: str, no_prompt_engine: bool, **given: Any) -> None:
-    """Answer QUESTION from a graph database: write a query, run it, look at the rows, and mend it.
+    """Answer QUESTION from a graph database: write a query, run it, look at the rows, and improve it.
 
     The query and its rows go to stdout, progress to stderr. Queries only read. The password of a server is read from
     MULLIGAN_GRAPH_PASSWORD. `mulligan graph sample` makes a graph to try.
@@ -60,14 +60,17 @@ def ask_graph(ctx: click.Context, question: str, graph: str, no_prompt_engine: b
     """
     from mulligan.langgraph import ask_graph as library
 
-    options = {name: given[name] for name in HANDED_ON if given[name] is not None}
+    options = {name: given[name] for name in PASSED_ON if given[name] is not None}
     options |= {"prompt_engine": not no_prompt_engine, **bank_of(given)}
     work = partial(library, question, graph, **options)
     ctx.exit(conducted(work, quiet=given["quiet"], as_json=given["as_json"]))
 
 
 def resumed(run: str, *, fork: bool, given: Mapping[str, Any]) -> int:
-    """Goes on with a run of this command; the exit status. Raises `InvalidInput` for what can only be done anew."""
+    """Resume a run of this command and return the exit status.
+
+    Raises `InvalidInput` for options that a resumed run cannot take.
+    """
     from mulligan.langgraph import resume_graph
 
     quiet, as_json = given["quiet"], given["as_json"]
@@ -76,33 +79,33 @@ def resumed(run: str, *, fork: bool, given: Mapping[str, Any]) -> int:
     ]
     if fork or other:
         raise InvalidInput(
-            f"A question to a graph goes on as it was asked, so that {', '.join(['--fork'] * fork + other)} cannot be "
-            "given: leave it out, or ask again with mulligan ask-graph."
+            f"A question to a graph is resumed with its own options: leave out {', '.join(['--fork'] * fork + other)}, "
+            "or ask again with mulligan ask-graph."
         )
     return conducted(partial(resume_graph, run), quiet=quiet, as_json=as_json)
 
 
 def conducted(work: Callable[..., Coroutine[Any, Any, ReflexionAgentResult]], *, quiet: bool, as_json: bool) -> int:
-    """Runs it to its end, and says how it ended; the exit status."""
+    """Run the question to its end, print how it ended, and return the exit status."""
     watch = _Watch(quiet, as_json)
     try:
         begun = work(on_start=watch.began, observers=(watch.saw,), on_step=watch.began_step, notice=watch.notice)
         return watch.ended(run(begun, watch.interrupting))
     except asyncio.CancelledError:
         if watch.episode is None:
-            say("Interrupted before anything was begun.")
+            say("Interrupted before anything was started.")
         else:
-            say(f"Interrupted. Go on with: mulligan runs resume {watch.episode.run}")
+            say(f"Interrupted. Resume it with: mulligan runs resume {watch.episode.run}")
         return UNFINISHED
     except Exception as error:
         status = failed(error, watch.episode, watch.progress)
         if watch.episode and status == UNFINISHED and not isinstance(error, RecordLost):
-            say(f"Go on with: mulligan runs resume {watch.episode.run}")
+            say(f"Resume it with: mulligan runs resume {watch.episode.run}")
         return status
 
 
 class _Watch:
-    """Follows the episode, and tells of it like the other commands; besides, of each query and what came of it."""
+    """Reports the progress as other commands do, and each query with its result."""
 
     def __init__(self, quiet: bool, as_json: bool) -> None:
         self._lines = None if quiet or as_json else StepLines()
@@ -153,7 +156,7 @@ class _Watch:
 
 
 def came_of(observation: str) -> str:
-    """What a query gave, in words."""
+    """The result of a query, in words."""
     found: Mapping[str, Any] = json.loads(observation)
     if "error" in found:
         return str(found["error"])
@@ -163,7 +166,7 @@ def came_of(observation: str) -> str:
 
 
 def answer(result: ReflexionAgentResult, episode: Episode) -> dict[str, Any]:
-    """The result for a program; what there is none of is null."""
+    """The result as JSON; missing values are null."""
     return {
         "run": episode.run,
         "episode": episode.id,

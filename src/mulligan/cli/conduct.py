@@ -1,4 +1,4 @@
-"""Drives one run for somebody at a command line: signals, progress, the result, the exit status."""
+"""Runs one episode for the command line: handles signals, shows progress, prints the result, gives the exit status."""
 
 from __future__ import annotations
 
@@ -27,9 +27,13 @@ T = TypeVar("T")
 
 
 def conduct(work: Callable[..., Coroutine[Any, Any, Episode]], *, quiet: bool, as_json: bool, trace: bool) -> int:
-    """Run it to its end and say how it ended; the exit status.
+    """Run an episode to its end, print how it ended, and return the exit status.
 
-    work: `mulligan.solve` or one like it, called with `on_start`, `observers`, `on_step` and `notice`.
+    Args:
+        work: `mulligan.solve` or a function like it; called with `on_start`, `observers`, `on_step` and `notice`.
+        quiet: no progress on stderr.
+        as_json: print events as JSON lines.
+        trace: print each step, too.
     """
     watch = _Watch(quiet, as_json, trace)
     on_step = watch.did if trace else None
@@ -37,15 +41,19 @@ def conduct(work: Callable[..., Coroutine[Any, Any, Episode]], *, quiet: bool, a
         begun = work(on_start=watch.began, observers=(watch.saw,), on_step=on_step, notice=watch.notice)
         return watch.ended(run(begun, watch.interrupting))
     except asyncio.CancelledError:
-        return watch.cut_off()
+        return watch.interrupted()
     except Exception as error:
         return watch.failed(error)
 
 
 def run(work: Coroutine[Any, Any, T], interrupting: Callable[[], None]) -> T:
-    """Like asyncio.run, but the first SIGINT, SIGTERM or SIGHUP cancels the work once; a second ends the process.
+    """Like asyncio.run, but the first SIGINT, SIGTERM or SIGHUP cancels the work, and a second ends the process.
 
-    Raises `asyncio.CancelledError` after the work has come to its end that way.
+    Args:
+        interrupting: called at the first signal.
+
+    Raises:
+        asyncio.CancelledError: a signal came, and the work has ended.
     """
     with asyncio.Runner() as runner:
         loop, signals = runner.get_loop(), stop_signals()
@@ -71,7 +79,7 @@ def mention_keys(actor: str | None, model: str | None) -> None:
 
 
 def failed(error: Exception, episode: Episode | None, progress: Progress) -> int:
-    """Says by what error it ended, and prints what has no record any more; the exit status."""
+    """Report the error that ended the run, and print a result whose record is lost; returns the exit status."""
     lost = isinstance(error, RecordLost)
     if lost and episode:
         progress.unrecorded(episode)
@@ -80,7 +88,7 @@ def failed(error: Exception, episode: Episode | None, progress: Progress) -> int
 
 
 def _choose(episode: Episode, *, quiet: bool, as_json: bool, trace: bool) -> Progress:
-    """A person who is asked for verdicts needs the terminal for the answers, so gets lines; so does one who traces."""
+    """The live display on a terminal; lines where the terminal is needed for a trace or for a person's verdicts."""
     asked = attribute_of("evaluators", words.role(episode, "evaluator"), "interactive", False)
     screen = sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
     if quiet or as_json or trace or asked or not screen:
@@ -91,7 +99,7 @@ def _choose(episode: Episode, *, quiet: bool, as_json: bool, trace: bool) -> Pro
 
 
 class _Watch:
-    """Follows the episode and passes on what happens, to the progress that fits it."""
+    """Passes what happens in the episode on to its `Progress`."""
 
     def __init__(self, quiet: bool, as_json: bool, trace: bool) -> None:
         self._quiet, self._json, self._trace = quiet, as_json, trace
@@ -127,11 +135,11 @@ class _Watch:
                 say(line)
         return status
 
-    def cut_off(self) -> int:
+    def interrupted(self) -> int:
         if self._episode:
             self._progress.ended(self._episode, self._limits)
         else:
-            say("Interrupted before anything was begun.")
+            say("Interrupted before anything was started.")
         return UNFINISHED
 
     def failed(self, error: Exception) -> int:

@@ -1,4 +1,4 @@
-"""`mulligan doctor`: what works on this machine, and what would make more of it work."""
+"""`mulligan doctor`: checks what works on this machine, and says how to fix the rest."""
 
 import json
 
@@ -12,9 +12,9 @@ from mulligan.cli.terminal import emit
 @click.option("--json", "as_json", is_flag=True, help="A JSON object instead of lines.")
 @click.pass_context
 def doctor(ctx: click.Context, as_json: bool) -> None:
-    """What works here (sandbox, store, models), and what mends the rest.
+    """Check what works here (sandbox, store, models), and say how to fix the rest.
 
-    Ends with 0 when all that the defaults need is fine, else with 1.
+    Ends with 0 when everything that the defaults need works, else with 1.
     """
     rows = report()
     if as_json:

@@ -1,4 +1,4 @@
-"""The exit status of a command, and a line for each error. Scripts rely on the numbers."""
+"""Exit statuses of commands, and how errors are printed. Scripts rely on the numbers."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ SOLVED, NOT_SOLVED, BAD_INPUT, UNFINISHED, NOT_JUDGED = range(5)
 
 
 def exit_status(end: Episode | BaseException) -> int:
-    """0 solved, or done where nobody was to judge; 1 not solved; 2 bad input; 3 interrupted, over budget or an error; 4
-    never judged."""
+    """The exit status for the end of an episode, or for an error.
+
+    0: solved, or done where there is no judge. 1: not solved. 2: bad input. 3: interrupted, over budget, or an error.
+    4: never judged.
+    """
     if isinstance(end, BaseException):
         return BAD_INPUT if isinstance(end, (InvalidInput, JournalDiverged, NotFound)) else UNFINISHED
     if end.solved or unjudged(end):
@@ -27,22 +30,22 @@ def exit_status(end: Episode | BaseException) -> int:
 
 
 def run_status(best: Episode, last: Episode) -> int:
-    """Of a run that gave out `best` and ended with `last`: a restart that was cut off leaves it unfinished."""
+    """The exit status of a run with the best episode `best`: unfinished where its last episode was interrupted."""
     return UNFINISHED if not best.solved and exit_status(last) == UNFINISHED else exit_status(best)
 
 
 def report(error: Exception, run: str = "") -> int:
-    """Says what went wrong, on stderr, and where the record of the run is; the exit status.
+    """Print the error on stderr, and where the record of the run is; returns the exit status.
 
-    `MULLIGAN_DEBUG` set to anything adds the traceback.
+    With `MULLIGAN_DEBUG` set to anything, the traceback is printed, too.
     """
     if os.environ.get("MULLIGAN_DEBUG"):
         say("".join(traceback.format_exception(error)))
-    if isinstance(error, (MulliganError, OSError)):  # a full disk or a folder that is gone is nobody's bug
+    if isinstance(error, (MulliganError, OSError)):  # a full disk or a missing folder is not a bug
         say(f"Error: {clean(str(error))}")
     else:
         say(f"Error: {type(error).__name__}: {clean(str(error))}")
-        say("That should not happen: please report it, with what MULLIGAN_DEBUG=1 adds.")
+        say("This is a bug: please report it, with the traceback that MULLIGAN_DEBUG=1 prints.")
     if run:
-        say(f"What was done so far is kept: mulligan runs show {run}")
+        say(f"The steps so far are recorded: mulligan runs show {run}")
     return exit_status(error)

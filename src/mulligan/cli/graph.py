@@ -1,4 +1,4 @@
-"""`mulligan graph`: graphs to ask: made of files, looked at, asked by hand."""
+"""`mulligan graph`: builds graph databases from files, shows their schema, and runs queries."""
 
 from __future__ import annotations
 
@@ -20,24 +20,30 @@ from mulligan.graphs.sample import SEED, write_sample
 
 T = TypeVar("T")
 WIDTH = 60
-"""Characters of a value in a table; --json shows all of it."""
+"""The most characters of a value in a table; --json shows all of it."""
 
 
 @click.group()
 def graph() -> None:
-    """Graph databases: a sample to try, loading from files, and asking by hand. Nothing here changes a graph that is
-    there."""
+    """Graph databases: write a sample, load files, and run queries.
+
+    No command changes an existing graph.
+    """
 
 
 server_options = together(
-    click.option("--user", metavar="NAME", help="Of a server; the password is read from MULLIGAN_GRAPH_PASSWORD."),
-    click.option("--database", metavar="NAME", help="Of a server, the database (default: the server's)."),
+    click.option(
+        "--user", metavar="NAME", help="The user at a server; the password is read from MULLIGAN_GRAPH_PASSWORD."
+    ),
+    click.option("--database", metavar="NAME", help="The database of a server (default: the server's)."),
 )
 
 
 @graph.command()
 @click.argument("folder")
-@click.option("--seed", type=int, metavar="N", help="Another graph of the same kind (default: that of the examples).")
+@click.option(
+    "--seed", type=int, metavar="N", help="Makes another graph of the same kind (default: the graph of the examples)."
+)
 def sample(folder: str, seed: int | None) -> None:
     """Write a small biomedical graph into FOLDER as CSV files. It is made up: only the genes' symbols are real."""
     written = write_sample(Path(folder), SEED if seed is None else seed)
@@ -47,10 +53,12 @@ def sample(folder: str, seed: int | None) -> None:
 
 @graph.command()
 @click.argument("source")
-@click.option("--into", required=True, metavar="FILE", help="The new graph's file; it must not be there yet.")
+@click.option("--into", required=True, metavar="FILE", help="The new graph's file, which must not exist yet.")
 def load(source: str, into: str) -> None:
-    """Make a graph (a Ladybug database) of the files in the folder SOURCE: nodes/LABEL.csv and edges/TYPE.csv, or what
-    BioCypher wrote."""
+    """Build a graph (a Ladybug database) from the files in the folder SOURCE.
+
+    These are nodes/LABEL.csv and edges/TYPE.csv, or the output of BioCypher.
+    """
     loaded, notes = load_graph(source, into)
     for note in notes:
         say(f"note: {clean(note)}")
@@ -64,7 +72,10 @@ def load(source: str, into: str) -> None:
 @click.option("--json", "as_json", is_flag=True, help="JSON for a program.")
 @server_options
 def schema(where: str, as_json: bool, user: str | None, database: str | None) -> None:
-    """What the graph is made of. WHERE is a graph's file, or a server's address: bolt://host:7687, neo4j+s://host."""
+    """Show the labels, types and properties of a graph.
+
+    WHERE is a graph's file, or a server's address: bolt://host:7687, neo4j+s://host.
+    """
     found = _with_graph(where, user, database, lambda opened: opened.schema())
     emit(json.dumps(asdict(found), ensure_ascii=False, indent=2) if as_json else _described(found))
 
@@ -73,9 +84,9 @@ def schema(where: str, as_json: bool, user: str | None, database: str | None) ->
 @click.argument("where")
 @click.argument("query")
 @click.option("--param", "params", multiple=True, metavar="NAME=VALUE", help="A parameter, as JSON or as a text.")
-@click.option("--seconds", type=float, metavar="S", help="Stop it after S seconds (default: 10).")
+@click.option("--seconds", type=float, metavar="S", help="Stop the query after S seconds (default: 10).")
 @click.option("--rows", type=int, metavar="N", help="At most N rows (default: 1000).")
-@click.option("--json", "as_json", is_flag=True, help="JSON for a program: a row a line.")
+@click.option("--json", "as_json", is_flag=True, help="JSON for a program, one row a line.")
 @server_options
 def query(
     where: str,
@@ -87,7 +98,7 @@ def query(
     user: str | None,
     database: str | None,
 ) -> None:
-    """The answer of the graph at WHERE to a QUERY in Cypher, which only reads."""
+    """Run a QUERY in Cypher, which may only read, on the graph at WHERE."""
     given = dict(_parameter(text) for text in params)
     limits = {"seconds": SECONDS if seconds is None else seconds, "rows": ROWS if rows is None else rows}
 
@@ -146,7 +157,7 @@ def _properties(properties: Mapping[str, str]) -> str:
 
 
 def table(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
-    """Rows for a person, each value in a line and cut at `WIDTH`."""
+    """The rows as a table, each value in one line of at most `WIDTH` characters."""
     return columns([[one_line(name, WIDTH) for name in names], *([_cell(row[name]) for name in names] for row in rows)])
 
 

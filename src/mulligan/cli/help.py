@@ -1,4 +1,4 @@
-"""`mulligan help`: what `--help` says, for those who write it the other way round."""
+"""`mulligan help COMMAND`: the same as `mulligan COMMAND --help`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mulligan.cli.terminal import emit
 @click.argument("command", nargs=-1)
 @click.pass_context
 def help(ctx: click.Context, command: tuple[str, ...]) -> None:
-    """What COMMAND does and takes, such as `mulligan help runs show`; without one, what commands there are."""
+    """Show the help of COMMAND, such as `mulligan help runs show`; without one, list the commands."""
     assert ctx.parent is not None
     at, here = ctx.parent, ctx.parent.command
     for name in command:

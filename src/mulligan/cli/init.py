@@ -1,4 +1,4 @@
-"""`mulligan init`: a new project."""
+"""`mulligan init`: starts a new project."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mulligan.cli.terminal import emit, say
 def init(folder: str) -> None:
     """Begin a project in FOLDER (default: here).
 
-    The folder is made if need be. Writes mulligan.toml, agents/, .env.example and .gitignore, and overwrites nothing.
+    Creates the folder if needed, and writes mulligan.toml, agents/, .env.example and .gitignore. Overwrites nothing.
     """
     path = Path(folder).expanduser()
     whole = path.resolve()

@@ -1,4 +1,4 @@
-"""`mulligan learn`: lessons from the transcript of a session, without any client of the bank."""
+"""`mulligan learn`: learns lessons from the transcript of a session."""
 
 from __future__ import annotations
 
@@ -21,12 +21,16 @@ from mulligan.text.secrets import mask
 
 @click.command()
 @click.argument("file")
-@click.option("--outcome", type=click.Choice(["success", "failure"]), help="How it ended; without it the model judges.")
-@click.option("--task", metavar="TEXT", help="What the task was; without it, what the user asked first.")
 @click.option(
-    "--format", "form", metavar="NAME", help="Its format, such as openai or ./mine.py; without it, it is recognised."
+    "--outcome", type=click.Choice(["success", "failure"]), help="How the session ended (default: the model judges)."
 )
-@click.option("--model", metavar="MODEL", help="Who thinks; without one, the one of [memory] or MULLIGAN_MODEL.")
+@click.option("--task", metavar="TEXT", help="The task (default: the user's first message).")
+@click.option(
+    "--format", "form", metavar="NAME", help="The format of FILE, such as openai or ./mine.py (default: detected)."
+)
+@click.option(
+    "--model", metavar="MODEL", help="The model that learns (default: that of [memory], else MULLIGAN_MODEL)."
+)
 @click.option("--dry-run", is_flag=True, help="Print the turns as they were read; ask no model and keep nothing.")
 @agent_options
 @click.pass_context
@@ -70,7 +74,7 @@ def learn(
 
 
 def _turn_rows(turns: Sequence[Turn]) -> str:
-    """A line for each turn, without secrets."""
+    """A line for each turn, with secrets masked."""
 
     rows = [
         (str(n), f"{turn.role} ({one_line(turn.tool, 40)})" if turn.tool else turn.role, one_line(mask(turn.text), 100))

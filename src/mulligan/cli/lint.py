@@ -1,4 +1,4 @@
-"""`mulligan lint`: every mistake in the files of agents, with file and line."""
+"""`mulligan lint`: lists every mistake in the files of agents, with file and line."""
 
 from __future__ import annotations
 

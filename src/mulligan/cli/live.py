@@ -1,4 +1,4 @@
-"""The live display: one block that is redrawn while the episode runs, and removed when it ends. Uses rich."""
+"""The live display of progress: a block on the terminal, redrawn while the episode runs and removed at its end."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from mulligan.core.episode import Evaluated, Event
 from mulligan.core.limits import Limits
 from mulligan.core.records import Episode
 
-SHOWN = 8
-"""Finished trials in the block, so that it fits into a small terminal."""
+MAX_VERDICTS = 8
+"""The most judged trials in the block, so that it fits into a small terminal."""
 
 
 class Live(Lines):
-    """Heading, a line for each judged trial, the step in work with its time, what it took so far."""
+    """Shows a heading, a line for each judged trial, the current step with its time, and the usage so far."""
 
     def __init__(self) -> None:
         self._block = RichLive(
@@ -36,8 +36,8 @@ class Live(Lines):
         self._block.start()
 
     def saw(self, episode: Episode, event: Event) -> None:
-        if isinstance(event, Evaluated) and (said := words.happened(episode, event, self._limits)):
-            self._verdicts.append(said)
+        if isinstance(event, Evaluated) and (line := words.happened(episode, event, self._limits)):
+            self._verdicts.append(line)
         self._show(episode)
         self._block.refresh()
 
@@ -63,7 +63,7 @@ class Live(Lines):
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         episode = self._episode
         step = words.doing(episode, self._limits)
-        lines = [words.heading(episode, self._limits), *self._verdicts[-SHOWN:]]
+        lines = [words.heading(episode, self._limits), *self._verdicts[-MAX_VERDICTS:]]
         yield Group(*(_line(line) for line in lines))
         if step:
             self._spinner.update(text=_line(f"{step} ({time.monotonic() - self._since:.0f} s)"))

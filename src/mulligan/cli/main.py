@@ -1,4 +1,4 @@
-"""The command `mulligan`: finds the subcommand that was asked for, and turns every error into a line and a status."""
+"""The command `mulligan`: finds the subcommand, and turns every error into a line on stderr and an exit status."""
 
 from __future__ import annotations
 
@@ -17,29 +17,31 @@ COMMANDS = {
     "lint": "Check a project, an agent, a skill or one of their files.",
     "run": "Run AGENT on TASK.",
     "solve": "Try TASK, judge, reflect, and try again.",
-    "demo": "Run the example that ships: a function to be written, and the tests that judge it.",
-    "runs": "See recorded runs, go on with one, export one, remove some.",
-    "bench": "Benchmarks over the loop: cases with hidden targets, judged when the episode is over.",
-    "memory": "The bank: lessons that agents have learned, kept and found again.",
+    "demo": "Run the built-in example: write a function that passes its tests.",
+    "runs": "List, show, resume, export and remove recorded runs.",
+    "bench": "Benchmarks: cases with hidden targets, scored when the episode is over.",
+    "memory": "The bank: search, change, import and export the lessons that agents have learned.",
     "learn": "Learn lessons from the transcript in FILE (-: standard input), and print their ids and titles.",
-    "graph": "Graph databases: a sample to try, loading from files, and asking by hand.",
-    "ask-graph": "Answer QUESTION from a graph database: write a query, run it, look at the rows, and mend it.",
-    "models": "See, pull and remove weights of local models and embedders; see remote providers.",
-    "doctor": "What works here (sandbox, store, models), and what mends the rest.",
+    "graph": "Graph databases: write a sample, load files, and run queries.",
+    "ask-graph": "Answer QUESTION from a graph database: write a query, run it, look at the rows, and improve it.",
+    "models": "List, pull and remove weights of local models and embedders; list remote providers.",
+    "doctor": "Check what works here (sandbox, store, models), and say how to fix the rest.",
     "schema": "Print the JSON Schema of a file format, for editors.",
     "serve": "Serve reflexion-thinking and the memory tools to MCP clients.",
-    "help": "What COMMAND does and takes, such as `mulligan help runs show`; without one, what commands there are.",
+    "help": "Show the help of COMMAND, such as `mulligan help runs show`; without one, list the commands.",
 }
-"""Each is a file of this folder with a click command of the same name (ask_graph for ask-graph), imported when it is
-needed. The line beside it is the first of its help, so that `mulligan --help` imports none of them."""
+"""The commands, each a file of this folder with a click command of the same name (ask_graph for ask-graph). The first
+line of its help is repeated here, so that `mulligan --help` imports none of them."""
 
 
-class Lazy(click.Group):
+class LazyGroup(click.Group):
+    """A group that imports a command when it is called."""
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in COMMANDS and not ctx.resilient_parsing:
-            from difflib import get_close_matches  # click looks among the commands that are loaded, and none is
+            from difflib import get_close_matches  # click's own suggestions know only imported commands
 
             if near := get_close_matches(args[0], COMMANDS, n=1):
                 ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
@@ -59,14 +61,14 @@ class Lazy(click.Group):
         return getattr(import_module(f"mulligan.cli.{name}"), name)
 
 
-@click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="mulligan", message="%(prog)s %(version)s")
 def cli() -> None:
     """Second tries for language agents that have learned from the first."""
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Runs the command and ends the process with its status: see docs/cli.md. Never shows a traceback unasked."""
+    """Run the command and end the process with its exit status (docs/cli.md), without a traceback."""
     prepare()
     try:
         status: Any = cli.main(arguments, prog_name="mulligan", standalone_mode=False)

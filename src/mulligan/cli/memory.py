@@ -1,4 +1,4 @@
-"""`mulligan memory`: find and show lessons, change them, take them in and out. All but `purge` can be undone."""
+"""`mulligan memory`: search, show, change, import and export lessons. All commands but `purge` can be undone."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
 EVERY = "*"
-_ID = "Whose lessons: an agent's id; without it, the unnamed agent's."
-_ALL = f"The lessons of all agents, for reading only; the same as --agent-id '{EVERY}'."
+_ID = "The agent whose lessons to use (default: the unnamed agent)."
+_ALL = f"Use the lessons of all agents, for reading only; the same as --agent-id '{EVERY}'."
 
 
 def agent_options(command: F) -> F:
-    """--agent-id and --all-agents, on the group and on each of its commands; the command's own goes before."""
+    """Adds --agent-id and --all-agents to the group or a command; the command's own options win."""
 
     def note(ctx: click.Context, option: click.Parameter, value: str | bool | None) -> None:
         if value:
@@ -63,21 +63,21 @@ _KEY = "mulligan.memory.agent"
 
 
 def named_agent() -> str | None:
-    """The agent that was named, EVERY for all; None where none was."""
+    """The agent that was named; `EVERY` for all, None if none was."""
     return click.get_current_context().meta.get(_KEY)
 
 
 def reading() -> str | None:
-    """The agent_id to read with: None is all agents."""
+    """The agent_id to read with; None means all agents."""
     named = named_agent()
     return None if named == EVERY else named or ""
 
 
 def writing() -> str:
-    """The agent_id to write with. Raises `InvalidInput` where all were named."""
+    """The agent_id to write with. Raises `InvalidInput` where all agents were named."""
 
     if named_agent() == EVERY:
-        raise InvalidInput("This changes lessons, and a change is of one agent: name it with --agent-id NAME.")
+        raise InvalidInput("This changes lessons, which belong to one agent: name it with --agent-id NAME.")
     return named_agent() or ""
 
 
@@ -88,7 +88,7 @@ def _library():  # pyright gives it the type of the module
 
 
 def with_bank(agent_id: str | None, work: Callable[[Bank], Awaitable[T]], **given: Any) -> T:
-    """`work` with the bank of this agent, which is closed afterwards. What is queued meanwhile is begun with."""
+    """Run `work` with the bank of this agent, and close the bank afterwards."""
 
     async def main() -> T:
         bank = _library().open_bank(agent_id, **{key: value for key, value in given.items() if value is not None})
@@ -103,7 +103,7 @@ def with_bank(agent_id: str | None, work: Callable[[Bank], Awaitable[T]], **give
 def for_bank(
     whose: Callable[[], str | None],
 ) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
-    """Makes a command of a function of the bank: it gets --agent-id, --all-agents, and the bank of `whose` agent."""
+    """Turns a function of a bank into a command with --agent-id and --all-agents. whose: gives the agent_id."""
 
     def made(command: Callable[..., Awaitable[None]]) -> Callable[..., None]:
         @wraps(command)
@@ -116,31 +116,34 @@ def for_bank(
 
 
 def json_of(file: str, what: str) -> Json:
-    """The JSON in a file, or of standard input for "-". Raises `InvalidInput` with the line of what is wrong."""
+    """The JSON in a file, or on standard input for "-". Raises `InvalidInput` that names the line of a mistake."""
 
     path = Path("standard input" if file == "-" else file)
     return parsed(path, standard_input(what) if file == "-" else read_text(path))
 
 
 def dumped(value: Json) -> str:
-    """As text that changes no terminal: control characters are escaped."""
+    """The value as JSON text with control characters escaped, so that it cannot steer the terminal."""
     return json.dumps(value, ensure_ascii=False, indent=2).replace("\x7f", "\\u007f")
 
 
 def time_of(text: str | None) -> float | None:
-    """A time such as 2026-01-31, 2026-01-31T12:00, 2026-01-31T12:00Z, or seconds since the epoch. Without a zone it is
-    that of this machine. Raises `InvalidInput`."""
+    """A time as seconds since the epoch. Raises `InvalidInput`.
+
+    text: such as 2026-01-31, 2026-01-31T12:00, 2026-01-31T12:00Z, or seconds since the epoch. Without a zone it is in
+    that of this machine.
+    """
 
     if text is None:
         return None
     try:
         return float(text) if text.replace(".", "", 1).isdigit() else datetime.fromisoformat(text).timestamp()
     except (ValueError, OverflowError):
-        raise InvalidInput(f"{text!r} is no time such as 2026-01-31, 2026-01-31T12:00Z or 1769860800.") from None
+        raise InvalidInput(f"{text!r} is not a time such as 2026-01-31, 2026-01-31T12:00Z or 1769860800.") from None
 
 
 def threshold_of(text: str | None) -> float | str | None:
-    """A number, else the name of a preset; the bank says what cannot be."""
+    """The threshold as a number, or else as the name of a preset, which the bank checks."""
     try:
         return None if text is None else float(text)
     except ValueError:
@@ -154,19 +157,21 @@ _json = click.option("--json", "as_json", is_flag=True, help="JSON for a program
 @click.group()
 @agent_options
 def memory() -> None:
-    """The bank: lessons that agents have learned, kept and found again."""
+    """The bank: search, change, import and export the lessons that agents have learned."""
 
 
 @memory.command()
 @click.argument("query")
-@click.option("--top-k", type=int, metavar="N", help="How many at most.")
-@click.option("--threshold", metavar="T", help="strict, standard, lenient, or the relevance from 0 to 1.")
-@click.option("--as-of", metavar="TIME", help="What was known then, such as 2026-01-31 or 2026-01-31T12:00Z.")
-@click.option("--all-projects", is_flag=True, help="Facts of other projects, too.")
+@click.option("--top-k", type=int, metavar="N", help="The most lessons.")
+@click.option("--threshold", metavar="T", help="strict, standard, lenient, or the least relevance, from 0 to 1.")
+@click.option(
+    "--as-of", metavar="TIME", help="Search the lessons of that time, such as 2026-01-31 or 2026-01-31T12:00Z."
+)
+@click.option("--all-projects", is_flag=True, help="Include facts of other projects.")
 @_json
 @for_bank(reading)
 async def search(bank: Bank, query: str, threshold: str | None, as_of: str | None, as_json: bool, **given: Any) -> None:
-    """The lessons that help with the task QUERY, best first, as an agent is given them."""
+    """Show the lessons for the task QUERY, best first, as an agent gets them."""
     recall = await bank.recall(
         query, threshold=threshold_of(threshold), as_of=time_of(as_of), forms=("lessons",), **given
     )
@@ -180,21 +185,25 @@ async def search(bank: Bank, query: str, threshold: str | None, as_of: str | Non
 
 @memory.command("list")
 @click.option(
-    "--state", type=click.Choice([*STATES, "all"]), default="active", show_default=True, help="In this state."
+    "--state",
+    type=click.Choice([*STATES, "all"]),
+    default="active",
+    show_default=True,
+    help="Only lessons in this state.",
 )
 @click.option(
     "--quarantined",
     is_flag=True,
-    help="Those that a filter for known shapes holds back; the same as --state quarantined.",
+    help="Only lessons that the filter holds back; the same as --state quarantined.",
 )
 @click.option("--outcome", type=click.Choice(["success", "failure"]), help="Learned from a success, or a failure.")
 @click.option("--nature", type=click.Choice(["fact", "strategy"]), help="Facts of a project, or strategies.")
-@click.option("--tag", metavar="TAG", help="With this tag.")
+@click.option("--tag", metavar="TAG", help="Only lessons with this tag.")
 @click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="How many, newest first.")
 @_json
 @for_bank(reading)
 async def list_lessons(bank: Bank, limit: int, as_json: bool, **given: Any) -> None:
-    """The lessons, newest first."""
+    """List the lessons, newest first."""
 
     state = "quarantined" if given["quarantined"] else given["state"]
     states = STATES if state == "all" else (state,)
@@ -205,7 +214,7 @@ async def list_lessons(bank: Bank, limit: int, as_json: bool, **given: Any) -> N
     elif lessons:
         emit(memory_words.lesson_rows(lessons, agents=bank.agent_id is None))
     else:
-        say("There is no such lesson here." + ("" if reading() is None else " Those of all agents: --all-agents"))
+        say("There is no such lesson here." + ("" if reading() is None else " To search all agents: --all-agents"))
 
 
 @memory.command()
@@ -213,7 +222,7 @@ async def list_lessons(bank: Bank, limit: int, as_json: bool, **given: Any) -> N
 @_json
 @for_bank(reading)
 async def show(bank: Bank, id: str, as_json: bool) -> None:
-    """All of the lesson ID (the beginning of its id is enough): where it comes from, what it is linked with."""
+    """Show the lesson ID with its origin and its links. The beginning of the id is enough."""
     lesson = await bank.get(id)
     its = await around(bank, lesson)
     if as_json:
@@ -229,7 +238,7 @@ async def show(bank: Bank, id: str, as_json: bool) -> None:
 @_json
 @for_bank(reading)
 async def history(bank: Bank, id: str, as_json: bool) -> None:
-    """What happened to the lesson ID, oldest first."""
+    """Show the changes of the lesson ID, oldest first."""
     versions = await bank.history(id)
     emit(dumped([to_json(one) for one in versions]) if as_json else memory_words.history_rows(versions))
 
@@ -239,7 +248,7 @@ async def history(bank: Bank, id: str, as_json: bool) -> None:
 @_json
 @for_bank(reading)
 async def receipt(bank: Bank, id: str, as_json: bool) -> None:
-    """What the recall ID gave out, for which task, and what came of it."""
+    """Show the lessons of the recall ID, its task, and how the task ended."""
     kept = await bank.receipt(id)
     if as_json:
         emit(dumped(to_json(kept)))
@@ -251,7 +260,7 @@ async def receipt(bank: Bank, id: str, as_json: bool) -> None:
 @_json
 @for_bank(reading)
 async def stats(bank: Bank, as_json: bool) -> None:
-    """How many lessons there are, by state, and what they take."""
+    """Show the number of lessons by state, and the space that they take."""
     counts = await bank.stats()
     if as_json:
         emit(dumped(dict(counts)))
@@ -265,7 +274,7 @@ async def stats(bank: Bank, as_json: bool) -> None:
 @_json
 @for_bank(reading)
 async def pending(bank: Bank, as_json: bool) -> None:
-    """Work that was accepted and is not done: queued, running, failed, or waiting for somebody's thinking."""
+    """List work that is not done: queued, running, failed, or waiting for an answer."""
     several = await bank.pending()
     if as_json:
         emit(dumped([asdict(one) for one in several]))
@@ -276,14 +285,14 @@ async def pending(bank: Bank, as_json: bool) -> None:
 
 
 _TEXTS = {
-    "title": "Its title, a few words.",
-    "content": "What it says.",
-    "description": "When it is of use, in a sentence.",
+    "title": "The title, a few words.",
+    "content": "The text of the lesson.",
+    "description": "When it helps, in a sentence.",
     "query": "The task that it was learned from.",
     "kind": "The kind of task.",
 }
 _model = click.option(
-    "--model", metavar="MODEL", help="Who thinks; without one, the one of [memory] or MULLIGAN_MODEL."
+    "--model", metavar="MODEL", help="The model to ask (default: that of [memory], else MULLIGAN_MODEL)."
 )
 
 
@@ -305,11 +314,10 @@ def _text_options(command: Any) -> Any:
 )
 @for_bank(writing)
 async def add(bank: Bank, source: Sequence[str], failure: bool, nature: str | None, **given: Any) -> None:
-    """Keep a lesson written by hand, and print its id.
+    """Store a lesson written by hand, and print its id.
 
-    With `-`, a JSON object of it (or a list of them) is read from standard input: title, content, and if need be
-    outcome (success or failure), description, query, tags, kind, context, confidence, nature (fact or strategy),
-    project.
+    With `-`, read a JSON object (or a list of them) from standard input: title, content, and optionally outcome
+    (success or failure), description, query, tags, kind, context, confidence, nature (fact or strategy), project.
     """
 
     if source not in ((), ("-",)):
@@ -347,7 +355,7 @@ async def add(bank: Bank, source: Sequence[str], failure: bool, nature: str | No
 
 
 def _drafts(value: Json) -> list[dict[str, Any]]:
-    """The lessons that `add -` read, all checked before one is kept."""
+    """The lessons on standard input. All are checked before one is stored."""
 
     drafts: list[dict[str, Any]] = []
     for n, item in enumerate(cast(list[Any], value) if isinstance(value, list) else [value], 1):
@@ -359,7 +367,7 @@ def _drafts(value: Json) -> list[dict[str, Any]]:
 
 
 def _given(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that were named, tags as a tuple."""
+    """The fields of a lesson that were given as options."""
     named = {key: value for key, value in given.items() if key in _TEXTS and value is not None}
     return {**named, **({"tags": given["tags"]} if given["tags"] else {})}
 
@@ -371,17 +379,17 @@ def _given(given: Mapping[str, Any]) -> dict[str, Any]:
 @click.option("--file", "file", metavar="FILE", help="A JSON object with the fields to change; - is standard input.")
 @for_bank(writing)
 async def edit(bank: Bank, id: str, outcome: str | None, file: str | None, **given: Any) -> None:
-    """Change the lesson ID. What it said before stays in its history."""
+    """Change the lesson ID. Its history keeps the earlier version."""
 
     changes: dict[str, Any] = {}
     if file is not None:
         read = json_of(file, "lesson")
         if not isinstance(read, dict):
-            raise InvalidInput(f"{file}: a JSON object with the fields to change is wanted.")
+            raise InvalidInput(f"{file} must be a JSON object with the fields to change.")
         changes = checked_fields(cast(dict[str, Any], read), file)
     changes |= {**_given(given), **({"outcome": outcome} if outcome else {})}
     if not changes:
-        raise InvalidInput("Nothing to change was named: --title, --content, or --file FILE, for example.")
+        raise InvalidInput("Name what to change: --title, --content, or --file FILE, for example.")
     say_changed(await bank.edit(id, **changes), "edited")
 
 
@@ -390,7 +398,7 @@ async def edit(bank: Bank, id: str, outcome: str | None, file: str | None, **giv
 @click.option("--why", default="", metavar="TEXT", help="The reason, for its history.")
 @for_bank(writing)
 async def retire(bank: Bank, id: str, why: str) -> None:
-    """Recall the lesson ID no more. `restore` brings it back."""
+    """Stop recalling the lesson ID. `restore` brings it back."""
     say_changed(await bank.retire(id, why), "retired")
 
 
@@ -406,7 +414,7 @@ async def restore(bank: Bank, id: str) -> None:
 @click.argument("id")
 @for_bank(writing)
 async def release(bank: Bank, id: str) -> None:
-    """Let the lesson ID out of quarantine: you have read it, and it is harmless."""
+    """Release the lesson ID from quarantine, after you have read it and found it harmless."""
     say_changed(await bank.release(id), "released")
 
 
@@ -418,14 +426,14 @@ def say_changed(lesson: Lesson, done: str) -> None:
 
 @memory.command()
 @click.argument("ids", nargs=-1, required=True)
-@click.option("--answer", metavar="FILE", help="The merged lesson as JSON, thought by you; - is standard input.")
+@click.option("--answer", metavar="FILE", help="The merged lesson as JSON, written by you; - is standard input.")
 @_model
 @for_bank(writing)
 async def merge(bank: Bank, ids: Sequence[str], answer: str | None) -> None:
-    """Make one lesson of the lessons IDS, and print its id. `unmerge` brings them back.
+    """Merge the lessons IDS into one, and print its id. `unmerge` brings them back.
 
-    Without a model, and where the strategy needs one, what has to be thought about is printed instead, with the JSON
-    schema of the answer: give the answer with --answer FILE.
+    Where the strategy needs a model and none is named, print the question instead, with the JSON schema of its answer;
+    give the answer with --answer FILE.
     """
     said = None if answer is None else json_of(answer, "answer")
     again = ("merge", *ids, "--answer", "FILE")
@@ -436,11 +444,11 @@ async def merge(bank: Bank, ids: Sequence[str], answer: str | None) -> None:
 @click.argument("work")
 @for_bank(writing)
 async def question(bank: Bank, work: str) -> None:
-    """Print the question that WORK waits with, and the JSON schema of its answer: think, then `commit`."""
+    """Print the question that WORK waits for, and the JSON schema of its answer. Answer it with `commit`."""
 
     id = _of_task(work)
     emit(dumped(question_json(id, await bank.question(id))))
-    say(f"Think about this, and then: {memory_command(bank.agent_id, 'commit', id, 'FILE')}")
+    say(f"Put the answer into a file, then: {memory_command(bank.agent_id, 'commit', id, 'FILE')}")
 
 
 @memory.command()
@@ -448,19 +456,21 @@ async def question(bank: Bank, work: str) -> None:
 @click.argument("answer", metavar="FILE")
 @for_bank(writing)
 async def commit(bank: Bank, work: str, answer: str) -> None:
-    """Give the answer in FILE (JSON; - is standard input) to the question that WORK waits with."""
+    """Answer the question that WORK waits for. FILE has the answer as JSON; - is standard input."""
     said, id = json_of(answer, "answer"), _of_task(work)
     _say_learned(bank, await bank.commit(id, said), ("commit", "{work}", "FILE"))
 
 
 def _of_task(work: str) -> str:
-    """The id of the work; an agent is told of it as `extract_` and this id."""
+    """The id of the work, without the prefix `extract_` that agents see."""
     return work.removeprefix("extract_")
 
 
 def _say_learned(bank: Bank, learned: Learned, again: Sequence[str]) -> None:
-    """The ids of what was made on stdout, or the question; ends with the exit status. again: the command that answers
-    it, with {work} for the id."""
+    """Print the ids of the new lessons, or the question, and end with the exit status.
+
+    again: the words of the command that takes the answer, with {work} for the id.
+    """
     for line in learned_lines(learned, bank.agent_id):
         say(line)
     for id in (*learned.lessons, *learned.folded):
@@ -468,7 +478,7 @@ def _say_learned(bank: Bank, learned: Learned, again: Sequence[str]) -> None:
     if learned.question is not None:
         emit(dumped(question_json(learned.work, learned.question)))
         words = [word.format(work=learned.work) for word in again]
-        say(f"No model was named, so think about this, and then: {memory_command(bank.agent_id, *words)}")
+        say(f"No model was named. Put your answer into a file, then: {memory_command(bank.agent_id, *words)}")
     click.get_current_context().exit(UNFINISHED if learned.failed else SOLVED)
 
 
@@ -476,7 +486,7 @@ def _say_learned(bank: Bank, learned: Learned, again: Sequence[str]) -> None:
 @click.argument("id")
 @for_bank(writing)
 async def unmerge(bank: Bank, id: str) -> None:
-    """Bring back the lessons that ID was merged from, as they were, and print their ids. ID is retired."""
+    """Bring back the lessons that ID was merged from, and print their ids. ID is retired."""
     emit("\n".join(await bank.unmerge(id)))
 
 
@@ -486,10 +496,10 @@ async def unmerge(bank: Bank, id: str) -> None:
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @for_bank(writing)
 async def purge(bank: Bank, ids: Sequence[str], everything: bool, yes: bool) -> None:
-    """Remove the lessons IDS for good, with their history. Nothing brings them back."""
+    """Delete the lessons IDS and their history. This cannot be undone."""
 
     if bool(ids) == everything:
-        raise InvalidInput("Name the lessons to remove, or --all for those of this agent, and not both.")
+        raise InvalidInput("Name the lessons to remove, or give --all for all of this agent, but not both.")
     whose = f"the agent {bank.agent_id!r}" if bank.agent_id else "the unnamed agent"
     what = f"all lessons of {whose}" if everything else " ".join(ids)
     if not yes and not click.confirm(f"Remove {what} for good?", err=True):
@@ -503,11 +513,11 @@ async def purge(bank: Bank, ids: Sequence[str], everything: bool, yes: bool) -> 
 @click.argument("file")
 @agent_options
 def import_(file: str) -> None:
-    """Take in the lessons in FILE: an export of ours, a memories.json of ReasoningBank-MCP, a memory.jsonl of the
-    official memory server.
+    """Import the lessons in FILE.
 
-    They go to the agents that the file names; with --agent-id, all to that one. Read whole and checked before anything
-    is kept; what is there already is not taken in twice.
+    FILE is an export of Mulligan, a memories.json of ReasoningBank-MCP, or a memory.jsonl of the official memory
+    server. The lessons go to the agents that the file names, or with --agent-id all to that one. The whole file is
+    checked before anything is stored. Lessons that are there already are left out.
     """
     agent = None if named_agent() in (None, EVERY) else writing()
     done = asyncio.run(_library().import_file(Path(file), agent))
@@ -518,7 +528,7 @@ def import_(file: str) -> None:
     for n, what in ((done.known, "known already"), (done.quarantined, "held back: mulligan memory list --quarantined")):
         if n:
             say(f"{count(n, 'lesson')} {what}")
-    say(f"{count(len(done.lessons), 'lesson')} taken in from {file} ({done.format})")
+    say(f"{count(len(done.lessons), 'lesson')} imported from {file} ({done.format})")
 
 
 @memory.command()
@@ -533,7 +543,7 @@ def import_(file: str) -> None:
 @click.option("-o", "--output", metavar="FILE", help="Write there instead of to stdout.")
 @agent_options
 def export(form: str, output: str | None) -> None:
-    """The lessons of all states, with their histories, links and recalls."""
+    """Export the lessons of all states, with their histories, links and recalls."""
     everything = asyncio.run(_library().export(reading()))
     text = clean(markdown(archives_from_json(everything))) if form == "md" else dumped(everything)
     put(text, output)
@@ -542,8 +552,10 @@ def export(form: str, output: str | None) -> None:
 @memory.command("import-config")
 @click.argument("file")
 def import_config(file: str) -> None:
-    """The config.yaml of ReasoningBank-MCP in FILE as a mulligan.toml, on stdout; what of it has no place here, on
-    stderr."""
+    """Convert a config.yaml of ReasoningBank-MCP into a mulligan.toml, on stdout.
+
+    Settings that cannot be converted are listed on stderr.
+    """
     from mulligan.app.memory_upstream import import_config as library
 
     text, notes = library(Path(file))
@@ -555,18 +567,18 @@ def import_config(file: str) -> None:
 @memory.command()
 @for_bank(writing)
 async def reembed(bank: Bank) -> None:
-    """Make vectors for all lessons that have none of the embedder in force."""
+    """Compute the missing vectors of the configured embedder for all lessons."""
     why_not = await _library().reembed(bank)
     if why_not:
-        raise ModelError(f"No vectors could be made: {why_not}")
+        raise ModelError(f"No vectors could be computed: {why_not}")
     say("Every lesson has its vector.")
 
 
 @memory.command()
-@click.option("--mend", is_flag=True, help="Put right what can be put right.")
+@click.option("--mend", is_flag=True, help="Repair what can be repaired.")
 @click.pass_context
 def verify(ctx: click.Context, mend: bool) -> None:
-    """Check the file that the lessons are kept in. Ends with 1 when something is wrong with it."""
+    """Check the file of the lessons. Ends with 1 when something is wrong with it."""
 
     async def work(bank: Bank) -> list[Finding]:
         return list(await bank.verify(mend=mend))
@@ -577,17 +589,17 @@ def verify(ctx: click.Context, mend: bool) -> None:
         emit(clean(f"{'mended' if one.mended else 'wrong'}  {about}{one.what}"))
     wrong = sum(not one.mended for one in found)
     if wrong and not mend:
-        say("mulligan memory verify --mend puts right what can be put right.")
+        say("To repair what can be repaired: mulligan memory verify --mend")
     elif not found:
         say("All is well.")
     ctx.exit(1 if wrong else 0)
 
 
 @memory.command()
-@click.option("--seconds", type=float, metavar="S", help="Begin nothing new after S seconds.")
-@click.option("--model", metavar="MODEL", help="Who thinks; without one, the one of [memory] or MULLIGAN_MODEL.")
+@click.option("--seconds", type=float, metavar="S", help="Start nothing new after S seconds.")
+@_model
 def work(seconds: float | None, model: str | None) -> None:
-    """Do the work that was accepted and is not done, whoever accepted it."""
+    """Do all pending work, whichever process accepted it."""
 
     async def do(bank: Bank) -> None:
         done = await bank.work(seconds)

@@ -1,4 +1,4 @@
-"""How lessons and what is known of them are said in the terminal. Pure: it writes nowhere. Foreign text is cleaned."""
+"""Formats lessons for the terminal. Writes nothing itself; cleans text that did not come from the user."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from mulligan.core.questions import Question
 from mulligan.core.records import Json, Lesson, Recall
 
 SHORT = 8
-"""Characters of an id in a table: the beginning is enough for every command."""
+"""The characters of an id in a table; every command takes the beginning of an id."""
 
 
 def lesson_rows(lessons: Sequence[Lesson], *, agents: bool) -> str:
-    """A line for each lesson; `agents`: with whose it is."""
-    heads = ("id", *(("agent",) if agents else ()), "state", "nature", "from a", "uses", "created", "title")
+    """A line for each lesson. agents: with a column for its agent."""
+    headings = ("id", *(("agent",) if agents else ()), "state", "nature", "from a", "uses", "created", "title")
     rows = [
         (
             lesson.id[:SHORT],
@@ -37,11 +37,11 @@ def lesson_rows(lessons: Sequence[Lesson], *, agents: bool) -> str:
         )
         for lesson in lessons
     ]
-    return columns([heads, *rows])
+    return columns([headings, *rows])
 
 
 def found(recall: Recall, project: str = "") -> str:
-    """The lessons of a recall, best first, whole. project: the one that is worked on."""
+    """The lessons of a recall in full, best first. project: the current one."""
     return "\n\n".join(_found(n, lesson, project) for n, lesson in enumerate(recall.lessons, 1))
 
 
@@ -54,7 +54,7 @@ def _found(n: int, lesson: Lesson, project: str) -> str:
 
 
 def about(recall: Recall) -> list[str]:
-    """What qualifies a recall: what was held back and how to see it, that it went by words alone."""
+    """Remarks on a recall: what was held back and how to see it, or that it compared words only."""
     held = held_back(recall)
     lines: list[str] = []
     if held:
@@ -66,7 +66,7 @@ def about(recall: Recall) -> list[str]:
 
 
 def receipt_story(receipt: Receipt, lessons: Sequence[Lesson]) -> str:
-    """A recall as it was given out; `lessons` are those of it that are still there."""
+    """A recall with its lessons and outcomes. lessons: those that still exist."""
     known = {lesson.id: one_line(lesson.title, 80) for lesson in lessons}
     given = [f"  {score:.2f}  {id[:SHORT]}  {known.get(id, '')}".rstrip() for id, score in receipt.lessons.items()]
     came = [f"  {outcome.work}  {_SUCCESS[outcome.success]}" for outcome in receipt.outcomes]
@@ -77,7 +77,7 @@ def receipt_story(receipt: Receipt, lessons: Sequence[Lesson]) -> str:
             f"For:  {one_line(receipt.query, 400)}",
             f"Gave{filtered}:" if given else f"Gave nothing{filtered}.",
             *given,
-            "What came of it, by the work that learns from it:" if came else "Nothing has been learned from its task.",
+            "Outcomes, by the work that learned from them:" if came else "Nothing has been learned from its task.",
             *came,
         ]
     )
@@ -101,7 +101,7 @@ def recall_json(query: str, recall: Recall) -> Json:
 
 
 def story(lesson: Lesson, lineage: Mapping[str, Sequence[Lesson]], near: Sequence[tuple[Link, Lesson]]) -> str:
-    """All of a lesson: what is known of it, its text, what it was merged from or into, what nearly says the same."""
+    """A whole lesson: its fields, its text, what it was merged from or into, and similar lessons."""
     known = "\n".join(f"{name + ':':<15}{one_line(text, 400)}" for name, text in facts(lesson).items())
     blocks = [one_line(lesson.title, 200), known]
     blocks += [clean(text).strip() for text in (lesson.description, lesson.content) if text.strip()]
@@ -119,7 +119,7 @@ def _named(lesson: Lesson) -> str:
 
 
 def history_rows(versions: Sequence[Version]) -> str:
-    """What happened to a lesson, oldest first, and what changed in it."""
+    """The changes of a lesson, oldest first."""
     rows: list[tuple[str, str, str]] = []
     before: dict[str, Any] = {}
     for version in versions:
@@ -142,7 +142,8 @@ def _shown(value: Json) -> str:
 
 
 def work_rows(several: Sequence[Queued]) -> str:
-    heads = ("work", "kind", "status", "attempts", "since", "agent", "error")
+    """A line for each piece of pending work."""
+    headings = ("work", "kind", "status", "attempts", "since", "agent", "error")
     rows = [
         (
             *(work.id, work.kind, work.status, str(work.attempts), moment(work.created)[:19]),
@@ -150,11 +151,11 @@ def work_rows(several: Sequence[Queued]) -> str:
         )
         for work in several
     ]
-    return columns([heads, *rows])
+    return columns([headings, *rows])
 
 
 def learned_lines(learned: Learned, agent_id: str | None) -> list[str]:
-    """What became of work, in sentences."""
+    """The result of learning, in sentences."""
     parts = (
         (learned.lessons, "new"),
         (learned.folded, "known already"),
@@ -168,16 +169,15 @@ def learned_lines(learned: Learned, agent_id: str | None) -> list[str]:
 
 
 def question_json(work: str | None, question: Question) -> Json:
-    """What to think about: the messages, and the JSON schema of the answer."""
+    """A question as JSON: its messages, and the JSON schema of the answer."""
     messages = [{"role": message.role, "text": message.text} for message in question.messages]
     return {"work": work, "messages": messages, "schema": question.schema}
 
 
 def stats_rows(counts: Mapping[str, Json], agents: Sequence[str]) -> str:
-    """A line for each agent, and one of all where there are several."""
-    heads = ("agent", "active", "quarantined", "retired", "superseded", "links", "recalls", "bytes")
-    rows = [_stats(agent, counts[agent]) for agent in agents]
-    return columns([heads, *rows])
+    """A line of numbers for each agent."""
+    headings = ("agent", "active", "quarantined", "retired", "superseded", "links", "recalls", "bytes")
+    return columns([headings, *(_stats(agent, counts[agent]) for agent in agents)])
 
 
 def _stats(agent: str, of: Mapping[str, Any]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""`mulligan models`: the weights on this machine, and the providers that can be named."""
+"""`mulligan models`: lists, pulls and removes weights of local models; lists remote providers."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from mulligan.models.weights.known import ALL, EMBEDDERS, KNOWN, Weights
 
 @click.group()
 def models() -> None:
-    """See, pull and remove weights of local models and embedders; see remote providers."""
+    """List, pull and remove weights of local models and embedders; list remote providers."""
 
 
 @models.command("list")
 @click.option("--json", "as_json", is_flag=True, help="A JSON object instead of tables.")
 def list_models(as_json: bool) -> None:
-    """Weights that are known here, and providers with the variable that holds their key."""
+    """List the local models and embedders, and the providers with the variable for their key."""
     load()  # a .env may hold keys
     if as_json:
         emit(json.dumps({"models": _facts(KNOWN), "embedders": _facts(EMBEDDERS), "providers": _providers()}, indent=2))
@@ -51,11 +51,11 @@ def list_models(as_json: bool) -> None:
 @click.argument("name")
 @click.option("--quiet", "-q", is_flag=True, help="No progress on stderr, only errors.")
 def pull(name: str, quiet: bool) -> None:
-    """Fetch the weights called NAME. An interrupted pull goes on where it stopped."""
+    """Download the weights called NAME. An interrupted pull resumes where it stopped."""
     try:
-        path = pull_weights(name, silent if quiet else Counting().tell, known=ALL)
+        path = pull_weights(name, silent if quiet else DownloadProgress().report, known=ALL)
     except KeyboardInterrupt:
-        say(f"\nPull again to go on: mulligan models pull {name}")
+        say(f"\nTo resume the download: mulligan models pull {name}")
         raise
     if not quiet:
         use = "the bank's embedder local uses it" if name in EMBEDDERS else f"use it with --model local:{name}"
@@ -75,7 +75,7 @@ def remove(name: str, yes: bool) -> None:
     if not yes and not click.confirm(f"Remove {path}?", err=True):
         say("Nothing was removed.")
         return
-    say(f"{megabytes(remove_weights(name, ALL))} set free")
+    say(f"{megabytes(remove_weights(name, ALL))} freed")
 
 
 def _facts(known: Mapping[str, Weights]) -> list[dict[str, Any]]:
@@ -120,14 +120,14 @@ def _indented(rows: list[tuple[str, ...]]) -> str:
     return indent(columns(rows), "  ")
 
 
-class Counting:
+class DownloadProgress:
     """Shows how far a download has come: on a terminal each percent in place, elsewhere a line for each tenth."""
 
     def __init__(self) -> None:
         self._line = ""
         self._percent = -1
 
-    def tell(self, line: str, done: int, total: int) -> None:
+    def report(self, line: str, done: int, total: int) -> None:
         counting = sys.stderr.isatty()
         if line != self._line:
             self._line, self._percent = line, -1
@@ -137,8 +137,8 @@ class Counting:
         if percent // step == self._percent // step:
             return
         self._percent = percent
-        said = f"{percent} % ({megabytes(done)} of {megabytes(total)})"
+        text = f"{percent} % ({megabytes(done)} of {megabytes(total)})"
         if counting:
-            click.echo(f"\r{said}", err=True, nl=done >= total)
+            click.echo(f"\r{text}", err=True, nl=done >= total)
         else:
-            say(said)
+            say(text)

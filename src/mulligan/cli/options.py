@@ -1,4 +1,4 @@
-"""Options that several commands share, and how the values of options are read."""
+"""Options that several commands share, and functions that read the values of options."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ limit_options = together(
 )
 memory_options = together(
     click.option("--memory", is_flag=True, help="Recall lessons from the bank first, and teach it afterwards."),
-    click.option("--agent-id", metavar="NAME", help="Whose bank, with --memory (default: the unnamed agent's)."),
+    click.option("--agent-id", metavar="NAME", help="The agent whose bank --memory uses (default: the unnamed agent)."),
     click.option(
         "--forms",
         metavar="FORM,FORM",
@@ -47,37 +47,37 @@ _EVENTS = 'A JSON object for each event on stdout; the last, "result", has the r
 progress_options = together(
     click.option("--quiet", "-q", is_flag=True, help="No progress on stderr, only errors."),
     click.option("--json", "as_json", is_flag=True, help=_EVENTS),
-    click.option("--trace", is_flag=True, help="Each model call and tool call too, as it is done."),
+    click.option("--trace", is_flag=True, help="Print each model call and tool call, too."),
 )
 
 
 def bank_of(given: Mapping[str, Any]) -> dict[str, str]:
-    """The bank that was asked for, as `solve` and `run` take it. Raises `click.UsageError` for what needs one."""
-    for option, says in (("agent_id", "whose bank"), ("forms", "what of the bank is shown")):
+    """The argument `bank` of `solve` and `run`. Raises `click.UsageError` for an option that needs --memory."""
+    for option in ("agent_id", "forms"):
         if given[option] is not None and not given["memory"]:
-            raise click.UsageError(f"--{option.replace('_', '-')} says {says}; --memory asks for one.")
+            raise click.UsageError(f"--{option.replace('_', '-')} is about the bank, so it needs --memory.")
     return {"bank": given["agent_id"] or ""} if given["memory"] else {}
 
 
 def format_option(*forms: str, help: str = "For a terminal, or for programs.") -> Callable[[F], F]:
-    """`--format`, whose first form is the default."""
+    """The option --format; the first format is the default."""
     return click.option(
         "--format", "form", type=click.Choice(list(forms)), default=forms[0], show_default=True, help=help
     )
 
 
 def limits_of(given: Mapping[str, Any]) -> dict[str, float | None]:
-    """The limits that were given, by the names of `Limits`."""
+    """The limits that were given, by their names in `Limits`."""
     options = ("trials", "max_tokens", "max_cost", "max_seconds", "identical")
     return {name.removeprefix("max_"): given[name] for name in options if given.get(name) is not None}
 
 
 def numbers(ctx: click.Context, option: click.Parameter, value: str | None) -> list[float] | None:
-    """`0,0.8` as numbers."""
+    """The numbers in a text such as `0,0.8`."""
     try:
         return None if value is None else [float(part) for part in value.split(",")]
     except ValueError:
-        raise click.BadParameter(f"{value!r} is no list of numbers such as 0,0.8.") from None
+        raise click.BadParameter(f"{value!r} is not a list of numbers such as 0,0.8.") from None
 
 
 def settings(ctx: click.Context, option: click.Parameter, values: tuple[str, ...]) -> dict[str, dict[str, Any]]:
@@ -89,7 +89,7 @@ def bench_settings(ctx: click.Context, option: click.Parameter, values: tuple[st
 
 
 def settings_of(roles: tuple[str, ...], values: tuple[str, ...]) -> dict[str, dict[str, Any]]:
-    """`role.key=value`, by role; a value that is JSON is taken as such, any other as text."""
+    """The settings of `role.key=value` texts, by role. A value is read as JSON, or else taken as text."""
     read: dict[str, dict[str, Any]] = {}
     for text in values:
         name, equals, value = text.partition("=")

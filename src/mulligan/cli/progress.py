@@ -1,4 +1,4 @@
-"""Reports the progress of an episode: not at all, as lines for a person, or as JSON lines for a program."""
+"""Reports the progress of an episode: not at all, as lines for people, or as JSON lines for programs."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ from mulligan.text.secrets import mask_json
 
 
 class Progress(Protocol):
-    """Called in this order: `began` for each episode, `saw` for each event, `ended` once."""
+    """Reports progress. Called in this order: `began` for each episode, `saw` for each event, `ended` once."""
 
     def began(self, episode: Episode, limits: Limits) -> None: ...
     def saw(self, episode: Episode, event: Event) -> None: ...
     def did(self, key: str, request: Json, result: Json, recorded: bool) -> None:
-        """A step was done, or found in the record: only called for a trace."""
+        """A step was done, or found in the record. Called only for a trace."""
         ...
 
     def notice(self, sentence: str) -> None:
-        """Something happened around the episode, such as the delivery of its result."""
+        """Show a message about the episode, such as where its result was delivered."""
         ...
 
     def interrupting(self) -> None:
-        """The work was asked to stop, which may take a moment."""
+        """The user asked the work to stop, which may take a moment."""
         ...
 
     def ended(self, episode: Episode, limits: Limits) -> None:
-        """How it ended, and the best attempt on stdout."""
+        """Show how the episode ended, and print the best attempt on stdout."""
         ...
 
     def unrecorded(self, episode: Episode) -> None:
-        """Its record was lost while it went on: the best attempt so far on stdout, before `failed`."""
+        """The record was lost meanwhile: print the best attempt so far. Called before `failed`."""
         ...
 
     def failed(self, error: Exception) -> None:
-        """It ended by an error, which is reported to the user after this."""
+        """The episode ended with an error, which is printed after this call."""
         ...
 
 
 class Quiet:
-    """The result, and on stderr only what kept it from being finished or judged."""
+    """Prints the result, and on stderr only why it was not finished or judged."""
 
     def began(self, episode: Episode, limits: Limits) -> None: ...
     def saw(self, episode: Episode, event: Event) -> None: ...
@@ -68,7 +68,7 @@ class Quiet:
 
 
 class Lines(Quiet):
-    """A line for the outcome of each step, and one for the step in progress with the usage so far."""
+    """Prints a line for the outcome of each step, and one for the current step with the usage so far."""
 
     def began(self, episode: Episode, limits: Limits) -> None:
         self._limits = limits
@@ -88,7 +88,7 @@ class Lines(Quiet):
         say(sentence)
 
     def interrupting(self) -> None:
-        say("Interrupting; once more ends it at once.")
+        say("Interrupting; interrupt again to end at once.")
 
     def ended(self, episode: Episode, limits: Limits) -> None:
         for line in words.closing(episode, limits):
@@ -97,8 +97,7 @@ class Lines(Quiet):
 
 
 class StepLines(Lines):
-    """As `Lines`, but a line for what is done now waits until it is begun: the event before it may have been the last
-    but one."""
+    """Like `Lines`, but prints the current step only once it starts, as the episode may end before it."""
 
     _next: Episode | None = None
 
@@ -113,8 +112,7 @@ class StepLines(Lines):
 
 
 class JsonLines:
-    """One JSON object a line on stdout: "started", each event as it is recorded, a "notice" where a
-    result is handed over, and last "result" or "error"."""
+    """Prints one JSON object a line: "started", each recorded event, notices, and last "result" or "error"."""
 
     def __init__(self) -> None:
         self._last: Episode | None = None
@@ -124,8 +122,8 @@ class JsonLines:
 
     def saw(self, episode: Episode, event: Event) -> None:
         self._last = episode
-        told = to_json(event)
-        self._put(told.pop("event"), episode, {**told, "used": to_json(episode.usage)})
+        fields = to_json(event)
+        self._put(fields.pop("event"), episode, {**fields, "used": to_json(episode.usage)})
 
     def did(self, key: str, request: Json, result: Json, recorded: bool) -> None:
         step = {"key": key, "request": request, "result": result, "recorded": recorded}
@@ -154,7 +152,7 @@ class JsonLines:
 
 
 def outcome(episode: Episode) -> dict[str, Json]:
-    """The result for a program; what does not exist is null."""
+    """The result as JSON; missing values are null."""
     best = episode.best
     feedback = best.feedback if best else None
     return {
@@ -185,5 +183,5 @@ def print_result(episode: Episode) -> None:
 
 
 def first(*, quiet: bool, as_json: bool) -> Progress:
-    """The progress until the episode is known."""
+    """The progress to use until the episode is known."""
     return JsonLines() if as_json else Quiet() if quiet else Lines()

@@ -1,4 +1,4 @@
-"""`mulligan run`: an agent that is kept as files, on one task."""
+"""`mulligan run`: runs an agent that is kept as files on one task."""
 
 from __future__ import annotations
 
@@ -17,51 +17,51 @@ from mulligan.cli.terminal import standard_input
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Task
 
-HANDED_ON = ("model", "max_iter", "workspace", "sandbox", "seed")
+PASSED_ON = ("model", "max_iter", "workspace", "sandbox", "seed")
 
 
 @click.command()
 @click.argument("agent")
 @click.argument("task", required=False)
-@click.option("--input", "file", metavar="FILE", help="The task is in FILE; beside a TASK, FILE is what it is about.")
-@click.option("--max-iter", type=int, metavar="N", help="Act-reflect cycles at most (of a react agent: model calls).")
+@click.option("--input", "file", metavar="FILE", help="The task is in FILE; together with a TASK, FILE is its input.")
+@click.option("--max-iter", type=int, metavar="N", help="The most act-reflect cycles (of a react agent: model calls).")
 @click.option("--model", metavar="MODEL", help="Another model for every step: PROVIDER:MODEL, local, or a role.")
 @click.option("--workspace", metavar="DIR", help="The folder that tools work in, apart from your own files.")
-@click.option("--mode", metavar="MODE", help="How: worktree (default), copy or in_place.")
+@click.option("--mode", metavar="MODE", help="How the workspace is kept apart: worktree (default), copy or in_place.")
 @budget_options
 @click.option("--sandbox", metavar="LEVEL", help="auto (default), strict, or a level that `mulligan doctor` names.")
-@click.option("--seed", type=int, metavar="N", help="For models that sample by a seed (default: 0).")
+@click.option("--seed", type=int, metavar="N", help="The seed for models that take one (default: 0).")
 @memory_options
 @progress_options
 @click.pass_context
 def run(ctx: click.Context, agent: str, task: str | None, file: str | None, **given: Any) -> None:
     """Run AGENT on TASK.
 
-    AGENT is a name in agents/, the path of an agent's folder, or one that ships: code-improver, answerer, writer.
+    AGENT is a name in agents/, the path of an agent's folder, or a built-in one: code-improver, answerer, writer.
     TASK is a sentence, or - for standard input. The result goes to stdout, progress to stderr.
 
-    Ends with 0 when solved (or, where nobody judges, done), 1 when not, 2 for bad input, 3 when interrupted, over
+    Ends with 0 when solved (or done, without a judge), 1 when not solved, 2 for bad input, 3 when interrupted, over
     budget or stopped by an error (resume it), 4 when it could not be judged.
     """
     what = _task(task, file)
-    options = {name: given[name] for name in HANDED_ON if given[name] is not None}
+    options = {name: given[name] for name in PASSED_ON if given[name] is not None}
     options |= {"limits": limits_of(given), "mode": given["mode"], "forms": given["forms"], **bank_of(given)}
     work = partial(library, agent, what, **options)
     ctx.exit(conduct(work, quiet=given["quiet"], as_json=given["as_json"], trace=given["trace"]))
 
 
 def _task(task: str | None, file: str | None) -> str | Task:
-    """The sentence, what stands in the file, or both: then the file's text is an input under its name."""
+    """The task: the sentence or the file's text; with both, the file's text becomes an input under the file's name."""
     if task == "-" and file == "-":
-        raise InvalidInput("Standard input can be the task or the input, not both: write one of them out.")
-    said = standard_input("task") if task == "-" else task
+        raise InvalidInput("Standard input can be the task or the input, not both: give one of them in another way.")
+    sentence = standard_input("task") if task == "-" else task
     text = None if file is None else standard_input("input") if file == "-" else read_file(file, "input file").strip()
-    if text is None and said is None:
-        hint = " Standard input is the task with -." if not sys.stdin.isatty() else ""
-        raise InvalidInput(f'Say the task: mulligan run AGENT "what is to be done", or --input FILE.{hint}')
+    if text is None and sentence is None:
+        hint = " To read it from standard input, give -." if not sys.stdin.isatty() else ""
+        raise InvalidInput(f'Name the task: mulligan run AGENT "what to do", or --input FILE.{hint}')
     if text is not None and not text:
         raise InvalidInput(f"The input {file} is empty.")
-    if said is None:
+    if sentence is None:
         return Task(text or "")
     name = "input" if file == "-" else Path(file or "").name
-    return said if text is None else Task(said, {name: text})
+    return sentence if text is None else Task(sentence, {name: text})

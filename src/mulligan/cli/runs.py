@@ -1,4 +1,4 @@
-"""`mulligan runs`: what was recorded, going on with it, taking it elsewhere, removing it."""
+"""`mulligan runs`: lists, shows, resumes, exports and removes recorded runs."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ class _Age(click.ParamType[timedelta]):
 
 @click.group()
 def runs() -> None:
-    """See recorded runs, go on with one, export one, remove some."""
+    """List, show, resume, export and remove recorded runs."""
 
 
 @runs.command("list")
 @click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many, newest first.")
 @click.option("--json", "as_json", is_flag=True, help="A JSON list instead of a table.")
 def list_runs(limit: int, as_json: bool) -> None:
-    """The recorded runs, newest first; those of benchmarks are in `mulligan bench runs`."""
+    """List the recorded runs, newest first. Those of benchmarks are in `mulligan bench runs`."""
 
     async def look(store: Store) -> tuple[Sequence[Episode], set[str]]:
         episodes = await store.list(limit=limit, benches=False)
@@ -65,10 +65,10 @@ def list_runs(limit: int, as_json: bool) -> None:
 
 @runs.command()
 @click.argument("run")
-@click.option("--full", is_flag=True, help="Nothing cut short.")
-@click.option("--json", "as_json", is_flag=True, help="A JSON list of the episodes instead, nothing cut short.")
+@click.option("--full", is_flag=True, help="Show all texts in full.")
+@click.option("--json", "as_json", is_flag=True, help="A JSON list of the episodes, in full.")
 def show(run: str, full: bool, as_json: bool) -> None:
-    """The episodes of RUN, trial by trial. The beginning of an id is enough."""
+    """Show the episodes of RUN, trial by trial. The beginning of an id is enough."""
 
     async def look(store: Store) -> tuple[list[Episode], set[str]]:
         episodes = [episode for _, episode in await each_readable(await store.resolve(run), store.load)]
@@ -83,7 +83,7 @@ def show(run: str, full: bool, as_json: bool) -> None:
 
 @runs.command()
 @click.argument("run")
-@click.option("--fork", is_flag=True, help="Go on as a new run: although something has changed, or RUN is over.")
+@click.option("--fork", is_flag=True, help="Continue as a new run, even if something has changed or RUN is over.")
 @limit_options
 @click.option("--model", metavar="MODEL", help="Another model; needs --fork.")
 @click.option("--strategy", metavar="NAME", help="Another strategy; needs --fork.")
@@ -91,10 +91,10 @@ def show(run: str, full: bool, as_json: bool) -> None:
 @progress_options
 @click.pass_context
 def resume(ctx: click.Context, run: str, fork: bool, **given: Any) -> None:
-    """Go on with RUN at the first step that is not done. Limits that are given take the place of the recorded ones.
+    """Resume RUN at the first step that is not done. Limits given here replace the recorded ones.
 
-    With --fork a run that is over goes on too, where the limits now allow more: --fork --trials 5 --strategy none keeps
-    the recorded trials and makes up to five of them, by that strategy.
+    With --fork, a run that is over continues, too, if the limits allow more: --fork --trials 5 --strategy none keeps
+    the recorded trials and adds more, up to five, with that strategy.
     """
     from mulligan.app.solve import resume as library
     from mulligan.cli.conduct import conduct
@@ -116,11 +116,11 @@ def resume(ctx: click.Context, run: str, fork: bool, **given: Any) -> None:
     type=click.Choice(["json", "md"]),
     default="json",
     show_default=True,
-    help="json has all that replaying needs (--model replay:FILE), md is for reading.",
+    help="json can be replayed (--model replay:FILE), md is for reading.",
 )
 @click.option("-o", "--output", metavar="FILE", help="Write there instead of to stdout.")
 def export(run: str, form: str, output: str | None) -> None:
-    """All that is recorded of RUN, with secrets masked."""
+    """Export the whole record of RUN, with secrets masked."""
 
     async def write(store: Store) -> str:
         ids = await store.resolve(run)
@@ -132,7 +132,7 @@ def export(run: str, form: str, output: str | None) -> None:
     put(text, output)
 
 
-_YES = click.option("--yes", is_flag=True, help="Remove it; without this it is only listed.")
+_YES = click.option("--yes", is_flag=True, help="Remove them; without this they are only listed.")
 
 
 @runs.command("rm")
@@ -140,30 +140,30 @@ _YES = click.option("--yes", is_flag=True, help="Remove it; without this it is o
 @_YES
 @click.pass_context
 def remove(ctx: click.Context, runs: tuple[str, ...], yes: bool) -> None:
-    """Remove RUN, finished or not: its record, working folders, and states in your repository.
+    """Remove RUN, finished or not: its record, its working folders, and its snapshots in your repository.
 
-    Lessons and the branches that hold results stay. A run that a process drives is not removed.
+    Lessons and the branches with results stay. A run that a process is working on is not removed.
     """
     ctx.exit(_remove(runs, None, yes))
 
 
 @runs.command()
 @click.option(
-    "--older-than", type=_Age(), metavar="AGE", help="Runs that are over, too, begun 30d (12h, 8w) ago or more."
+    "--older-than", type=_Age(), metavar="AGE", help="Also remove finished runs older than this: 30d, 12h, 8w."
 )
 @_YES
 @click.pass_context
 def prune(ctx: click.Context, older_than: timedelta | None, yes: bool) -> None:
-    """Remove what runs left behind and nobody needs, and old runs.
+    """Remove leftovers of runs, and old runs.
 
-    That is: working folders of runs that are over; folders and states in repositories whose run is recorded no more.
-    Unfinished runs stay, and so do lessons and the branches that hold results.
+    Leftovers are working folders of finished runs, and folders and snapshots in repositories whose run is no longer
+    recorded. Unfinished runs stay, and so do lessons and the branches with results.
     """
     ctx.exit(_remove((), older_than, yes))
 
 
 def _remove(named: Sequence[str], older_than: timedelta | None, yes: bool) -> int:
-    """The exit status: of what was named, all has to be gone in the end."""
+    """Remove runs, or only list them; returns the exit status, 0 if no run that was named stays."""
     from mulligan.app.removal import Removable, removable_runs, remove_runs
 
     async def work(store: Store) -> Sequence[Removable]:
@@ -177,12 +177,12 @@ def _remove(named: Sequence[str], older_than: timedelta | None, yes: bool) -> in
     if not found:
         say("There is nothing to remove.")
     elif not yes and any(not one.stays for one in found):
-        say("Nothing was removed yet. To do it: the same with --yes")
+        say("Nothing was removed yet. To remove them, add --yes.")
     return BAD_INPUT if named and any(one.stays for one in found) else SOLVED
 
 
 def _asked_a_graph(run: str) -> bool:
-    """Whether `mulligan ask-graph` began it."""
+    """Whether the run was started by `mulligan ask-graph`."""
 
     async def look(store: Store) -> bool:
         return asked_by_name(await store.load((await store.resolve(run))[0]))
@@ -199,5 +199,5 @@ def _with_store(work: Callable[[Store], Awaitable[T]]) -> T:
 
 
 async def _running(store: Store, episodes: Sequence[Episode]) -> set[str]:
-    """The ids of those that a process drives now."""
+    """The ids of the episodes that a process is working on now."""
     return {e.id for e in episodes if e.stop is None and await store.holder(e.id)}

@@ -1,4 +1,4 @@
-"""`mulligan serve`: the episodes and the bank behind the Model Context Protocol."""
+"""`mulligan serve`: serves episodes and the bank over the Model Context Protocol."""
 
 from __future__ import annotations
 
@@ -25,25 +25,34 @@ CLIENTS = ("claude", "cursor", "vscode", "qoder", "cherry-studio", "json")
 @click.option("--host", default="127.0.0.1", metavar="HOST", help="Address to bind to, for sse and http.")
 @click.option("--port", type=int, default=8000, metavar="PORT", help="Port to bind to, for sse and http.")
 @click.option("--tools", "which", default="all", metavar="NAMES", help="reflexion, memory, all, or names of tools.")
-@click.option("--output-schemas", is_flag=True, help="List what the tools answer, too: for programs, not models.")
-@click.option("--agent-id", metavar="NAME", help="Serve this agent alone: nobody can name another.")
-@click.option("--model", metavar="MODEL", help="Who judges, extracts and solves (default: the client thinks).")
-@click.option("--embedder", metavar="NAME", help="What finds lessons: local, PROVIDER:MODEL, none.")
-@click.option("--preset", type=click.Choice(["paper"]), help="Remember as the ReasoningBank paper does.")
+@click.option("--output-schemas", is_flag=True, help="List the schemas of the answers, too: for programs, not models.")
+@click.option("--agent-id", metavar="NAME", help="Serve only this agent; clients cannot name another.")
+@click.option(
+    "--model", metavar="MODEL", help="The model that judges, extracts and solves (default: the client's own)."
+)
+@click.option("--embedder", metavar="NAME", help="The embedder that finds lessons: local, PROVIDER:MODEL, none.")
+@click.option("--preset", type=click.Choice(["paper"]), help="Keep lessons as the ReasoningBank paper does.")
 @click.option("--memory-depth", type=int, default=3, metavar="N", help="Reflections that reflexion-thinking shows.")
-@click.option("--allow-origin", multiple=True, metavar="URL", help="Pages that may call, over sse and http.")
+@click.option(
+    "--allow-origin", multiple=True, metavar="URL", help="An origin of web pages that may call, over sse and http."
+)
 @click.option("--rate", type=float, default=200.0, metavar="N", help="Requests a second from each caller; 0: any.")
 @click.option("--concurrency", type=int, default=64, metavar="N", help="Requests served at once, over sse and http.")
-@click.option("--drain", type=float, default=10.0, metavar="S", help="Seconds for calls in flight when told to stop.")
-@click.option("--log-level", type=click.Choice(LEVELS), default="warning", help="What is logged to standard error.")
+@click.option("--drain", type=float, default=10.0, metavar="S", help="Seconds that calls in flight get at a stop.")
+@click.option(
+    "--log-level",
+    type=click.Choice(LEVELS),
+    default="warning",
+    help="The least level that is logged to standard error.",
+)
 @click.option("--log-json", is_flag=True, help="One JSON object for each line of the log.")
-@click.option("--print-config", type=click.Choice(CLIENTS), help="Print what to paste into this client, and end.")
-@click.option("--print-prompt", is_flag=True, help="Print the rules of the memory for an agent, and end.")
+@click.option("--print-config", type=click.Choice(CLIENTS), help="Print the configuration of this client, and end.")
+@click.option("--print-prompt", is_flag=True, help="Print an agent's instructions for the memory, and end.")
 def serve(**given: Any) -> None:
     """Serve reflexion-thinking and the memory tools to MCP clients.
 
-    Standard output belongs to the protocol; what is logged goes to standard error. Several names for --tools are
-    separated by commas, as in --tools retrieve_memory,extract_memory.
+    Standard output belongs to the protocol; logs go to standard error. Separate several names for --tools by commas, as
+    in --tools retrieve_memory,extract_memory.
     """
     if given["print_config"] or given["print_prompt"]:
         from mulligan.cli.serve_paste import printed
@@ -67,7 +76,7 @@ def serve(**given: Any) -> None:
 
 
 def _serving(service: Service, given: Mapping[str, Any]) -> Coroutine[Any, Any, None]:
-    """What serves, once everything that was given has been looked at."""
+    """Check the options, and return the coroutine that serves."""
     from mulligan.mcp_server.logs import log_to_stderr
 
     stdio = given["transport"] == "stdio"

@@ -1,4 +1,4 @@
-"""What `mulligan serve` prints instead of serving: what to paste into a client, and into an agent's instructions."""
+"""The options --print-config and --print-prompt of `mulligan serve`: what to paste into a client or an agent."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from mulligan.mcp_server.tools import select_tools, topics
 from mulligan.models.providers import PROVIDERS
 
 _ELSEWHERE = ("transport", "host", "port", "print_config", "print_prompt")
-"""Options that the configuration says in another way, or that are not about serving."""
+"""Options that the configuration expresses in another way, or that are not about serving."""
 
 
 def printed(context: click.Context) -> None:
-    """What was asked for. Raises `InvalidInput` for options that no server could be started with."""
+    """Print what was asked for. Raises `InvalidInput` for options with which the server could not start."""
     given = context.params
     select_tools(given["which"])
     Served(given["agent_id"], given["model"], given["embedder"], given["preset"], given["memory_depth"])
     if given["print_config"] and given["print_prompt"]:
-        raise InvalidInput("--print-config and --print-prompt are two things to paste: ask for one at a time.")
+        raise InvalidInput("Give either --print-config or --print-prompt, not both.")
     if given["print_prompt"]:
         print_prompt(given["agent_id"], given["which"])
     else:
@@ -38,10 +38,10 @@ def printed(context: click.Context) -> None:
 
 
 def print_config(client: str, context: click.Context) -> None:
-    """The JSON on stdout, and where it goes on stderr."""
+    """Print the JSON on stdout, and where to paste it on stderr."""
     given = context.params
     if given["transport"] != "stdio" and not given["port"]:
-        raise InvalidInput("A client has to be told the port: name one with --port.")
+        raise InvalidInput("A client needs to know the port: name one with --port.")
     serving = ServerCommand(
         given["transport"],
         given["host"],
@@ -59,20 +59,20 @@ def print_config(client: str, context: click.Context) -> None:
 
 
 def _keys(model: str | None) -> tuple[str, ...]:
-    """Of this model's provider, if it wants one."""
+    """The variables for the key of this model's provider; empty if it needs none."""
     provider = PROVIDERS.get((model or "").partition(":")[0])
     return provider.keys if provider and not provider.keyless else ()
 
 
 def print_prompt(agent_id: str | None, which: str) -> None:
-    """The rules of the memory, for an agent's standing instructions."""
+    """Print the instructions for using the memory, to paste into an agent's own."""
     if "memory" not in topics(which):
-        raise InvalidInput(f"--print-prompt is about the memory: leave --tools {which} out.")
+        raise InvalidInput(f"--print-prompt prints instructions for the memory tools: leave --tools {which} out.")
     emit(memory_rules(prompt_files(load()), agent_id))
 
 
 def _typed(context: click.Context) -> tuple[str, ...]:
-    """The other options that were typed, for whoever starts the server from another folder."""
+    """The other options on the command line, with absolute paths, for a client that starts the server elsewhere."""
     words: list[str] = []
     for option in context.command.params:
         name = option.name or ""

@@ -1,4 +1,4 @@
-"""One episode as text to be read in a terminal: what was tried, how it was judged, what was learned."""
+"""Formats one episode for the terminal: its attempts, verdicts and lessons."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mulligan.recording.drivers import driver, led_by_client, led_by_graph
 from mulligan.text.truncate import truncate_text
 
 TOKENS = 400
-"""What is shown of one text, head and tail, unless all is asked for."""
+"""The most tokens of one text, taken from its beginning and end, unless --full is given."""
 
 
 def story(episode: Episode, running: bool, *, full: bool = False) -> str:

@@ -1,4 +1,4 @@
-"""`mulligan solve`: one task, from the first trial to its stop."""
+"""`mulligan solve`: tries one task until it is solved or a limit is reached."""
 
 from __future__ import annotations
 
@@ -14,39 +14,46 @@ from mulligan.cli.terminal import standard_input
 
 ROLES = ("actor", "evaluator", "reflector", "strategy")
 MODELS = ("model", "reflect_model", "judge_model")
-HANDED_ON = (*ROLES, *MODELS, "tests", "check", "workspace", "restarts", "prompts", "sandbox", "seed")
-"""Options that are called as `mulligan.solve` calls them; it knows their defaults."""
+PASSED_ON = (*ROLES, *MODELS, "tests", "check", "workspace", "restarts", "prompts", "sandbox", "seed")
+"""Options that are passed on to `mulligan.solve` under their own names; it has their defaults."""
 
 
 @click.command()
 @click.argument("task")
-@click.option("--tests", metavar="FILE", help="A Python test file judges: plain asserts or pytest style.")
-@click.option("--check", metavar="COMMAND", help="A command judges: status 0 passes. {attempt} stands for a file.")
-@click.option("--evaluator", metavar="NAME[:ARG]", help="Another judge: exact_match:42, human, ./mine.py, …")
-@click.option("--actor", metavar="NAME[:ARG]", help='Who tries: complete (default), "command:claude -p", ./mine.py.')
+@click.option("--tests", metavar="FILE", help="A Python file of tests judges: plain asserts or pytest style.")
 @click.option(
-    "--reflector", metavar="NAME[:ARG]", help="Who draws the lesson from a failed trial: verbal (a model), self, …"
+    "--check", metavar="COMMAND", help="A command judges: exit status 0 passes. {attempt} is the attempt's file."
 )
+@click.option("--evaluator", metavar="NAME[:ARG]", help="Another judge: exact_match:42, human, ./mine.py, …")
+@click.option(
+    "--actor", metavar="NAME[:ARG]", help='What makes attempts: complete (default), "command:claude -p", ./mine.py.'
+)
+@click.option("--reflector", metavar="NAME[:ARG]", help="What reflects on a failed trial: verbal (a model), self, …")
 @click.option("--strategy", metavar="NAME", help="What the next trial is shown (default: evidence_and_reflexion).")
 @click.option("--workspace", metavar="DIR", help="The folder that the actor works on, apart from your own files.")
-@click.option("--mode", metavar="MODE", help="How: worktree (default), copy or in_place.")
-@click.option("--fresh", is_flag=True, help="Each trial starts from your files as they were, not from the last trial.")
+@click.option("--mode", metavar="MODE", help="How the workspace is kept apart: worktree (default), copy or in_place.")
+@click.option("--fresh", is_flag=True, help="Each trial starts from your files, not from the last trial's.")
 @limit_options
-@click.option("--restarts", type=int, metavar="K", help="Independent episodes at most, until one solves it.")
+@click.option("--restarts", type=int, metavar="K", help="The most independent episodes; stops at the first solved one.")
 @click.option("--model", metavar="MODEL", help="local (default), PROVIDER:NAME, scripted:FILE or replay:FILE.")
-@click.option("--reflect-model", metavar="MODEL", help="The model that reflects, if it is another.")
-@click.option("--judge-model", metavar="MODEL", help="The model that judges, if it is another.")
+@click.option("--reflect-model", metavar="MODEL", help="The model that reflects (default: --model).")
+@click.option("--judge-model", metavar="MODEL", help="The model that judges (default: --model).")
 @click.option(
     "--window",
     type=int,
     metavar="N",
     help="How many lessons the next trial is shown (default: 1; with reflexion: 3).",
 )
-@click.option("--temperatures", callback=numbers, metavar="T,T,…", help="For each trial, the last for all that follow.")
-@click.option("--examples", metavar="FILE", help="Worked examples for the actor, instead of ours.")
-@click.option("--prompts", metavar="DIR", help="A folder with prompts of your own; what it lacks, ours fill.")
+@click.option(
+    "--temperatures",
+    callback=numbers,
+    metavar="T,T,…",
+    help="A temperature for each trial; the last one also for all later trials.",
+)
+@click.option("--examples", metavar="FILE", help="Worked examples for the actor, instead of the built-in ones.")
+@click.option("--prompts", metavar="DIR", help="A folder with your own prompts; for others the built-in ones are used.")
 @click.option("--sandbox", metavar="LEVEL", help="auto (default), strict, or a level that `mulligan doctor` names.")
-@click.option("--seed", type=int, metavar="N", help="For models that sample by a seed (default: 0).")
+@click.option("--seed", type=int, metavar="N", help="The seed for models that take one (default: 0).")
 @click.option(
     "--set", "settings", multiple=True, callback=settings, metavar="ROLE.KEY=VALUE", help="Any other setting."
 )
@@ -56,16 +63,15 @@ HANDED_ON = (*ROLES, *MODELS, "tests", "check", "workspace", "restarts", "prompt
 def solve(ctx: click.Context, task: str, quiet: bool, as_json: bool, trace: bool, **given: Any) -> None:
     """Try TASK, judge, reflect, and try again.
 
-    The next trial is shown what the judge found and the newest lesson drawn from it. --strategy evidence asks for no
-    lesson; docs/strategies.md says which one when.
+    The next trial is shown what the judge found and the newest lesson. --strategy evidence makes no lessons;
+    docs/strategies.md compares the strategies.
 
     TASK is a sentence, a folder with task.md and tests.py (or evaluate.toml), or - for standard input. The best
-    attempt goes to stdout, progress to stderr. Without --tests, --check or --evaluator a model that is named judges.
+    attempt goes to stdout, progress to stderr. Without --tests, --check or --evaluator, the named model judges.
 
-    A command-line agent is shown what the check printed. No lesson is drawn from it, unless a reflector or a model is
-    named.
+    A command-line agent is shown what the check printed. It gets lessons only if a reflector or a model is named.
 
-    Ends with 0 when solved, 1 when not, 2 for bad input, 3 when interrupted, over budget or stopped by an error
+    Ends with 0 when solved, 1 when not solved, 2 for bad input, 3 when interrupted, over budget or stopped by an error
     (resume it), 4 when it could not be judged.
     """
     from mulligan.app.solve import solve as library
@@ -75,14 +81,14 @@ def solve(ctx: click.Context, task: str, quiet: bool, as_json: bool, trace: bool
     given_task = Task(standard_input("task")) if task == "-" else task
     if not quiet and not as_json:
         mention_keys(given["actor"], given["model"])
-    options = {name: given[name] for name in HANDED_ON if given[name] is not None}
+    options = {name: given[name] for name in PASSED_ON if given[name] is not None}
     options |= {"settings": _settings(given), "limits": limits_of(given), **bank_of(given)}
     work = partial(library, given_task, **options)
     ctx.exit(conduct(work, quiet=quiet, as_json=as_json, trace=trace))
 
 
 def _settings(given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """--set, and the options that are short for one of its settings."""
+    """The settings by role: those of --set, and of the options that are short for one."""
     examples = str(Path(given["examples"]).expanduser().resolve()) if given["examples"] else None
     short = {
         "actor": {"temperatures": given["temperatures"], "examples": examples, "fresh": given["fresh"] or None},

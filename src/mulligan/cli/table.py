@@ -1,4 +1,4 @@
-"""Recorded episodes as rows: a line each for a person, a JSON object each for a program."""
+"""Formats recorded episodes: as lines of a table, or as JSON objects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mulligan.recording.drivers import led_by_client, may_wait
 
 COLUMNS = ("run", "when", "state", "trials", "model", "task")
 WIDTHS = {"model": 24, "task": 60}
-"""Characters at most, where the column holds foreign text."""
+"""The most characters of columns with free text."""
 
 
 def facts(episode: Episode, running: bool) -> dict[str, Json]:
@@ -35,13 +35,16 @@ def facts(episode: Episode, running: bool) -> dict[str, Json]:
 
 
 def story(episode: Episode, running: bool) -> dict[str, Json]:
-    """The facts, with the trials themselves in place of their number."""
+    """`facts`, with the trials themselves instead of their number."""
     return {**facts(episode, running), "trials": [to_json(trial) for trial in episode.trials]}
 
 
 def state(episode: Episode, running: bool) -> str:
-    """The stop reason, "done" where nobody was to judge; "paused: …" when it can be resumed, as can what is "cut off"
-    (its process was killed). One that has not ended and that a client leads, or a graph that may wait, is "open"."""
+    """The state of an episode, in a word or two.
+
+    "done": ended without a judge. "paused: REASON" and "cut off" (its process was killed): it can be resumed. "open":
+    it waits for a client or for a person. Otherwise "running", or the reason of its stop.
+    """
     if episode.stop is None:
         waits = "open" if led_by_client(episode) or may_wait(episode) else "cut off"
         return "running" if running else waits
@@ -52,7 +55,7 @@ def state(episode: Episode, running: bool) -> str:
 
 
 def rows(episodes: Sequence[Episode], running: Container[str]) -> str:
-    """Columns as wide as they need; on a terminal, lines are cut to its width. `running`: ids that somebody drives."""
+    """A table of the episodes; on a terminal, lines are cut to its width. running: ids of those in progress."""
     several = {episode.run for episode in episodes if not episode.id.endswith(".1")}
     cells = [COLUMNS, *(_cells(e, e.run in several, e.id in running) for e in episodes)]
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
@@ -60,7 +63,7 @@ def rows(episodes: Sequence[Episode], running: Container[str]) -> str:
 
 
 def _cells(episode: Episode, one_of_several: bool, running: bool) -> tuple[str, ...]:
-    """A run of several restarts shows the episode's id, which the other commands take as well."""
+    """The cells of a row. A run with several episodes shows their ids, which the other commands take, too."""
     return (
         episode.id if one_of_several else episode.run,
         time.strftime("%Y-%m-%d %H:%M", time.localtime(episode.started)),

@@ -1,4 +1,4 @@
-"""What goes to the terminal: results to stdout, all else to stderr, whatever the encoding and whoever has hung up."""
+"""Writes to the terminal: results to stdout, all else to stderr. Survives odd encodings and closed pipes."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from mulligan.text.plain import one_line as one_line
 
 
 def prepare() -> None:
-    """A character that the terminal's encoding lacks is written as an escape, instead of ending the command."""
+    """Make stdout and stderr write an escape for a character that their encoding lacks, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
 def emit(text: str) -> None:
-    """To stdout, with a line end; to a terminal cleaned, as what a model says may steer it."""
+    """Write a line to stdout. On a terminal it is cleaned, as a model's text may contain control sequences."""
     _write(sys.stdout, clean(text) if sys.stdout and sys.stdout.isatty() else text)
 
 
 def say(line: str) -> None:
-    """To stderr, with a line end. What cannot be told there (a full disk, a closed descriptor) stops no work."""
+    """Write a line to stderr. Errors (a full disk, a closed descriptor) are ignored."""
     with suppress(OSError):
         _write(sys.stderr, line)
 
 
 def overwrite(line: str) -> None:
-    """On a terminal, this in place of the line that was overwritten last; "" leaves none. Elsewhere nothing."""
+    """Replace the last status line on a terminal; "" removes it. Does nothing where stderr is not a terminal."""
     if sys.stderr and sys.stderr.isatty():
         width = shutil.get_terminal_size().columns - 1
         with suppress(OSError):
@@ -50,7 +50,7 @@ def columns(rows: Sequence[Sequence[str]]) -> str:
 
 
 def standard_input(what: str) -> str:
-    """All of standard input, stripped. `what` it should be is said when it is not UTF-8. Raises `InvalidInput`."""
+    """All of standard input, stripped. Raises `InvalidInput`, naming `what` was expected, if it is not UTF-8."""
     from mulligan.core.errors import InvalidInput
 
     try:
@@ -60,17 +60,17 @@ def standard_input(what: str) -> str:
 
 
 def _write(stream: TextIO | None, text: str) -> None:
-    if stream is None:  # Python's answer to a descriptor that was closed before it began
+    if stream is None:  # Python's value for a descriptor that was closed before it started
         return
     try:
         stream.write(text if text.endswith("\n") else f"{text}\n")
         stream.flush()
-    except BrokenPipeError:  # the reader, such as `head`, has seen enough: the rest goes nowhere, quietly
+    except BrokenPipeError:  # the reader, such as `head`, has closed the pipe: discard the rest
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def put(text: str, output: str | None) -> None:
-    """What a command makes: into this file, or to stdout. Raises `InvalidInput` when it cannot be written."""
+    """Write the output of a command to this file, or to stdout. Raises `InvalidInput` if it cannot be written."""
     if output is None:
         emit(text)
         return

@@ -8,18 +8,18 @@ from typing import Any
 from mulligan.cli.terminal import clean
 from mulligan.core.records import Json
 
-SHOWN = 600
-"""Characters of a text that are shown."""
+WIDTH = 600
+"""The most characters of a text that are shown."""
 
 
 def lines(key: str, request: Json, result: Json, recorded: bool) -> list[str]:
-    """What was asked and what came: of a model call the newest message and the answer, of a tool call both ends."""
-    asked, came = _told(key, request, result)
+    """A step as lines: its key, its request (of a model call the newest message), and its result."""
+    asked, came = _texts(key, request, result)
     head = f"  {key}{' (recorded)' if recorded else ''}"
     return [head, *_indented("→", asked), *_indented("←", came)]
 
 
-def _told(key: str, request: Any, result: Any) -> tuple[str, str]:
+def _texts(key: str, request: Any, result: Any) -> tuple[str, str]:
     name = key.rpartition("/")[2]
     if name.startswith("model."):
         calls = [
@@ -37,7 +37,7 @@ def _told(key: str, request: Any, result: Any) -> tuple[str, str]:
 
 
 def _text(result: Any) -> str:
-    if result.get("offers"):  # a skill's tools, which were unlocked
+    if result.get("offers"):  # the tools that a skill unlocked
         return f"unlocked: {', '.join(tool['name'] for tools in result['offers'].values() for tool in tools)}"
     said = result.get("text") or result.get("failed") or json.dumps(result, ensure_ascii=False)
     return f"failed: {said}" if result.get("failed") else str(said)
@@ -47,6 +47,6 @@ def _indented(mark: str, text: str) -> list[str]:
     text = clean(text).strip()
     if not text:
         return []
-    shown = text if len(text) <= SHOWN else f"{text[:SHOWN]}… ({len(text):,} characters)"
+    shown = text if len(text) <= WIDTH else f"{text[:WIDTH]}… ({len(text):,} characters)"
     first, *rest = shown.split("\n")
     return [f"    {mark} {first}", *(f"      {line}" for line in rest)]

@@ -1,4 +1,4 @@
-"""Describes episodes, events and outcomes in a line each. Writes nothing itself."""
+"""Describes episodes, events and outcomes in one line each. Writes nothing itself."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from mulligan.recording.drivers import led_by_graph
 
 DOING = {"recall": "recalling lessons", "act": "trying", "evaluate": "judging", "reflect": "reflecting"}
 WIDTH = 120
-"""Characters of foreign text in a line of progress."""
+"""The most characters of a feedback or lesson in a line of progress."""
 
 
 def money(cost: float | None) -> str:
-    """Unknown is said, and never shown as zero."""
+    """The cost in US dollars; an unknown one is never shown as zero."""
     return "cost unknown" if cost is None else f"${cost:.4f}"
 
 
@@ -50,18 +50,18 @@ def verdict(feedback: Feedback | None) -> str:
 
 
 def grown(trial: Trial) -> str:
-    """What a trial of a search grew from; empty where that is the one before it."""
+    """The parent of a trial in a search; empty where that is the trial before it."""
     return "" if trial.parent in (None, trial.number - 1) else f" (grown from trial {trial.parent})"
 
 
 def role(episode: Episode, name: str) -> str:
-    """The plug-in that plays this role; of a file of the user's, its name."""
+    """The name of the plug-in in this role; of a user's file, its file name."""
     spec: Any = episode.head.settings.get(name) or {}
     return str(spec.get("name", "")).rpartition("/")[2]
 
 
 def heading(episode: Episode, limits: Limits) -> str:
-    """What is begun, or gone on with."""
+    """The line that is printed when an episode starts or resumes."""
     models = dict.fromkeys(episode.head.models.values())
     by = ", ".join(models) or role(episode, "actor") or "unknown"
     judge = role(episode, "evaluator")
@@ -71,7 +71,7 @@ def heading(episode: Episode, limits: Limits) -> str:
 
 
 def _most(episode: Episode, limits: Limits) -> str:
-    """The limit as the user set it: of trials, or of the steps of a graph."""
+    """The limit as the user set it: in trials, or in steps of a graph."""
     steps = episode.head.settings.get("max_steps") if led_by_graph(episode) else None
     if steps is None:
         return count(limits.trials, "trial")
@@ -80,7 +80,7 @@ def _most(episode: Episode, limits: Limits) -> str:
 
 
 def doing(episode: Episode, limits: Limits) -> str:
-    """The step that is due now; empty when none is."""
+    """The step that is due now; empty if none is."""
     move = due(episode, limits)
     if not isinstance(move, Move):
         return ""
@@ -93,7 +93,7 @@ def doing(episode: Episode, limits: Limits) -> str:
 
 
 def happened(episode: Episode, event: Event, limits: Limits) -> str:
-    """What the event brought, in one line; empty when what comes next says it all. `episode` is as it is after it."""
+    """The event in one line; empty for events that need none. episode: after the event."""
     number = event.trial if isinstance(event, Reflected) else len(episode.trials)
     at = f"trial {number} of {limits.trials}"
     match event:
@@ -107,40 +107,40 @@ def happened(episode: Episode, event: Event, limits: Limits) -> str:
             return f"{at}: {verdict(feedback)}{': ' if why else ''}{why}"
         case Reflected(_, reflection):
             if reflection is None:
-                return f"{at}: the reflector sees no way on"
+                return f"{at}: the reflector gave up"
             notes = "; ".join(reflection.notes)
             learned = f"lesson: {one_line(reflection.text, WIDTH)}" if reflection.text else "no lesson"
             if reflection.withheld:
                 learned = f"lesson withheld: {one_line(reflection.withheld, WIDTH)}"
             return f"{at}: {learned}{f' (note: {one_line(notes, WIDTH)})' if notes else ''}"
         case Resumed() | Forked():
-            return f"going on after {count(len(episode.trials), 'trial')}"
+            return f"resuming after {count(len(episode.trials), 'trial')}"
         case Acted() | Stopped():
             return ""
 
 
 def closing(episode: Episode, limits: Limits, printed: str = "") -> list[str]:
-    """How it ended, which attempt is printed, where it is recorded and how to go on if that makes sense.
+    """How the episode ended, which attempt is printed, and where it is recorded or how to resume it.
 
-    printed: what is printed, where it is not the best attempt.
+    printed: names what is printed, where that is not the best attempt.
     """
     stop = episode.stop
     reason = stop.reason if stop else "interrupted"
-    go_on = f"Go on with: {_resume(episode)}"
+    resume = f"Resume it with: {_resume(episode)}"
     if reason == "interrupted":
-        return [f"Interrupted. {go_on}"]
+        return [f"Interrupted. {resume}"]
     if reason == "over_budget":
-        go_on = f"With a higher limit (--max-tokens, --max-cost, --max-seconds), go on with: {_resume(episode)}"
-    kept = go_on if reason in RESUMABLE else f"recorded: mulligan runs show {episode.run}"
+        resume = f"Resume it with a higher limit (--max-tokens, --max-cost, --max-seconds): {_resume(episode)}"
+    kept = resume if reason in RESUMABLE else f"recorded: mulligan runs show {episode.run}"
     totals = f"{used(episode.usage)}, {episode.seconds:.1f} s"
     return [f"{_headline(episode, limits, printed)} ({totals})", *remarks(episode), kept]
 
 
 def broken_off(last: Episode) -> list[str]:
-    """That the run ended with a restart that was cut off, where an earlier one's attempt is the best."""
+    """Lines for a run whose last restart was interrupted, where an earlier one has the best attempt."""
     stop = last.stop
     why = one_line(stop.detail or stop.reason, 400) if stop else "interrupted"
-    return [f"The run is not finished{_restart(last)}: {why}", f"Go on with: {_resume(last)}"]
+    return [f"The run is not finished{_restart(last)}: {why}", f"Resume it with: {_resume(last)}"]
 
 
 def _resume(episode: Episode) -> str:
@@ -151,7 +151,7 @@ def _headline(episode: Episode, limits: Limits, printed: str) -> str:
     best, stop = episode.best, episode.stop
     restart = _restart(episode)
     if best and unjudged(episode):
-        return "done; nobody was to judge it"
+        return "done, without a judge"
     if best and episode.solved:
         return f"solved at trial {best.number} of {limits.trials}{restart}"
     detail = one_line(stop.detail or stop.reason, 400) if stop else ""
@@ -168,7 +168,7 @@ def which(trial: Trial) -> str:
 
 
 def remarks(episode: Episode) -> list[str]:
-    """What qualifies the verdict: that there is none, notes of the evaluator, a model that judged itself."""
+    """Remarks on the verdict: that there is none, the evaluator's notes, or that a model judged itself."""
     best, models = episode.best, episode.head.models
     feedback = best.feedback if best else None
     lines: list[str] = []
@@ -182,11 +182,11 @@ def remarks(episode: Episode) -> list[str]:
 
 
 def _unconfirmed(episode: Episode) -> bool:
-    """Whether its stop says already why it has no verdict."""
+    """Whether the stop reason already says why there is no verdict."""
     return episode.stop is not None and episode.stop.reason == "unconfirmed"
 
 
 def _restart(episode: Episode) -> str:
-    """Which of several restarts this is; empty when there is one."""
+    """Which restart this is; empty if there is only one."""
     restarts = int(episode.head.settings.get("restarts") or 1)
     return f" (restart {episode.id.rpartition('.')[2]} of {restarts})" if restarts > 1 else ""

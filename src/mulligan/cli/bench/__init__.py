@@ -1,4 +1,4 @@
-"""`mulligan bench`: benchmarks, fetched, run, reported. Each subcommand is a file here, imported when it is needed."""
+"""`mulligan bench`: the group of benchmark commands. Each is a file here, which is imported when it is needed."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ import click
 COMMANDS = {
     "export": "Write the results of an ALFWorld RUN as the reference's files: one for each trial.",
     "fetch": "Fetch the data of the benchmark NAME.",
-    "list": "The benchmarks, their cuts and methods, and whether their data is here.",
-    "replay": "Replay the published episodes in FILE, and say where the engine and the log part.",
-    "report": "Figures of one RUN or several; each further one is compared with the first, over their common cases.",
+    "list": "List the benchmarks, their cuts and methods, and whether their data is here.",
+    "replay": "Replay the published episodes in FILE, and show where the replay differs from the log.",
+    "report": "Report the figures of one RUN or several, and compare each further run with the first.",
     "run": "Run the cases of the benchmark NAME, or of a file of tasks (mine.toml).",
-    "runs": "The runs of benchmarks, newest first.",
+    "runs": "List the benchmark runs, newest first.",
     "score": "Judge solutions made elsewhere by the hidden tests of the benchmark NAME.",
 }
-"""Each is a file of this folder with a click command `command`. The line beside it is the first of its help, so that
-`mulligan bench --help` imports none of them."""
+"""The subcommands, each a file of this folder with a click command called `command`. The first line of its help is
+repeated here, so that `mulligan bench --help` imports none of them."""
 
 
-class Lazy(click.Group):
+class LazyGroup(click.Group):
+    """A group that imports a subcommand when it is called."""
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 
@@ -34,6 +36,6 @@ class Lazy(click.Group):
         return import_module(f"mulligan.cli.bench.{cmd_name}").command
 
 
-@click.group(cls=Lazy)
+@click.group(cls=LazyGroup)
 def bench() -> None:
-    """Benchmarks over the loop: cases with hidden targets, judged when the episode is over."""
+    """Benchmarks: cases with hidden targets, scored when the episode is over."""

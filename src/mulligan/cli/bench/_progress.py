@@ -1,6 +1,6 @@
-"""The progress of a benchmark run on stderr: a line for each case that ends, with the rate and the time left.
+"""Shows the progress of a benchmark run on stderr: a line for each case that ends, with the rate and the time left.
 
-On a terminal a last line shows what is under way.
+On a terminal, a last line shows the current step.
 """
 
 from __future__ import annotations
@@ -19,12 +19,16 @@ from mulligan.core.limits import Limits
 from mulligan.core.records import Episode
 
 SUSPICIOUS = 3
-"""When so many first cases all end with the same error, a line says so."""
+"""A warning is printed when this many first cases all end with the same error."""
 
 
 class Progress:
-    """`case` is a hook of the run; `ended` and `cut_off` give the exit status. quiet: only the result and how to
-    resume. as_json: the result as an object."""
+    """The progress of one run. `case` is its hook; `ended` and `interrupted` return the exit status.
+
+    Args:
+        quiet: print only the result and how to resume.
+        as_json: print the result as a JSON object.
+    """
 
     def __init__(self, quiet: bool, as_json: bool = False) -> None:
         self._quiet, self._json = quiet, as_json
@@ -54,8 +58,8 @@ class Progress:
             self._errors.append(result.text if result.status == "error" else "")
             if len(self._errors) == SUSPICIOUS and self._errors[0] and len(set(self._errors)) == 1:
                 self._say(
-                    f"The first {SUSPICIOUS} cases all ended by the same error. The run goes on; to mend that first, "
-                    f"stop it with Ctrl-C and go on with: mulligan bench run --resume {run.id}"
+                    f"The first {SUSPICIOUS} cases all ended with the same error. The run continues. To fix the cause "
+                    f"first, stop it with Ctrl-C and resume it with: mulligan bench run --resume {run.id}"
                 )
 
     def saw(self, episode: Episode, event: Event) -> None:
@@ -70,7 +74,7 @@ class Progress:
         self._say(sentence)
 
     def interrupting(self) -> None:
-        self._say("stopping after what is under way is recorded; once more ends at once")
+        self._say("stopping once the current steps are recorded; interrupt again to end at once")
 
     def ended(self, finished: Finished) -> int:
         overwrite("")
@@ -87,20 +91,20 @@ class Progress:
             rest = ", ".join(f"{number} {name}" for name, number in numbers.items() if name not in ("n", "solved"))
             emit(f"{run.id}: {counts['solved']} of {n} solved, {rest}")
         if counts["error"]:
-            self._say(f"errors are tried again with: mulligan bench run --resume {run.id}")
+            self._say(f"run the cases with errors again: mulligan bench run --resume {run.id}")
         self._say(f"report: mulligan bench report {run.id}")
         return UNFINISHED if counts["error"] else SOLVED if counts["solved"] == n else NOT_SOLVED
 
-    def cut_off(self) -> int:
+    def interrupted(self) -> int:
         overwrite("")
         if self._run is None:
-            say("Interrupted before anything was begun.")
+            say("Interrupted before anything was started.")
         else:
-            say(f"Interrupted. Go on with it: mulligan bench run --resume {self._run.id}")
+            say(f"Interrupted. Resume it with: mulligan bench run --resume {self._run.id}")
         return UNFINISHED
 
     def _left(self, run: BenchRun, done: int) -> str:
-        """The rate and the time left, from the cases that this process ran."""
+        """The rate and the time left, computed from the cases that this process ran."""
         here, seconds = done - self._before, time.monotonic() - self._began
         if here < 2 or seconds < 1 or done == len(run.cases):
             return ""

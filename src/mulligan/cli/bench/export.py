@@ -1,4 +1,4 @@
-"""`mulligan bench export`: a run in the reference's form."""
+"""`mulligan bench export`: writes a run in the reference's format."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mulligan.store import open_store
     required=True,
     metavar="DIR",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Writes env_results_trial_0.json, … there.",
+    help="The folder to write env_results_trial_0.json, … into.",
 )
 @click.option(
     "--start", type=click.IntRange(min=0), default=0, metavar="N", help="The number of the first file (default: 0)."

@@ -1,11 +1,11 @@
-"""`mulligan bench fetch`: the data of a benchmark, pinned and checked, into the cache."""
+"""`mulligan bench fetch`: downloads the pinned data of a benchmark into the cache and checks it."""
 
 from __future__ import annotations
 
 import click
 
 from mulligan.bench.harness.fetching import fetch_benchmark
-from mulligan.cli.models import Counting
+from mulligan.cli.models import DownloadProgress
 from mulligan.cli.terminal import emit, say
 from mulligan.models.weights import silent
 
@@ -16,9 +16,9 @@ from mulligan.models.weights import silent
 def command(name: str, quiet: bool) -> None:
     """Fetch the data of the benchmark NAME. An interrupted fetch resumes where it stopped."""
     try:
-        files = fetch_benchmark(name, silent if quiet else Counting().tell)
+        files = fetch_benchmark(name, silent if quiet else DownloadProgress().report)
     except KeyboardInterrupt:
-        say(f"\nFetch again to go on: mulligan bench fetch {name}")
+        say(f"\nTo resume the download: mulligan bench fetch {name}")
         raise
     for file in files:
         emit(str(file))

@@ -1,4 +1,4 @@
-"""`mulligan bench list`: the benchmarks."""
+"""`mulligan bench list`: lists the benchmarks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mulligan.cli.terminal import emit
 @click.command("list")
 @format_option("table", "json")
 def command(form: str) -> None:
-    """The benchmarks, their cuts and methods, and whether their data is here."""
+    """List the benchmarks, their cuts and methods, and whether their data is here."""
 
     def entry(one: Listed) -> str:
         lines = [one.name, f"  {one.title}", f"  data: {one.folder or one.missing}"]

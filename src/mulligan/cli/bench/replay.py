@@ -1,4 +1,4 @@
-"""`mulligan bench replay`: a published log through the whole engine, with the log as the model."""
+"""`mulligan bench replay`: replays a published log with the log as the model, and compares."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mulligan.text.pages import Block, Fence, Heading, Line, markdown, plain
 @click.command("replay")
 @click.argument("file")
 @click.option(
-    "--trials", type=int, metavar="N", help="Attempts at most, as the log was made (default: 5, or its longest)."
+    "--trials", type=int, metavar="N", help="The max_iters of the log (default: 5, or as its longest episode)."
 )
 @click.option("--parallel", type=int, metavar="N", help="Episodes at once (default: one for each processor).")
 @click.option("--sandbox", default="auto", metavar="LEVEL", help="auto (default), strict, or the name of a level.")
@@ -31,9 +31,9 @@ from mulligan.text.pages import Block, Fence, Heading, Line, markdown, plain
 def command(
     ctx: click.Context, file: str, trials: int | None, parallel: int | None, sandbox: str, form: str, quiet: bool
 ) -> None:
-    """Replay the published episodes in FILE, and say where the engine and the log part.
+    """Replay the published episodes in FILE, and show where the replay differs from the log.
 
-    It ends with 0 when all agree, 1 when some part, 2 for a file that is no such log.
+    Ends with 0 when all agree, 1 when some differ, 2 when FILE is not such a log.
     """
     hooks = Hooks() if quiet else Hooks(on_case=_Progress().case)
     many = os.cpu_count() or 1 if parallel is None else parallel
@@ -43,7 +43,7 @@ def command(
             lambda: None if quiet else say("stopping"),
         )
     except asyncio.CancelledError:
-        say("Interrupted: nothing was compared. Begin it again.")
+        say("Interrupted: nothing was compared. Start it again.")
         ctx.exit(UNFINISHED)
     if form == "json":
         emit(json.dumps(found.to_json(), ensure_ascii=False, indent=1))
@@ -67,15 +67,15 @@ class _Progress:
 def _page(found: Replayed, file: str) -> list[Block]:
     blocks: list[Block] = [Heading(1, f"Replay of {file}")]
     for one in found.compared:
-        blocks += [] if one.agrees else _parted(one)
+        blocks += [] if one.agrees else _differences(one)
     n = len(found.compared)
     blocks.append(Line(f"{found.agreeing} of {n} agree in tests, number of trials, feedback text and verdict."))
     return [*blocks, Line(f"Recorded as {found.run}: mulligan runs show {found.run}")]
 
 
-def _parted(one: Compared) -> list[Block]:
-    """Where one episode parts: the first lines that differ."""
-    blocks: list[Block] = [Heading(2, f"{one.case} parts ({one.episode})")]
+def _differences(one: Compared) -> list[Block]:
+    """The first differing lines of each difference of an episode."""
+    blocks: list[Block] = [Heading(2, f"{one.case} differs ({one.episode})")]
     for parting in one.partings:
         expected, got = first_difference(parting.expected, parting.got)
         blocks.append(Line(parting.hint, parting.where))

@@ -1,4 +1,4 @@
-"""`mulligan bench report`: what came of benchmark runs, in figures; learning curve and gallery."""
+"""`mulligan bench report`: prints figures of benchmark runs; writes the learning curve and the gallery."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from mulligan.text.pages import Picture, html, markdown, plain
 
 @click.command("report")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
-@format_option(
-    "table", "json", "md", "html", help="For a terminal, for programs, for pages; html is one file that needs no other."
-)
+@format_option("table", "json", "md", "html", help="For a terminal, for programs, for pages; html is a single file.")
 @click.option("-o", "--output", metavar="FILE", help="Write there instead of to stdout.")
 @click.option("--plot", metavar="FILE", help="The learning curve, as .svg or .png. Needs the extra `plot`.")
-@click.option("--gallery", metavar="PATH", help="The story of each case not solved: a .md or .html file, or a folder.")
-@click.option("--all", "every", is_flag=True, help="All cases in the gallery, solved ones too.")
-@click.option("--show-targets", is_flag=True, help="Hidden targets in the gallery, and what the benchmark said.")
+@click.option(
+    "--gallery", metavar="PATH", help="Write each case that was not solved to a .md or .html file, or to a folder."
+)
+@click.option("--all", "every", is_flag=True, help="Put all cases into the gallery, solved ones too.")
+@click.option("--show-targets", is_flag=True, help="Show hidden targets in the gallery, and the texts of the scores.")
 def command(
     runs: tuple[str, ...],
     form: str,
@@ -40,9 +40,9 @@ def command(
     every: bool,
     show_targets: bool,
 ) -> None:
-    """Figures of one RUN or several; each further one is compared with the first, over their common cases."""
+    """Report the figures of one RUN or several, and compare each further run with the first."""
     if (every or show_targets) and gallery is None:
-        raise click.UsageError("--all and --show-targets say what is in the gallery: give --gallery PATH, too.")
+        raise click.UsageError("--all and --show-targets need --gallery PATH.")
     if plot is not None:
         ending(plot)
         check_installed()
@@ -50,7 +50,7 @@ def command(
     report = make_report(recorded)
     targets = [targets_of(one.run) for one in recorded] if show_targets else []
     picture = _draw(report, plot, output) if plot else None
-    put(_written(report, form, picture), output)
+    put(_rendered(report, form, picture), output)
     if gallery is not None:
         say(write_gallery(gallery, recorded, "html" if form == "html" else "md", every, targets))
 
@@ -61,7 +61,7 @@ async def _read(runs: tuple[str, ...]) -> list[Recorded]:
 
 
 def _draw(report: Report, plot: str, output: str | None) -> Picture:
-    """Writes the plot; refers to it as seen from the page."""
+    """Write the plot; returns a picture whose link is relative to the page."""
     form = ending(plot)
     data = draw(curves(report), form)
     try:
@@ -73,7 +73,7 @@ def _draw(report: Report, plot: str, output: str | None) -> Picture:
     return Picture("Learning curve", beside, MEDIA[form], data)
 
 
-def _written(report: Report, form: str, picture: Picture | None) -> str:
+def _rendered(report: Report, form: str, picture: Picture | None) -> str:
     if form == "json":
         return json.dumps(as_json(report), ensure_ascii=False, indent=2, allow_nan=False)
     blocks = page(report, picture)

@@ -17,32 +17,36 @@ from mulligan.cli.options import bench_settings, budget_options, limits_of
 
 @click.command("run")
 @click.argument("name", required=False)
-@click.option("--resume", metavar="RUN", help="Resume this run: what has ended stays, and nothing is paid twice.")
+@click.option(
+    "--resume", metavar="RUN", help="Resume this run. Cases that have ended are kept, and nothing is paid twice."
+)
 @click.option("--method", metavar="NAME", help="One of the benchmark's bundles of roles: mulligan bench list.")
 @click.option(
     "--strategy",
     metavar="NAME",
-    help="What the next attempt is shown, instead of what the method shows: as in solve, or ./mine.py.",
+    help="Decides what the next attempt is shown, instead of the method's own: as in solve, or ./mine.py.",
 )
 @click.option("--model", metavar="MODEL", help="PROVIDER:NAME, local:NAME, scripted:FILE or replay:FILE.")
-@click.option("--reflect-model", metavar="MODEL", help="The model that reflects, if it is another.")
-@click.option("--judge-model", metavar="MODEL", help="The model that judges or writes tests, if it is another.")
-@click.option("--agent", metavar="NAME", help="An agent of files acts, instead of the method's actor.")
-@click.option("--data", metavar="PATH", help="The data: a file, or a folder that holds it.")
+@click.option("--reflect-model", metavar="MODEL", help="The model that reflects (default: --model).")
+@click.option("--judge-model", metavar="MODEL", help="The model that judges or writes tests (default: --model).")
+@click.option("--agent", metavar="NAME", help="An agent kept as files acts, instead of the method's actor.")
+@click.option("--data", metavar="PATH", help="The data: a file, or the folder that it is in.")
 @click.option("--trials", type=int, metavar="N", help="The most attempts of an episode, the first included.")
 @budget_options
-@click.option("--restarts", type=int, default=1, metavar="K", help="Episodes of a case, until the target says solved.")
-@click.option("--samples", type=int, metavar="N", help="Episodes of a case, all of them: for pass@k.")
+@click.option(
+    "--restarts", type=int, default=1, metavar="K", help="The most episodes of a case; stops at the first solved one."
+)
+@click.option("--samples", type=int, metavar="N", help="Run N episodes of each case, for pass@k.")
 @click.option("--limit", type=int, metavar="N", help="Only the first N cases.")
 @click.option("--case", "cases", multiple=True, metavar="ID", help="Only this case; may be given again.")
-@click.option("--shuffle", is_flag=True, help="In an order drawn from the seed, before --limit.")
+@click.option("--shuffle", is_flag=True, help="Shuffle the cases by the seed, before --limit.")
 @click.option("--parallel", type=int, metavar="N", help="Cases at once (default: 1).")
 @click.option(
     "--seed", type=int, default=0, metavar="N", help="For the order of cases, and for models that take a seed."
 )
 @click.option("--reuse", is_flag=True, help="Reuse answers that a model gave to the very same request.")
 @click.option("--memory", type=click.Choice(["online", "frozen"]), help="Recall from the bank; online also teaches it.")
-@click.option("--agent-id", default="", metavar="NAME", help="Whose bank, with --memory.")
+@click.option("--agent-id", default="", metavar="NAME", help="The agent whose bank --memory uses.")
 @click.option(
     "--sandbox",
     default="auto",
@@ -58,7 +62,7 @@ from mulligan.cli.options import bench_settings, budget_options, limits_of
     help="Any other setting; ROLE may be benchmark.",
 )
 @click.option(
-    "--format", "form", type=click.Choice(["line", "json"]), default="line", help="The form of the result on stdout."
+    "--format", "form", type=click.Choice(["line", "json"]), default="line", help="The format of the result on stdout."
 )
 @click.option("--quiet", "-q", is_flag=True, help="No progress on stderr, only errors.")
 @click.pass_context
@@ -76,7 +80,7 @@ def command(ctx: click.Context, name: str | None, resume: str | None, form: str,
             return await resume_benchmark(resume, parallel=given["parallel"], hooks=hooks)
         fields = Choice.__dataclass_fields__
         options = {key: value for key, value in given.items() if key in fields and value is not None}
-        limits = limits_of({**given, "trials": None})  # which are an option themselves
+        limits = limits_of({**given, "trials": None})  # trials are a field of `Choice`
         options |= {"cases": list(given["cases"]), "limits": limits}
         assert name is not None
         return await run_benchmark(name, hooks=hooks, **options)
@@ -84,11 +88,11 @@ def command(ctx: click.Context, name: str | None, resume: str | None, form: str,
     try:
         ctx.exit(progress.ended(run(work(), progress.interrupting)))
     except asyncio.CancelledError:
-        ctx.exit(progress.cut_off())
+        ctx.exit(progress.interrupted())
 
 
 def _chosen(ctx: click.Context) -> list[str]:
-    """The given options that a resumed run cannot change."""
+    """The options on the command line that a resumed run cannot change."""
     free = ("resume", "parallel", "form", "quiet")
     return [
         option.opts[0]

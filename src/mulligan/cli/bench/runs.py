@@ -1,4 +1,4 @@
-"""`mulligan bench runs`: the runs of benchmarks that are recorded here."""
+"""`mulligan bench runs`: lists the recorded benchmark runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from mulligan.store import open_store
     "--format", "form", type=click.Choice(["table", "json"]), default="table", help="A JSON list for programs."
 )
 def command(limit: int, form: str) -> None:
-    """The runs of benchmarks, newest first."""
+    """List the benchmark runs, newest first."""
 
     async def found() -> list[dict[str, Any]]:
         async with open_store(load().store) as store:
@@ -40,7 +40,7 @@ def command(limit: int, form: str) -> None:
         method = " with ".join(name for name in (run["method"], run["strategy"]) if name) or "-"
         emit(f"{run['run']}  {when}  {run['benchmark']}  {method}  {how}")
     if not runs:
-        say("No benchmark was run here yet: mulligan bench run NAME")
+        say("No benchmark run is recorded here yet. Start one with: mulligan bench run NAME")
 
 
 def facts(run: BenchRun, results: Sequence[CaseResult]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`mulligan bench score`: solutions made elsewhere, judged by a benchmark."""
+"""`mulligan bench score`: scores solutions that were made elsewhere with a benchmark's hidden tests."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ from mulligan.cli.terminal import emit, say
 
 @click.command("score")
 @click.argument("name")
-@click.option("--samples", required=True, metavar="FILE", help="JSONL: task_id and completion; .gz, too.")
+@click.option(
+    "--samples", required=True, metavar="FILE", help="A .jsonl or .jsonl.gz file of rows with task_id and completion."
+)
 @format_option("table", "json")
-@click.option("--data", metavar="PATH", help="The benchmark's data: a file, or a folder with it in.")
+@click.option("--data", metavar="PATH", help="The benchmark's data: a file, or the folder that it is in.")
 @click.option("--parallel", type=int, metavar="N", help="Samples at once (default: one for each processor).")
 @click.option("--sandbox", default="auto", metavar="LEVEL", help="auto (default), strict, or the name of a level.")
 @click.option(
@@ -45,24 +47,24 @@ def command(
 ) -> None:
     """Judge solutions made elsewhere by the hidden tests of the benchmark NAME."""
     if unknown := set(settings) - {"benchmark"}:
-        raise click.UsageError(f"--set {min(unknown)}.…: only benchmark.KEY=VALUE counts here.")
+        raise click.UsageError(f"--set {min(unknown)}.…: this command takes only benchmark.KEY=VALUE.")
     setting = Setting(settings=settings.get("benchmark", {}), **given)
-    on_progress = None if quiet else _Progress().tell
+    on_progress = None if quiet else _Progress().report
     try:
         scored = run(score_samples(name, samples, setting, on_progress), lambda: None)
     except asyncio.CancelledError:
-        say("Interrupted: nothing is kept of a scoring.")
+        say("Interrupted: no score was kept.")
         ctx.exit(UNFINISHED)
     emit(json.dumps(scored.to_json(), ensure_ascii=False, indent=1) if form == "json" else _table(scored))
 
 
 class _Progress:
-    """A line for each tenth."""
+    """Prints a line for each tenth that is done."""
 
     def __init__(self) -> None:
         self._tenths = 0
 
-    def tell(self, done: int, of: int) -> None:
+    def report(self, done: int, of: int) -> None:
         if 10 * done // of > self._tenths or done == of:
             self._tenths = 10 * done // of
             say(f"{done} of {of} judged")
