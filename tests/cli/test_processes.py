@@ -172,7 +172,7 @@ def test_a_stream_that_takes_nothing(here: Path, second: tuple[str, ...]) -> Non
         lost = subprocess.run(_command(*second, "-q"), stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
     assert lost.returncode == 3
     assert "No space left on device" in lost.stderr
-    assert re.search(r"is kept: mulligan runs show \w{8}$", lost.stderr.strip())
+    assert re.search(r"are recorded: mulligan runs show \w{8}$", lost.stderr.strip())
 
 
 def test_a_poor_encoding_and_a_task_on_standard_input(process: Run, here: Path) -> None:

@@ -209,7 +209,7 @@ def test_where_nothing_is_chosen_the_whole_schema_is_told(asking: Asking) -> Non
         (("--graph", "nowhere", "--model", "local"), "no graph at"),
         (("--graph", "ftp://host"), "must be one of bolt://"),
         (("--graph", "KG"), "No model was named"),
-        (("--graph", "KG", "--model", "local", "--agent-id", "me"), "--memory asks for one"),
+        (("--graph", "KG", "--model", "local", "--agent-id", "me"), "so it needs --memory"),
         (("--graph", "KG", "--model", "scripted:script.json", "--good-score", "70"), "from 0 to 10"),
         (("--graph", "KG", "--model", "scripted:script.json", "--rows", "0"), "at least 1 row"),
         (("--graph", "KG", "--model", "scripted:script.json", "--user", "me"), "has no users"),
