@@ -19,9 +19,9 @@ from mulligan.bench.programming.replay.replay import (
 )
 from mulligan.cli.main import main
 from mulligan.core.errors import InvalidInput, ModelError
+from mulligan.core.loop import scope
 from mulligan.core.questions import Message, Question
 from mulligan.core.records import Episode
-from mulligan.core.scope import scope
 from mulligan.store.sqlite import SqliteStore
 
 Command: TypeAlias = Callable[..., tuple[int, str, str]]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mulligan.app.demo import EXAMPLE
+from mulligan.cli.demo import EXAMPLE
 
 WRONG = "def factorial(n):\n    return n * factorial(n - 1)"
 RIGHT = "def factorial(n):\n    return n * factorial(n - 1) if n else 1"

@@ -8,9 +8,9 @@ import pytest
 
 from mulligan.core.codec import changes, digest
 from mulligan.core.errors import InvalidInput, JournalDiverged, JournalError, LeaseLost, StepInFlight
+from mulligan.core.loop import scope
 from mulligan.core.protocols import Lease
 from mulligan.core.records import Episode, Json, Task
-from mulligan.core.scope import scope
 from mulligan.recording.journal import NoJournal, StoredJournal
 from mulligan.recording.ledger import Entry
 from mulligan.store.sqlite import SqliteStore

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from reflexion_graphs import a_store, asking, on_thread, recorded, run, steps_of
 
 from mulligan.core.errors import JournalError
-from mulligan.core.scope import scope
+from mulligan.core.loop import scope
 from mulligan.langgraph import ScriptedChat
 from mulligan.langgraph.journalled import Journalled, journalled, model_id, models_in
 from mulligan.langgraph.nodes import Nodes, Parts

@@ -12,6 +12,7 @@ from mulligan.app.story import markdown
 from mulligan.core.codec import digest, event_from_json, from_json
 from mulligan.core.episode import Acted, Evaluated, Forked, Recalled, Reflected, Stopped
 from mulligan.core.errors import NotFound, StoreError
+from mulligan.core.loop import scope
 from mulligan.core.records import (
     Artifact,
     Attempt,
@@ -29,7 +30,6 @@ from mulligan.core.records import (
     Task,
     Usage,
 )
-from mulligan.core.scope import scope
 from mulligan.recording.journal import StoredJournal
 from mulligan.recording.ledger import Entry
 from mulligan.store.export import export

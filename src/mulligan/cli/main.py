@@ -33,6 +33,9 @@ COMMANDS = {
 """The commands, each a file of this folder with a click command of the same name (ask_graph for ask-graph). The first
 line of its help is repeated here, so that `mulligan --help` imports none of them."""
 
+_FILES = {"init": "scaffold", "add": "scaffold"}
+"""The files of commands that share one."""
+
 
 class LazyGroup(click.Group):
     """A group that imports a command when it is called."""
@@ -58,7 +61,7 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         name = cmd_name.replace("-", "_")
-        return getattr(import_module(f"mulligan.cli.{name}"), name)
+        return getattr(import_module(f"mulligan.cli.{_FILES.get(name, name)}"), name)
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -8,24 +8,35 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 
-from mulligan.core.episode import (
-    Acted,
-    Evaluated,
-    Event,
-    Move,
-    Recalled,
-    Reflected,
-    Stopped,
-    due,
-)
+from mulligan.core.episode import Acted, Evaluated, Event, Move, Recalled, Reflected, Stopped, due
 from mulligan.core.errors import GaveUp, InvalidInput, JournalError, MulliganError, OverBudget, StoreError, described
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Actor, Bank, Evaluator, Reflector, Strategy
 from mulligan.core.records import NO_REFLECTION, Decision, Episode, Stop, Usage
-from mulligan.core.scope import scope
 from mulligan.core.search import descent
+
+_path: ContextVar[tuple[str, ...]] = ContextVar("mulligan_path", default=())
+
+
+class scope:
+    """A context manager: everything recorded inside is keyed below these names."""
+
+    def __init__(self, *names: str) -> None:
+        self._names = names
+
+    def __enter__(self) -> None:
+        self._token = _path.set((*_path.get(), *self._names))
+
+    def __exit__(self, *error: object) -> None:
+        _path.reset(self._token)
+
+
+def path(*names: str) -> str:
+    """The current path, with `names` below it."""
+    return "/".join((*_path.get(), *names))
 
 
 class Meter:

@@ -31,10 +31,9 @@ from typing_extensions import TypedDict  # pydantic reads that of typing from Py
 from mulligan.core.codec import event_from_json, from_json, to_json
 from mulligan.core.episode import Event, Stopped, advance
 from mulligan.core.errors import InvalidInput, JournalError, NotFound, OutOfOrder, StoreError
-from mulligan.core.loop import Meter
+from mulligan.core.loop import Meter, scope
 from mulligan.core.protocols import Journal, Store
 from mulligan.core.records import Episode, Json, Stop, StopReason, Usage
-from mulligan.core.scope import scope
 from mulligan.langgraph.bridge import Settling, blocking, keeper, portal
 from mulligan.recording.journal import NoJournal, StoredJournal
 from mulligan.recording.ledger import Entry, Ledger, is_pause

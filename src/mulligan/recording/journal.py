@@ -11,10 +11,9 @@ from typing import Literal, TypeAlias
 
 from mulligan.core.codec import changes, digest, from_json, json_text, to_json
 from mulligan.core.errors import JournalDiverged, JournalError, StepInFlight
-from mulligan.core.loop import Meter
+from mulligan.core.loop import Meter, path, scope
 from mulligan.core.protocols import Bank, Evaluator, Journal, Learned, StepRow
 from mulligan.core.records import Episode, Feedback, Json, Recall, Task, Usage
-from mulligan.core.scope import path, scope
 from mulligan.recording.ledger import Entry, inform
 
 StepObserver: TypeAlias = Callable[[str, Json, Json, bool], None]

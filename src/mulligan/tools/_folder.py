@@ -1,4 +1,7 @@
-"""Opens files of the workspace by relative path, never outside it. Every function blocks: call it in a thread."""
+"""What tools share: a toolset of one tool, and opening files of the workspace by relative path, never outside it.
+
+The functions that open files block: call them in a thread.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 
 from mulligan.core.errors import ToolError
+from mulligan.core.questions import Tool
+from mulligan.core.records import Json
 
 OWN = frozenset({".git", ".mulligan"})
 """Names of git and of Mulligan, anywhere in a path: what is below them is not the agent's."""
@@ -75,3 +80,24 @@ def tool_errors(path: str) -> Generator[None]:
 def printable(name: str) -> str:
     """The name as valid Unicode, for the record."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+class OneTool:
+    """A toolset of one tool, which holds nothing open. A subclass sets `_tool` and has `call`."""
+
+    _tool: Tool
+
+    async def offer(self) -> Sequence[Tool]:
+        return (self._tool,)
+
+    async def close(self) -> None:
+        pass
+
+
+def parameters(*, optional: Sequence[str] = (), **properties: Json) -> Json:
+    """The JSON Schema of a tool's arguments: these and no others, each required unless it is among the optional."""
+    required = [name for name in properties if name not in optional]
+    schema: dict[str, Json] = {"type": "object", "properties": properties}
+    if required:
+        schema["required"] = required
+    return {**schema, "additionalProperties": False}

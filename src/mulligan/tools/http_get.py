@@ -13,7 +13,7 @@ from mulligan.core.errors import InvalidInput, ToolError
 from mulligan.core.questions import Tool
 from mulligan.core.records import Json
 from mulligan.models.providers import check_proxies
-from mulligan.tools._tool import OneTool, parameters
+from mulligan.tools._folder import OneTool, parameters
 
 if TYPE_CHECKING:
     import httpx2

@@ -10,8 +10,7 @@ from typing import Annotated, Any
 
 from mulligan.core.questions import Tool
 from mulligan.core.records import Json
-from mulligan.tools._folder import OWN, located, opened, printable, tool_errors
-from mulligan.tools._tool import OneTool, parameters
+from mulligan.tools._folder import OWN, OneTool, located, opened, parameters, printable, tool_errors
 
 
 class ListFiles(OneTool):

@@ -11,8 +11,7 @@ from typing import Annotated, Any
 from mulligan.core.errors import ToolError
 from mulligan.core.questions import Tool
 from mulligan.core.records import Json
-from mulligan.tools._folder import located, opened, tool_errors
-from mulligan.tools._tool import OneTool, parameters
+from mulligan.tools._folder import OneTool, located, opened, parameters, tool_errors
 
 SHOWN = 11_500
 """Characters of one answer. With the note of what is left it stays below what a step shows a model."""

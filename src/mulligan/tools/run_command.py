@@ -9,7 +9,7 @@ from mulligan.core.errors import InvalidInput, ToolError
 from mulligan.core.protocols import Job, Ran, Sandbox
 from mulligan.core.questions import Tool
 from mulligan.core.records import Json
-from mulligan.tools._tool import OneTool, parameters
+from mulligan.tools._folder import OneTool, parameters
 
 OUT, ERR = 8_000, 3_000
 """Characters of standard output and of standard error that are shown, half of them from the end."""

@@ -13,8 +13,7 @@ from typing import Annotated, Any
 from mulligan.core.errors import ToolError
 from mulligan.core.questions import Tool
 from mulligan.core.records import Json
-from mulligan.tools._folder import located, opened, tool_errors
-from mulligan.tools._tool import OneTool, parameters
+from mulligan.tools._folder import OneTool, located, opened, parameters, tool_errors
 
 
 class WriteFile(OneTool):

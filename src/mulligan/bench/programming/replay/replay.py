@@ -28,10 +28,10 @@ from mulligan.bench.harness.plan import LOG, BenchPlan, Choice
 from mulligan.bench.harness.running import Finished, Hooks, run_plan
 from mulligan.core.benchmarks import CaseResult, Judges, Method, Score, Source
 from mulligan.core.errors import InvalidInput, ModelError, NotFound
+from mulligan.core.loop import path
 from mulligan.core.protocols import Evaluator, Store
 from mulligan.core.questions import Answer, Question, Sampling
 from mulligan.core.records import Case, Episode, Json, Spec, Task, Usage
-from mulligan.core.scope import path
 from mulligan.evaluators.internal_tests import made
 from mulligan.text.plain import escaped
 from mulligan.text.programs import runs_by_itself, typed, whole

@@ -1,4 +1,4 @@
-"""`mulligan add`: writes a new agent or skill."""
+"""`mulligan init` starts a new project; `mulligan add` writes a new agent or skill."""
 
 from __future__ import annotations
 
@@ -7,9 +7,25 @@ from pathlib import Path
 
 import click
 
-from mulligan.agentfile.scaffold import add as library
+from mulligan.agentfile import scaffold
 from mulligan.app.config import project_root
 from mulligan.cli.terminal import emit, say
+
+
+@click.command()
+@click.argument("folder", default=".")
+def init(folder: str) -> None:
+    """Begin a project in FOLDER (default: here).
+
+    Creates the folder if needed, and writes mulligan.toml, agents/, .env.example and .gitignore. Overwrites nothing.
+    """
+    path = Path(folder).expanduser()
+    whole = path.resolve()
+    name = (scaffold.kebab(whole.name) or "project") if path.is_dir() else whole.name
+    for file in scaffold.init(path, name):
+        emit(str(file))
+    there = "" if whole == Path.cwd() else f"cd {folder} && "
+    say(f"Next: {there}mulligan add reflexion my-agent")
 
 
 @click.command()
@@ -22,7 +38,7 @@ def add(kind: str, name: str) -> None:
     goes into agents/ or skills/ of the project, or of this folder where there is no mulligan.toml.
     """
     root = project_root()
-    for file in library(kind, name, root or Path.cwd()):
+    for file in scaffold.add(kind, name, root or Path.cwd()):
         emit(os.path.relpath(file))
     if root is None:
         say(
