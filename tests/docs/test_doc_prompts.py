@@ -13,6 +13,7 @@ from mulligan.app.plugins import PORTS, ROLES, build, find, names, settings_of
 from mulligan.app.prompts import FilePrompts
 from mulligan.app.service import Service
 from mulligan.bank.learn.extraction import Extractor, Judge
+from mulligan.bank.learn.operations import Notekeeper
 from mulligan.core.errors import InvalidInput
 from mulligan.core.prompts import Prompt
 from mulligan.core.records import Spec
@@ -89,6 +90,8 @@ def built_thinker(prompts: FilePrompts, name: str, parts: set[str]) -> None:
     """The bank's judge or extractor that asks this prompt."""
     if name == "judging":
         Judge(prompts, paper="paper" in parts)
+    elif "notebook" in parts:
+        Notekeeper(prompts, (), success=True)
     else:
         Extractor(
             prompts, success=bool({"success", "pair"} & parts), contrast="contrast" in parts, paper="paper" in parts

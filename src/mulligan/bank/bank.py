@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
 from mulligan.bank.learn.facts import RULE
-from mulligan.bank.learn.learning import ACCOUNTS, Keeper, Learning, key_of, new_lesson
+from mulligan.bank.learn.learning import ACCOUNTS, PAGE, Keeper, Learning, key_of, new_lesson
 from mulligan.bank.learn.validation import checked_fields
 from mulligan.bank.ports import Form, Ports, checked_forms, checked_threshold, moment, whole_number
 from mulligan.bank.recall.candidates import Ranking
@@ -31,8 +31,6 @@ from mulligan.core.records import Episode, HeldBack, Json, Lesson, Nature, Recal
 from mulligan.text.formatting import task_text
 from mulligan.text.secrets import mask
 
-PAGE = 100
-"""Facts that are looked at for one page of the notebook at most: the nearest to the task, then the newest."""
 HEAD_START = 0.05
 """A fact comes first unless the best strategy is more relevant by more than this."""
 
@@ -138,6 +136,9 @@ class Bank:
         checked_threshold(threshold)
         as_of = None if as_of is None else moment(as_of)
         wanted = settings.threshold if threshold is None else threshold
+        change = task.inputs.get("change") if isinstance(task, Task) else None
+        if counted and isinstance(change, str) and change.strip() and as_of is None:
+            await self.announce(change)
         if counted:
             self._worker.wake(once=True)  # what another process accepted and left
         then: Mapping[str, Lesson] | None = None
@@ -294,7 +295,7 @@ class Bank:
         if queued.status != "waiting":
             raise InvalidInput(f"Work {work} waits for no answer: it is {queued.status}.")
         if queued.kind != "merge":
-            return self._learning.question(queued)
+            return await self._learning.question(queued)
         lessons = await self._lessons.get(self._ports.writes, queued.payload["lessons"])
         question = self._ports.merging.ask(lessons)
         if question is None:
@@ -351,6 +352,48 @@ class Bank:
         (entry,) = await self._keeper.entries([replace(before, **changes)])
         await self._lessons.change(self._ports.writes, entry.lesson, "edited", entry=entry)
         return await self.get(before.id)
+
+    async def announce(self, change: str) -> int:
+        """Marks the facts of the current project as to be checked, because of this change; how many.
+
+        A fact that is seen to hold again loses the mark. A task that has an input "change" announces it by itself.
+        """
+        why = f"announced: {_shortened(change)}"
+        which = Selection(nature="fact", project=self._ports.project, limit=None)
+        facts = [fact for fact in await self._lessons.list(self._ports.writes, which) if fact.to_check != why]
+        for fact in facts:
+            await self._keeper.doubt(fact, why)
+        return len(facts)
+
+    async def notebook(self, as_of: float | None = None) -> Sequence[Lesson]:
+        """The active facts of the current project, newest first; as_of: those of then (seconds since the epoch)."""
+        if as_of is None:
+            which = Selection(nature="fact", project=self._ports.project, limit=None)
+            return await self._lessons.list(self.agent_id, which)
+        then = await self._lessons.as_of(self.agent_id, moment(as_of))
+        facts = [one for one in then if one.nature == "fact" and one.project == self._ports.project]
+        return sorted(facts, key=lambda fact: -fact.created)
+
+    async def undo(self, id: str) -> Lesson:
+        """Takes back the last change of a lesson that its history can take back; the lesson after it.
+
+        A replaced fact and merged lessons come back; a retired one is restored; an edited one has its old text, and one
+        that was marked or confirmed is as before. Raises `InvalidInput` where there is nothing to take back.
+        """
+        lesson = await self._own(id)
+        if lesson.state == "superseded" and lesson.superseded_by:
+            await self.unmerge(lesson.superseded_by)
+            return await self.get(lesson.id)
+        if lesson.state == "retired":
+            return await self.restore(lesson.id)
+        versions = [one for one in await self._lessons.history(self._ports.writes, lesson.id) if one.lesson is not None]
+        if len(versions) < 2 or versions[-1].change not in ("edited", "confirmed", "doubted"):
+            raise InvalidInput(f"Lesson {lesson.id} was last {versions[-1].change}: there is nothing to take back.")
+        before = versions[-2].lesson
+        assert before is not None
+        (entry,) = await self._keeper.entries([before])
+        await self._lessons.change(self._ports.writes, entry.lesson, "edited", entry=entry, detail={"why": "undone"})
+        return await self.get(lesson.id)
 
     async def retire(self, id: str, why: str = "") -> Lesson:
         """Stops recalling a lesson; `restore` brings it back."""
@@ -547,6 +590,11 @@ def _rules_first(lessons: Sequence[Lesson]) -> tuple[Lesson, ...]:
     facts = sorted((n for n, one in enumerate(lessons) if one.nature == "fact"), key=lambda n: (by_model[n], n))
     turned = iter(facts)
     return tuple(lessons[next(turned)] if lesson.nature == "fact" else lesson for lesson in lessons)
+
+
+def _shortened(text: str) -> str:
+    text = " ".join(mask(text).split())
+    return text if len(text) <= 200 else f"{text[:199]}…"
 
 
 def _instead(lesson: Lesson) -> str:

@@ -6,9 +6,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar, cast, get_args
+from functools import partial
+from typing import Annotated, Any, Literal, Protocol, TypeAlias, TypeVar, cast, get_args
 
 from mulligan.bank.recall.embedding import Vectors
+from mulligan.core.codec import to_json
 from mulligan.core.errors import InvalidInput, MulliganError, StoreError, UnknownName
 from mulligan.core.lessons import Claim, Memory, Queued
 from mulligan.core.protocols import Model, Prompts
@@ -226,16 +228,27 @@ class Ports:
             await asyncio.gather(heart, return_exceptions=True)
 
 
-class CountingModel:
-    """A model, with the usage of its calls summed up. Raises `InvalidInput` when there is no model."""
+class Answers(Protocol):
+    """Keeps the answer to each request, and gives it again where it is there."""
 
-    def __init__(self, model: Model | None) -> None:
+    async def step(self, request: Json, do: Callable[[], Awaitable[Answer]]) -> Answer: ...
+
+
+class CountingModel:
+    """A model, with the usage of its calls summed up. kept: where its answers are kept, if anywhere.
+
+    Raises `InvalidInput` when there is no model.
+    """
+
+    def __init__(self, model: Model | None, kept: Answers | None = None) -> None:
         if model is None:
             raise InvalidInput("No model was named for the bank: set one in [memory], or think yourself and commit.")
-        self.model = model
+        self.model, self._kept = model, kept
         self.usage = Usage()
 
     async def ask(self, question: Question, sampling: Sampling = Sampling()) -> Answer:
-        answer = await self.model.ask(question, sampling)
+        ask = partial(self.model.ask, question, sampling)
+        request = [self.model.id, to_json(question), to_json(sampling)]
+        answer = await (self._kept.step(request, ask) if self._kept else ask())
         self.usage += answer.usage
         return answer

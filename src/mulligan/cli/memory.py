@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from mulligan.app.config import read_text
+from mulligan.app.config import load, project_name, read_text
 from mulligan.app.teaching import memory_command
 from mulligan.bank.exchange.importing import archives_from_json
 from mulligan.bank.exchange.lesson_page import around, existing, markdown
@@ -39,6 +39,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 EVERY = "*"
 _ID = "The agent whose lessons to use (default: the unnamed agent)."
+_PROJECT = "The folder of the project (default: the working folder)."
 _ALL = f"Use the lessons of all agents, for reading only; the same as --agent-id '{EVERY}'."
 
 
@@ -181,6 +182,43 @@ async def search(bank: Bank, query: str, threshold: str | None, as_of: str | Non
         emit(memory_words.found(recall, bank.project))
     for line in memory_words.about(recall):
         say(line)
+
+
+@memory.command()
+@click.option("--project", type=click.Path(exists=True, file_okay=False, path_type=Path), help=_PROJECT)
+@click.option("--as-of", metavar="TIME", help="What was known then, such as 2026-01-31 or 2026-01-31T12:00Z.")
+@_json
+@agent_options
+def notebook(project: Path | None, as_of: str | None, as_json: bool) -> None:
+    """What is known of this project: its facts, newest first, as the form `notebook` shows them.
+
+    Each is a lesson: edit, retire, history, undo and show take its id.
+    """
+
+    async def work(bank: Bank) -> None:
+        entries = await bank.notebook(time_of(as_of))
+        if as_json:
+            emit(dumped([to_json(entry) for entry in entries]))
+        elif entries:
+            emit(memory_words.notebook_page(entries, bank.project))
+        else:
+            say(f"Nothing is known yet of the project {bank.project or '(without a name)'}.")
+
+    with_bank(reading(), work, project=project and project_name(load(), project))
+
+
+@memory.command()
+@click.argument("change")
+@click.option("--project", type=click.Path(exists=True, file_okay=False, path_type=Path), help=_PROJECT)
+@agent_options
+def announce(change: str, project: Path | None) -> None:
+    """Say that something has CHANGED in the project: its facts are marked to be checked until they are seen to hold."""
+
+    async def work(bank: Bank) -> None:
+        marked = await bank.announce(change)
+        say(f"{count(marked, 'fact')} of the project {bank.project or '(without a name)'} marked to be checked")
+
+    with_bank(writing(), work, project=project and project_name(load(), project))
 
 
 @memory.command("list")
@@ -408,6 +446,14 @@ async def retire(bank: Bank, id: str, why: str) -> None:
 async def restore(bank: Bank, id: str) -> None:
     """Recall the retired lesson ID again."""
     say_changed(await bank.restore(id), "restored")
+
+
+@memory.command()
+@click.argument("id")
+@for_bank(writing)
+async def undo(bank: Bank, id: str) -> None:
+    """Take back the last change of the lesson ID, such as that it was replaced, retired, edited or marked."""
+    say_changed(await bank.undo(id), "as it was before")
 
 
 @memory.command()

@@ -8,6 +8,7 @@ from typing import Any
 
 from mulligan.app.teaching import restore_command
 from mulligan.bank.exchange.lesson_page import facts, moment
+from mulligan.bank.recall.notebook import entry_text
 from mulligan.bank.recall.prompt_text import held_back, mark
 from mulligan.cli.terminal import clean, columns, one_line
 from mulligan.cli.words import count
@@ -38,6 +39,13 @@ def lesson_rows(lessons: Sequence[Lesson], *, agents: bool) -> str:
         for lesson in lessons
     ]
     return columns([headings, *rows])
+
+
+def notebook_page(entries: Sequence[Lesson], project: str) -> str:
+    """The notebook of a project, with the ids of its entries."""
+    head = f"The notebook of {project or 'the project without a name'}, {len(entries)} of its facts"
+    pages = [clean(f"{entry.id[:SHORT]} {entry_text(entry)}") for entry in entries]
+    return "\n".join([head, *pages])
 
 
 def found(recall: Recall, project: str = "") -> str:

@@ -117,6 +117,10 @@ class Queue(Protocol):
 
     async def renew(self, claim: Claim, seconds: float) -> None: ...
 
+    async def keep(self, claim: Claim, payload: Json) -> None:
+        """Puts this in place of the payload of claimed work, such as with a model's answer in it."""
+        ...
+
     async def finish(self, claim: Claim, result: Json) -> None: ...
 
     async def fail(self, claim: Claim, error: str, *, retry_in: float | None) -> None:

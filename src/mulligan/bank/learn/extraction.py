@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, cast
 
 from mulligan.bank.learn.trajectory import TOKENS, Place, pair_of, places, render
@@ -29,10 +29,14 @@ VERDICTS = ("success", "failure", "uncertain")
 
 @dataclass(frozen=True)
 class Extracted:
-    """Drafts of lessons, best first. If there are none, `nothing_because` is the model's reason."""
+    """Drafts of lessons, best first. If there are none, `nothing_because` is the model's reason.
+
+    removed: by id of a lesson that is to be retired, why.
+    """
 
     lessons: tuple[Lesson, ...] = ()
     nothing_because: str = ""
+    removed: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 class Extractor:
@@ -102,7 +106,7 @@ class Extractor:
         there = places(episodes)
         lessons: dict[str, Lesson] = {}
         for number, one in enumerate(listed, 1):
-            draft, cited = lesson_from(one, f"Lesson {number}"), _cited(one, there, f"Lesson {number}")
+            draft, cited = lesson_from(one, f"Lesson {number}"), cited_places(one, there, f"Lesson {number}")
             content = " ".join(unicodedata.normalize("NFC", draft.content).casefold().split())
             lessons.setdefault(content, self._lesson(episodes, draft, cited))
         return Extracted(tuple(lessons.values()))
@@ -114,8 +118,8 @@ class Extractor:
             draft,
             outcome=self._outcome(episodes, cited),
             query=episodes[cited[0].episode].task.prompt,
-            origin=_origin(episodes, cited, self._reason),
-            context=_context(episodes, cited),
+            origin=origin_of(episodes, cited, self._reason),
+            context=context_of(episodes, cited),
             nature="fact" if fact else "strategy",
             project=self._project if fact else "",
             confirmed=self._success or not fact,
@@ -159,7 +163,7 @@ def schema_of(most: int, steps: int, *, natures: bool = True) -> Json:
     }
 
 
-def _cited(lesson: Json, there: Sequence[Place], where: str) -> tuple[Place, ...]:
+def cited_places(lesson: Json, there: Sequence[Place], where: str) -> tuple[Place, ...]:
     """The places of the steps that a lesson cites, in order: 3, "3" and "s3" are the same. Raises `BadAnswer`."""
     given = cast(Mapping[str, Json], lesson).get("steps")
     listed = cast(list[Json], given) if isinstance(given, list) else [] if given is None else [given]
@@ -180,7 +184,7 @@ def _number(value: Json) -> int | None:
     return int(value) if whole and not isinstance(value, bool) else None
 
 
-def _origin(episodes: Sequence[Episode], cited: Sequence[Place], reason: str) -> Origin:
+def origin_of(episodes: Sequence[Episode], cited: Sequence[Place], reason: str) -> Origin:
     """The trial that is cited most; of several, the last."""
     counts = Counter((place.episode, place.trial) for place in cited)
     episode, trial = max(counts, key=lambda at: (counts[at], at))
@@ -188,7 +192,7 @@ def _origin(episodes: Sequence[Episode], cited: Sequence[Place], reason: str) ->
     return Origin("extracted", episodes[episode].id, trial, steps, reason=reason)
 
 
-def _context(episodes: Sequence[Episode], cited: Sequence[Place]) -> Mapping[str, Json]:
+def context_of(episodes: Sequence[Episode], cited: Sequence[Place]) -> Mapping[str, Json]:
     trials = list(dict.fromkeys((place.episode, place.trial) for place in cited))
     if len(trials) < 2:
         return {}

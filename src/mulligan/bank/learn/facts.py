@@ -1,4 +1,7 @@
-"""Draw facts by rule: the values that failed checks expect, kept word for word. No model is asked."""
+"""Draw facts by rule: the values that failed checks expect, and the actions that were refused with those that worked.
+
+All is kept word for word. No model is asked.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +10,36 @@ import builtins
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from typing import cast
 
-from mulligan.core.records import Episode, Finding, Json, Lesson, Origin
+from mulligan.core.records import Episode, Finding, Json, Lesson, Origin, Step
 from mulligan.text.evidence import expected_by, findings_of
 
 MOST, CHECKS = 3, 4
-"""Facts of one episode, and checks in one fact: the most informative."""
+"""Facts of one episode (of checks, and of steps), and checks in one fact: the most informative."""
+ACTION, ANSWER = 600, 200
+"""Characters of an action and of an answer that a fact of steps may quote."""
+ALIKE = 0.5
+"""How alike a failed action and the one that mends it are, 0 to 1."""
+FAILS, WORKS = "fails", "works"
+_WORKS = f"{WORKS}: "
 RULE = "rule"
 """What `Origin.by` says of a fact that was drawn without a model."""
 
 _CALLED = re.compile(r"[A-Za-z_][\w.]*(?=\()")
+_WORDS = re.compile(r"\w+|[^\w\s]")
+_NAME = re.compile(r"\b[A-Za-z]+(?:_|\d|(?<=[a-z])[A-Z])\w*")
 _NO_SUBJECT = {*dir(builtins), "assert_eq", "assert_ne", "pytest.approx", "approx"}
 _PYTEST = re.compile(r"^>\s+(assert\b.+)$", re.MULTILINE)
 _GUESSED = ("oracle", "internal_tests", "model_judge", "review")
 """Sources of feedback whose checks a model made up, or that know the target."""
+_REFUSED = re.compile(
+    r"^\W*(\w*(error|exception)\b|invalid|unknown|cannot|denied|failed|refused|missing)"
+    r"|\bno such\b|\bnot found\b|\b(is|are|was) (not|no|unknown|invalid)\b|\bmust (be|have|begin|start|name)\b",
+    re.IGNORECASE,
+)
+"""What the first line of an observation looks like where the action was refused."""
 _PLAIN = re.compile(r"(True|False|None|-?\d|\[\]|\{\}|\(\)|''|\"\")\Z")
 
 
@@ -56,10 +74,11 @@ def facts_of(episode: Episode, project: str, also: Container[str] = ()) -> tuple
         if not (_named_by_task(check, task) and _PLAIN.match(check.expected)):
             by_subject.setdefault(subject_of_check(check.asked), []).append(check)
     passed = passed_checks([episode])
-    return tuple(
+    of_checks = (
         _fact(episode, project, subject, several[:CHECKS], passed)
         for subject, several in list(by_subject.items())[:MOST]
     )
+    return (*of_checks, *_of_steps(episode, project))
 
 
 def passed_checks(episodes: Iterable[Episode]) -> frozenset[str]:
@@ -69,7 +88,10 @@ def passed_checks(episodes: Iterable[Episode]) -> frozenset[str]:
 
 
 def claims(fact: Lesson) -> Mapping[str, str]:
-    """What a fact says, by what it says it of: the value of each check, or its whole content by its title."""
+    """What a fact says, by what it says it of: the value of each check, whether each action works, or its whole content
+    by its title."""
+    if actions := _actions(fact):
+        return actions
     values = dict(claim_of(asked, expected) for asked, expected in checks_of(fact).items())
     return values or {_folded(fact.title): _folded(fact.content)}
 
@@ -88,17 +110,57 @@ def claim_of(asked: str, expected: str = "") -> tuple[str, str]:
     return (f"{before}…{after}" if value else asked), expected
 
 
+def names_in(*facts: Lesson) -> frozenset[str]:
+    """Names as code and data have them, such as `t_order` or `unitPrice`, in what these facts say to hold."""
+    texts = (fact.content.rpartition(_WORKS)[2] if _actions(fact) else fact.content for fact in facts)
+    return frozenset(name.casefold() for text in texts for name in _NAME.findall(text))
+
+
+def working_actions(fact: Lesson) -> frozenset[str]:
+    """The actions that a fact says to work."""
+    return frozenset(action for action, how in _actions(fact).items() if how == WORKS)
+
+
 def contradicts(new: Mapping[str, str], old: Mapping[str, str]) -> bool:
     """Whether the newer claims give another value for something that the older ones speak of."""
     return any(old[asked] != value for asked, value in new.items() if asked in old)
 
 
 def subject_of(lesson: Lesson) -> str:
-    """What a fact is about: the subject of its first check, else its title; "" for a strategy."""
+    """What a fact is about: the action that works, its first check's subject, else its title; "" for a strategy."""
     if lesson.nature != "fact":
         return ""
+    if works := working_actions(lesson):
+        return min(works)[:80]
     asked = next(iter(checks_of(lesson)), None)
     return _folded(lesson.title) if asked is None else subject_of_check(asked)
+
+
+def subjects_of(fact: Lesson) -> set[str]:
+    """The subjects under which facts that this one contradicts are found."""
+    others = (action[:80] for action in _actions(fact))
+    return {subject_of(fact), *map(subject_of_check, checks_of(fact)), *others}
+
+
+def actions_of(episode: Episode) -> Mapping[str, str]:
+    """Whether the actions of this episode worked (`WORKS`) or were refused (`FAILS`), each as it was the last time."""
+    return {_folded(step.action): FAILS if refused(step) else WORKS for _, step in _steps(episode)}
+
+
+def upheld(fact: Lesson, passed: Container[str], actions: Mapping[str, str]) -> bool | None:
+    """Whether a fact holds: True where a check of it passed or its action worked, False where its action was refused.
+
+    None: nothing was seen of it.
+    """
+    if any(asked in passed for asked in checks_of(fact)):
+        return True
+    seen = {actions[action] for action in working_actions(fact) if action in actions}
+    return WORKS in seen if seen else None
+
+
+def refused(step: Step) -> bool:
+    """Whether the observation says that the action failed, by its first line."""
+    return bool(_REFUSED.search(_first_line(step.observation)))
 
 
 def subject_of_check(asked: str) -> str:
@@ -109,12 +171,10 @@ def subject_of_check(asked: str) -> str:
 
 def _fact(episode: Episode, project: str, subject: str, checks: Sequence[Check], passed: frozenset[str]) -> Lesson:
     solved, value = episode.solved, _named(checks[0].expected)
-    first = " ".join(episode.task.prompt.split())
-    first = first if len(first) <= 160 else f"{first[:159]}…"
     return Lesson(
         id="",
         title=f"{subject} gives {value}" if subject in _CALLED.findall(checks[0].asked) else f"{subject}: {value}",
-        description=f"From the task: {first}",
+        description=f"From the task: {_shortened(episode.task.prompt, 160)}",
         content="\n".join(check.text for check in checks),
         outcome="success" if solved else "failure",
         query=episode.task.prompt,
@@ -125,6 +185,83 @@ def _fact(episode: Episode, project: str, subject: str, checks: Sequence[Check],
         subject=subject,
         confirmed=solved or all(check.asked in passed for check in checks),
     )
+
+
+def _actions(fact: Lesson) -> Mapping[str, str]:
+    """The actions that a fact of steps holds, with whether they work."""
+    given = fact.context.get("actions")
+    actions: Mapping[str, Json] = cast("dict[str, Json]", given) if isinstance(given, dict) else {}
+    return {_folded(name): str(how) for name, how in actions.items()}
+
+
+def _steps(episode: Episode) -> Iterator[tuple[int, Step]]:
+    """The steps that did something and saw what came of it, with the number of the trial. Not those of a trial of one
+    step, which is the attempt itself."""
+    for trial in episode.trials:
+        if len(trial.attempt.steps) > 1:
+            for step in trial.attempt.steps:
+                if step.action.strip() and step.observation.strip() and len(step.action) <= ACTION:
+                    yield trial.number, step
+
+
+def _of_steps(episode: Episode, project: str) -> Iterator[Lesson]:
+    """Facts of actions that were refused, with the like action that worked later; and of the action that showed the
+    answer of a solved episode."""
+    steps, mends = list(_steps(episode)), list[str]()
+    for n, (_, step) in enumerate(steps):
+        if len(mends) == MOST:
+            break
+        later = ((trial, one) for trial, one in steps[n + 1 :] if not refused(one) and _alike(step, one))
+        trial, mended = next(later, (0, None)) if refused(step) else (0, None)
+        if mended is not None and mended.action not in mends:
+            mends.append(mended.action)
+            why = _first_line(step.observation)
+            lines = [f"fails: {step.action.strip()}", f"  {why}", f"{_WORKS}{mended.action.strip()}"]
+            actions = {step.action: FAILS, mended.action: WORKS}
+            yield _fact_of_steps(episode, project, trial, f"instead of: {why}", lines, actions)
+    best = episode.best
+    answer = best.attempt.output.strip() if episode.solved and best else ""
+    for trial, step in reversed(steps if 0 < len(answer) <= ANSWER else []):
+        shows = re.search(rf"(?<!\w){re.escape(answer)}(?!\w)", step.observation)
+        if shows and not refused(step) and answer not in step.action:
+            if step.action not in mends:
+                title, lines = f"for {_shortened(episode.task.prompt, 80)!r}", [f"{_WORKS}{step.action.strip()}"]
+                yield _fact_of_steps(episode, project, trial, title, lines, {step.action: WORKS})
+            return
+
+
+def _fact_of_steps(
+    episode: Episode, project: str, trial: int, title: str, lines: Sequence[str], actions: Mapping[str, str]
+) -> Lesson:
+    return Lesson(
+        id="",
+        title=_shortened(title, 100),
+        description=f"From the task: {_shortened(episode.task.prompt, 160)}",
+        content="\n".join(lines),
+        outcome="success" if episode.solved else "failure",
+        query=episode.task.prompt,
+        origin=Origin("extracted", episode.id, trial, by=RULE),
+        context={"actions": dict(actions)},
+        nature="fact",
+        project=project,
+    )
+
+
+def _alike(one: Step, other: Step) -> bool:
+    """Whether two different actions do about the same: they begin with the same word, and share most of their words."""
+    first, second = _WORDS.findall(one.action), _WORDS.findall(other.action)
+    if not first or first[:1] != second[:1] or _folded(one.action) == _folded(other.action):
+        return False
+    return SequenceMatcher(None, first, second, autojunk=False).ratio() >= ALIKE
+
+
+def _first_line(text: str) -> str:
+    return _shortened(next((line for line in text.splitlines() if line.strip()), ""), 200)
+
+
+def _shortened(text: str, most: int) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _checks(episode: Episode, also: Container[str]) -> Iterator[Check]:
@@ -164,8 +301,7 @@ def _named(value: str) -> str:
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         literal = value
     text = f"the form {literal}" if isinstance(literal, str) and literal and literal is not value else value
-    text = " ".join(text.split())
-    return text if len(text) <= 80 else f"{text[:79]}…"
+    return _shortened(text, 80)
 
 
 def _folded(text: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, cast
 
@@ -17,28 +17,35 @@ import numpy as np
 
 from mulligan.bank.learn.extraction import Extracted, Extractor, Judge, Verdict
 from mulligan.bank.learn.facts import (
-    checks_of,
+    actions_of,
     claim_of,
     claims,
     contradicts,
     facts_of,
+    names_in,
     passed_checks,
-    subject_of,
     subject_of_check,
+    subjects_of,
+    upheld,
+    working_actions,
 )
+from mulligan.bank.learn.operations import Notekeeper
 from mulligan.bank.learn.screening import entry_of, fingerprint
 from mulligan.bank.learn.trajectory import render
 from mulligan.bank.ports import CountingModel, Ports
 from mulligan.bank.recall.index import Indexes
+from mulligan.bank.recall.notebook import entry_text, fitting
 from mulligan.core.codec import digest, from_json, to_json
 from mulligan.core.errors import BadAnswer, InvalidInput, LeaseLost
-from mulligan.core.lessons import Account, Claim, Entry, Queued, Selection
+from mulligan.core.lessons import Account, Claim, Entry, Queue, Queued, Selection
 from mulligan.core.protocols import Learned
-from mulligan.core.questions import Question, Sampling, think
+from mulligan.core.questions import Answer, Question, Sampling, Thinker, think
 from mulligan.core.records import Episode, Json, Lesson, LessonState, Usage
 from mulligan.text.formatting import task_text
 from mulligan.text.secrets import Masks, each_text
 
+PAGE = 100
+"""Facts that are looked at for one page of the notebook at most."""
 REMEMBERED = 100
 """Pieces of work for whose judge the secrets of the task are held in memory."""
 
@@ -66,7 +73,7 @@ class Keeper:
         self, agent_id: str, ids: Sequence[str], states: Sequence[LessonState] = ("active",)
     ) -> list[Lesson]:
         """Those of these lessons that exist and are in one of these states; in any state where none is named."""
-        found = await self._lessons.there(agent_id, ids)
+        found = await self._lessons.there(agent_id, ids) if ids else ()
         return [lesson for lesson in found if not states or lesson.state in states]
 
     async def facts_about(self, agent_id: str, project: str, subject: str) -> Sequence[Lesson]:
@@ -115,6 +122,7 @@ class Keeper:
         """
         entries = await self.entries(lessons, named=named, by_a_person=by_a_person)
         entries = [await self._superseding(agent_id, entry) for entry in entries]
+        await self._doubt_dependents(agent_id, [entry.lesson for entry in entries])
         entries, skipped = await self._without_near_duplicates(agent_id, entries)
         quarantined = [entry.lesson.id for entry in entries if entry.lesson.state == "quarantined"]
         ids: list[Json] = [entry.lesson.id for entry in entries]
@@ -158,14 +166,34 @@ class Keeper:
             by=str(result.get("by", "")),
         )
 
+    async def doubt(self, fact: Lesson, why: str) -> None:
+        """Marks an active fact as one that is to be checked."""
+        if fact.state == "active" and fact.to_check != why:
+            after = replace(fact, to_check=why)
+            await self._lessons.change(fact.agent_id, after, "doubted", detail={"why": why})
+
+    async def _doubt_dependents(self, agent_id: str, new: Sequence[Lesson]) -> None:
+        """Marks the facts that rest on one whose place a new fact takes: by its id, or by a name that has gone."""
+        for fact in new:
+            replaced = await self.present(agent_id, fact.origin.parents) if fact.nature == "fact" else []
+            if not replaced:
+                continue
+            gone = names_in(*replaced) - names_in(fact)
+            which = Selection(nature="fact", project=fact.project, limit=None)
+            for other in await self._lessons.list(agent_id, which):
+                rests = set(other.rests_on).intersection(fact.origin.parents) or names_in(other) & gone
+                if rests and other.id not in fact.origin.parents:
+                    await self.doubt(other, f"it rests on {replaced[0].id[:8]}, which {fact.id[:8]} has replaced")
+
     async def _superseding(self, agent_id: str, entry: Entry) -> Entry:
         """The entry; a fact names as its parents the known facts that it contradicts, which it supersedes."""
         fact = entry.lesson
         if fact.nature != "fact" or fact.origin.parents:
             return entry
         new = claims(fact)
-        subjects = {subject_of(fact), *map(subject_of_check, checks_of(fact))}
-        known = [one for subject in subjects for one in await self.facts_about(agent_id, fact.project, subject)]
+        known = [
+            one for subject in subjects_of(fact) for one in await self.facts_about(agent_id, fact.project, subject)
+        ]
         old = tuple(dict.fromkeys(one.id for one in known if contradicts(new, claims(one))))
         return replace(entry, lesson=replace(fact, origin=replace(fact.origin, parents=old))) if old else entry
 
@@ -277,26 +305,35 @@ class Learning:
     async def _learn_facts(self, episodes: Sequence[Episode], key: str) -> tuple[str, ...]:
         """Keeps the facts that the checks of these episodes reveal, at once; their ids.
 
-        A known fact whose check has passed since is confirmed. One that a passed check contradicts is superseded. If
-        this process dies meanwhile, another finishes the work; if another does it already, no ids are given.
+        A known fact whose check has passed since, or whose action worked, is confirmed. One that a passed check
+        contradicts is superseded; one whose action was refused is to be checked. If this process dies meanwhile,
+        another finishes the work; if another does it already, no ids are given.
         """
         if self._ports.settings.paper:
             return ()
         writes, project = self._ports.writes, self._ports.project
         passed = passed_checks(episodes)
-        subjects = set(map(subject_of_check, passed))
-        known = {subject: await self._keeper.facts_about(writes, project, subject) for subject in subjects}
-        unsure = [fact for facts in known.values() for fact in facts if not fact.confirmed]
-        confirmed: list[Json] = [fact.id for fact in unsure if passed.intersection(checks_of(fact))]
+        actions = {action: how for episode in episodes for action, how in actions_of(episode).items()}
+        about_checks = {subject_of_check(check) for check in passed}
+        known = {
+            subject: await self._keeper.facts_about(writes, project, subject)
+            for subject in (*about_checks, *(action[:80] for action in actions))
+        }
+        facts = {fact.id: fact for several in known.values() for fact in several}
+        holds = {id: upheld(fact, passed, actions) for id, fact in facts.items()}
+        confirmed: list[Json] = [id for id, one in facts.items() if holds[id] and (one.to_check or not one.confirmed)]
+        doubted: list[Json] = [id for id, one in facts.items() if holds[id] is False and not one.to_check]
         contradicting = [
             check
             for check in passed
             if any(contradicts(dict([claim_of(check)]), claims(fact)) for fact in known[subject_of_check(check)])
         ]
+        working = {action for fact in facts.values() for action in working_actions(fact)}
         drafts = [fact for episode in episodes for fact in facts_of(episode, project, contradicting)]
-        if not drafts and not confirmed:
+        drafts = [fact for fact in drafts if not (claims(fact).keys() <= working and working_actions(fact))]
+        if not drafts and not confirmed and not doubted:
             return ()
-        payload: Json = {"facts": [to_json(fact) for fact in drafts], "confirmed": confirmed}
+        payload: Json = {"facts": [to_json(fact) for fact in drafts], "confirmed": confirmed, "doubted": doubted}
         work, claim = await self._ports.begun("facts", payload, key=key, claim=True)
         if claim is not None:
             try:
@@ -315,9 +352,11 @@ class Learning:
         drafts = [from_json(Lesson, one) for one in work.payload["facts"]]
         facts = [new_lesson(draft, work.agent_id, experience) for draft in drafts]
         for fact in await self._keeper.present(work.agent_id, work.payload["confirmed"]):
-            if not fact.confirmed:
-                after = replace(fact, confirmed=True, outcome="success")
+            if fact.to_check or not fact.confirmed:
+                after = replace(fact, confirmed=True, outcome="success", to_check="")
                 await self._ports.memory.lessons.change(work.agent_id, after, "confirmed")
+        for fact in await self._keeper.present(work.agent_id, work.payload.get("doubted", ())):
+            await self._keeper.doubt(fact, "its action was refused since")
         await self._keeper.add(work.agent_id, facts, claim, {"confirmed": work.payload["confirmed"]})
 
     # --- accepted work ----------------------------------------------------------------------------------------------
@@ -334,7 +373,7 @@ class Learning:
             if borrow or self._ports.model is None:
                 if work.status == "queued":
                     await self._queue.turn(work.agent_id, work.id, waiting=True)
-                return self._asking(work)
+                return await self._asking(work)
             if background and work.status == "waiting":
                 await self._queue.turn(work.agent_id, work.id, waiting=False)
             if background or work.status == "queued":
@@ -348,7 +387,7 @@ class Learning:
         """The outcome of accepted work, so far."""
         work = await self._latest(work)
         if work.status == "waiting":
-            return replace(self._asking(work), failed=work.error)
+            return replace(await self._asking(work), failed=work.error)
         if work.status in ("queued", "running"):
             return Learned(success=work.payload["success"], work=work.id, pending=True)
         return await self._outcome(work)
@@ -370,9 +409,9 @@ class Learning:
         known = [one.id for one in await self._keeper.present(work.agent_id, folded, ())]
         return await self._keeper.report(work.agent_id, new, known, result, work.id)
 
-    def _asking(self, work: Queued) -> Learned:
-        payload = work.payload
-        return Learned(success=payload["success"], reason=payload["reason"], work=work.id, question=self.question(work))
+    async def _asking(self, work: Queued) -> Learned:
+        payload, question = work.payload, await self.question(work)
+        return Learned(success=payload["success"], reason=payload["reason"], work=work.id, question=question)
 
     # --- thinking ---------------------------------------------------------------------------------------------------
 
@@ -386,13 +425,14 @@ class Learning:
 
     async def extract(self, work: Queued, claim: Claim) -> Learned:
         """Judges if need be and extracts lessons, with the bank's model, and settles the work."""
-        model, payload = CountingModel(self._ports.model), dict(work.payload)
+        payload = dict(work.payload)
+        model = CountingModel(self._ports.model, KeptAnswers(self._queue, claim, payload))
         episodes = [from_json(Episode, episode) for episode in payload["episodes"]]
         try:
             if payload["success"] is None:
                 verdict = await think(self._judge(), model, self._episodes_for_judge(work), JUDGING)
                 payload |= {"success": verdict.success, "reason": self._masked_reason(work, verdict)}
-            extracted = await think(self._extractor(payload), model, episodes, EXTRACTING)
+            extracted = await think(await self._extractor(payload, work.agent_id), model, episodes, EXTRACTING)
         except BadAnswer as error:
             failed = f"{model.model.id} gave no lessons that can be used: {error}"
             await self._queue.fail(claim, failed, retry_in=None)
@@ -404,21 +444,22 @@ class Learning:
         payload = dict(work.payload)
         episodes = [from_json(Episode, episode) for episode in payload["episodes"]]
         if payload["success"] is not None:
-            extracted = self._extractor(payload).take(episodes, answer)
+            extracted = (await self._extractor(payload, work.agent_id)).take(episodes, answer)
             return await self._keep(work.agent_id, extracted, payload, claim)
         verdict = self._judge().take(episodes, answer)
         reason = self._masked_reason(work, verdict)
         payload |= {"success": verdict.success, "reason": reason}
         then = await self._queue.enqueue("extract", work.agent_id, payload, key=_after_verdict(work.id), waiting=True)
         await self._queue.finish(claim, {"next": then, "success": verdict.success, "reason": reason})
-        question = self._extractor(payload).ask(episodes)
+        question = (await self._extractor(payload, work.agent_id)).ask(episodes)
         return Learned(success=verdict.success, reason=reason, work=then, question=question)
 
-    def question(self, work: Queued) -> Question:
+    async def question(self, work: Queued) -> Question:
         """What this work asks: a verdict where there is none, else lessons."""
         if work.payload["success"] is None:
             return self._judge().ask(self._episodes_for_judge(work))
-        return self._extractor(work.payload).ask([from_json(Episode, one) for one in work.payload["episodes"]])
+        extractor = await self._extractor(work.payload, work.agent_id)
+        return extractor.ask([from_json(Episode, one) for one in work.payload["episodes"]])
 
     async def _keep(
         self,
@@ -431,8 +472,14 @@ class Learning:
         usage: Usage = Usage(),
     ) -> Learned:
         experience, reason = secrets.token_hex(8), str(payload["reason"])
+        for entry in await self._keeper.present(agent_id, list(extracted.removed)):
+            why = {"why": extracted.removed[entry.id]}
+            await self._ports.memory.lessons.change(agent_id, replace(entry, state="retired"), "retired", detail=why)
         lessons = [
-            replace(new_lesson(draft, agent_id, experience), origin=replace(draft.origin, by=by, reason=reason[:500]))
+            replace(
+                new_lesson(draft, agent_id, experience),
+                origin=replace(draft.origin, by=by, reason=(draft.origin.reason or reason)[:500]),
+            )
             for draft in extracted.lessons
         ]
         result: dict[str, Json] = {
@@ -458,17 +505,53 @@ class Learning:
         settings = self._ports.settings
         return Judge(self._ports.prompts, tokens=settings.trajectory_tokens, paper=settings.paper)
 
-    def _extractor(self, payload: Mapping[str, Any]) -> Extractor:
+    async def _extractor(self, payload: Mapping[str, Any], agent_id: str) -> Thinker[Extracted]:
+        """Who draws lessons from these episodes; where the notebook is shown, who keeps it."""
         settings = self._ports.settings
+        episodes = [from_json(Episode, one) for one in payload["episodes"]]
+        if "notebook" in settings.forms and len(episodes) == 1:
+            return Notekeeper(
+                self._ports.prompts,
+                await self._page(agent_id, episodes[0]),
+                success=payload["success"],
+                reason=str(payload["reason"]),
+                tokens=settings.trajectory_tokens,
+                project=self._ports.project,
+            )
         return Extractor(
             self._ports.prompts,
             success=bool(payload["success"]),
             reason=str(payload["reason"]),
-            contrast=len(cast(list[Json], payload["episodes"])) > 1,
+            contrast=len(episodes) > 1,
             tokens=settings.trajectory_tokens,
             paper=settings.paper,
             project=self._ports.project,
         )
+
+    async def _page(self, agent_id: str, episode: Episode) -> Sequence[Lesson]:
+        """The entries that the keeper of the notebook is shown: those of the episode's recall, then the newest."""
+        recalled = [lesson.id for lesson in episode.recall.lessons] if episode.recall else []
+        which = Selection(nature="fact", project=self._ports.project, limit=PAGE)
+        newest = await self._ports.memory.lessons.list(agent_id, which)
+        shown = [one for one in await self._keeper.present(agent_id, recalled) if one.nature == "fact"]
+        entries = {entry.id: entry for entry in (*shown, *newest)}
+        return fitting(list(entries.values()), entry_text, self._ports.settings.notebook_tokens)
+
+
+class KeptAnswers:
+    """The answers of a model to one piece of work, kept with it, so that none is paid for twice."""
+
+    def __init__(self, queue: Queue, claim: Claim, payload: Mapping[str, Any]) -> None:
+        self._queue, self._claim, self._payload = queue, claim, dict(payload)
+
+    async def step(self, request: Json, do: Callable[[], Awaitable[Answer]]) -> Answer:
+        key, kept = digest(request), dict(self._payload.get("answers", {}))
+        if key in kept:
+            return from_json(Answer, kept[key])
+        answer = await do()
+        self._payload["answers"] = {**kept, key: to_json(answer)}
+        await self._queue.keep(self._claim, self._payload)
+        return answer
 
 
 def _task_texts(episodes: Json) -> str:

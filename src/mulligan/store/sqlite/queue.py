@@ -134,6 +134,14 @@ class SqliteQueue:
 
         await self._db.write(work)
 
+    async def keep(self, claim: Claim, payload: Json) -> None:
+        text = _text(payload, f"The payload of work {claim.id}")
+
+        def work(db: sqlite3.Connection) -> None:
+            db.execute("UPDATE payloads SET payload = ? WHERE n = ?", (text, held(db, claim)))
+
+        await self._db.write(work)
+
     async def finish(self, claim: Claim, result: Json) -> None:
         text = _text(result, f"The result of work {claim.id}")
         await self._db.write(lambda db: _finish(db, held(db, claim), text))

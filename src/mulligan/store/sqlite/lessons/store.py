@@ -228,7 +228,7 @@ def _add(db: sqlite3.Connection, agent: int, entry: Entry, text: str, fold: bool
         "support": new.support,
         "origin": to_json(new.origin),
     }
-    after = replace(there, support=there.support + new.support)
+    after = replace(there, support=there.support + new.support, to_check="")
     if new.confirmed and not there.confirmed:
         after = replace(after, confirmed=True, outcome=new.outcome)
     rows.update(db, agent, twin, after, "folded", detail)

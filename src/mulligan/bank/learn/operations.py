@@ -1,0 +1,152 @@
+"""Ask a model how an episode changes the notebook, and check what it proposes before it is kept.
+
+Each operation adds, changes or removes one entry, and cites steps of the record. Nothing is rewritten as a whole: what
+is changed stays in the bank as superseded, what is removed as retired.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import cast
+
+from mulligan.bank.learn.extraction import Extracted, cited_places, context_of, origin_of
+from mulligan.bank.learn.trajectory import TOKENS, places, render
+from mulligan.bank.learn.validation import CONTENT, DESCRIPTION, TITLE, object_of, text_of
+from mulligan.bank.recall.notebook import entry_text
+from mulligan.core.errors import BadAnswer
+from mulligan.core.protocols import Prompts
+from mulligan.core.questions import Question
+from mulligan.core.records import Episode, Json, Lesson
+from mulligan.text.formatting import fenced, labelled
+
+MOST, LISTED = 5, 100
+"""Operations after one episode, and steps that stand in the schema."""
+OPERATIONS = ("add", "change", "remove")
+_ENDED = {True: "The task succeeded.", False: "The task failed.", None: "Nobody judged how the task ended."}
+_WORD = re.compile(r"\w{3,}")
+
+
+class Notekeeper:
+    """entries: the notebook as it is, those that fit. success: how the task ended; None: nobody judged. reason: what a
+    judge said of it. tokens: what task and trajectories may take of the prompt. project: where entries hold.
+
+    An added or changed entry is a fact; it is confirmed where the task succeeded. A changed one names the entry whose
+    place it takes as its parent.
+    """
+
+    def __init__(
+        self,
+        prompts: Prompts,
+        entries: Sequence[Lesson],
+        *,
+        success: bool | None,
+        reason: str = "",
+        tokens: int = TOKENS,
+        project: str = "",
+    ) -> None:
+        self._prompt = prompts.get("extraction.notebook").check("notebook", "task", "ended", "reason", "trajectory")
+        self._entries = {entry.id[:8]: entry for entry in entries}
+        self._success, self._reason, self._tokens, self._project = success, reason, tokens, project
+
+    def ask(self, episodes: Sequence[Episode]) -> Question:
+        task, trajectory = render(episodes, self._tokens)
+        page = "\n".join(f"{id} {entry_text(entry)}" for id, entry in self._entries.items())
+        *before, last = self._prompt.render(
+            notebook=fenced(page or "(It is empty.)"),
+            task=task,
+            ended=_ENDED[self._success],
+            reason=labelled("The judge's reason", self._reason[:CONTENT]),
+            trajectory=trajectory,
+        )
+        return Question((*before, replace(last, images=episodes[0].task.images)), self._schema(len(places(episodes))))
+
+    def _schema(self, steps: int) -> Json:
+        step: dict[str, Json] = {"type": "integer"}
+        if steps <= LISTED:
+            step["enum"] = list(range(1, steps + 1))
+        entry: Json = {"type": "string", "enum": ["", *self._entries]}
+        texts: dict[str, Json] = {name: {"type": "string"} for name in ("title", "content", "when", "reason")}
+        fields: dict[str, Json] = {
+            "operation": {"type": "string", "enum": list(OPERATIONS)},
+            "entry": entry,
+            "steps": {"type": "array", "items": step, "minItems": 1},
+            **texts,
+            "rests_on": {"type": "array", "items": entry},
+        }
+        operation = {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
+        return {
+            "type": "object",
+            "properties": {
+                "why": {"type": "string"},
+                "operations": {"type": "array", "items": operation, "maxItems": MOST},
+            },
+            "required": ["why", "operations"],
+            "additionalProperties": False,
+        }
+
+    def take(self, episodes: Sequence[Episode], answer: Json) -> Extracted:
+        table = object_of(answer, "The answer")
+        given = table.get("operations")
+        if not isinstance(given, list):
+            raise BadAnswer('The answer needs "operations": a list, empty if the notebook says it all.')
+        listed = cast(list[Json], given)
+        if len(listed) > MOST:
+            raise BadAnswer(f"There are {len(listed)} operations, and at most {MOST} are kept: give the best of them.")
+        seen = _words("\n".join(render(episodes, self._tokens)))
+        lessons: list[Lesson] = []
+        removed: dict[str, str] = {}
+        for number, one in enumerate(listed, 1):
+            where = f"Operation {number}"
+            fields = object_of(one, where)
+            operation = fields.get("operation")
+            if operation not in OPERATIONS:
+                raise BadAnswer(f'{where}: "operation" must be {", ".join(OPERATIONS)}, not {operation!r:.40}.')
+            entry = None if operation == "add" else self._entry(fields.get("entry"), where)
+            reason = text_of(fields, "reason", DESCRIPTION, where, needed=operation != "add")
+            at = cited_places(fields, places(episodes), where)
+            if entry is not None and (entry.id in removed or any(entry.id in one.origin.parents for one in lessons)):
+                raise BadAnswer(f"{where} is the second for entry {entry.id[:8]}: one is enough.")
+            if operation == "remove" and entry is not None:
+                removed[entry.id] = reason
+                continue
+            draft = self._draft(fields, where)
+            if not _words(draft.content) & seen:
+                raise BadAnswer(f"{where}: nothing of its content stands in the record. Keep what the record shows.")
+            origin = origin_of(episodes, at, self._reason)
+            lessons.append(
+                replace(
+                    draft,
+                    query=episodes[at[0].episode].task.prompt,
+                    origin=replace(origin, parents=(entry.id,) if entry else (), reason=reason or origin.reason),
+                    context=context_of(episodes, at),
+                )
+            )
+        why = text_of(table, "why", 2 * CONTENT, "The answer", needed=False)[:CONTENT]
+        return Extracted(tuple(lessons), "" if lessons or removed else why or "the notebook says it all", removed)
+
+    def _entry(self, id: Json, where: str) -> Lesson:
+        if not isinstance(id, str) or id not in self._entries:
+            known = ", ".join(self._entries) or "none yet"
+            raise BadAnswer(f'{where}: "entry" must be the id of an entry ({known:.400}), not {id!r:.40}.')
+        return self._entries[id]
+
+    def _draft(self, fields: Mapping[str, Json], where: str) -> Lesson:
+        given = fields.get("rests_on")
+        names = cast(list[Json], given) if isinstance(given, list) else []
+        return Lesson(
+            id="",
+            title=text_of(fields, "title", TITLE, where),
+            description=text_of(fields, "when", DESCRIPTION, where, needed=False),
+            content=text_of(fields, "content", CONTENT, where),
+            outcome="success" if self._success else "failure",
+            nature="fact",
+            project=self._project,
+            confirmed=bool(self._success),
+            rests_on=tuple(dict.fromkeys(self._entry(name, where).id for name in names if name)),
+        )
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(text.casefold()))
