@@ -59,6 +59,22 @@ def test_core_is_standard_library_only() -> None:
     assert foreign == []
 
 
+POSIX = {"fcntl", "resource", "pwd", "grp", "termios", "tty", "pty", "syslog"}
+LINUX_PROCESSES = {"sandbox/confine.py", "graphs/_worker.py"}
+"""Imported only by processes that are never started on Windows."""
+
+
+def test_modules_that_windows_does_not_have_are_imported_where_they_are_used() -> None:
+    """On Windows the bank and the server work, and `solve` says where it runs: tests/other_systems."""
+    at_the_top = {
+        str(file.relative_to(SRC))
+        for file in SRC.rglob("*.py")
+        for node in ast.parse(file.read_text()).body
+        if isinstance(node, ast.Import) and POSIX & {name.name for name in node.names}
+    }
+    assert at_the_top == LINUX_PROCESSES
+
+
 def test_import_is_light() -> None:
     code = f"import sys, mulligan; print(sorted({HEAVY!r} & set(sys.modules)))"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)

@@ -6,7 +6,6 @@ Data of an episode, in a folder of its own: the index, the lock, for a copy the 
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
 import re
 import shutil
@@ -229,6 +228,8 @@ class GitWorkspace:
 
     def _lock(self, episode: Episode, own: Path) -> None:
         """Held while the place is open, so that a sweep knows who is alive, and two processes never share one."""
+        import fcntl  # not on Windows, where importing this module should still work
+
         lock = os.open(own / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -5,7 +5,6 @@ All of it carries the episode's id in its name. A result's branch is the user's,
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
@@ -139,6 +138,8 @@ def _states(repository: str) -> list[str]:
 @contextmanager
 def _locked(own: Path | None) -> Generator[bool]:
     """Whether nobody else holds the lock of this data, which is then held."""
+    import fcntl  # not on Windows, where importing this module should still work
+
     if own is None:
         yield True
         return
