@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,6 +51,7 @@ def open_bank(
     config: Config | None = None,
     models: Models | None = None,
     project: str | None = None,
+    wrap: Callable[[Model], Model] | None = None,
 ) -> Bank:
     """The bank of this agent; nothing is opened, loaded or called until it is used.
 
@@ -59,7 +60,8 @@ def open_bank(
     merges; only one that was named (here, in [memory], by MULLIGAN_MODEL, as `model` in mulligan.toml); without one,
     questions are handed out. embedder: "local", PROVIDER:MODEL, "hash" (for tests), "none". preset: "paper".
     settings: over those of [memory] in mulligan.toml. project: the one that is worked on, whose facts are recalled;
-    None stands for that of the working folder. Raises `InvalidInput`.
+    None stands for that of the working folder. wrap: gives what the bank calls in place of its model. Raises
+    `InvalidInput`.
     """
     config = config or load()
     memory = MemorySettings.of(config, settings or {}, preset)
@@ -67,6 +69,7 @@ def open_bank(
     own = prompts_folder(config)
     prompts = FilePrompts([Path(own)] if own else [])
     named = models.name(model) or memory.model or choose_model(None, config)
+    thinker = models.open(named) if named else None
     return Bank(
         Ports(
             memory=store or open_store(config.store).memory,
@@ -75,7 +78,7 @@ def open_bank(
             retrieval=_strategy("retrieval", memory.retrieval, prompts),
             deduplication=_strategy("deduplication", memory.deduplication, prompts),
             merging=_strategy("merging", memory.merging, prompts),
-            model=models.open(named) if named else None,
+            model=wrap(thinker) if wrap and thinker else thinker,
             prompts=prompts,
             settings=memory.bank,
             owner=owner(),

@@ -6,7 +6,7 @@ Shared by `solve`, `run` and `resume`.
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,7 +21,7 @@ from mulligan.app.toolbox import OpenTools
 from mulligan.app.workspaces import Notice, open_workspace
 from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.limits import Limits
-from mulligan.core.protocols import Bank, Observer, Sandbox, Store
+from mulligan.core.protocols import Bank, Model, Observer, Sandbox, Store
 from mulligan.core.records import Json
 from mulligan.recording.journal import StepObserver
 from mulligan.sandbox.local import LocalSandbox
@@ -36,7 +36,10 @@ DEFAULT_MODEL = "local"
 
 @dataclass(frozen=True)
 class Session:
-    """Everything of a run that is no part of its recipe. `objects`: roles that were given as such, by kind."""
+    """Everything of a run that is no part of its recipe.
+
+    objects: roles that were given as such, by kind. wrap: that of `open_bank`.
+    """
 
     config: Config
     models: Models
@@ -46,6 +49,7 @@ class Session:
     on_start: OnStart | None = None
     on_step: StepObserver | None = None
     notice: Notice | None = None
+    wrap: Callable[[Model], Model] | None = None
 
     @asynccontextmanager
     async def runner(self, store: Store | None, recipe: Recipe, agent: str = "") -> AsyncGenerator[Runner]:
@@ -96,6 +100,7 @@ class Session:
             config=self.config,
             project=project,
             settings=recipe.memory,
+            wrap=self.wrap,
         )
 
     def _parts(self, recipe: Recipe, bank: Bank | None) -> Parts:

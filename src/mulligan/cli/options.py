@@ -34,6 +34,22 @@ limit_options = together(
     click.option("--trials", type=int, metavar="N", help="Attempts at most, the first included (default: 4)."),
     budget_options,
 )
+player_options = together(
+    click.option("--method", metavar="NAME", help="One of the benchmark's bundles of roles: mulligan bench list."),
+    click.option(
+        "--strategy",
+        metavar="NAME",
+        help="Decides what the next attempt is shown, instead of the method's own: as in solve, or ./mine.py.",
+    ),
+    click.option("--model", metavar="MODEL", help="PROVIDER:NAME, local:NAME, scripted:FILE or replay:FILE."),
+    click.option("--reflect-model", metavar="MODEL", help="The model that reflects (default: --model)."),
+    click.option("--judge-model", metavar="MODEL", help="The model that judges or writes tests (default: --model)."),
+    click.option("--agent", metavar="NAME", help="An agent kept as files acts, instead of the method's actor."),
+    click.option("--data", metavar="PATH", help="The data: a file, or the folder that it is in."),
+    click.option("--trials", type=int, metavar="N", help="The most attempts of an episode, the first included."),
+    budget_options,
+)
+"""Who plays in the episodes of a benchmark, and within which limits."""
 memory_options = together(
     click.option("--memory", is_flag=True, help="Recall lessons from the bank first, and teach it afterwards."),
     click.option("--agent-id", metavar="NAME", help="The agent whose bank --memory uses (default: the unnamed agent)."),
@@ -86,6 +102,24 @@ def settings(ctx: click.Context, option: click.Parameter, values: tuple[str, ...
 
 def bench_settings(ctx: click.Context, option: click.Parameter, values: tuple[str, ...]) -> dict[str, dict[str, Any]]:
     return settings_of(BENCH_ROLES, values)
+
+
+setting_options = together(
+    click.option(
+        "--sandbox",
+        default="auto",
+        metavar="LEVEL",
+        help="auto (default), strict, or a level that `mulligan doctor` names.",
+    ),
+    click.option(
+        "--set",
+        "settings",
+        multiple=True,
+        callback=bench_settings,
+        metavar="ROLE.KEY=VALUE",
+        help="Any other setting; ROLE may be benchmark or memory, too.",
+    ),
+)
 
 
 def settings_of(roles: tuple[str, ...], values: tuple[str, ...]) -> dict[str, dict[str, Any]]:

@@ -174,7 +174,8 @@ class Marked:
 class CaseResult:
     """The result of a case. position: from 1, in the order of the run. episodes: one for each restart or sample.
 
-    text: of an error, or of the score. seconds: of work. usage: of all its episodes.
+    text: of an error, or of the score. seconds: of work. usage: of all its episodes. memory: what the bank's model used
+    to learn from them. family, phase: see `Case`.
     """
 
     position: int
@@ -184,6 +185,9 @@ class CaseResult:
     text: str = ""
     seconds: float = 0.0
     usage: Usage = field(default_factory=Usage)
+    memory: Usage = field(default_factory=Usage)
+    family: str = ""
+    phase: int = 1
 
     @property
     def solved(self) -> bool:

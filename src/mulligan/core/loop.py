@@ -22,13 +22,13 @@ _path: ContextVar[tuple[str, ...]] = ContextVar("mulligan_path", default=())
 
 
 class scope:
-    """A context manager: everything recorded inside is keyed below these names."""
+    """A context manager: everything recorded inside is keyed below these names; with `anew`, below no others."""
 
-    def __init__(self, *names: str) -> None:
-        self._names = names
+    def __init__(self, *names: str, anew: bool = False) -> None:
+        self._names, self._anew = names, anew
 
     def __enter__(self) -> None:
-        self._token = _path.set((*_path.get(), *self._names))
+        self._token = _path.set(self._names if self._anew else (*_path.get(), *self._names))
 
     def __exit__(self, *error: object) -> None:
         _path.reset(self._token)

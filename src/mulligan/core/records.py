@@ -106,11 +106,17 @@ class Task:
 
 @dataclass(frozen=True)
 class Case:
-    """A task with its hidden target. Only benchmarks and scorers handle one; the loop takes `case.task`."""
+    """A task with its hidden target. Only benchmarks and scorers handle one; the loop takes `case.task`.
+
+    family: of cases that are alike; "": the part of the id before "/", or the case is a family of its own. phase: the
+    world that it belongs to, where the world changes in the middle of a stream: cases of two phases are never mixed.
+    """
 
     id: str
     task: Task
     target: Json
+    family: str = ""
+    phase: int = 1
 
 
 @dataclass(frozen=True)

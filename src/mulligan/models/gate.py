@@ -59,15 +59,11 @@ class Gate:
         # design/006: capped in the call, not in the journaled request
         capped = replace(sampling, max_tokens=self._max_tokens(question, sampling.max_tokens))
         try:
-            answer = await self._model.ask(question, capped)
-        except NotJson as bad:
-            row: dict[str, Json] = {"text": bad.text, "not_json": bad.why, "again": bad.again, "model": bad.model}
-            return {**row, "usage": asdict(bad.usage)}
+            return await ask_for_row(self._model, question, capped)
         except Unusable as error:
             self._meter.add(error.usage)
             self._max_tokens(question, None)  # where the budget left too little room for an answer, that is the reason
             raise
-        return result_of(answer)
 
     def _max_tokens(self, question: Question, wanted: int | None) -> int | None:
         """How many tokens the answer may have. Raises `OverBudget` when not even the question fits."""
@@ -97,6 +93,15 @@ def check_prices(models: Iterable[Model], limits: Limits) -> None:
     for model in models if limits.cost is not None else ():
         if isinstance(model, Priced) and not isinstance(model.price(), Price):
             raise InvalidInput(_unpriced(model.name))
+
+
+async def ask_for_row(model: Model, question: Question, sampling: Sampling) -> Json:
+    """The model's answer as the journal keeps it, also one that is not the JSON asked for; `read_result` reads it."""
+    try:
+        return result_of(await model.ask(question, sampling))
+    except NotJson as bad:
+        row: dict[str, Json] = {"text": bad.text, "not_json": bad.why, "again": bad.again, "model": bad.model}
+        return {**row, "usage": asdict(bad.usage)}
 
 
 def read_result(row: dict[str, Any], usage: Usage) -> Answer:

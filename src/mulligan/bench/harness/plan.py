@@ -7,6 +7,7 @@ import random
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,7 +19,7 @@ from mulligan.app.recipe import Recipe
 from mulligan.app.session import absolute, located, with_limits, with_memory_settings
 from mulligan.bench.harness.data import find_data, hashed
 from mulligan.bench.harness.methods import Chosen, choose_method
-from mulligan.core.benchmarks import Benchmark, Method, Rests
+from mulligan.core.benchmarks import Benchmark, BenchRun, Method, Rests
 from mulligan.core.codec import digest
 from mulligan.core.errors import InvalidInput, MulliganError, UnknownName
 from mulligan.core.limits import Limits
@@ -26,8 +27,10 @@ from mulligan.core.protocols import Evaluator, Sandbox
 from mulligan.core.records import Case, Json, Spec
 
 ROLES = ("actor", "evaluator", "reflector", "strategy", "environment")
-LOG = "log:"
-"""The prefix of the benchmark's name in a replay of a log; the path of the log follows."""
+SETTABLE = (*ROLES, "benchmark", "memory")
+"""What may have settings: the roles of an episode, the benchmark itself, and the bank."""
+LOG, STREAM = "log:", "arms:"
+"""The prefixes of the benchmark's name in a replay of a log, whose path follows, and in the record of a stream."""
 SETTING = "setting "
 """The prefix of the names of settings in `BenchRun.rests_on`."""
 
@@ -48,6 +51,7 @@ class Choice:
         reuse: when an earlier episode of this store made the very same request (seed included), take its answer
             instead of asking the model again; its tokens count as if it had been asked.
         memory: "online" recalls from the bank of `agent_id` and teaches it, "frozen" only recalls.
+        taught: the number of first cases from which an online bank learns. None: all.
         settings: by role, of the benchmark itself under "benchmark", and of the bank under "memory".
     """
 
@@ -71,6 +75,7 @@ class Choice:
     reuse: bool = False
     memory: str | None = None
     agent_id: str = ""
+    taught: int | None = None
     sandbox: str = "auto"
     settings: Mapping[str, Mapping[str, Json]] = field(default_factory=dict[str, Mapping[str, Json]])
 
@@ -118,6 +123,11 @@ class BenchPlan:
     config: Config
     notice: str = ""
 
+    @cached_property
+    def _teaching(self) -> frozenset[str]:
+        """The cases that an online bank learns from."""
+        return frozenset(case.id for case in self.cases[: self.choice.taught])
+
     def summary(self) -> str:
         """One sentence that says how the cases are tried."""
         trials = self.choice.trials or self.method.trials
@@ -157,7 +167,7 @@ class BenchPlan:
                 environment=environment and environment.with_settings(**choice.settings.get("environment", {})),
                 expansion=played.expansion,
                 recalls=choice.memory is not None,
-                learns=choice.memory == "online",
+                learns=choice.memory == "online" and case.id in self._teaching,
                 bank=None if choice.memory is None else choice.agent_id,
                 bench=run,
                 seed=choice.seed,
@@ -277,12 +287,12 @@ def plain_name(text: str) -> str:
 def make_plan(choice: Choice, config: Config, sandbox: Sandbox) -> BenchPlan:
     """Read the data and put the cases in order. Raises `InvalidInput`, `UnknownName`."""
     for role in choice.settings:
-        if role not in (others := (*ROLES, "benchmark", "memory")):
-            raise UnknownName("role of a setting", role, others)
+        if role not in SETTABLE:
+            raise UnknownName("role of a setting", role, SETTABLE)
     name, benchmark, data = open_benchmark(choice.benchmark, choice.settings.get("benchmark", {}), sandbox)
     chosen = chosen_method(name, benchmark, choice)
     files = find_data(benchmark, data or choice.data)
-    cases = chosen_cases(benchmark.load(files), choice)
+    cases = chosen_cases(in_phases(benchmark.load(files)), choice)
     files = [*files, *(benchmark.beside() if isinstance(benchmark, Rests) else ())]
     choice = replace(choice, method=chosen.name, strategy=chosen.strategy)  # the record gets the full names
     return BenchPlan(choice, name, benchmark, chosen.method, cases, hashed(files), config, chosen.notice)
@@ -324,6 +334,28 @@ def chosen_cases(cases: Sequence[Case], choice: Choice) -> Sequence[Case]:
     return ordered[: choice.limit]
 
 
+def in_phases(cases: Sequence[Case]) -> Sequence[Case]:
+    """The cases with their phases numbered from 1: one begins where the benchmark says another, or a case announces a
+    change."""
+    found, before = list[Case](), cases[0].phase if cases else 1
+    number = 1
+    for case in cases:
+        if case.phase != before or (found and "change" in case.task.inputs):
+            number, before = number + 1, case.phase
+        found.append(case if case.phase == number else replace(case, phase=number))
+    return found
+
+
+def family_of(case: Case) -> str:
+    """The family of like cases that it belongs to: its own where neither the benchmark nor its id names one."""
+    return case.family or family_in(case.id)
+
+
+def family_in(id: str) -> str:
+    """The family that the id of a case names before the first "/"."""
+    return id.partition("/")[0]
+
+
 def choice_json(choice: Choice) -> dict[str, Any]:
     """The options as JSON, with absolute paths, so that a resume finds files from any folder."""
     models = {name: getattr(choice, name) for name in ("model", "reflect_model", "judge_model")}
@@ -335,6 +367,12 @@ def choice_json(choice: Choice) -> dict[str, Any]:
         "data": absolute(choice.data),
         "cases": list(choice.cases),
     }
+
+
+def no_stream(run: BenchRun) -> None:
+    """Raises `InvalidInput` for the record of a stream, which is no run itself."""
+    if run.benchmark.startswith(STREAM):
+        raise InvalidInput(f"{run.id} is a stream of several runs: mulligan bench stream --resume {run.id}")
 
 
 def choice_of(options: Mapping[str, Any]) -> Choice:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -18,12 +18,24 @@ from mulligan.app.runner import Runner, log, restart_seed
 from mulligan.app.session import Session, opened_store
 from mulligan.app.teaching import teach
 from mulligan.app.workspaces import Notice
-from mulligan.bench.harness.plan import LOG, SETTING, BenchPlan, Choice, choice_json, choice_of, make_plan
+from mulligan.bank.bank import Bank as LessonBank
+from mulligan.bench.harness.banks import BankModel, OnlineBank, learning_usage, with_memory
+from mulligan.bench.harness.plan import (
+    LOG,
+    SETTING,
+    BenchPlan,
+    Choice,
+    choice_json,
+    choice_of,
+    family_of,
+    make_plan,
+    no_stream,
+)
 from mulligan.core.benchmarks import BenchRun, CaseResult, Marked, Score, Status
 from mulligan.core.episode import RESUMABLE
 from mulligan.core.errors import InvalidInput, JournalDiverged, NotFound, StoreError
-from mulligan.core.protocols import Bank, Learned, Model, Observer, Store, Strategy
-from mulligan.core.records import Case, Episode, Json, Recall, Task, Trial, Usage
+from mulligan.core.protocols import Bank, Model, Observer, Store, Strategy
+from mulligan.core.records import Case, Episode, Json, Task, Trial, Usage
 from mulligan.recording.journal import StepObserver
 from mulligan.recording.leases import leased
 
@@ -127,9 +139,31 @@ async def resume_benchmark(
     return await bench.resume(run, parallel)
 
 
+async def run_called(store: Store, id: str) -> BenchRun | None:
+    """The run of this very id, if there is one."""
+    with suppress(NotFound):
+        run = await store.benches.run(id)
+        return run if run.id == id else None
+    return None
+
+
+async def run_or_resume(
+    id: str, choice: Choice, *, store: Store, models: Models, config: Config, hooks: Hooks = Hooks()
+) -> Finished:
+    """The run of this id, as far as it can be taken: begun with this choice, or resumed where there is one."""
+    bench = _Bench(config, models, store, None, hooks)
+    run = await run_called(store, id)
+    if run is None:
+        return await bench.begin(choice, id)
+    results = await store.benches.results(id)
+    if len(results) == len(run.cases) and all(result.status != "error" for result in results):
+        return Finished(run, results)
+    return await bench.resume(id, None)
+
+
 async def run_plan(plan: BenchPlan, models: Models, store: Store, hooks: Hooks = Hooks()) -> Finished:
     """Run a plan that the caller made."""
-    return await _Bench(plan.config, models, store, None, hooks).start(plan, Session(plan.config, models))
+    return await _Bench(plan.config, models, store, None, hooks).start(plan, Session(plan.config, models), "")
 
 
 @dataclass
@@ -140,6 +174,7 @@ class _Bench:
     bank: Bank | None
     hooks: Hooks
     objects: dict[str, Any] = field(default_factory=dict[str, Any])
+    thinker: BankModel | None = None
 
     def name_of(self, strategy: str | Strategy | type[Strategy] | None) -> str | None:
         """The strategy's name; one that is an object is remembered for the episodes."""
@@ -148,19 +183,29 @@ class _Bench:
         self.objects["strategy"] = strategy
         return object_name(strategy)
 
-    async def begin(self, choice: Choice) -> Finished:
-        session = Session(self.config, self.models, self.objects, self.bank)
+    async def begin(self, choice: Choice, id: str = "") -> Finished:
+        session = self._session(choice)
         plan = make_plan(choice, self.config, session.sandbox(choice.sandbox))
         if plan.notice:
             (self.hooks.notice or log.warning)(plan.notice)
         (self.hooks.notice or log.info)(plan.summary())
-        return await self.start(plan, session)
+        return await self.start(plan, session, id)
 
-    async def start(self, plan: BenchPlan, session: Session) -> Finished:
+    def _session(self, choice: Choice) -> Session:
+        wrap = self._wrap if choice.memory == "online" else None
+        return Session(self.config, self.models, self.objects, self.bank, wrap=wrap)
+
+    def _wrap(self, model: Model) -> Model:
+        self.thinker = BankModel(model)
+        return self.thinker
+
+    async def start(self, plan: BenchPlan, session: Session, id: str) -> Finished:
+        """id: of the run; "" stands for a new one."""
+
         async def go(work: _Work) -> Finished:
             rests_on = plan.rests_on(work.parts)
             run = BenchRun(
-                f"b{secrets.token_hex(4)}",
+                id or f"b{secrets.token_hex(4)}",
                 plan.choice.benchmark,
                 round(time.time(), 3),
                 choice_json(plan.choice),
@@ -179,6 +224,7 @@ class _Bench:
         if run.benchmark.startswith(LOG):
             log = run.benchmark.removeprefix(LOG)
             raise InvalidInput(f"Run {run.id} replays a log; begin that again: mulligan bench replay {log}")
+        no_stream(run)
         choice = choice_of(run.options)
         if (choice.strategy or "").startswith(OBJECT) and "strategy" not in self.objects:
             raise InvalidInput(
@@ -186,7 +232,7 @@ class _Bench:
                 "there, with mulligan.resume_benchmark(id, strategy=…)."
             )
         choice = choice if parallel is None else replace(choice, parallel=parallel)
-        session = Session(self.config, self.models, self.objects, self.bank)
+        session = self._session(choice)
         plan = make_plan(choice, self.config, session.sandbox(choice.sandbox))
 
         async def go(work: _Work) -> Finished:
@@ -202,7 +248,11 @@ class _Bench:
     async def _with(self, plan: BenchPlan, session: Session, go: Callable[[_Work], Any]) -> Finished:
         recipe = plan.recipe(plan.cases[0], "")
         async with opened_store(self.given, self.config) as store, session.parts(recipe) as parts:
-            return await go(_Work(plan, store, with_memory(parts, plan.choice.memory), self.hooks))
+            parts = with_memory(parts, plan.choice.memory)
+            if plan.choice.memory == "online" and isinstance(parts.bank, LessonBank):
+                known = store.benches.answered if plan.choice.reuse else None
+                parts = replace(parts, bank=OnlineBank(parts.bank, store, self.thinker, known))
+            return await go(_Work(plan, store, parts, self.hooks))
 
 
 @dataclass
@@ -270,7 +320,15 @@ class _Work:
             failed or text,
             round(sum(episode.seconds for episode in episodes), 3),
             sum((episode.usage for episode in episodes), Usage()),
+            await self._learning(episodes),
+            family_of(case),
+            case.phase,
         )
+
+    async def _learning(self, episodes: Sequence[Episode]) -> Usage:
+        if self.plan.choice.memory != "online":
+            return Usage()
+        return sum([learning_usage(await self.store.steps(episode.id)) for episode in episodes], Usage())
 
     async def _episode(self, run: BenchRun, position: int, number: int, case: Case) -> Episode:
         id = f"{run.id}.{position}.{number}"
@@ -360,27 +418,3 @@ def _status(marked: Sequence[Marked]) -> Status:
     if any(score == 1 for score in scores):
         return "solved"
     return "unjudged" if not scores or all(score is None for score in scores) else "failed"
-
-
-def with_memory(parts: Parts, memory: str | None) -> Parts:
-    """The parts; where memory is "frozen", their bank only recalls."""
-    return replace(parts, bank=FrozenBank(parts.bank)) if memory == "frozen" and parts.bank is not None else parts
-
-
-class FrozenBank:
-    """A bank that recalls and never changes.
-
-    It does not count uses, which would change what the next case is shown, as cases run in any order. A bank whose
-    `recall` has no parameter `counted` is called without it.
-    """
-
-    def __init__(self, inner: Bank) -> None:
-        self._inner = inner
-        takes = inspect.signature(inner.recall).parameters
-        self._uncounted: dict[str, Any] = {"counted": False} if "counted" in takes else {}
-
-    async def recall(self, task: Task, *, top_k: int | None = None) -> Recall:
-        return await self._inner.recall(task, top_k=top_k, **self._uncounted)
-
-    async def learn(self, episodes: Sequence[Episode]) -> Learned:
-        return Learned(nothing_because="the bank is frozen")

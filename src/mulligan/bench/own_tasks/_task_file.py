@@ -147,7 +147,7 @@ WAYS = ("tests", "check", "contains", "regex", "evaluator")
 ANSWERS = ("answer", "answers")
 HIDDEN = (*ANSWERS, *WAYS, "settings")
 JUDGE = (*HIDDEN, "hidden", "hidden_tests", "oracle", "output")
-TASK = ("id", "prompt", "prompt_file", *JUDGE)
+TASK = ("id", "prompt", "prompt_file", "change", "family", *JUDGE)
 TOP = ("name", "judge", "task")
 
 _PROGRAM = re.compile(r"(?:.*/)?(?:python[\d.]*|bash|sh)")
@@ -166,6 +166,8 @@ class Entry:
         oracle: the answer judges in the loop.
         where: `FILE:LINE` of the task.
         files: all files that the task names.
+        change: a sentence that says what is new in the world from this task on.
+        family: the name of a group of like tasks.
     """
 
     id: str
@@ -176,6 +178,8 @@ class Entry:
     oracle: bool
     where: str
     files: tuple[Path, ...]
+    change: str = ""
+    family: str = ""
 
 
 def read_tasks(file: Path) -> list[Entry]:
@@ -224,7 +228,9 @@ class _Reader:
                 'evaluator = "model_judge" lets the model judge itself.'
             )
         output = self._output(loop, hidden)
-        return Entry(id, prompt, loop or Spec("model_judge"), hidden, output, oracle, table.where(), tuple(self._files))
+        told = {key: table.text(key).strip() for key in table.has("change", "family")}
+        judge, files = loop or Spec("model_judge"), tuple(self._files)
+        return Entry(id, prompt, judge, hidden, output, oracle, table.where(), files, **told)
 
     def _prompt(self) -> str:
         key = self._table.one_of("prompt", "prompt_file", why="keep one of them")

@@ -37,7 +37,7 @@ class Tasks:
         for entry in entries:
             self._check_judges(entry)
         self._entries = {entry.id: entry for entry in entries}
-        return [Case(entry.id, Task(entry.prompt), entry.hidden) for entry in entries]
+        return [_case(entry) for entry in entries]
 
     def beside(self) -> Sequence[Path]:
         return files_of(list(self._entries.values()))
@@ -99,6 +99,11 @@ class Tasks:
                 hides = spec is hidden and spec is not None and spec.name not in ALONE
                 more = " (A hidden judge must work without a model.)" if hides else ""
                 raise InvalidInput(f"{entry.where}: the task {entry.id!r}: {error}{more}") from error
+
+
+def _case(entry: Entry) -> Case:
+    inputs = {"change": entry.change} if entry.change else {}
+    return Case(entry.id, Task(entry.prompt, inputs), entry.hidden, entry.family)
 
 
 def _hidden(target: Json) -> Spec:

@@ -18,7 +18,7 @@ from statistics import fmean
 from typing import Any, cast
 
 from mulligan.app.plugins import short_name
-from mulligan.bench.harness.plan import LOG, SETTING, Choice, options_of_today
+from mulligan.bench.harness.plan import LOG, SETTING, Choice, no_stream, options_of_today
 from mulligan.bench.report.statistics import Mean, Paired, Rate, mean, paired, pass_at_k, rate
 from mulligan.core.benchmarks import BenchRun, CaseResult, Marked, Status
 from mulligan.core.errors import InvalidInput
@@ -516,6 +516,7 @@ class Report:
 async def read_run(store: Store, prefix: str) -> Recorded:
     """The record of the run whose id begins with `prefix`. Raises `NotFound`, `StoreError`."""
     run = await store.benches.run(prefix)
+    no_stream(run)
     results = await store.benches.results(run.id)
     ended = {f"{run.id}.{result.position}" for result in results}
     episodes = await store.list(run=run.id, limit=_ALL)

@@ -20,6 +20,21 @@ LINES = {"results": "-", "oracle": "--", "scripted": ":"}
 _NOTES = {"oracle": ", oracle", "scripted": ", no result"}
 _NEAR = 0.055
 """The share of the height that a label needs."""
+_DENSE = 30
+"""Points above which a line has no dots, and the axis no number for each of them."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What stands around the curves. changes: where on the first axis a line goes up, such as at a drift."""
+
+    title: str
+    across: str
+    up: str
+    changes: Sequence[float] = ()
+
+
+BY_TRIAL = Frame("Solved by trial, with 95 % intervals", "trials allowed", "solved by the hidden verdict (pass@1)")
 
 
 @dataclass(frozen=True)
@@ -59,7 +74,7 @@ def curves(report: Report) -> list[Curve]:
     return found
 
 
-def draw(curves: Sequence[Curve], form: str) -> bytes:
+def draw(curves: Sequence[Curve], form: str, frame: Frame = BY_TRIAL) -> bytes:
     """The picture as a file's bytes; the same curves give the same bytes.
 
     form: ".svg" or ".png". Raises `InvalidInput` without matplotlib.
@@ -77,7 +92,7 @@ def draw(curves: Sequence[Curve], form: str) -> bytes:
         last = max([2, *(len(curve.solved) for curve in curves)])
         for number, curve in enumerate(curves):
             _line(axes, curve, last, COLOURS[number % len(COLOURS)], f"curve-{number + 1}")
-        _frame(axes, last)
+        _frame(axes, last, frame)
         _labels(axes, curves)
         written = io.BytesIO()
         omitted: Any = {"Date": None, "Creator": None} if form == ".svg" else {"Software": None}
@@ -93,7 +108,8 @@ def _line(axes: Any, curve: Curve, last: int, colour: str, id: str) -> None:
     if not known:
         return
     trials, solved, low, high = (list(column) for column in zip(*known, strict=True))
-    axes.plot(trials, solved, LINES[curve.kind], color=colour, marker="o", markersize=5, linewidth=2, gid=id)
+    dots = {"marker": "o", "markersize": 5} if last <= _DENSE else {}
+    axes.plot(trials, solved, LINES[curve.kind], color=colour, linewidth=2, gid=id, **dots)
     if len(known) == 1:
         axes.errorbar(trials, solved, yerr=[[solved[0] - low[0]], [high[0] - solved[0]]], color=colour, capsize=4)
     else:
@@ -102,14 +118,17 @@ def _line(axes: Any, curve: Curve, last: int, colour: str, id: str) -> None:
         axes.plot([trials[-1], last], [solved[-1]] * 2, color=colour, linewidth=0.7, alpha=0.6)
 
 
-def _frame(axes: Any, last: int) -> None:
+def _frame(axes: Any, last: int, frame: Frame) -> None:
     axes.set_xlim(0.8, last + 0.1)
     axes.set_ylim(0, 1)
-    axes.set_xticks(range(1, last + 1))
+    if last <= _DENSE:
+        axes.set_xticks(range(1, last + 1))
+    for change in frame.changes:
+        axes.axvline(change, color="0.6", linewidth=1, linestyle=":")
     axes.set_yticks([n / 5 for n in range(6)], [f"{20 * n} %" for n in range(6)])
-    axes.set_xlabel("trials allowed")
-    axes.set_ylabel("solved by the hidden verdict (pass@1)")
-    axes.set_title("Solved by trial, with 95 % intervals", loc="left")
+    axes.set_xlabel(frame.across)
+    axes.set_ylabel(frame.up)
+    axes.set_title(frame.title, loc="left")
     axes.grid(axis="y", color="0.9")
     axes.set_axisbelow(True)
     for side in ("top", "right"):

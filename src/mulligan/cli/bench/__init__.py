@@ -10,11 +10,13 @@ COMMANDS = {
     "export": "Write the results of an ALFWorld RUN as the reference's files: one for each trial.",
     "fetch": "Fetch the data of the benchmark NAME.",
     "list": "List the benchmarks, their cuts and methods, and whether their data is here.",
+    "plan": "Say how many cases and samples show a difference.",
     "replay": "Replay the published episodes in FILE, and show where the replay differs from the log.",
     "report": "Report the figures of one RUN or several, and compare each further run with the first.",
     "run": "Run the cases of the benchmark NAME, or of a file of tasks (mine.toml).",
     "runs": "List the benchmark runs, newest first.",
     "score": "Judge solutions made elsewhere by the hidden tests of the benchmark NAME.",
+    "stream": "Run the cases of TASKS as a stream: the same for several arms, each with a memory that grows.",
 }
 """The subcommands, each a file of this folder with a click command called `command`. The first line of its help is
 repeated here, so that `mulligan bench --help` imports none of them."""

@@ -12,7 +12,7 @@ from mulligan.bench.harness.plan import Choice
 from mulligan.bench.harness.running import Finished, Hooks, resume_benchmark, run_benchmark
 from mulligan.cli.bench._progress import Progress
 from mulligan.cli.conduct import run
-from mulligan.cli.options import bench_settings, budget_options, limits_of
+from mulligan.cli.options import limits_of, player_options, setting_options
 
 
 @click.command("run")
@@ -20,19 +20,7 @@ from mulligan.cli.options import bench_settings, budget_options, limits_of
 @click.option(
     "--resume", metavar="RUN", help="Resume this run. Cases that have ended are kept, and nothing is paid twice."
 )
-@click.option("--method", metavar="NAME", help="One of the benchmark's bundles of roles: mulligan bench list.")
-@click.option(
-    "--strategy",
-    metavar="NAME",
-    help="Decides what the next attempt is shown, instead of the method's own: as in solve, or ./mine.py.",
-)
-@click.option("--model", metavar="MODEL", help="PROVIDER:NAME, local:NAME, scripted:FILE or replay:FILE.")
-@click.option("--reflect-model", metavar="MODEL", help="The model that reflects (default: --model).")
-@click.option("--judge-model", metavar="MODEL", help="The model that judges or writes tests (default: --model).")
-@click.option("--agent", metavar="NAME", help="An agent kept as files acts, instead of the method's actor.")
-@click.option("--data", metavar="PATH", help="The data: a file, or the folder that it is in.")
-@click.option("--trials", type=int, metavar="N", help="The most attempts of an episode, the first included.")
-@budget_options
+@player_options
 @click.option(
     "--restarts", type=int, default=1, metavar="K", help="The most episodes of a case; stops at the first solved one."
 )
@@ -47,20 +35,7 @@ from mulligan.cli.options import bench_settings, budget_options, limits_of
 @click.option("--reuse", is_flag=True, help="Reuse answers that a model gave to the very same request.")
 @click.option("--memory", type=click.Choice(["online", "frozen"]), help="Recall from the bank; online also teaches it.")
 @click.option("--agent-id", default="", metavar="NAME", help="The agent whose bank --memory uses.")
-@click.option(
-    "--sandbox",
-    default="auto",
-    metavar="LEVEL",
-    help="auto (default), strict, or a level that `mulligan doctor` names.",
-)
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    callback=bench_settings,
-    metavar="ROLE.KEY=VALUE",
-    help="Any other setting; ROLE may be benchmark.",
-)
+@setting_options
 @click.option(
     "--format", "form", type=click.Choice(["line", "json"]), default="line", help="The format of the result on stdout."
 )

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from mulligan.app.config import load
-from mulligan.bench.harness.plan import options_of_today
+from mulligan.bench.harness.plan import STREAM, options_of_today
 from mulligan.cli.terminal import emit, say
 from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.store import open_store
@@ -37,6 +37,10 @@ def command(limit: int, form: str) -> None:
     for run in runs:
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run["created"]))
         how = f"{run['ended']} of {run['cases']} ended, {run['solved']} solved"
+        if run["benchmark"].startswith(STREAM):
+            tasks = run["benchmark"].removeprefix(STREAM)
+            emit(f"{run['run']}  {when}  {tasks}  a stream: mulligan bench stream --resume {run['run']}")
+            continue
         method = " with ".join(name for name in (run["method"], run["strategy"]) if name) or "-"
         emit(f"{run['run']}  {when}  {run['benchmark']}  {method}  {how}")
     if not runs:

@@ -1,0 +1,120 @@
+"""The bank of a benchmark run: frozen it only recalls; online it learns from one episode before the next begins.
+
+Online, the calls of the bank's model are steps of the episode that is learned from, so that a resumed run pays for none
+of them twice, and `reuse` and the report find them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+from mulligan.app.compose import Parts
+from mulligan.bank.bank import Bank as LessonBank
+from mulligan.core.codec import digest
+from mulligan.core.loop import scope
+from mulligan.core.protocols import Bank, Journal, Learned, Model, StepRow, Store
+from mulligan.core.questions import Answer, Question, Sampling
+from mulligan.core.records import Episode, Json, Recall, Task, Usage
+from mulligan.models.gate import ask_for_row, read_result
+from mulligan.models.requests import request_of
+from mulligan.recording.journal import Known, StoredJournal
+from mulligan.recording.ledger import Ledger
+
+LEARN = "learn"
+"""What the keys of the steps begin with in which a bank learned from the episode."""
+_POLL = 0.05
+"""Seconds between two looks at work that another task or process does."""
+
+
+def with_memory(parts: Parts, memory: str | None) -> Parts:
+    """The parts; where memory is "frozen", their bank only recalls."""
+    return replace(parts, bank=FrozenBank(parts.bank)) if memory == "frozen" and parts.bank is not None else parts
+
+
+class FrozenBank:
+    """A bank that recalls and never changes.
+
+    It does not count uses, which would change what the next case is shown, as cases run in any order. A bank whose
+    `recall` has no parameter `counted` is called without it.
+    """
+
+    def __init__(self, inner: Bank) -> None:
+        self._inner = inner
+        takes = inspect.signature(inner.recall).parameters
+        self._uncounted: dict[str, Any] = {"counted": False} if "counted" in takes else {}
+
+    async def recall(self, task: Task, *, top_k: int | None = None) -> Recall:
+        return await self._inner.recall(task, top_k=top_k, **self._uncounted)
+
+    async def learn(self, episodes: Sequence[Episode]) -> Learned:
+        return Learned(nothing_because="the bank is frozen")
+
+
+class BankModel:
+    """The model of a bank. While there is a journal, each call is a step of it, named by its request: whoever asks
+    first, and in whatever order, a request that was answered before has its answer."""
+
+    def __init__(self, model: Model) -> None:
+        self.name, self.id = model.name, model.id
+        self._model = model
+        self.journal: Journal | None = None
+
+    async def ask(self, question: Question, sampling: Sampling = Sampling()) -> Answer:
+        if self.journal is None:
+            return await self._model.ask(question, sampling)
+        request = request_of(self.id, question, sampling)
+
+        async def call() -> Json:
+            return await ask_for_row(self._model, question, sampling)
+
+        with scope(LEARN, digest(request)[:16], anew=True):
+            row = cast(dict[str, Any], await self.journal.step("model.bank", request, call))
+        return read_result(row, Usage(**row["usage"]))
+
+
+class OnlineBank:
+    """A bank of lessons that has learned all that it can from an episode, its upkeep included, when `learn` returns.
+
+    model: the bank's, which is given the journal of that episode. known: see `StoredJournal`.
+    """
+
+    def __init__(self, inner: LessonBank, store: Store, model: BankModel | None, known: Known | None) -> None:
+        self._inner, self._model, self._known = inner, model, known
+        self._ledger = Ledger(store)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    async def recall(self, task: Task, *, top_k: int | None = None) -> Recall:
+        return await self._inner.recall(task, top_k=top_k)
+
+    async def learn(self, episodes: Sequence[Episode]) -> Learned:
+        async with self._ledger.hold(episodes[-1].id) as entry:
+            if self._model is not None:
+                self._model.journal = StoredJournal(entry, known=self._known)
+            try:
+                while (learned := await self._inner.learn(episodes)).pending:  # a process that died is at it
+                    await asyncio.sleep(_POLL)
+                await self._keep_up()
+            finally:
+                if self._model is not None:
+                    self._model.journal = None
+        return learned
+
+    async def _keep_up(self) -> None:
+        """Does the work that is due, and waits for what is under way in the background of this process."""
+        while True:
+            await self._inner.work()
+            if not any(work.status == "running" for work in await self._inner.pending()):
+                return
+            await asyncio.sleep(_POLL)
+
+
+def learning_usage(steps: Sequence[StepRow]) -> Usage:
+    """What the bank's model used to learn from the episode with these steps."""
+    rows = [row.result for row in steps if row.done and row.key.startswith(f"{LEARN}/")]
+    return sum((Usage(**row["usage"]) for row in rows), Usage())

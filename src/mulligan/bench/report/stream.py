@@ -1,0 +1,461 @@
+"""What came of a stream: a row for each case, and from these gain, differences, learning curves and recovery.
+
+Scores are shares of a case's maximum, so the most that can be reached is 1. Gain is that of Continual Learning Bench:
+(with memory - without) / (1 - without). Cases that ended with an error, or that nobody could score, are in no mean.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, astuple, dataclass, fields
+from statistics import fmean
+
+from mulligan.bench.harness.running import run_called
+from mulligan.bench.harness.stream import NONE, STREAM, Leg, StreamChoice, legs_of, stream_record
+from mulligan.bench.report.figures import about, read_run
+from mulligan.bench.report.page import NONE as EMPTY
+from mulligan.bench.report.page import UNKNOWN
+from mulligan.bench.report.plot import Curve, Frame
+from mulligan.bench.report.statistics import FEW, Estimate, clustered, groups, holm
+from mulligan.core.benchmarks import BenchRun, CaseResult
+from mulligan.core.protocols import Store
+from mulligan.core.records import Episode, Json
+from mulligan.text.pages import Block, Facts, Heading, Line, Picture, Table
+from mulligan.text.truncate import estimate as tokens_of
+
+REFERENCES = (NONE, "history")
+"""The arms that the others are compared with, where they take part."""
+WINDOW, SHARE = 3, 0.9
+"""An arm has recovered where the mean of so many tasks in a row reaches this share of what it was before the drift."""
+STRETCHES = 5
+"""Into how many parts the stream is cut to show how an arm goes on."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One case of one leg; the columns of the CSV. None: not known.
+
+    reward: as the benchmark counts it. score: as a share of the most, 0 to 1. tokens_in, tokens_out, calls: of the
+    episodes; those of memory: of the bank's model. cost: of both, in US dollars. recalled: entries that were shown;
+    recalled_tokens: of their text, estimated.
+    """
+
+    arm: str
+    order: int
+    position: int
+    case: str
+    family: str
+    phase: int
+    seed: int
+    status: str
+    reward: float | None
+    score: float | None
+    success: bool | None
+    trials: int
+    steps: int
+    tokens_in: int
+    tokens_out: int
+    memory_tokens_in: int
+    memory_tokens_out: int
+    calls: int
+    memory_calls: int
+    cost: float | None
+    recalled: int
+    recalled_tokens: int
+    episode: str
+
+    @property
+    def tokens(self) -> int:
+        """All of them, the memory's own included."""
+        return self.tokens_in + self.tokens_out + self.memory_tokens_in + self.memory_tokens_out
+
+
+@dataclass(frozen=True)
+class ArmFigures:
+    """Means over the cases of all orders. gain: None of the arm without memory, and where nothing was left to gain."""
+
+    arm: str
+    cases: int
+    errors: int
+    score: float | None
+    reward: float | None
+    success: float | None
+    gain: Estimate | None
+    tokens: float | None
+    memory_tokens: float | None
+    recalled_tokens: float | None
+    recalled: float | None
+    steps: float | None
+    cost: float | None
+    stretches: Sequence[float | None]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The score of `arm` less that of `reference`, on the same cases in the same orders. p: corrected for the number of
+    comparisons (Holm)."""
+
+    arm: str
+    reference: str
+    difference: Estimate
+    p: float | None
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """After a drift at `position`: `tasks` until the arm was back, None where it was not within the `left` tasks of the
+    phase. before: its mean score in the phase before."""
+
+    arm: str
+    position: int
+    before: float
+    left: int
+    tasks: int | None
+
+
+@dataclass(frozen=True)
+class StreamReport:
+    run: BenchRun
+    choice: StreamChoice
+    rows: Sequence[Row]
+    arms: Sequence[ArmFigures]
+    differences: Sequence[Difference]
+    recoveries: Sequence[Recovery]
+    clusters: str
+    ended: int
+    legs: int
+    model: str
+    scripted: str
+
+    def to_json(self) -> Json:
+        """Without the rows, which are the CSV."""
+        what = ("arms", "differences", "recoveries")
+        found = {name: [asdict(one) for one in getattr(self, name)] for name in what}
+        about = {"stream": self.run.id, "benchmark": self.choice.base.benchmark, "seed": self.choice.base.seed}
+        state = {"legs": self.legs, "ended": self.ended, "model": self.model, "scripted": self.scripted}
+        return {"schema": 1, **about, **state, "clusters": self.clusters, **found}
+
+
+async def read_stream(store: Store, id: str) -> StreamReport:
+    """The figures of a stream as far as it has come. Raises `NotFound`, `InvalidInput` for what is no stream."""
+    run = await stream_record(store, id)
+    choice, rows, ended = StreamChoice.of(run.options), list[Row](), 0
+    models, scripted = dict[str, None](), ""
+    legs = legs_of(run.id, choice)
+    for leg in legs:
+        if await run_called(store, leg.run) is None:
+            continue
+        recorded = await read_run(store, leg.run)
+        of_leg = about(recorded.run, recorded.episodes.values())
+        models |= dict.fromkeys(of_leg.models.values())
+        scripted = scripted or of_leg.scripted
+        ended += len(recorded.results) == len(recorded.run.cases)
+        seed = choice.base.seed
+        rows += [_row(leg, seed, result, recorded.episodes) for result in recorded.results]
+    names = [arm.name for arm in choice.arms]
+    rows.sort(key=lambda row: (names.index(row.arm), row.order, row.position))
+    families, cases = {row.family for row in rows}, {row.case for row in rows}
+    return StreamReport(
+        run,
+        choice,
+        rows,
+        [_figures(rows, name) for name in names],
+        _differences(rows, names),
+        _recoveries(rows, names),
+        "family" if FEW <= len(families) < len(cases) else "case",
+        ended,
+        len(legs),
+        ", ".join(models),
+        scripted,
+    )
+
+
+def _row(leg: Leg, seed: int, result: CaseResult, episodes: Mapping[str, Episode]) -> Row:
+    mark = result.episodes[-1] if result.episodes else None
+    episode = episodes.get(mark.episode) if mark else None
+    score = mark.score if mark and result.status != "error" else None
+    rewards = mark.parts.get("reward", ()) if mark else ()
+    reward = rewards[-1] if rewards and score is not None else score
+    trials = episode.trials if episode else ()
+    recall = episode.recall if episode else None
+    both = result.usage + result.memory
+    return Row(
+        leg.arm.name,
+        leg.order,
+        result.position,
+        result.case,
+        result.family,
+        result.phase,
+        seed,
+        result.status,
+        reward,
+        score,
+        None if score is None else score == 1,
+        len(trials),
+        sum(len(trial.attempt.steps) or 1 for trial in trials),
+        result.usage.input_tokens,
+        result.usage.output_tokens,
+        result.memory.input_tokens,
+        result.memory.output_tokens,
+        result.usage.calls,
+        result.memory.calls,
+        both.cost,
+        len(recall.lessons) if recall else 0,
+        tokens_of(recall.formatted_prompt) if recall and recall.formatted_prompt else 0,
+        mark.episode if mark else "",
+    )
+
+
+# --- figures --------------------------------------------------------------------------------------------------------
+
+
+def _mean(rows: Sequence[Row], of: Callable[[Row], float | None]) -> float | None:
+    values = [value for row in rows if (value := of(row)) is not None]
+    return fmean(values) if values else None
+
+
+def _figures(rows: Sequence[Row], arm: str) -> ArmFigures:
+    ours = [row for row in rows if row.arm == arm]
+    last = max((row.position for row in ours), default=0)
+    costs = [row.cost for row in ours]
+    return ArmFigures(
+        arm,
+        len(ours),
+        sum(row.status == "error" for row in ours),
+        _mean(ours, lambda row: row.score),
+        _mean(ours, lambda row: row.reward),
+        _mean(ours, lambda row: row.success),
+        _gain(rows, arm) if arm != NONE else None,
+        _mean(ours, lambda row: row.tokens),
+        _mean(ours, lambda row: row.memory_tokens_in + row.memory_tokens_out),
+        _mean(ours, lambda row: row.recalled_tokens),
+        _mean(ours, lambda row: row.recalled),
+        _mean(ours, lambda row: row.steps),
+        None if None in costs else sum(cost or 0.0 for cost in costs),
+        [_mean([row for row in ours if _stretch(row, last) == n], lambda row: row.score) for n in range(STRETCHES)],
+    )
+
+
+def _stretch(row: Row, last: int) -> int:
+    return (row.position - 1) * STRETCHES // last
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """The scores of one case in one order, in two arms."""
+
+    order: int
+    case: str
+    family: str
+    score: float
+    reference: float
+
+
+def _pairs(rows: Sequence[Row], arm: str, reference: str) -> list[_Pair]:
+    scores = {(row.order, row.case): row.score for row in rows if row.arm == reference}
+    return [
+        _Pair(row.order, row.case, row.family, row.score, other)
+        for row in rows
+        if row.arm == arm and row.score is not None and (other := scores.get((row.order, row.case))) is not None
+    ]
+
+
+def _estimate(pairs: Sequence[_Pair], slope: Sequence[float] | None = None) -> Estimate:
+    """The mean of what each pair differs by, clustered by family (or case), and by order where these are not few."""
+    orders = [pair.order for pair in pairs]
+    ways = [groups([pair.family for pair in pairs], [pair.case for pair in pairs])]
+    ways += [orders] if len(set(orders)) >= FEW else []
+    return clustered([pair.score - pair.reference for pair in pairs], *ways, slope=slope)
+
+
+def _gain(rows: Sequence[Row], arm: str) -> Estimate | None:
+    pairs = _pairs(rows, arm, NONE)
+    left = [1 - pair.reference for pair in pairs]
+    return _estimate(pairs, left) if sum(left) > 0 else None
+
+
+def _differences(rows: Sequence[Row], arms: Sequence[str]) -> list[Difference]:
+    found = list[tuple[str, str, Estimate]]()
+    for number, reference in enumerate(one for one in REFERENCES if one in arms):
+        for arm in arms:
+            if arm == reference or (arm in REFERENCES[:number]):
+                continue
+            if pairs := _pairs(rows, arm, reference):
+                found.append((arm, reference, _estimate(pairs)))
+    known = [estimate.p for _, _, estimate in found if estimate.p is not None]
+    corrected = iter(holm(known))
+    return [Difference(*one, next(corrected) if one[2].p is not None else None) for one in found]
+
+
+def _recoveries(rows: Sequence[Row], arms: Sequence[str]) -> list[Recovery]:
+    starts = dict[int, int]()
+    for row in rows:
+        starts[row.phase] = min(row.position, starts.get(row.phase, row.position))
+    found = list[Recovery]()
+    for before, phase in zip(sorted(starts), sorted(starts)[1:], strict=False):
+        for arm in arms:
+            mean = _mean([row for row in rows if row.arm == arm and row.phase == before], lambda row: row.score)
+            after = [row for row in rows if row.arm == arm and row.phase == phase]
+            if mean is not None and after:
+                left = max(row.position for row in after) - starts[phase] + 1
+                found.append(Recovery(arm, starts[phase], mean, left, _back(after, starts[phase], left, mean)))
+    return found
+
+
+def _back(rows: Sequence[Row], start: int, left: int, before: float) -> int | None:
+    """How many tasks it took until the next few, over all orders, were as good as most of before."""
+    for n in range(max(1, left - WINDOW + 1)):
+        window = [row for row in rows if start + n <= row.position < start + n + WINDOW]
+        mean = _mean(window, lambda row: row.score)
+        if mean is not None and mean >= SHARE * before - 1e-9:
+            return n
+    return None
+
+
+# --- rows and curves ------------------------------------------------------------------------------------------------
+
+
+def as_csv(rows: Sequence[Row]) -> str:
+    text = io.StringIO()
+    write = csv.writer(text, lineterminator="\n")
+    write.writerow([field.name for field in fields(Row)])
+    write.writerows(["" if cell is None else cell for cell in astuple(row)] for row in rows)
+    return text.getvalue()
+
+
+def learning_curves(report: StreamReport) -> tuple[list[Curve], Frame]:
+    """The mean score of the last few cases, by position; the interval is over orders."""
+    last = max((row.position for row in report.rows), default=1)
+    width = max(1, last // 12)
+    curves = list[Curve]()
+    for found in report.arms:
+        ours = [row for row in report.rows if row.arm == found.arm]
+        columns: tuple[list[float | None], ...] = ([], [], [])
+        for position in range(1, last + 1):
+            near = [row for row in ours if position - width < row.position <= position]
+            orders = sorted({row.order for row in near})
+            of_each = [_mean([row for row in near if row.order == order], lambda row: row.score) for order in orders]
+            means = [mean for mean in of_each if mean is not None]
+            value = fmean(means) if means else None
+            spread = clustered(means, range(len(means))) if len(means) > 1 else None
+            low, high = (spread.low, spread.high) if spread else (value, value)
+            for column, one in zip(columns, (value, low, high), strict=True):
+                column.append(None if one is None else min(1.0, max(0.0, one)))
+        gain = f", gain {found.gain.value:+.2f}" if found.gain else ""
+        curves.append(Curve(f"{found.arm}{gain}", "scripted" if report.scripted else "results", *columns, found.cases))
+    over = f"mean of the last {width} cases" if width > 1 else "mean"
+    drifts = sorted({one.position - 0.5 for one in report.recoveries})
+    return curves, Frame("Score along the stream", "case of the stream", f"score ({over} over the orders)", drifts)
+
+
+# --- page -----------------------------------------------------------------------------------------------------------
+
+
+def stream_page(report: StreamReport, picture: Picture | None = None) -> list[Block]:
+    choice, base = report.choice, report.choice.base
+    unfinished = "" if report.ended == report.legs else f"unfinished: {report.ended} of {report.legs} legs"
+    blocks: list[Block] = [Heading(1, f"Stream {report.run.id}")]
+    blocks += [Line(strong=report.scripted.upper())] if report.scripted else []
+    facts = {
+        "Tasks": report.run.benchmark.removeprefix(STREAM),
+        "Model": report.model or UNKNOWN,
+        "Cases": f"{max((row.position for row in report.rows), default=0)} in {choice.orders} orders",
+        "Arms": ", ".join(arm.name for arm in choice.arms),
+        "Seed": str(base.seed),
+        "Ended": unfinished,
+    }
+    blocks += [Facts(facts), Heading(2, "Arms"), _arms(report), Line(_ARMS_NOTE)]
+    if report.differences:
+        blocks += [Heading(2, "Differences"), _compared(report), Line(_note_on(report)), *_power(report)]
+    if report.recoveries:
+        blocks += [Heading(2, "After a change"), _recovered(report), Line(_RECOVERY_NOTE)]
+    blocks += [Heading(2, "Along the stream"), _along(report)]
+    return [*blocks, Heading(2, "Learning curve"), picture] if picture else blocks
+
+
+_ARMS_NOTE = (
+    "Gain: (score with memory - score without) / (1 - score without), with a 95 % interval. Tokens, of which the "
+    "memory's own, recalled tokens and steps: means of a case. Cost: of the whole arm; an answer that was reused "
+    "counts as if it had been paid."
+)
+_RECOVERY_NOTE = (
+    f"Tasks after the change until {WINDOW} in a row (mean over the orders) score {SHARE:.0%} of the phase before."
+)
+
+
+def _number(value: float | None, form: str) -> str:
+    return EMPTY if value is None else format(value, form)
+
+
+def _interval(one: Estimate | None) -> str:
+    return EMPTY if one is None or one.low is None else f"{one.low:+.3f} to {one.high:+.3f}"
+
+
+def _arms(report: StreamReport) -> Table:
+    columns = ["arm", "gain", "95 % interval", "score", "reward", "success", "tokens", "of memory", "recalled", "steps"]
+    rows = [
+        [
+            *(one.arm, _number(one.gain.value if one.gain else None, "+.3f"), _interval(one.gain)),
+            *(_number(one.score, ".3f"), _number(one.reward, ".3f"), _number(one.success, ".1%")),
+            *(_number(one.tokens, ",.0f"), _number(one.memory_tokens, ",.0f"), _number(one.recalled_tokens, ",.0f")),
+            *(_number(one.steps, ".1f"), UNKNOWN if one.cost is None else f"${one.cost:,.4f}", str(one.errors)),
+        ]
+        for one in report.arms
+    ]
+    return Table([*columns, "cost", "errors"], rows)
+
+
+def _compared(report: StreamReport) -> Table:
+    columns = ["arm", "less", "difference", "95 % interval", "p", "p (Holm)", "n", "clusters", "could show"]
+    rows = [
+        [
+            *(one.arm, one.reference, f"{one.difference.value:+.3f}", _interval(one.difference)),
+            *(_number(one.difference.p, ".3g"), _number(one.p, ".3g"), str(one.difference.n)),
+            *(str(one.difference.clusters), _number(one.difference.detectable, ".3f")),
+        ]
+        for one in report.differences
+    ]
+    return Table(columns, rows, left=2)
+
+
+def _note_on(report: StreamReport) -> str:
+    many = report.choice.orders >= FEW
+    return (
+        f"Score of the same cases in the same orders; intervals clustered by {report.clusters}"
+        f"{' and order' if many else ''}, p corrected for {len(report.differences)} comparisons by Holm. Could show: "
+        "the least difference that this stream would have found with a power of 80 %."
+        + ("" if many else f" With fewer than {FEW} orders, the intervals say nothing of others: --orders {FEW}.")
+    )
+
+
+def _power(report: StreamReport) -> list[Block]:
+    """A line for each comparison that shows nothing, and could not have shown so small a difference."""
+    lines = list[Block]()
+    for one in report.differences:
+        least = one.difference.detectable
+        if least is None:
+            lines.append(Line(f"{one.arm} against {one.reference}: too few cases to say how sure it is."))
+        elif (one.p or 0.0) >= 0.05:
+            lines.append(
+                Line(
+                    f"{one.arm} against {one.reference}: no difference was shown. The stream would have shown one of "
+                    f"{least:.3f} or more; of a smaller one it says nothing. To plan one that does: "
+                    "mulligan bench plan --difference D"
+                )
+            )
+    return lines
+
+
+def _recovered(report: StreamReport) -> Table:
+    rows = [
+        [one.arm, str(one.position), f"{one.before:.3f}", f"not in {one.left}" if one.tasks is None else str(one.tasks)]
+        for one in report.recoveries
+    ]
+    return Table(["arm", "change at case", "score before", "tasks until back"], rows)
+
+
+def _along(report: StreamReport) -> Table:
+    parts = [f"part {n}" for n in range(1, STRETCHES + 1)]
+    return Table(["arm", *parts], [[one.arm, *(_number(v, ".3f") for v in one.stretches)] for one in report.arms])

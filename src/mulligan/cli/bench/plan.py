@@ -1,0 +1,80 @@
+"""`mulligan bench plan`: how many cases and samples a comparison needs, before a model is paid."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from mulligan.bench.report.statistics import Design
+from mulligan.cli.options import format_option
+from mulligan.cli.terminal import columns, emit
+from mulligan.core.errors import InvalidInput
+
+SAMPLES = (1, 2, 3, 5, 10)
+
+
+@click.command("plan")
+@click.option(
+    "--arms", type=click.IntRange(2), default=2, show_default=True, help="What is compared; the first with all."
+)
+@click.option("--difference", type=float, metavar="D", help="The difference of two rates to show, such as 0.05.")
+@click.option("--cases", type=click.IntRange(2), metavar="N", help="How many cases there are: what would these show?")
+@click.option("--rate", type=float, default=0.5, show_default=True, help="The rate of the first arm.")
+@click.option("--samples", type=click.IntRange(1), metavar="N", help="Episodes of each case in each arm.")
+@click.option(
+    "--correlation",
+    type=float,
+    default=0.5,
+    show_default=True,
+    help="Of two verdicts on one case: 0 where all cases are alike, 1 where each is always solved or never.",
+)
+@format_option("table", "json")
+def command(
+    arms: int,
+    difference: float | None,
+    cases: int | None,
+    rate: float,
+    samples: int | None,
+    correlation: float,
+    form: str,
+) -> None:
+    """Say how many cases and samples show a difference.
+
+    All arms take the same cases. Power 80 %, two-sided 5 %, shared out among the comparisons with the first arm.
+    """
+    if (difference is None) == (cases is None):
+        raise click.UsageError(
+            "Give --difference, to learn how many cases show it, or --cases, to learn what they show."
+        )
+    if not 0 < rate < 1 or not 0 <= correlation < 1:
+        raise InvalidInput("A rate lies between 0 and 1, and so does a correlation, which may be 0.")
+    if difference is not None and not 0 < difference <= 1 - rate:
+        raise InvalidInput(
+            f"The difference must be more than 0 and at most {1 - rate:g}, what the rate {rate:g} leaves."
+        )
+    found = list[dict[str, float | None]]()
+    for number in [samples] if samples else SAMPLES:
+        design = Design(rate, number, correlation, arms - 1)
+        n = cases if difference is None else design.cases(difference)
+        assert n is not None
+        shown = design.difference(n) if difference is None else difference
+        found.append({"samples": number, "cases": n, "difference": shown, "episodes": n * number * arms})
+    if form == "json":
+        about = {"arms": arms, "rate": rate, "correlation": correlation, "power": 0.8, "level": 0.05}
+        emit(json.dumps({**about, "designs": found}, indent=2))
+        return
+    head = ["samples", "cases", "difference", "episodes in all"]
+    rows = [
+        [f"{one['samples']}", f"{one['cases']:,}", _shown(one["difference"]), f"{one['episodes']:,}"] for one in found
+    ]
+    emit(columns([head, *rows]))
+    emit(
+        f"\n{arms} arms on the same cases, from a rate of {rate:g}; two verdicts on one case correlate by "
+        f"{correlation:g}. Power 80 %, two-sided 5 %"
+        + (f", shared out among {arms - 1} comparisons with the first arm." if arms > 2 else ".")
+    )
+
+
+def _shown(difference: float | None) -> str:
+    return "none at all" if difference is None else f"{difference:.3f}"

@@ -1,0 +1,188 @@
+"""`mulligan bench stream`: what a memory is worth, measured on a stream of tasks against none and other memories."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from mulligan.app.config import load
+from mulligan.bench.harness.plan import Choice
+from mulligan.bench.harness.running import Finished, Hooks
+from mulligan.bench.harness.stream import CONTROLS, Leg, StreamHooks, resume_stream, run_stream, shipped_arms
+from mulligan.bench.report.plot import check_installed, draw
+from mulligan.bench.report.stream import StreamReport, as_csv, learning_curves, read_stream, stream_page
+from mulligan.cli.conduct import run
+from mulligan.cli.errors import SOLVED, UNFINISHED
+from mulligan.cli.options import format_option, limits_of, player_options, setting_options
+from mulligan.cli.terminal import emit, overwrite, say
+from mulligan.core.benchmarks import BenchRun, CaseResult
+from mulligan.core.errors import InvalidInput, MissingExtra
+from mulligan.store import open_store
+from mulligan.text.pages import Picture, markdown, plain
+
+
+@click.command("stream")
+@click.argument("tasks", required=False)
+@click.option("--resume", metavar="ID", help="Take up this stream: what has ended stays, and nothing is paid twice.")
+@click.option(
+    "--arms",
+    default="none,lessons",
+    show_default=True,
+    metavar="A,B,…",
+    help=f"The memories to compare: {', '.join(shipped_arms())}, or ./mine.toml.",
+)
+@click.option("--orders", type=int, default=5, show_default=True, metavar="N", help="Orders of the cases.")
+@click.option(
+    "--control",
+    "controls",
+    type=click.Choice(CONTROLS),
+    multiple=True,
+    help="One more arm for each with memory: a bank of unrelated tasks, or one that ends with the first phase.",
+)
+@click.option("--unrelated", metavar="TASKS", help="The tasks that fill the bank of that control.")
+@click.option("--limit", type=int, metavar="N", help="Only the first N cases.")
+@player_options
+@click.option("--seed", type=int, default=0, metavar="N", help="For orders, and for models that take a seed.")
+@setting_options
+@click.option("--into", metavar="DIR", help="Write cases.csv, curve.svg and report.md into this folder.")
+@format_option("table", "md", "json")
+@click.option("--quiet", "-q", is_flag=True, help="No progress on stderr, only errors.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    tasks: str | None,
+    resume: str | None,
+    arms: str,
+    orders: int,
+    controls: tuple[str, ...],
+    unrelated: str | None,
+    into: str | None,
+    form: str,
+    quiet: bool,
+    **given: Any,
+) -> None:
+    """Run the cases of TASKS as a stream: the same for several arms, each with a memory that grows.
+
+    TASKS is a benchmark or a file of tasks. The report says what each memory gained over none, what it cost, and how
+    sure that is.
+    """
+    if (tasks is None) == (resume is None):
+        raise click.UsageError("Name a benchmark or a file of tasks, or a stream to take up: --resume ID.")
+    if resume is not None and (fixed := _chosen(ctx)):
+        raise click.UsageError(f"A stream that is taken up keeps its options: leave out {', '.join(fixed)}.")
+    progress = _Progress(quiet)
+
+    async def work() -> BenchRun:
+        if resume is not None:
+            return await resume_stream(resume, hooks=progress.hooks)
+        fields = Choice.__dataclass_fields__
+        options = {key: value for key, value in given.items() if key in fields and value is not None}
+        options |= {"limits": limits_of({**given, "trials": None})}
+        assert tasks is not None
+        named = [arm.strip() for arm in arms.split(",") if arm.strip()]
+        chosen: dict[str, Any] = {"arms": named, "orders": orders, "controls": controls, "unrelated": unrelated}
+        return await run_stream(tasks, **chosen, hooks=progress.hooks, **options)
+
+    try:
+        stream = run(work(), progress.interrupting)
+    except asyncio.CancelledError:
+        overwrite("")
+        say(f"Interrupted. Go on with it: {_resume(progress.stream)}" if progress.stream else "Nothing was begun.")
+        ctx.exit(UNFINISHED)
+    overwrite("")
+    report = asyncio.run(_read(stream.id))
+    if into is not None:
+        write(report, Path(into))
+    _show(report, form)
+    if errors := sum(arm.errors for arm in report.arms):
+        say(f"{errors} cases ended with an error and are in no mean; to try them again: {_resume(stream.id)}")
+    elif into is None and not quiet:
+        say(f"rows, curve and report as files: {_resume(stream.id)} --into DIR")
+    ctx.exit(UNFINISHED if errors else SOLVED)
+
+
+def write(report: StreamReport, folder: Path) -> None:
+    """Writes the rows, the curve (where matplotlib is installed) and the report."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "cases.csv").write_text(as_csv(report.rows), encoding="utf-8")
+        picture = _curve(report, folder / "curve.svg")
+        (folder / "report.md").write_text(markdown(stream_page(report, picture)), encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput(f"The report cannot be written into {folder}: {error.strerror or error}.") from error
+    say(f"{folder}: cases.csv, {'curve.svg, ' if picture else ''}report.md")
+
+
+def _curve(report: StreamReport, file: Path) -> Picture | None:
+    try:
+        check_installed()
+    except MissingExtra as error:
+        say(f"No curve was drawn: {error}")
+        return None
+    curves, frame = learning_curves(report)
+    file.write_bytes(data := draw(curves, ".svg", frame))
+    return Picture("Learning curve", file.name, "image/svg+xml", data)
+
+
+def _show(report: StreamReport, form: str) -> None:
+    if form == "json":
+        emit(json.dumps(report.to_json(), ensure_ascii=False, indent=2, allow_nan=False))
+    else:
+        emit({"table": plain, "md": markdown}[form](stream_page(report)).rstrip())
+
+
+async def _read(id: str) -> StreamReport:
+    async with open_store(load().store) as store:
+        return await read_stream(store, id)
+
+
+def _resume(id: str) -> str:
+    return f"mulligan bench stream --resume {id}"
+
+
+def _chosen(ctx: click.Context) -> list[str]:
+    """The given options that a stream which is taken up cannot change."""
+    free = ("resume", "into", "form", "quiet")
+    return [
+        option.opts[0]
+        for option in ctx.command.params
+        if option.name not in free and ctx.get_parameter_source(str(option.name)) is ParameterSource.COMMANDLINE
+    ]
+
+
+class _Progress:
+    """A line for each leg that ends, and one that is overwritten for each case."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._quiet, self._leg, self.stream = quiet, "", ""
+        self.hooks = StreamHooks(self._begin, self._on_leg, Hooks(on_case=self._on_case, notice=lambda _: None))
+
+    def _begin(self, stream: BenchRun) -> None:
+        self.stream = stream.id
+        self._say(f"stream {stream.id}: {len(stream.cases)} legs; if it is cut off: {_resume(stream.id)}")
+
+    def _on_leg(self, leg: Leg, number: int, of: int, finished: Finished | None) -> None:
+        self._leg = f"{number} of {of}: {leg.label}"
+        if finished is not None:
+            scores = [one.episodes[-1].score for one in finished.results if one.episodes and one.status != "error"]
+            known = [score for score in scores if score is not None]
+            mean = f", mean score {sum(known) / len(known):.3f}" if known else ""
+            solved = sum(result.solved for result in finished.results)
+            self._say(f"{self._leg}: {solved} of {len(finished.results)} solved{mean}")
+
+    def _on_case(self, run: BenchRun, result: CaseResult | None) -> None:
+        if result is not None and not self._quiet:
+            overwrite(f"{self._leg}: case {result.position} of {len(run.cases)}")
+
+    def interrupting(self) -> None:
+        self._say("stopping after what is under way is recorded; once more ends at once")
+
+    def _say(self, line: str) -> None:
+        if not self._quiet:
+            overwrite("")
+            say(line)
