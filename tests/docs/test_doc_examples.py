@@ -33,6 +33,7 @@ RUN = (
 )
 READ = (
     "benchmark-inspect.md",
+    "benchmark-memories.md",
     "benchmark-report.md",
     "embedded-models.md",
     "embedders.md",

@@ -10,6 +10,7 @@ import json
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from toy_streams import Learner, arm, tasks
 
@@ -44,7 +45,7 @@ async def main(home: Path) -> None:
         else:
             file = tasks(home, ("ant", "bee", "cat"), 4, drifts=True)
             arms, controls = ["none", arm(home)], ("stale",)
-            given = {"method": "resample", "trials": 1, "orders": 2, "controls": controls}
+            given: dict[str, Any] = {"method": "resample", "trials": 1, "orders": 2, "controls": controls}
             run = await run_stream(str(file), arms=arms, model=model, store=store, **given)
         report = await read_stream(store, run.id)
     print(as_csv([replace(row, episode="") for row in report.rows]))

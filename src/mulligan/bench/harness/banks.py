@@ -97,8 +97,11 @@ class OnlineBank:
             if self._model is not None:
                 self._model.journal = StoredJournal(entry, known=self._known)
             try:
-                while (learned := await self._inner.learn(episodes)).pending:  # a process that died is at it
-                    await asyncio.sleep(_POLL)
+                while True:
+                    learned = await self._inner.learn(episodes)
+                    if not learned.pending:
+                        break
+                    await asyncio.sleep(_POLL)  # until the claim of a process that died runs out
                 await self._keep_up()
             finally:
                 if self._model is not None:

@@ -12,8 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, fields
 from statistics import fmean
 
+from mulligan.bench.harness.plan import STREAM
 from mulligan.bench.harness.running import run_called
-from mulligan.bench.harness.stream import NONE, STREAM, Leg, StreamChoice, legs_of, stream_record
+from mulligan.bench.harness.stream import NONE, Leg, StreamChoice, legs_of, stream_record
 from mulligan.bench.report.figures import about, read_run
 from mulligan.bench.report.page import NONE as EMPTY
 from mulligan.bench.report.page import UNKNOWN

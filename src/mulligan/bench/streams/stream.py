@@ -177,7 +177,7 @@ class Stream:
         else:
             prompt = f"{MATCH} {game.ROUNDS} rounds, match {number + 1}."
             target = {"openings": dict(game.openings(self._seed, changed))}
-        return Case(f"{self._family}-{number + 1:03d}", Task(prompt), {**place, **target})
+        return Case(f"{self._family}-{number + 1:03d}", Task(prompt), {**place, **target}, phase=1 + changed)
 
     def _code(self, place: Mapping[str, Any]) -> _tarnwood.CodeTask:
         return _tarnwood.task(place["seed"], place["number"], place["changed"])
