@@ -12,9 +12,7 @@ from mulligan.core.records import Json
 from mulligan.models.reader.code import OPENING, Convention, conventions
 
 KINDS = 12
-"""Conventions of one code base, drawn from those that there are."""
-CHANGED = 4
-"""How many of them the change replaces."""
+"""Conventions of one code base at most, drawn from those that there are; the change replaces a third of them."""
 VISIBLE, HIDDEN = 2, 4
 _THEMES = (
     "stage ferry coach arena harbour museum clinic orchard station library market depot garden studio kitchen "
@@ -34,21 +32,21 @@ class CodeTask:
     hidden: str
 
 
-def values(seed: int, changed: bool) -> Sequence[tuple[Convention, str]]:
+def values(seed: int, changed: bool, kinds: int = KINDS) -> Sequence[tuple[Convention, str]]:
     """The conventions of a code base in the order of their rotation, each with its value."""
     chance = drawn("tarnwood", seed)
     found = list[tuple[Convention, str]]()
-    replaced = set(chance.sample(range(KINDS), CHANGED))
-    for n, convention in enumerate(chance.sample(conventions(), KINDS)):
+    replaced = set(chance.sample(range(kinds), -(-kinds // 3)))
+    for n, convention in enumerate(chance.sample(conventions(), kinds)):
         before, after = chance.sample(convention.values, 2)
         found.append((convention, after if changed and n in replaced else before))
     return found
 
 
-def task(seed: int, number: int, changed: bool) -> CodeTask:
-    """number: from 0, over the whole stream."""
-    turn, which = divmod(number, KINDS)
-    convention, value = values(seed, changed)[which]
+def task(seed: int, number: int, changed: bool, kinds: int = KINDS) -> CodeTask:
+    """number: from 0, over the whole stream; so many kinds of functions come in rotation."""
+    turn, which = divmod(number, kinds)
+    convention, value = values(seed, changed, kinds)[which]
     themes = _THEMES.split()
     drawn("themes", seed, convention.suffix).shuffle(themes)
     again, place = divmod(turn, len(themes))

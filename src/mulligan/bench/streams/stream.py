@@ -20,6 +20,7 @@ from mulligan.core.records import Case, Episode, Json, Spec, Task
 from mulligan.models.reader.database import OPENING as QUESTION
 from mulligan.models.reader.game import OPENING as MATCH
 from mulligan.models.reader.service import OPENING as JOB
+from mulligan.models.reader.service import OPERATIONS
 
 Family: TypeAlias = Literal["database", "game", "code", "service"]
 SECONDS = 10.0
@@ -30,10 +31,11 @@ AT_TRIAL = (10, 5, 2)
 
 @dataclass(frozen=True)
 class _World:
-    """title: in a line. change: how the change is announced. most: points of a task at most. won: the share of them
-    from which an attempt counts as passed in the loop."""
+    """title: in a line. kinds: of tasks at most, which come in rotation. change: how the change is announced. most:
+    points of a task at most. won: the share of them from which an attempt counts as passed in the loop."""
 
     title: str
+    kinds: int
     change: str
     most: int = MOST
     won: float = LEAST / MOST
@@ -42,27 +44,32 @@ class _World:
 WORLDS: Mapping[str, _World] = {
     "database": _World(
         "questions to a database whose names say nothing; queries are counted",
+        len(database.THINGS),
         "The database was migrated: tables, columns and codes have new names from this task on.",
     ),
     "game": _World(
         "matches against a fencer whose stances give him away",
+        len(game.STANCES),
         "Orlo has a new teacher: his stances leave other sides open from this task on.",
         game.ROUNDS,
         0.6,
     ),
     "code": _World(
         "functions of one code base with conventions that only failed tests show",
+        _tarnwood.KINDS,
         "The code base has new conventions for some kinds of functions from this task on.",
     ),
     "service": _World(
         "jobs for a service with quirks; calls are counted",
+        len(OPERATIONS),
         "The service has a new version: some operations want other things from this task on.",
     ),
 }
 
 
 class Stream:
-    """family: whose tasks. tasks: how many, as many as you like. seed: of the world and the tasks.
+    """family: whose tasks. tasks: how many, as many as you like. seed: of the world and the tasks. kinds: how many
+    kinds of tasks come in rotation (in the game: stances); None: all that there are.
 
     drift: the number of the task (from 1) from which on the world is changed; "middle", "none". announce: whether that
     task says so, in its input `change`. order: another number is another order of the tasks; those before the drift
@@ -83,6 +90,7 @@ class Stream:
         drift: int | str = "middle",
         announce: bool = True,
         order: int = 0,
+        kinds: int | None = None,
     ) -> None:
         self._world = WORLDS[family]
         self.title = f"Stream: {self._world.title}"
@@ -91,6 +99,9 @@ class Stream:
         if tasks < 1:
             raise InvalidInput(f"tasks must be at least 1, not {tasks}.")
         self._drift = _drift(drift, tasks)
+        self._kinds = self._world.kinds if kinds is None else kinds
+        if not 1 <= self._kinds <= self._world.kinds:
+            raise InvalidInput(f"kinds of {family} must be from 1 to {self._world.kinds}, not {kinds}.")
 
     def load(self, files: Sequence[Path]) -> Sequence[Case]:
         if files:
@@ -126,7 +137,7 @@ class Stream:
         if self._family == "code":
             settings: dict[str, Json] = {"tests": self._code(target).visible, "seconds": SECONDS}
             return replace(method, evaluator=method.evaluator.with_settings(**settings))
-        world = {name: target[name] for name in ("seed", "number", "changed")}
+        world = {name: target[name] for name in ("seed", "number", "changed", "kinds")}
         return replace(method, environment=Spec(self._family, world))
 
     async def score(self, case: Case, episode: Episode) -> Score:
@@ -162,15 +173,15 @@ class Stream:
     def _case(self, number: int) -> Case:
         """The task of this number, from 0. Its target is what makes it anew, and the answer."""
         changed = number >= self._drift
-        place: dict[str, Json] = {"seed": self._seed, "number": number, "changed": changed}
+        place: dict[str, Json] = {"seed": self._seed, "number": number, "changed": changed, "kinds": self._kinds}
         if self._family == "code":
             made = self._code(place)
             prompt, target = made.prompt, {"solution": made.solution}
         elif self._family == "database":
-            prompt = f"{QUESTION} {database.inquiry(self._seed, number).text()}"
+            prompt = f"{QUESTION} {database.inquiry(self._seed, number, self._kinds).text()}"
             target = {"answer": database.Database(**place).answer()}
         elif self._family == "service":
-            operation, id, more = service.job(self._seed, number)
+            operation, id, more = service.job(self._seed, number, self._kinds)
             job = operation.job.format(id=id, more=more)
             prompt = f"{JOB} {job}; answer with what the service gives."
             target = {"answer": service.Service(**place).answer()}
@@ -180,7 +191,7 @@ class Stream:
         return Case(f"{self._family}-{number + 1:03d}", Task(prompt), {**place, **target}, phase=1 + changed)
 
     def _code(self, place: Mapping[str, Any]) -> _tarnwood.CodeTask:
-        return _tarnwood.task(place["seed"], place["number"], place["changed"])
+        return _tarnwood.task(place["seed"], place["number"], place["changed"], place["kinds"])
 
 
 def _drift(given: int | str, tasks: int) -> int:

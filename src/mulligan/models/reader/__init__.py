@@ -16,16 +16,19 @@ from mulligan.core.errors import UnknownName
 from mulligan.core.questions import Question, Sampling
 from mulligan.core.records import Json
 from mulligan.models.reader import code, database, game, service
-from mulligan.models.reader.facts import Fact, Form, Notes
+from mulligan.models.reader.facts import Fact, Form, Notes, is_marked
 from mulligan.models.scripted import Line, ScriptedModel
 
 _STEP = re.compile(r"^s(\d+) (?:thought|action|observation|output):", re.MULTILINE)
+_ENTRY = re.compile(r"^(?P<id>\w+) - (?P<line>.*)$(?P<content>(?:\n  > .*)*)", re.MULTILINE)
+"""An entry of a notebook that is brought up to date, with its id."""
 
 
 class _Family(NamedTuple):
     opening: str
     act: Callable[[Notes], str]
     facts: Callable[[str], Iterable[Fact]]
+    shown: Callable[[str], Iterable[str]] = lambda _: ()
 
 
 def _stated(forms: Sequence[Form]) -> Callable[[str], Iterable[Fact]]:
@@ -33,10 +36,10 @@ def _stated(forms: Sequence[Form]) -> Callable[[str], Iterable[Fact]]:
 
 
 FAMILIES: Mapping[str, _Family] = {
-    "database": _Family(database.OPENING, database.act, _stated(database.FORMS)),
+    "database": _Family(database.OPENING, database.act, _stated(database.FORMS), database.shown),
     "game": _Family(game.OPENING, game.act, _stated(game.FORMS)),
     "code": _Family(code.OPENING, code.act, code.facts),
-    "service": _Family(service.OPENING, service.act, _stated(service.FORMS)),
+    "service": _Family(service.OPENING, service.act, _stated(service.FORMS), service.shown),
 }
 
 
@@ -44,8 +47,8 @@ class Reader(ScriptedModel):
     """`reader:FAMILY`. Its cost is 0, and usage is counted in words.
 
     Asked for a reflection, it repeats the facts that the trial observed. Asked for lessons, it states what the steps
-    observed, one lesson for each thing that facts are about, the newest first as far as there is room. Asked for a
-    verdict, it cannot tell.
+    observed, one lesson for each thing that facts are about, the newest first as far as there is room. Asked to keep up
+    a notebook, it adds and changes entries in the same way, and removes none. Asked for a verdict, it cannot tell.
     """
 
     def __init__(self, family: str) -> None:
@@ -60,27 +63,54 @@ class Reader(ScriptedModel):
             return self._thought(text, cast(Mapping[str, Any], question.schema)["properties"])
         if text.rstrip().endswith("Lesson:"):
             return " ".join(dict.fromkeys(fact.sentence for fact in self._family.facts(text))) or "No fact was seen."
-        return self._family.act(Notes.read(text, self._family.opening))
+        return self._family.act(Notes.read(text, self._family.opening, self._family.shown))
 
     def _thought(self, text: str, properties: Mapping[str, Any]) -> Line:
         """The answer to a question with a schema."""
         if "verdict" in properties:
             return {"reasoning": "The reader judges nothing.", "verdict": "uncertain"}
-        lessons = self._lessons(text)[: properties["lessons"].get("maxItems")]
+        seen = self._seen(text)
+        if "operations" in properties:
+            operations = [made for title, found in seen.items() if (made := self._operation(text, title, *found))]
+            return {"why": "", "operations": operations[: properties["operations"].get("maxItems")]}
+        lessons = [_lesson(title, *found) for title, found in seen.items()][: properties["lessons"].get("maxItems")]
         return {"why": "", "lessons": lessons, "nothing_because": "" if lessons else "No step observed a fact."}
 
-    def _lessons(self, text: str) -> list[Json]:
-        """The facts in the numbered steps of a record: of each thing those of the newest step, the newest first."""
+    def _seen(self, text: str) -> Mapping[str, tuple[int, Sequence[Fact]]]:
+        """The facts in the numbered steps of a record, by title: those of the newest step, the newest first."""
         pieces = _STEP.split(text)
-        found: dict[str, tuple[int, dict[str, None]]] = {}
+        found: dict[str, tuple[int, list[Fact]]] = {}
         for number, observed in reversed(list(zip(pieces[1::2], pieces[2::2], strict=True))):
             for fact in self._family.facts(observed):
-                step, sentences = found.setdefault(fact.title, (int(number), {}))
-                if step == int(number):
-                    sentences[fact.sentence] = None
-        return [_lesson(title, step, sentences) for title, (step, sentences) in found.items()]
+                step, facts = found.setdefault(fact.title, (int(number), []))
+                if step == int(number) and fact not in facts:
+                    facts.append(fact)
+        return found
+
+    def _operation(self, text: str, title: str, step: int, facts: Sequence[Fact]) -> Json:
+        """What brings the notebook in the text up to date with these facts; None where it holds them, unmarked.
+
+        What an entry says of other things under the same title stays.
+        """
+        entry = next((found for found in _ENTRY.finditer(text) if found["line"].startswith(title)), None)
+        old = list(self._family.facts(entry["content"])) if entry else []
+        if entry and not is_marked(entry["line"]) and {fact.sentence for fact in facts} <= {o.sentence for o in old}:
+            return None
+        seen = {fact.key for fact in facts}
+        kept = [fact.sentence for fact in old if fact.key not in seen]
+        return {
+            "operation": "change" if entry else "add",
+            "entry": entry["id"] if entry else "",
+            "steps": [step],
+            "title": title,
+            "content": "\n".join((*kept, *(fact.sentence for fact in facts))),
+            "when": "",
+            "rests_on": [],
+            "reason": f"Step {step} shows it." if entry else "",
+        }
 
 
-def _lesson(title: str, step: int, sentences: Iterable[str]) -> Json:
-    texts = {"title": title, "description": f"For a task that needs this: {title}", "content": "\n".join(sentences)}
+def _lesson(title: str, step: int, facts: Iterable[Fact]) -> Json:
+    content = "\n".join(fact.sentence for fact in facts)
+    texts = {"title": title, "description": "In any task of this world", "content": content}
     return {"steps": [step], "nature": "fact", **texts, "tags": [], "kind": ""}

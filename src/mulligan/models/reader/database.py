@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mulligan.models.reader.facts import Form, Notes
@@ -14,6 +15,10 @@ CODE = Form("code '{code}' in '{column}' means '{word}'", ("column", "word"), "C
 FORMS = (TABLE, COLUMN, CODE)
 
 _GONE = re.compile(r"no such (?:table|column): (?:\w+\.)?(\w+)")
+_ASKED = re.compile(
+    r"query\[SELECT \w+\((?:\*|(?P<measure>\w+))\) FROM (?P<table>\w+) WHERE (?P<where>.+)\]\n(?!.*Error: )"
+)
+_EQUAL = re.compile(r"(\w+) = '([^']+)'")
 _COUNT = re.compile(r"How many (?P<things>\w+) have (?P<conditions>[^?]+)\?")
 _OF_ALL = re.compile(
     r"What is the (?P<kind>sum of the|largest) (?P<measure>\w+) of all (?P<things>\w+) with (?P<conditions>[^?]+)\?"
@@ -51,6 +56,21 @@ class Inquiry:
         what = f"{kind}({columns[self.measure]})" if self.measure else "COUNT(*)"
         where = " AND ".join(f"{columns[attribute]} = '{codes[attribute]}'" for attribute, _ in self.conditions)
         return f"SELECT {what} FROM {table} WHERE {where}"
+
+
+def shown(account: str) -> Iterator[str]:
+    """The facts that an account shows by a query which answered its question."""
+    question = account.rpartition(OPENING)[2].partition("\n")[0]
+    found = _ASKED.search(account) if question else None
+    if found is None:
+        return
+    inquiry, table = Inquiry.read(question), found["table"]
+    yield TABLE.state(table=table, things=inquiry.things)
+    if inquiry.measure and found["measure"]:
+        yield COLUMN.state(column=found["measure"], table=table, attribute=inquiry.measure)
+    for (attribute, word), (column, code) in zip(inquiry.conditions, _EQUAL.findall(found["where"]), strict=False):
+        yield COLUMN.state(column=column, table=table, attribute=attribute)
+        yield CODE.state(code=code, column=f"{table}.{column}", word=word)
 
 
 def act(notes: Notes) -> str:

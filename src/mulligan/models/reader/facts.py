@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,6 +13,11 @@ _BLOCK = re.compile(r"^(?=- |Lesson \d|A task that )", re.MULTILINE)
 _QUOTE = "'"
 _QUOTED, _WORD = r"[^'\n]{1,60}", r"\b\w+"
 _STEP = re.compile(r"^> (.+)$", re.MULTILINE)
+
+
+def is_marked(line: str) -> bool:
+    """Whether this first line of an entry says that it may not hold any more."""
+    return bool(_MARKED.search(line))
 
 
 @dataclass(frozen=True)
@@ -70,11 +75,14 @@ class Notes:
     marked: str
 
     @classmethod
-    def read(cls, text: str, opening: str) -> Notes:
-        """opening: how the tasks of the family begin. The last one in the text is the task at hand."""
+    def read(cls, text: str, opening: str, shown: Callable[[str], Iterable[str]]) -> Notes:
+        """opening: how the tasks of the family begin. The last one in the text is the task at hand.
+
+        shown: the facts, as sentences, that an account shows by what worked without stating them.
+        """
         at = max(text.rfind(opening), 0)
-        blocks = _BLOCK.split(text[:at])
-        marked = [bool(_MARKED.search(block.partition("\n")[0])) for block in blocks]
+        blocks = ["\n".join((block, *shown(block))) for block in _BLOCK.split(text[:at])]
+        marked = [is_marked(block.partition("\n")[0]) for block in blocks]
         parts = ["".join(b for b, m in zip(blocks, marked, strict=True) if m is which) for which in (False, True)]
         return cls(text[at:], *parts)
 

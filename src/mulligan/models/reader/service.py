@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -25,6 +25,8 @@ UNIT = Form(
 )
 FORMS = (HEADER, PREFIX, PAGE, TWICE, UNIT)
 
+_WENT_WELL = re.compile(r"call\[(\w+) (.+)\]\n.*\b200 \1: ")
+_FIELD = re.compile(r"(\w+)=(\S+)")
 _DONE = re.compile(r"^200 \w+: (\S+)$")
 
 
@@ -64,6 +66,24 @@ def job_of(task: str) -> tuple[Operation, str, str]:
 
 def call_of(operation: Operation, fields: Mapping[str, str]) -> str:
     return f"call[{' '.join((operation.name, *(f'{name}={value}' for name, value in fields.items())))}]"
+
+
+def shown(account: str) -> Iterator[str]:
+    """The facts that an account shows by a call that went well."""
+    named = {operation.name: operation for operation in OPERATIONS}
+    for found in _WENT_WELL.finditer(account):
+        name, fields = found[1], dict(_FIELD.findall(found[2]))
+        if (operation := named.get(name)) is None or not {"header", operation.id} <= fields.keys():
+            continue
+        third, given = operation.more or operation.id, fields.get(operation.more, "")
+        yield HEADER.state(operation=name, header=fields["header"])
+        yield PREFIX.state(operation=name, field=operation.id, prefix=fields[operation.id].rstrip("0123456789"))
+        if operation.quirk == "page":
+            yield PAGE.state(operation=name, page=given)
+        elif operation.quirk == "unit":
+            yield UNIT.state(operation=name, field=third, unit=given.lstrip("0123456789"))
+        for again in fields.keys() - {operation.id, operation.more, "header"}:
+            yield TWICE.state(operation=name, field=third, again=again)
 
 
 def act(notes: Notes) -> str:

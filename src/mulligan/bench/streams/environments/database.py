@@ -78,10 +78,10 @@ def schema(seed: int, changed: bool) -> Schema:
     return found  # pyright: ignore[reportPossiblyUnboundVariable]
 
 
-def inquiry(seed: int, number: int) -> Inquiry:
-    """The question of a task; the things come in rotation."""
+def inquiry(seed: int, number: int, kinds: int) -> Inquiry:
+    """The question of a task; so many things come in rotation."""
     chance = drawn("question", seed, number)
-    thing = list(THINGS)[number % len(THINGS)]
+    thing = list(THINGS)[number % kinds]
     measure, attributes = THINGS[thing]
     conditions = [(attribute, chance.choice(words)) for attribute, words in attributes.items()]
     kind = chance.choice(("count", "sum", "largest", "both"))
@@ -91,11 +91,11 @@ def inquiry(seed: int, number: int) -> Inquiry:
 
 
 class Database:
-    """seed, number: of the stream and the task. changed: whether the names are those after the change."""
+    """seed, number, kinds: of the stream and the task. changed: whether the names are those after the change."""
 
-    def __init__(self, *, seed: int, number: int, changed: bool = False) -> None:
+    def __init__(self, *, seed: int, number: int, changed: bool = False, kinds: int = len(THINGS)) -> None:
         self._seed, self._number = seed, number
-        self._schema, self._inquiry = schema(seed, changed), inquiry(seed, number)
+        self._schema, self._inquiry = schema(seed, changed), inquiry(seed, number, kinds)
         self._connection: sqlite3.Connection | None = None
         self._queries, self._reward = 0, None
 

@@ -20,11 +20,12 @@ def openings(seed: int, changed: bool) -> Mapping[str, str]:
 
 
 class Game:
-    """seed, number: of the stream and the task. changed: whether the openings are those after the change."""
+    """seed, number: of the stream and the task. changed: whether the openings are those after the change. kinds: how
+    many stances there are."""
 
-    def __init__(self, *, seed: int, number: int, changed: bool = False) -> None:
+    def __init__(self, *, seed: int, number: int, changed: bool = False, kinds: int = len(STANCES)) -> None:
         self._openings = openings(seed, changed)
-        self._stances = drawn("match", seed, number).choices(STANCES, k=ROUNDS)
+        self._stances = drawn("match", seed, number).choices(STANCES[:kinds], k=ROUNDS)
         self._hits, self._round = 0, 0
 
     async def reset(self) -> str:

@@ -41,17 +41,17 @@ def quirks(seed: int, changed: bool) -> Mapping[str, Quirks]:
     return found
 
 
-def job(seed: int, number: int) -> tuple[Operation, str, str]:
-    """The operation of a task and its values; the operations come in rotation."""
-    operation, chance = OPERATIONS[number % len(OPERATIONS)], drawn("job", seed, number)
+def job(seed: int, number: int, kinds: int) -> tuple[Operation, str, str]:
+    """The operation of a task and its values; so many operations come in rotation."""
+    operation, chance = OPERATIONS[number % kinds], drawn("job", seed, number)
     return operation, str(chance.randint(11, 99)), str(chance.randint(2, 90))
 
 
 class Service:
-    """seed, number: of the stream and the task. changed: whether the quirks are those after the change."""
+    """seed, number, kinds: of the stream and the task. changed: whether the quirks are those after the change."""
 
-    def __init__(self, *, seed: int, number: int, changed: bool = False) -> None:
-        self._operation, self._id, self._more = job(seed, number)
+    def __init__(self, *, seed: int, number: int, changed: bool = False, kinds: int = len(OPERATIONS)) -> None:
+        self._operation, self._id, self._more = job(seed, number, kinds)
         self._quirks = quirks(seed, changed)
         self._result = str(drawn("result", seed, number).randint(100, 999))
         self._calls, self._reward = 0, None
