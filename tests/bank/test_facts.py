@@ -227,7 +227,7 @@ async def test_what_a_check_says_word_for_word_stands_before_what_a_model_made_o
     said = {
         "title": "release_name",
         "description": NEXT,
-        "content": "release_name names a release in 24w31.",
+        "content": "release_name names a release such as 24w31-Birch.",
         "steps": [1],
     }
     thinks = mind(lambda text: {"why": "", "lessons": [{**said, "nature": "fact"}], "nothing_because": ""})
@@ -332,3 +332,19 @@ async def test_a_fact_that_nearly_says_what_another_does_is_kept(file: Path) -> 
         await bank.learn(an_episode("e1", a_trial(1, failed())))
         await bank.learn(an_episode("e2", a_trial(1, failed(BIRCH.replace("31", "32")))))
         assert len(await facts(bank)) == 2
+
+
+async def test_a_model_s_fact_from_a_failure_names_what_a_check_expects(file: Path) -> None:
+    """A weak model takes the attempt's own form for the project's."""
+
+    def extract(text: str) -> Any:
+        said = [("Tags", "A tag looks like `2024.31-birch`."), ("Names", "A name looks like `24w31-Birch`.")]
+        answer = lessons_of(*said, ("Read first", "Read the checks before you write."))
+        for lesson, nature in zip(answer["lessons"], ("fact", "fact", "strategy"), strict=True):
+            lesson["nature"] = nature
+        return answer
+
+    async with a_bank(file, embedder="none", project="shop", model=mind(extract)) as bank:
+        await bank.learn(an_episode("e1", a_trial(1, failed())))
+        drawn = [lesson.title for lesson in await bank.list() if lesson.origin.by != "rule"]
+    assert sorted(drawn) == ["Names", "Read first"]

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, cast
 
+from mulligan.bank.learn.facts import grounded
 from mulligan.bank.learn.trajectory import TOKENS, Place, pair_of, places, render
 from mulligan.bank.learn.validation import CONTENT, LABELS, NATURE, TEXTS, lesson_from, object_of, text_of
 from mulligan.core.errors import BadAnswer
@@ -24,6 +25,7 @@ _VALUE = re.compile(r"`.+?`|\".+?\"|(?<!\w)'.+?'(?!\w)|\d|\w_\w|\w[./:]\w|[a-z][
 _NAMED = re.compile(r"\s*s?(\d{1,9})\s*", re.IGNORECASE | re.ASCII)
 
 
+UNGROUNDED = "no fact names a value that a failed check expects"
 VERDICTS = ("success", "failure", "uncertain")
 
 
@@ -46,7 +48,8 @@ class Extractor:
     prompts have the paper's structure, and every lesson is a strategy. project: where facts hold.
 
     Of one episode that failed and then passed, the last failed trial and the first that passed are compared (a pair).
-    A fact is confirmed if the task succeeded; one that holds no name, value or command is taken as a strategy.
+    A fact is confirmed if the task succeeded; one that holds no name, value or command is taken as a strategy. After a
+    failure, one that names no value that a failed check expects is left out.
 
     A draft has no id, agent or times; its query is the task, its origin names episode, trial and the steps that it
     cites. Where it cites several trials, the origin is the one most cited, and `context["cites"]` holds them all. By
@@ -108,8 +111,10 @@ class Extractor:
         for number, one in enumerate(listed, 1):
             draft, cited = lesson_from(one, f"Lesson {number}"), cited_places(one, there, f"Lesson {number}")
             content = " ".join(unicodedata.normalize("NFC", draft.content).casefold().split())
-            lessons.setdefault(content, self._lesson(episodes, draft, cited))
-        return Extracted(tuple(lessons.values()))
+            lesson = self._lesson(episodes, draft, cited)
+            if lesson.nature == "strategy" or self._success or grounded(lesson, episodes):
+                lessons.setdefault(content, lesson)
+        return Extracted(tuple(lessons.values()), "" if lessons else UNGROUNDED)
 
     def _lesson(self, episodes: Sequence[Episode], draft: Lesson, cited: Sequence[Place]) -> Lesson:
         """The draft with its origin. A fact that holds no value becomes a strategy."""

@@ -81,6 +81,14 @@ def facts_of(episode: Episode, project: str, also: Container[str] = ()) -> tuple
     return (*of_checks, *_of_steps(episode, project))
 
 
+def grounded(fact: Lesson, episodes: Iterable[Episode]) -> bool:
+    """Whether a model's fact about episodes that failed names a value that a failed check expects; True where no check
+    says what it expects. What a weak model draws from a failure is else mostly the attempt's own mistake."""
+    values = {_bare(check.expected) for episode in episodes for check in _checks(episode, ())}
+    text = f"{fact.title}\n{fact.content}"
+    return not values or any(value in text for value in values)
+
+
 def passed_checks(episodes: Iterable[Episode]) -> frozenset[str]:
     """The checks that an attempt has passed."""
     found = (finding for episode in episodes for _, finding in _found(episode))
@@ -292,6 +300,11 @@ def _of_pytest(finding: Finding) -> Iterator[Finding]:
 def _named_by_task(check: Check, task: str) -> bool:
     """Whether the task itself names the value."""
     return check.expected in task or _named(check.expected).removeprefix("the form ") in task
+
+
+def _bare(value: str) -> str:
+    """The value without the quotes around it."""
+    return value[1:-1] if len(value) > 2 and value[0] == value[-1] and value[0] in "'\"" else value
 
 
 def _named(value: str) -> str:

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
-from mulligan.bank.learn.extraction import Extracted, cited_places, context_of, origin_of
+from mulligan.bank.learn.extraction import UNGROUNDED, Extracted, cited_places, context_of, origin_of
+from mulligan.bank.learn.facts import grounded
 from mulligan.bank.learn.trajectory import TOKENS, places, render
 from mulligan.bank.learn.validation import CONTENT, DESCRIPTION, TITLE, object_of, text_of
 from mulligan.bank.recall.notebook import entry_text
@@ -114,6 +115,8 @@ class Notekeeper:
             draft = self._draft(fields, where)
             if not _words(draft.content) & seen:
                 raise BadAnswer(f"{where}: nothing of its content stands in the record. Keep what the record shows.")
+            if not self._success and not grounded(draft, episodes):
+                continue
             origin = origin_of(episodes, at, self._reason)
             lessons.append(
                 replace(
@@ -124,7 +127,8 @@ class Notekeeper:
                 )
             )
         why = text_of(table, "why", 2 * CONTENT, "The answer", needed=False)[:CONTENT]
-        return Extracted(tuple(lessons), "" if lessons or removed else why or "the notebook says it all", removed)
+        nothing = UNGROUNDED if listed else why or "the notebook says it all"
+        return Extracted(tuple(lessons), "" if lessons or removed else nothing, removed)
 
     def _entry(self, id: Json, where: str) -> Lesson:
         if not isinstance(id, str) or id not in self._entries:
