@@ -79,6 +79,7 @@ class Given:
     uses: Any = None
     created: Any = None
     confidence: Any = None
+    worth: Any = None
     experience: Sequence[str] = ()
     likeness: Any = None
     now: float = 0.0
@@ -88,7 +89,7 @@ class Given:
         self.n = len(first)
         self.ids: Sequence[str] = [f"l{i}" for i in range(self.n)]
         self.experience = self.experience or [""] * self.n
-        for name, value in (("success", True), ("uses", 0), ("created", 0.0), ("confidence", 0.5)):
+        for name, value in (("success", True), ("uses", 0), ("created", 0.0), ("confidence", 0.5), ("worth", np.nan)):
             column = getattr(self, name)
             setattr(self, name, np.full(self.n, value) if column is None else np.asarray(column))
 

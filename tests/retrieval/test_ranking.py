@@ -45,6 +45,9 @@ def test_hybrid_is_the_weighted_sum_of_the_seed() -> None:
     assert list(ranked.rows) == [1, 2, 0, 3]
     assert list(ranked.scores) == [0.8, 0.6, 0.8, 0.9]  # relevance, not the sum
     assert list(Hybrid(0, success=0, confidence=0, recency=0).rank(among, 2).rows) == [3, 0]
+    among.worth = np.array([np.nan, 0.1, 0.9, np.nan])  # what was measured takes the place of confidence and uses
+    assert list(Hybrid(0, semantic=0, success=0, recency=0).rank(among, 4).rows) == [2, 0, 3, 1]
+    among.worth = np.full(4, np.nan)
     assert Hybrid(0, failure=1).rank(among, 1).rows == [3]
     assert Hybrid(0, halflife=1e9, success=0, semantic=0).rank(among, 1).rows == [2]
 

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from mulligan.app.compose import Composition, Drive, Parts, changed, compose
 from mulligan.app.recipe import Recipe
-from mulligan.app.teaching import teach
+from mulligan.app.teaching import teach, tell_outcome
 from mulligan.app.workspaces import DELIVERED, Notice, deliverable, working_in
 from mulligan.core.episode import RESUMABLE, Forked, advance, due
 from mulligan.core.errors import InvalidInput, JournalDiverged, RecordLost, StoreError
@@ -157,8 +157,8 @@ class Runner:
                 parts = compose(self.recipe, self.parts, Drive(journal, meter, episode.usage, seed=episode.head.seed))
                 episode = await drive(episode, parts.roles, self.recipe.limits, entry.append, meter)
                 await workspace.deliver(episode, journal)
-            if self.recipe.learns and self.parts.bank is not None:
-                await teach(self.parts.bank, episode, self.notice)
+            if self.parts.bank is not None:
+                await (teach if self.recipe.learns else tell_outcome)(self.parts.bank, episode, self.notice)
         except RecordLost as error:
             error.episode = episode
             raise

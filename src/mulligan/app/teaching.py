@@ -8,10 +8,40 @@ from __future__ import annotations
 import shlex
 
 from mulligan.app.workspaces import Notice
+from mulligan.bank.learn.learning import success_of
 from mulligan.core.episode import RESUMABLE
-from mulligan.core.errors import MulliganError, RecordLost
+from mulligan.core.errors import MulliganError, NotFound, RecordLost
 from mulligan.core.protocols import Bank, Learned
 from mulligan.core.records import Episode
+
+
+async def tell_outcome(bank: Bank, episode: Episode, notice: Notice) -> None:
+    """Tells the bank how an episode ended that it recalled for, where nothing is learned from it."""
+    success = success_of([episode])
+    tell = getattr(bank, "outcome_of", None)  # a bank of the user's own need not measure
+    if (
+        tell is None
+        or not episode.recall
+        or success is None
+        or episode.stop is None
+        or episode.stop.reason in RESUMABLE
+    ):
+        return
+    try:
+        await tell(episode.recall.id, success)
+        await _notice_harm(bank, notice)
+    except NotFound:  # the recall kept no receipt
+        pass
+    except RecordLost:
+        raise
+    except MulliganError as error:
+        notice(f"the outcome is not counted for what was recalled: {error}")
+
+
+async def _notice_harm(bank: Bank, notice: Notice) -> None:
+    news = getattr(bank, "retired_for_harm", None)
+    for sentence in await news() if news else ():
+        notice(f"from now on {sentence}")
 
 
 async def teach(bank: Bank, episode: Episode, notice: Notice) -> None:
@@ -24,6 +54,7 @@ async def teach(bank: Bank, episode: Episode, notice: Notice) -> None:
         return
     try:
         notice(summary(await bank.learn([episode]), getattr(bank, "agent_id", None)))
+        await _notice_harm(bank, notice)
     except RecordLost:  # the bank's file is the episode's, too
         raise
     except MulliganError as error:

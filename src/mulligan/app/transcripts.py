@@ -113,6 +113,7 @@ async def learn(
     format: str | None = None,
     bank: Bank | str = "",
     model: str | Model | None = None,
+    recall: str | None = None,
 ) -> Learned:
     """Learns lessons from a transcript: what `mulligan learn` does.
 
@@ -120,9 +121,10 @@ async def learn(
     `messages`. success: whether the task was done; None lets the model judge. task: what the task was; left out, what
     the user asked first. format: `openai`, `anthropic`, `plain`, `./mine.py`; left out, it is recognised. bank: a
     bank, or the agent whose bank is opened. model: who judges and extracts, where the bank is opened here; left out,
-    the one of [memory] or MULLIGAN_MODEL. The ids of what was learned are in `lessons` of the answer. Raises
-    `InvalidInput`, without having asked any model, where the transcript cannot be read or, without a model, holds no
-    failed check to draw a fact from.
+    the one of [memory] or MULLIGAN_MODEL. recall: the id of the recall that gave the session lessons; it
+    gets the outcome. The ids of what was learned are in `lessons` of the answer. Raises `InvalidInput`, without having
+    asked any model, where the transcript cannot be read or, without a model, holds no failed check to draw a fact from;
+    `NotFound` for a recall of another bank.
     """
     if isinstance(source, (str, os.PathLike)):
         path = Path(source)
@@ -132,17 +134,21 @@ async def learn(
         transcript = read_transcript(json_text(messages), "the messages", format)
     episode = transcript.episode(task=task, success=success)
     if isinstance(bank, Bank):
-        return await learn_from(bank, episode)
+        return await learn_from(bank, episode, recall)
     async with open_bank(bank, model=model) as opened:
-        return await learn_from(opened, episode)
+        return await learn_from(opened, episode, recall)
 
 
-async def learn_from(bank: Bank, episode: Episode) -> Learned:
-    """Raises `InvalidInput`, before anything is kept, for a bank without a model where no fact can be drawn by rule."""
+async def learn_from(bank: Bank, episode: Episode, recall: str | None = None) -> Learned:
+    """Learns from an episode that was given lessons by this recall.
+
+    Raises `NotFound` for a recall of another bank; `InvalidInput`, before anything is kept, for a bank without a model
+    where no fact can be drawn by rule.
+    """
     if not bank.thinks and (bank.paper or not facts_of(episode, bank.project)):
         raise InvalidInput(
             "No model was named. Name it with --model (model=), MULLIGAN_MODEL, or as model in [memory] of "
             "mulligan.toml. Without one, only facts are learned: from failed asserts in what tools gave back, and only "
             "with --outcome (success=)."
         )
-    return await bank.learn(episode)
+    return await bank.learn(replace(episode, recall=await bank.recalled(recall)) if recall else episode)

@@ -23,11 +23,12 @@ from mulligan.bank.recall.notebook import account_text, entry_text, fitting, his
 from mulligan.bank.recall.prompt_text import formatted_prompt
 from mulligan.bank.upkeep.upkeep import Upkeep, Worker
 from mulligan.core.errors import InvalidInput, NotFound, StoreError
-from mulligan.core.lessons import Account, Delta, Finding, Link, Queued, Receipt, Selection, Version
+from mulligan.core.lessons import Account, Delta, Finding, Link, Queued, Receipt, Selection, Version, Worth
 from mulligan.core.protocols import Learned
 from mulligan.core.questions import Question
 from mulligan.core.ranking import Ranked
 from mulligan.core.records import Episode, HeldBack, Json, Lesson, Nature, Recall, Task
+from mulligan.core.worth import is_withheld
 from mulligan.text.formatting import task_text
 from mulligan.text.secrets import mask
 
@@ -171,16 +172,20 @@ class Bank:
         kept = await self._accounts(as_of) if "history" in shown else ()
         accounts = fitting(kept, account_text, settings.history_tokens)
         id, now = f"r{secrets.token_hex(6)}", round(time.time(), 3)
-        given = {one.id: one.score or 0.0 for one in (*entries, *found)}
-        receipt = Receipt(id, self.agent_id, now, query, given, chosen.filtered)
+        drawn, withheld = self._drawn(id, [*entries, *found]) if counted and as_of is None else ({}, {})
+        unnoted = len(chosen.noted) - len(entries)
+        given = {one.id: one.score or 0.0 for one in (*entries, *found) if one.id not in withheld}
+        receipt = Receipt(id, self.agent_id, now, query, given, chosen.filtered, (), withheld, drawn)
         try:
             if counted:
                 await self._lessons.recalled(receipt)
+                note = joined(note, *await self._told(len(withheld)))
         except StoreError as error:  # a disk that is full, or may not be written, keeps nobody from reading
-            id, note = "", "; ".join(part for part in (note, f"without a receipt: {str(error).rstrip('.')}") if part)
-        found = _rules_first(found)
+            id, note, withheld = "", joined(note, f"without a receipt: {str(error).rstrip('.')}"), {}
+        entries = [one for one in entries if one.id not in withheld]
+        found = _rules_first([one for one in found if one.id not in withheld])
         parts = (
-            notebook_text(entries, len(chosen.noted) - len(entries)),
+            notebook_text(entries, unnoted),
             formatted_prompt(found, settings.tokens, self._ports.project),
             history_text(accounts, len(kept) - len(accounts)),
         )
@@ -217,6 +222,19 @@ class Bank:
     async def _accounts(self, as_of: float | None) -> Sequence[Account]:
         kept = await self._lessons.accounts(self.agent_id, self._ports.project, ACCOUNTS)
         return [account for account in kept if as_of is None or account.at <= as_of]
+
+    def _drawn(self, receipt: str, lessons: Sequence[Lesson]) -> tuple[dict[str, float], dict[str, float]]:
+        """The lessons that a draw is made for, with the share that it withholds; and the withheld, with scores."""
+        share = self._ports.settings.withhold
+        mine = [one for one in lessons if one.agent_id == self._ports.writes and not one.pinned] if share else []
+        withheld = {one.id: one.score or 0.0 for one in mine if is_withheld(receipt, one.id, share)}
+        return {one.id: share for one in mine}, withheld
+
+    async def _told(self, withheld: int) -> Sequence[str]:
+        """What is said once a recall is recorded."""
+        count = f"{withheld} {'entry' if withheld == 1 else 'entries'}"
+        kept = [f"without {count}, withheld to measure what {'it is' if withheld == 1 else 'they are'} worth"]
+        return [*(kept if withheld else ()), *await self.retired_for_harm()]
 
     def _why_lexical(self, embedded: bool) -> str:
         vectors = self._ports.vectors
@@ -276,6 +294,27 @@ class Bank:
         lessons = await self._keeper.present(self._ports.writes, list(receipt.lessons), ())
         scored = tuple(replace(lesson, score=receipt.lessons[lesson.id]) for lesson in lessons)
         return Recall(receipt.id, scored, receipt.filtered)
+
+    async def outcome_of(self, id: str, success: bool) -> bool:
+        """Tells how the task of the recall `id` ended, where nothing is learned from it.
+
+        The first outcome of a recall counts, whether it was told here or learned from; it is returned. Raises
+        `NotFound` for another agent's recall, as for none.
+        """
+        if not isinstance(success, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidInput(f"success is true or false, not {success!r}.")
+        return await self._lessons.outcome_of(self._ports.writes, id, success)
+
+    async def retired_for_harm(self) -> Sequence[str]:
+        """Sentences about lessons that were retired for the harm that they did; each is given once."""
+        gone = await self._lessons.retired_for_harm(self._ports.writes)
+        return [
+            f"without lesson {id[:8]}, which was retired ({why}; restore brings it back)" for id, why in gone.items()
+        ]
+
+    async def worth(self) -> Sequence[Worth]:
+        """What is counted of the whole bank and of each of its lessons: see `core.worth`."""
+        return await self._lessons.worth(self.agent_id)
 
     async def commit(self, work: str, answer: Json) -> Learned:
         """Takes the answer to a question that was handed out. Raises `BadAnswer`; the question then stays open."""
@@ -417,6 +456,11 @@ class Bank:
         await self._keeper.queue_links(self._ports.writes, [released.id])
         return released
 
+    async def pin(self, id: str, pinned: bool = True) -> Lesson:
+        """Whether a lesson is shown in any case: it is never withheld, and not retired for what it does."""
+        lesson = await self._own(id)
+        return await self._changed(replace(lesson, pinned=pinned), "edited")
+
     async def merge(self, ids: Sequence[str], *, answer: Json = None) -> Learned:
         """One lesson of several; the originals are superseded, and `unmerge` brings them back.
 
@@ -550,6 +594,10 @@ class Bank:
     async def _changed(self, lesson: Lesson, change: Any, why: str = "") -> Lesson:
         await self._lessons.change(self._ports.writes, lesson, change, detail={"why": why} if why else None)
         return lesson
+
+
+def joined(*notes: str) -> str:
+    return "; ".join(note for note in notes if note)
 
 
 def _scores(among: Ranking, ranked: Ranked) -> dict[str, float]:

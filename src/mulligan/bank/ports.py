@@ -64,6 +64,11 @@ class Settings:
         bool,
         "Whether a lesson that tries to instruct its reader is held back until it is released.",
     ] = True
+    withhold: Annotated[
+        float,
+        "The share of the entries that a recall withholds, each by a draw of its own, so that what they are worth can "
+        "be measured (`mulligan memory stats`); 0 to 0.5. Pinned entries are never withheld.",
+    ] = 0.0
     paper: bool = False
     attempts: Annotated[int, "How often queued work is tried before it has failed."] = 3
 
@@ -72,6 +77,9 @@ class Settings:
         for name in ("top_k", "tokens", "notebook_tokens", "history_tokens", "trajectory_tokens", "attempts"):
             whole_number(name, getattr(self, name))
         checked_threshold(self.threshold)
+        share: object = self.withhold
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 0.5:
+            raise InvalidInput(f"withhold is a share from 0 to 0.5, not {share!r}.")
         if self.near_duplicates not in ("link", "skip"):
             raise InvalidInput(f"near_duplicates is link or skip, not {self.near_duplicates!r}.")
 

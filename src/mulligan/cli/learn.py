@@ -31,6 +31,7 @@ from mulligan.text.secrets import mask
 @click.option(
     "--model", metavar="MODEL", help="The model that learns (default: that of [memory], else MULLIGAN_MODEL)."
 )
+@click.option("--recall", metavar="ID", help="The recall that gave the session its lessons; it gets the outcome.")
 @click.option("--dry-run", is_flag=True, help="Print the turns as they were read; ask no model and keep nothing.")
 @agent_options
 @click.pass_context
@@ -41,6 +42,7 @@ def learn(
     task: str | None,
     form: str | None,
     model: str | None,
+    recall: str | None,
     dry_run: bool,
 ) -> None:
     """Learn lessons from the transcript in FILE (-: standard input), and print their ids and titles.
@@ -61,7 +63,7 @@ def learn(
         return
 
     async def work(bank: Bank) -> int:
-        learned = await learn_from(bank, episode)
+        learned = await learn_from(bank, episode, recall)
         if outcome is None and learned.success is not None:
             verdict = "success" if learned.success else "failure"
             say(f"judged to be a {verdict}: {one_line(learned.reason, 200)}")

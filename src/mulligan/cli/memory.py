@@ -291,19 +291,37 @@ async def receipt(bank: Bank, id: str, as_json: bool) -> None:
     if as_json:
         emit(dumped(to_json(kept)))
     else:
-        emit(memory_words.receipt_story(kept, await existing(bank, tuple(kept.lessons))))
+        emit(memory_words.receipt_story(kept, await existing(bank, (*kept.lessons, *kept.withheld))))
+
+
+@memory.command()
+@click.argument("recall")
+@click.argument("ended", metavar="success|failure", type=click.Choice(["success", "failure"]))
+@for_bank(writing)
+async def outcome(bank: Bank, recall: str, ended: str) -> None:
+    """Tell how the task of the recall RECALL ended, where nothing is learned from it. The first outcome counts."""
+    counted = await bank.outcome_of(recall, ended == "success")
+    if counted != (ended == "success"):
+        say(f"It was told before that it ended as a {'success' if counted else 'failure'}, and that counts.")
+    for sentence in await bank.retired_for_harm():
+        say(one_line(f"From now on {sentence}.", 400))
 
 
 @memory.command()
 @_json
 @for_bank(reading)
 async def stats(bank: Bank, as_json: bool) -> None:
-    """Show the number of lessons by state, and the space that they take."""
-    counts = await bank.stats()
+    """Show the number of lessons by state, the space that they take, and what they have been worth."""
+    counts, worth = await bank.stats(), await bank.worth()
+    lessons = await existing(bank, tuple(one.id for one in worth if one.id))
     if as_json:
-        emit(dumped(dict(counts)))
+        emit(dumped(memory_words.stats_json(counts, worth)))
     elif counts:
         emit(memory_words.stats_rows(counts, sorted(counts)))
+        if worth:
+            emit(memory_words.worth_story(worth, lessons))
+        if not all(one.tally.uplift for one in worth) or not worth:
+            say(memory_words.NOT_MEASURED)
     else:
         say("There is no lesson here yet.")
 
@@ -454,6 +472,22 @@ async def restore(bank: Bank, id: str) -> None:
 async def undo(bank: Bank, id: str) -> None:
     """Take back the last change of the lesson ID, such as that it was replaced, retired, edited or marked."""
     say_changed(await bank.undo(id), "as it was before")
+
+
+@memory.command()
+@click.argument("id")
+@for_bank(writing)
+async def pin(bank: Bank, id: str) -> None:
+    """Keep the lesson ID: it is never withheld to measure what it is worth, nor retired for the harm that it does."""
+    say_changed(await bank.pin(id), "pinned")
+
+
+@memory.command()
+@click.argument("id")
+@for_bank(writing)
+async def unpin(bank: Bank, id: str) -> None:
+    """Let the lesson ID be measured like any other."""
+    say_changed(await bank.pin(id, False), "unpinned")
 
 
 @memory.command()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from mulligan.app.teaching import restore_command
 from mulligan.bank.exchange.lesson_page import facts, moment
@@ -13,10 +13,11 @@ from mulligan.bank.recall.prompt_text import held_back, mark
 from mulligan.cli.terminal import clean, columns, one_line
 from mulligan.cli.words import count
 from mulligan.core.codec import to_json
-from mulligan.core.lessons import Link, Queued, Receipt, Version
+from mulligan.core.lessons import Link, Queued, Receipt, Version, Worth
 from mulligan.core.protocols import Learned
 from mulligan.core.questions import Question
 from mulligan.core.records import Json, Lesson, Recall
+from mulligan.core.worth import Tally
 
 SHORT = 8
 """The characters of an id in a table; every command takes the beginning of an id."""
@@ -77,7 +78,8 @@ def receipt_story(receipt: Receipt, lessons: Sequence[Lesson]) -> str:
     """A recall with its lessons and outcomes. lessons: those that still exist."""
     known = {lesson.id: one_line(lesson.title, 80) for lesson in lessons}
     given = [f"  {score:.2f}  {id[:SHORT]}  {known.get(id, '')}".rstrip() for id, score in receipt.lessons.items()]
-    came = [f"  {outcome.work}  {_SUCCESS[outcome.success]}" for outcome in receipt.outcomes]
+    away = [f"  {score:.2f}  {id[:SHORT]}  {known.get(id, '')}".rstrip() for id, score in receipt.withheld.items()]
+    came = [f"  {outcome.work or 'told'}  {_SUCCESS[outcome.success]}" for outcome in receipt.outcomes]
     filtered = f" ({receipt.filtered} held back)" if receipt.filtered else ""
     return "\n".join(
         [
@@ -85,7 +87,8 @@ def receipt_story(receipt: Receipt, lessons: Sequence[Lesson]) -> str:
             f"For:  {one_line(receipt.query, 400)}",
             f"Gave{filtered}:" if given else f"Gave nothing{filtered}.",
             *given,
-            "Outcomes, by the work that learned from them:" if came else "Nothing has been learned from its task.",
+            *(["Withheld, to measure what it is worth:", *away] if away else []),
+            "Outcomes, by the work that learned from them:" if came else "No outcome of its task is known.",
             *came,
         ]
     )
@@ -193,3 +196,59 @@ def _stats(agent: str, of: Mapping[str, Any]) -> tuple[str, ...]:
     states = (f"{lessons.get(state, 0):,}" for state in ("active", "quarantined", "retired", "superseded"))
     size = sum(int(n) for n in of.get("bytes", {}).values())
     return (one_line(agent, 40) or "-", *states, f"{of.get('links', 0):,}", f"{of.get('recalls', 0):,}", f"{size:,}")
+
+
+def stats_json(counts: Mapping[str, Json], worth: Sequence[Worth]) -> Json:
+    """The figures of each agent, with what its bank and each of its lessons have been worth."""
+    of_agent: dict[str, dict[str, Any]] = {agent: {**cast(dict[str, Any], of)} for agent, of in counts.items()}
+    for one in worth:
+        figures = {**cast(dict[str, Any], to_json(one.tally)), "uplift": None}
+        if one.tally.uplift:
+            figures["uplift"] = to_json(one.tally.uplift)
+        mine = of_agent.setdefault(one.agent_id, {})
+        if one.id:
+            mine.setdefault("lessons_worth", []).append({"id": one.id, "state": one.state, **figures})
+        else:
+            mine["worth"] = figures
+    return of_agent
+
+
+def worth_story(worth: Sequence[Worth], lessons: Sequence[Lesson]) -> str:
+    """What each bank has been worth, then each measured lesson, those that do harm first."""
+    titles = {(lesson.agent_id, lesson.id): lesson.title for lesson in lessons}
+    lines: list[str] = []
+    for one in worth:
+        if not one.id:
+            whose = f"{one_line(one.agent_id, 40)}: " if one.agent_id else ""
+            lines.append(f"{whose}{count(one.tally.known, 'recall')} with a known outcome, {_rate(one.tally)}.")
+            if one.tally.uplift:
+                lines.append(f"  One entry more, over all that were drawn: {one.tally}.")
+    of_lessons = [one for one in worth if one.id]
+    measured = sorted((one for one in of_lessons if one.tally.uplift), key=lambda one: _mean(one.tally))
+    heads = ("id", "uplift", "95 %", "shown", "withheld", "state", "title")
+    rows = [_worth(one, titles.get((one.agent_id, one.id), "")) for one in measured]
+    if rows:
+        lines += ["", columns([heads, *rows])]
+    if left := len(of_lessons) - len(measured):
+        lines.append(f"Not measured: {count(left, 'lesson')} with a known outcome.")
+    return "\n".join(lines)
+
+
+NOT_MEASURED = "What a lesson is worth shows once it is withheld now and then: set withhold = 0.1 in [memory]."
+
+
+def _worth(one: Worth, title: str) -> tuple[str, ...]:
+    tally, uplift = one.tally, one.tally.uplift
+    assert uplift is not None
+    counts = (str(tally.known - tally.withheld.count), str(tally.withheld.count))
+    state = f"{one.state}{', did harm' if tally.harmful else ''}"
+    interval = f"{uplift.low:+.2f} to {uplift.high:+.2f}"
+    return one.id[:SHORT], f"{uplift.mean:+.2f}", interval, *counts, state, one_line(title, 60)
+
+
+def _mean(tally: Tally) -> float:
+    return tally.uplift.mean if tally.uplift else 0.0
+
+
+def _rate(tally: Tally) -> str:
+    return f"{tally.solved / tally.known:.0%} of them successes" if tally.known else "so no rate of success"

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from mulligan.core.records import Json, Lesson, LessonState, Nature
+from mulligan.core.worth import Tally
 
 QueueStatus: TypeAlias = Literal["queued", "running", "done", "failed", "waiting"]
 """waiting: for an answer that a caller thinks of and commits."""
@@ -159,6 +160,7 @@ Change: TypeAlias = Literal[
     "linked",
     "embedded",
     "used",
+    "withheld",
 ]
 
 
@@ -185,7 +187,10 @@ class Kept:
 
 @dataclass(frozen=True)
 class Row:
-    """The fields of a lesson that ranking needs. `n` is its number in the store: it grows and is never reused."""
+    """The fields of a lesson that ranking needs. `n` is its number in the store: it grows and is never reused.
+
+    worth: the probability that showing it helps; None: not measured.
+    """
 
     n: int
     id: str
@@ -202,6 +207,7 @@ class Row:
     query_vector: bytes | None = None
     fact: bool = False
     project: str = ""
+    worth: float | None = None
 
 
 @dataclass(frozen=True)
@@ -220,7 +226,7 @@ class Delta:
 @dataclass(frozen=True)
 class Version:
     """One entry of a lesson's history: what happened, when, and the lesson as it was after it (None for "used",
-    "linked" and "embedded": `detail` says the rest)."""
+    "withheld", "linked" and "embedded": `detail` says the rest)."""
 
     at: float
     change: Change
@@ -240,8 +246,8 @@ class Link:
 
 @dataclass(frozen=True)
 class TaskOutcome:
-    """The outcome of a task that lessons were recalled for: the work that learns from it, and whether the task
-    succeeded (None: not known, or not yet)."""
+    """The outcome of a task that lessons were recalled for: the work that learns from it ("": nothing does), and
+    whether the task succeeded (None: not known, or not yet)."""
 
     work: str
     success: bool | None = None
@@ -251,7 +257,9 @@ class TaskOutcome:
 class Receipt:
     """A recall as it was returned: the lessons' ids with their scores. filtered: how many fell below the threshold.
 
-    outcomes: of the tasks that named this recall when they were learned from, oldest first; the store knows them.
+    withheld: lessons that would have been among them, and that a draw withheld to measure what they are worth. drawn:
+    the share that the draw withheld, by the id of each lesson that it was made for; those without one were shown in any
+    case. outcomes: of the tasks that named this recall, oldest first; the store knows them.
     """
 
     id: str
@@ -261,6 +269,18 @@ class Receipt:
     lessons: Mapping[str, float] = field(default_factory=dict[str, float])
     filtered: int = 0
     outcomes: tuple[TaskOutcome, ...] = ()
+    withheld: Mapping[str, float] = field(default_factory=dict[str, float])
+    drawn: Mapping[str, float] = field(default_factory=dict[str, float])
+
+
+@dataclass(frozen=True)
+class Worth:
+    """What is counted of a lesson, or of a whole bank (`id` is ""). state: the lesson's."""
+
+    agent_id: str
+    id: str
+    state: str
+    tally: Tally
 
 
 @dataclass(frozen=True)
@@ -441,6 +461,23 @@ class LessonStore(Protocol):
 
     async def accounts(self, agent_id: str | None, project: str, limit: int) -> Sequence[Account]:
         """Those of a project, newest first."""
+        ...
+
+    async def outcome_of(self, agent_id: str, id: str, success: bool) -> bool:
+        """Tells how the task of this recall ended; the outcome that counts, which is the first that was told.
+
+        It counts for the lessons of this agent alone, and not for a text that was changed since. The outcome of work
+        that follows a recall counts in the same way, in the transaction that brings it. A lesson that does harm is
+        retired then, unless it is pinned.
+        """
+        ...
+
+    async def worth(self, agent_id: str | None) -> Sequence[Worth]:
+        """What is counted: of each bank, then of its lessons, oldest first."""
+        ...
+
+    async def retired_for_harm(self, agent_id: str | None) -> Mapping[str, str]:
+        """The ids of lessons that were retired for the harm that they did, with the figures; each is told once."""
         ...
 
     async def counts(self, agent_id: str | None) -> Mapping[str, Json]:

@@ -43,7 +43,8 @@ class Ranked:
 class Candidates(Protocol):
     """The active lessons that a query is compared with, as columns of shape (n,), and the query's scores over them.
 
-    success: bool. uses: int. created, now: seconds since the epoch. confidence: 0 to 1. experience: text.
+    success: bool. uses: int. created, now: seconds since the epoch. confidence: 0 to 1. worth: the probability that
+    showing it helps, as measured; nan where it is not. experience: text.
     """
 
     n: int
@@ -53,6 +54,7 @@ class Candidates(Protocol):
     uses: Array
     created: Array
     confidence: Array
+    worth: Array
     now: float
 
     def semantic(self, of: Literal["lesson", "query"] = "lesson") -> Array | None:

@@ -280,6 +280,7 @@ class Lesson:
     nature: of a fact, `project` says where it holds ("": not known), `subject` what it is about, such as a function's
     name, and `confirmed` whether an attempt that keeps to it has passed. to_check: why it may not hold any more, such
     as a change that was announced; "" where nothing speaks against it. rests_on: ids of facts that it follows from.
+    pinned: a person wants it shown, so it is never withheld, and not retired for what it does.
     """
 
     id: str
@@ -310,6 +311,7 @@ class Lesson:
     confirmed: bool = True
     to_check: str = ""
     rests_on: tuple[str, ...] = ()
+    pinned: bool = False
 
 
 @dataclass(frozen=True)

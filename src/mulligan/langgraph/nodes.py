@@ -21,7 +21,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END
 from langgraph.types import interrupt
 
-from mulligan.app.teaching import teach
+from mulligan.app.teaching import teach, tell_outcome
 from mulligan.core.codec import digest, to_json
 from mulligan.core.episode import Acted, Evaluated, Recalled, Reflected, Stopped, due
 from mulligan.core.errors import BadAnswer, InvalidInput, StoreError
@@ -279,8 +279,8 @@ class Nodes:
 
     async def _learn(self, update: dict[str, Any], work: Work) -> dict[str, Any]:
         """Return the update after the bank has learned from an episode that has ended."""
-        if self.learn and self.bank is not None and work.episode.stop is not None:
-            await settled(teach(self.bank, work.episode, log.info))
+        if self.bank is not None and work.episode.stop is not None:
+            await settled((teach if self.learn else tell_outcome)(self.bank, work.episode, log.info))
         return update
 
     async def _verdict(self, reading: Reading, tool: ToolMessage) -> bool | None:

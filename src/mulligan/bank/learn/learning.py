@@ -10,6 +10,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any, cast
 
@@ -36,7 +37,7 @@ from mulligan.bank.ports import CountingModel, Ports
 from mulligan.bank.recall.index import Indexes
 from mulligan.bank.recall.notebook import entry_text, fitting
 from mulligan.core.codec import digest, from_json, to_json
-from mulligan.core.errors import BadAnswer, InvalidInput, LeaseLost
+from mulligan.core.errors import BadAnswer, InvalidInput, LeaseLost, NotFound
 from mulligan.core.lessons import Account, Claim, Entry, Queue, Queued, Selection
 from mulligan.core.protocols import Learned
 from mulligan.core.questions import Answer, Question, Sampling, Thinker, think
@@ -262,6 +263,13 @@ class Learning:
         await self._keep_accounts([from_json(Episode, one) for one in masked], success)
         facts = await self._learn_facts([from_json(Episode, one) for one in masked], key)
         recalls = [episode.recall.id for episode in episodes if episode.recall]
+        if len(episodes) > 1:  # of one task: each recall gets the outcome of its own episode
+            for episode in episodes:
+                if episode.recall and episode.judged:
+                    with suppress(NotFound):
+                        await self._ports.memory.lessons.outcome_of(
+                            self._ports.writes, episode.recall.id, bool(episode.solved)
+                        )
         now = not (borrow or background or self._ports.model is None)
         work, claim = await self._ports.begun(
             "extract", payload, key=key, claim=now, waiting=now or borrow or self._ports.model is None, follows=recalls

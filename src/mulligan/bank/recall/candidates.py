@@ -295,6 +295,7 @@ class Columns:
     uses: Array
     created: Array
     confidence: Array
+    worth: Array
     fact: Array
     project: Array
     vectors: dict[str, tuple[Array, Array]]
@@ -314,6 +315,7 @@ class Ranking:
         self.experience: Sequence[str] = Texts(columns.experience, columns.slots)
         self.success, self.uses = self._picked(columns.success), self._picked(columns.uses)
         self.created, self.confidence = self._picked(columns.created), self._picked(columns.confidence)
+        self.worth = self._picked(columns.worth)
         self._cosines: dict[str, Array | None] = {}
         self._found: Found | None = None
 

@@ -45,6 +45,7 @@ _PLAIN = {
     "uses": np.int32,
     "created": np.float64,
     "confidence": np.float32,
+    "worth": np.float32,
     "lengths": np.float32,
     "fact": np.bool_,
     "project": np.int32,
@@ -169,6 +170,7 @@ class Index:
         put["uses"][first:last] = [row.uses for row in rows]
         put["created"][first:last] = [row.created for row in rows]
         put["confidence"][first:last] = [row.confidence for row in rows]
+        put["worth"][first:last] = [np.nan if row.worth is None else row.worth for row in rows]
         put["fact"][first:last] = [row.fact for row in rows]
         known = self._projects
         put["project"][first:last] = [known.setdefault(row.project, len(known)) for row in rows]
@@ -298,6 +300,7 @@ class Index:
             uses=put["uses"][:size],
             created=put["created"][:size],
             confidence=put["confidence"][:size],
+            worth=put["worth"][:size],
             fact=put["fact"][:size],
             project=put["project"][:size],
             vectors={part: (v[:size], t[:size]) for part, (v, t) in self._vectors.items()},

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, cast
 from mulligan.core.errors import BadAnswer, InvalidInput, ModelError, MulliganError
 from mulligan.core.records import Episode, Json
 from mulligan.mcp_server.tool import Call, Reply, Tool, definition
-from mulligan.mcp_server.tools.memory_task import FAILED, NOTHING, extraction_reply, find_task, question, task_id
+from mulligan.mcp_server.tools.memory_task import (
+    FAILED,
+    NOTHING,
+    extraction_reply,
+    find_task,
+    outcome_reply,
+    question,
+    task_id,
+)
 
 if TYPE_CHECKING:
     from mulligan.bank.bank import Bank
@@ -30,6 +38,13 @@ class _Arguments:
 
 async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
     agent, given = call.agent(arguments.get("agent_id")), _parse(arguments)
+    if (
+        given.recall
+        and given.signal is not None
+        and _OUTCOME_ONLY.issuperset(name for name, value in arguments.items() if value is not None)
+    ):
+        bank = call.service.bank(agent or "")
+        return Reply({**await outcome_reply(bank, given.recall, given.signal), "async_mode": False})
     if given.task is None:
         bank, work = call.service.bank(agent or ""), None
         episode, judges = await _same_before(bank, await _episode(arguments, given, call, agent), arguments, given)
@@ -49,6 +64,9 @@ async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
     if learned.failed:
         return _failure(learned.failed, task_id(learned.work), given.background)
     return Reply({**await extraction_reply(bank, learned), "async_mode": given.background})
+
+
+_OUTCOME_ONLY = {"retrieval_id", "success_signal", "agent_id", "async_mode"}
 
 
 def failed(message: str, arguments: Mapping[str, Json]) -> Reply:

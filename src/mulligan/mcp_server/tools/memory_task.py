@@ -57,6 +57,21 @@ NOTHING: dict[str, Json] = {"success": None, "extracted_count": 0, "memories": [
 """Fields in the answer of an extraction without result."""
 
 
+async def outcome_reply(bank: Bank, recall: str, success: bool) -> dict[str, Json]:
+    """Counts the outcome for what was recalled, and learns nothing; the answer to it."""
+    counted = await bank.outcome_of(recall, success)
+    before = "" if counted == success else f" It was told before, as a {'success' if counted else 'failure'}."
+    said = [f"From now on {sentence}." for sentence in await bank.retired_for_harm()]
+    message = " ".join([f"The outcome is counted for what was recalled; nothing is learned.{before}", *said])
+    head: dict[str, Json] = {
+        "status": "success",
+        "message": message,
+        "task_id": None,
+        "agent_id": bank.agent_id or None,
+    }
+    return {**head, **NOTHING, "success": counted}
+
+
 def question(learned: Learned) -> dict[str, Json]:
     """The question that waits for an answer, as text, with the JSON schema of the answer."""
     assert learned.question is not None

@@ -17,7 +17,7 @@ from mulligan.app.client_led.steps import MOST_TRIALS, ClientStep, Taken
 from mulligan.core.errors import InvalidInput, MulliganError, NotFound
 from mulligan.core.records import Episode, Json
 from mulligan.mcp_server.tool import Call, Reply, Tool, definition
-from mulligan.mcp_server.tools.memory_task import extraction_reply
+from mulligan.mcp_server.tools.memory_task import extraction_reply, outcome_reply
 
 NAME = "reflexion-thinking"
 
@@ -46,6 +46,7 @@ class StepRequest:
         episode: the episodeId, if given.
         reset: whether to start anew.
         learn: whether to learn from the episode at its end.
+        recall: the retrieval that the client was given lessons by; it gets the outcome.
     """
 
     step: ClientStep
@@ -53,6 +54,7 @@ class StepRequest:
     episode: str | None = None
     reset: bool = False
     learn: bool = False
+    recall: str | None = None
 
 
 def parse(arguments: Mapping[str, Json] | None) -> StepRequest:
@@ -73,7 +75,10 @@ def parse(arguments: Mapping[str, Json] | None) -> StepRequest:
     if reset and episode is not None:
         raise InvalidInput("'reset' begins a new episode: leave 'episodeId' out, or go on with it without 'reset'.")
     learn = bool(_boolean(arguments, "learn"))
-    return StepRequest(step, task if isinstance(task, str) else None, episode, reset, learn)
+    recall = arguments.get("retrievalId")
+    if recall is not None and not isinstance(recall, str):
+        raise InvalidInput("Invalid 'retrievalId': must be the retrieval_id that retrieve_memory gave.")
+    return StepRequest(step, task if isinstance(task, str) else None, episode, reset, learn, recall)
 
 
 def _check_length(arguments: Mapping[str, Json]) -> None:
@@ -355,15 +360,20 @@ def _answer(step: ClientStep, memory: tuple[str, ...], task: str, another: bool,
 
 async def _reply(answer: dict[str, Json], episode: Episode, request: StepRequest, call: Call) -> Reply:
     """The answer, with the fields that the original server does not have: "learning" and "episodeId"."""
-    if request.learn and episode.stop is not None and _completes(request.step):
-        answer["learning"] = await _learn(episode, call)
+    if (request.learn or request.recall) and episode.stop is not None and _completes(request.step):
+        answer["learning"] = await _learn(episode, request, call)
     return Reply({**answer, "episodeId": episode.id}, indent=None)
 
 
-async def _learn(episode: Episode, call: Call) -> Json:
-    """Lessons from a finished episode. An error in learning does not undo the step."""
+async def _learn(episode: Episode, request: StepRequest, call: Call) -> Json:
+    """What became of a finished episode: its outcome counts for what was recalled, and lessons are learned where that
+    was asked for. An error in learning does not undo the step."""
     try:
         bank = call.service.bank(episode.agent)
+        if not request.learn:
+            return await outcome_reply(bank, str(request.recall), episode.solved)
+        if request.recall:
+            episode = replace(episode, recall=await bank.recalled(request.recall))
         learned = await bank.learn(episode, background=True)
         return await extraction_reply(bank, learned, by_tool="extract_memory" in call.offered)
     except MulliganError as error:

@@ -92,6 +92,8 @@ def _lines(text: str) -> list[str]:
 
 
 def _why_none(recall: Recall) -> str:
+    if "withheld" in recall.note:
+        return f"Nothing is shown: found {recall.note}."
     if not recall.filtered:
         return "No lesson was found: nothing like this has been learned yet."
     return f"No lesson is relevant enough: {_held_back(recall)}"

@@ -19,6 +19,7 @@ from mulligan.core.records import Json
 from mulligan.recording.holders import Watch, died, named
 from mulligan.store.sqlite.database import Database
 from mulligan.store.sqlite.lessons.rows import reader, wall, writer
+from mulligan.store.sqlite.lessons.worth import followed
 from mulligan.store.sqlite.rows import json_of, readable, unreadable
 from mulligan.text.secrets import mask, mask_json
 
@@ -243,6 +244,8 @@ def _enqueue(
         db.execute("INSERT INTO payloads (n, payload) VALUES (?, ?)", (added.lastrowid, payload))
     for receipt in follows:
         db.execute(_FOLLOWS, {"work": id, "receipt": receipt})
+    if follows:
+        followed(db, db.execute("SELECT n FROM work WHERE id = ?", (id,)).fetchone()[0])
     return id
 
 
@@ -304,6 +307,7 @@ def _finish(db: sqlite3.Connection, n: int, result: str) -> None:
     db.execute("UPDATE work SET status = 'done', finished = ?, result = ? WHERE n = ?", (time.time(), result, n))
     db.execute("DELETE FROM payloads WHERE n = ?", (n,))
     _let_go(db, n, "")
+    followed(db, n)
 
 
 def _let_go(db: sqlite3.Connection, n: int, error: str) -> None:

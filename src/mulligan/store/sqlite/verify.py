@@ -20,6 +20,7 @@ from mulligan.core.episode import advance
 from mulligan.core.errors import OutOfOrder, Unreadable
 from mulligan.core.lessons import Finding, Receipt
 from mulligan.core.records import Episode, Lesson
+from mulligan.core.worth import Tally
 from mulligan.recording.holders import died
 from mulligan.store.sqlite.episodes import agent_column
 from mulligan.store.sqlite.lessons.archive import retire_orphans
@@ -277,7 +278,7 @@ def _agents(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Findi
         yield Finding(f"Agent number {n} is not known by its id. Mended, it is {owner!r} again.", mended)
 
 
-_MOVED = ("uses", "vectors", "query_vectors", "embedders", "links", "receipts", "outcomes", "payloads")
+_MOVED = ("uses", "vectors", "query_vectors", "embedders", "links", "receipts", "outcomes", "payloads", "worth")
 _LOOKED_AT = ("record", "payload")
 """Columns that are read as JSON elsewhere."""
 
@@ -350,6 +351,7 @@ def _rows(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Finding
 
 def _move_lesson_aside(db: sqlite3.Connection, n: int, agent: int, id: str) -> None:
     set_aside(db, "links", "a = ? OR b = ?", (n, n), about=id, agent=agent)
+    set_aside(db, "worth", "lesson = ? AND agent = ?", (n, agent), about=id, agent=agent)
     for table in ("uses", *TABLES.values(), "lessons"):
         set_aside(db, table, "n = ?", (n,), about=id, agent=agent)
     set_aside(db, "log", "lesson = ?", (n,), about=id, agent=agent)
@@ -429,6 +431,12 @@ def _receipts(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
             set_aside(db, "outcomes", "receipt = ?", (n,), about=id, agent=agent)
             set_aside(db, "receipts", "n = ?", (n,), about=id, agent=agent)
         yield Finding(f"{why} Mended, it is set aside.", mend)
+    counted = db.execute("SELECT rowid, lesson, schema, record FROM worth").fetchall()
+    what = "What lesson number {} is worth"
+    for (row, *_), why in broken(counted, lambda row: record_of(Tally, what.format(row[1]), *row[2:])):
+        if mend:
+            set_aside(db, "worth", "rowid = ?", (row,))
+        yield Finding(f"{why} Mended, it is set aside, and counting begins anew.", mend)
 
 
 def _work(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:

@@ -17,6 +17,9 @@ DAY = 86400.0
 class Hybrid:
     """threshold: relevance of the meaning, 0 to 1, where the caller names none. The weights count from 0 up.
 
+    The confidence of a lesson that was measured is the probability that showing it helps; of another it is the one that
+    it came with, and rises with its uses.
+
     failure: what a failure counts for where a success counts 1. halflife: days after which recency counts half.
     """
 
@@ -47,10 +50,13 @@ class Hybrid:
             meaning = np.nan_to_num(meaning)
         given = relevance >= (least or 0.0)
         kept = np.flatnonzero(given)
-        confidence = among.confidence[kept]
+        confidence, worth = among.confidence[kept], among.worth[kept]
+        confidence = confidence + (1 - confidence) * np.tanh(among.uses[kept] / 10)
+        measured = ~np.isnan(worth)
+        confidence[measured] = worth[measured]
         age = np.maximum(among.now - among.created[kept], 0.0) / DAY
         scores = self._semantic * meaning[kept]
-        scores += self._confidence * (confidence + (1 - confidence) * np.tanh(among.uses[kept] / 10))
+        scores += self._confidence * confidence
         scores += self._success * np.where(among.success[kept], 1.0, self._failure)
         scores += self._recency * np.exp2(-age / self._halflife)
         rows = kept[np.argsort(-scores, kind="stable")[:top_k]].tolist()

@@ -191,7 +191,9 @@ def _forget_in_receipts(
     db: sqlite3.Connection, agent: int, ids: Iterable[str], condition: str, values: dict[str, int]
 ) -> None:
     """Receipts of recalls over all agents (agent 0) name lessons, too."""
-    used = db.execute(f"SELECT DISTINCT detail FROM log WHERE {condition} AND change = 'used'", values).fetchall()
+    used = db.execute(
+        f"SELECT DISTINCT detail FROM log WHERE {condition} AND change IN ('used', 'withheld')", values
+    ).fetchall()
     gone = set(ids)
     for name in {
         named.get("receipt") for named in readable(used, lambda row: object_of("A line of a history", row[0]))
@@ -200,8 +202,10 @@ def _forget_in_receipts(
             "SELECT n, schema, record FROM receipts WHERE id = ? AND agent IN (?, 0)", (name, agent)
         ).fetchall()
         for n, receipt in readable(rows, lambda row: (row[0], record_of(Receipt, "A receipt", *row[1:]))):
-            left = {id: score for id, score in receipt.lessons.items() if id not in gone}
-            db.execute("UPDATE receipts SET record = ? WHERE n = ?", (record_text(replace(receipt, lessons=left)), n))
+            named = (receipt.lessons, receipt.withheld, receipt.drawn)
+            lessons, withheld, drawn = ({id: n for id, n in one.items() if id not in gone} for one in named)
+            left = replace(receipt, lessons=lessons, withheld=withheld, drawn=drawn)
+            db.execute("UPDATE receipts SET record = ? WHERE n = ?", (record_text(left), n))
 
 
 def _forget_in_histories(db: sqlite3.Connection, agent: int, n: int, id: str) -> None:

@@ -1,5 +1,6 @@
 -- Removes the lesson number :n of the agent :agent with its history.
 DELETE FROM links WHERE a = :n OR b = :n;
+DELETE FROM worth WHERE lesson = :n AND agent = :agent;
 DELETE FROM uses WHERE n = :n;
 DELETE FROM vectors WHERE n = :n;
 DELETE FROM query_vectors WHERE n = :n;

@@ -253,12 +253,13 @@ def drop_vectors(db: sqlite3.Connection, n: int) -> None:
 
 _ROW = (
     "SELECT {indexable}, l.n, l.id, a.id, l.experience, l.state, l.success, l.confidence, l.created,"
-    " coalesce(u.uses, 0), u.last_used, l.terms, v.vector, {query}, l.fact, l.project"
+    " coalesce(u.uses, 0), u.last_used, l.terms, v.vector, {query}, l.fact, l.project, h.positive"
     " FROM {source} JOIN agents a ON a.n = l.agent"
-    " LEFT JOIN uses u ON u.n = l.n LEFT JOIN vectors v ON v.n = l.n AND l.embedder = :embedder {join}"
+    " LEFT JOIN uses u ON u.n = l.n LEFT JOIN vectors v ON v.n = l.n AND l.embedder = :embedder"
+    " LEFT JOIN worth h ON h.lesson = l.n AND h.agent = l.agent {join}"
 )
 _INDEXABLE = (
-    f"{_NUMBERS} AND typeof(l.terms) = 'blob' AND typeof(l.project) = 'text'"
+    f"{_NUMBERS} AND typeof(l.terms) = 'blob' AND typeof(l.project) = 'text' AND typeof(h.positive) IN ('real', 'null')"
     " AND typeof(coalesce(u.uses, 0)) = 'integer'"
     " AND typeof(coalesce(v.vector, x'')) = 'blob' AND typeof(coalesce({query}, x'')) = 'blob'"
 )
@@ -480,6 +481,9 @@ def receipt_of(db: sqlite3.Connection, n: int, id: str, schema: int, record: str
     for id, result in readable(db.execute(_OUTCOMES, (n,)), outcome_of):
         success = cast(dict[str, Json], result).get("success") if isinstance(result, dict) else None
         known[id] = TaskOutcome(id, success if isinstance(success, bool) else None)
+    (counted,) = db.execute("SELECT success FROM receipts WHERE n = ?", (n,)).fetchone()
+    if counted is not None and all(one.success is None for one in known.values()):
+        known[""] = TaskOutcome("", bool(counted))
     return replace(receipt, outcomes=tuple(known.values()))
 
 

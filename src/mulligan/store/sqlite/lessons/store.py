@@ -29,11 +29,12 @@ from mulligan.core.lessons import (
     Receipt,
     Selection,
     Version,
+    Worth,
 )
 from mulligan.core.records import Json, Lesson
 from mulligan.store.sqlite import queue, verify
 from mulligan.store.sqlite.database import Database
-from mulligan.store.sqlite.lessons import archive, rows
+from mulligan.store.sqlite.lessons import archive, rows, worth
 from mulligan.store.sqlite.rows import encoded
 from mulligan.store.sqlite.schema import missing
 
@@ -119,6 +120,15 @@ class SqliteLessons:
         ready = [(one, encoded(one, f"The account of {one.id}")) for one in accounts]
         await self._db.write(lambda db: rows.keep_accounts(db, rows.writer(db, agent_id), ready, most))
 
+    async def outcome_of(self, agent_id: str, id: str, success: bool) -> bool:
+        return await self._db.write(lambda db: worth.outcome_of(db, rows.writer(db, agent_id), id, success))
+
+    async def retired_for_harm(self, agent_id: str | None) -> Mapping[str, str]:
+        """Looks first: reading holds nobody up."""
+        if not await self._read(worth.untold, agent_id):
+            return {}
+        return await self._db.write(lambda db: worth.tell(db, rows.reader(db, agent_id)))
+
     async def purge(self, agent_id: str, ids: Sequence[str] | None) -> int:
         """The text is overwritten in the file, and in its log once no reader of another process needs it."""
 
@@ -200,6 +210,9 @@ class SqliteLessons:
     async def accounts(self, agent_id: str | None, project: str, limit: int) -> Sequence[Account]:
         return await self._read(rows.accounts, agent_id, project, limit)
 
+    async def worth(self, agent_id: str | None) -> Sequence[Worth]:
+        return await self._read(worth.listed, agent_id)
+
     async def counts(self, agent_id: str | None) -> Mapping[str, Json]:
         return await self._db.read(lambda db: rows.counts(db, agent_id))
 
@@ -277,12 +290,19 @@ def _change(
         embedder=there.embedder if entry is None else entry.lesson.embedder if entry.vectors else None,
     )
     rows.update(db, agent, n, after, change, detail)
+    if change == "restored" or _text(there) != _text(after):
+        worth.begin_anew(db, agent, n, time.time())
     if (there.state, after.state) == ("quarantined", "active"):
         _supersede(
             db, agent, after.origin.parents, after.id, "merged" if after.origin.kind == "merged" else "superseded"
         )
     elif (there.state, after.state) == ("active", "quarantined"):
         rows.reactivate_parents(db, agent, after.id)
+
+
+def _text(lesson: Lesson) -> tuple[str, str, str]:
+    """What a prompt shows of it."""
+    return lesson.title, lesson.description, lesson.content
 
 
 def _merge(db: sqlite3.Connection, agent: int, entry: Entry, text: str, parents: Sequence[str]) -> None:
@@ -361,10 +381,12 @@ def _recalled(db: sqlite3.Connection, receipt: Receipt, text: str) -> None:
     if not kept.rowcount:
         return
     now = time.time()
-    for id, score in receipt.lessons.items():
-        n = rows.number(db, agent, id)
+    for id, score in {**receipt.lessons, **receipt.withheld}.items():
+        n, change = rows.number(db, agent, id), "withheld" if id in receipt.withheld else "used"
         whose = agent or db.execute("SELECT agent FROM lessons WHERE n = ?", (n,)).fetchone()[0]
-        rows.append(db, whose, n, "used", detail={"receipt": receipt.id, "score": score}, at=now)
+        rows.append(db, whose, n, change, detail={"receipt": receipt.id, "score": score}, at=now)
+        if change == "withheld":
+            continue
         db.execute(
             "INSERT INTO uses (n, uses, last_used) VALUES (?, 1, ?)"
             " ON CONFLICT DO UPDATE SET uses = uses + 1, last_used = excluded.last_used",
