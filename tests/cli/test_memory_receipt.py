@@ -28,7 +28,7 @@ def test_a_recall_is_shown_with_what_came_of_its_task(mulligan: Run, here: Path)
     recall = json.loads(mulligan("memory", "search", "order history", "--json").out)["recall"]
     shown = mulligan("memory", "receipt", recall).out
     assert "For:  order history\nGave:\n" in shown
-    assert f"  {id[:8]}  Whole history\nNothing has been learned" in shown
+    assert f"  {id[:8]}  Whole history\nNo outcome of its task is known" in shown
 
     asyncio.run(learn(recall))
     mulligan("memory", "purge", id, "--yes")
