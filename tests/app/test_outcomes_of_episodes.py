@@ -12,6 +12,7 @@ from mulligan import Bank, Episode, Limits, ScriptedModel
 from mulligan.app.transcripts import learn
 from mulligan.core.errors import NotFound
 from mulligan.core.protocols import Store
+from mulligan.core.records import Json
 from mulligan.store import open_store
 
 TASK = "What is 6 times 7?"
@@ -31,7 +32,7 @@ async def attempt(answer: str, bank: Bank, store: Store, trials: int = 1) -> Epi
         TASK,
         evaluator="exact_match:42",
         strategy="none",
-        model=ScriptedModel(lambda *_: answer),
+        model=ScriptedModel([answer]),
         trials=trials,
         bank=bank,
         store=store,
@@ -59,7 +60,7 @@ async def test_an_episode_that_ran_out_of_its_budget_tells_nothing_until_it_ends
             TASK,
             evaluator="exact_match:42",
             strategy="none",
-            model=ScriptedModel(lambda *_: "42"),
+            model=ScriptedModel(["42"]),
             limits=Limits(tokens=1),
             bank=bank,
             store=store,
@@ -67,7 +68,7 @@ async def test_an_episode_that_ran_out_of_its_budget_tells_nothing_until_it_ends
         assert stopped.stop is not None
         assert (stopped.stop.reason, await counted(bank)) == ("over_budget", [])
         await mulligan.resume(
-            stopped.run, limits={"tokens": 10_000}, bank=bank, store=store, model=ScriptedModel(lambda *_: "42")
+            stopped.run, limits={"tokens": 10_000}, bank=bank, store=store, model=ScriptedModel(["42"])
         )
         assert await counted(bank) == [(1, 1), (1, 1)]
 
@@ -81,13 +82,13 @@ async def test_a_recall_that_withheld_is_replayed_as_it_was_recorded(file: Path)
                 TASK,
                 evaluator="exact_match:42",
                 strategy="none",
-                model=ScriptedModel(lambda *_: "42"),
+                model=ScriptedModel(["42"]),
                 limits=Limits(tokens=1),
                 bank=bank,
                 store=store,
             )
             done = await mulligan.resume(
-                stopped.run, limits={"tokens": 10_000}, bank=bank, store=store, model=ScriptedModel(lambda *_: "42")
+                stopped.run, limits={"tokens": 10_000}, bank=bank, store=store, model=ScriptedModel(["42"])
             )
             assert done.recall == stopped.recall
             assert done.recall is not None
@@ -98,8 +99,8 @@ async def test_a_recall_that_withheld_is_replayed_as_it_was_recorded(file: Path)
 
 async def test_a_transcript_names_the_recall_that_it_was_given(file: Path) -> None:
     turns = [{"role": "user", "content": TASK}, {"role": "assistant", "content": "42"}]
-    answers = {"why": "", "lessons": [], "nothing_because": "It is plain."}
-    async with a_bank(file, embedder="none", model=ScriptedModel(lambda *_: answers)) as bank:
+    answers: Json = {"why": "", "lessons": [], "nothing_because": "It is plain."}
+    async with a_bank(file, embedder="none", model=ScriptedModel([answers])) as bank:
         await bank.add("Times", "What is times: multiply.")
         recall = await bank.recall(TASK)
         await learn(turns, success=True, bank=bank, recall=recall.id)
