@@ -32,10 +32,10 @@ def timed(worker: Worker, costs: Costs, what: str, request: dict[str, Any]) -> d
 
 def played(worker: Worker, game: Path, costs: Costs, load: str) -> list[dict[str, Any]]:
     timed(worker, costs, load, {"do": "open", "game": str(game)})
-    said = [timed(worker, costs, "reset", {"do": "reset"}) for _ in range(RESETS)]
+    timings = [timed(worker, costs, "reset", {"do": "reset"}) for _ in range(RESETS)]
     for command in json.loads(game.read_text())["walkthrough"]:
-        said.append(timed(worker, costs, "step", {"do": "step", "command": command}))
-    return said
+        timings.append(timed(worker, costs, "step", {"do": "step", "command": command}))
+    return timings
 
 
 def mean(values: list[float]) -> float:

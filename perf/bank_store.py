@@ -33,8 +33,8 @@ async def measured(lessons: int, calls: int, rounds: int) -> None:
         store = BankStore(bank)
 
         def put(key: str, n: int) -> Awaitable[object]:
-            said = f"Query number {n} about subject {n * 7} needs index {n % 13} of table {key}."
-            return store.aput(here, key, {"title": f"Subject {n}", "content": said})
+            content = f"Query number {n} about subject {n * 7} needs index {n % 13} of table {key}."
+            return store.aput(here, key, {"title": f"Subject {n}", "content": content})
 
         def got(store: BankStore, n: int) -> Awaitable[object]:
             return store.aget(here, f"old{n % lessons}")

@@ -66,15 +66,15 @@ async def sizes(file: Path, groups: int) -> None:
         for n in range(groups):
             for k in range(3):
                 await one.add(f"Note {n}", f"{text(n)} variant{k}")
-        told("three alike each", await one.stats(), groups)
+        report("three alike each", await one.stats(), groups)
         for n in range(groups):
             await one.add(f"Note {n}", f"{text(n)} variant0")
-        told("each one's first again, folded", await one.stats(), groups)
+        report("each one's first again, folded", await one.stats(), groups)
         await one.work()
-        told("merged, the originals archived", await one.stats(), groups)
+        report("merged, the originals archived", await one.stats(), groups)
 
 
-def told(what: str, stats: Any, groups: int) -> None:
+def report(what: str, stats: Any, groups: int) -> None:
     of = stats["a"]
     print(f"{groups:,} groups, {what}: {of['lessons']}, bytes {of['bytes']}")
 

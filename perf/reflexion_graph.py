@@ -72,8 +72,8 @@ def bare(revisions: int, asynchronous: bool) -> Any:
         newest = state["messages"][-1]
         assert isinstance(newest, AIMessage)
         call = newest.tool_calls[0]
-        said = tool(call["args"].get("revised_answer") or call["args"]["answer"])
-        return {"messages": [ToolMessage(said, tool_call_id=call["id"])]}
+        answer = tool(call["args"].get("revised_answer") or call["args"]["answer"])
+        return {"messages": [ToolMessage(answer, tool_call_id=call["id"])]}
 
     def revise(state: State) -> Any:
         return {"messages": [revising.invoke([SYSTEM, *state["messages"]])]}

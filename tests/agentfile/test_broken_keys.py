@@ -202,7 +202,7 @@ def test_keys_of_an_agent_of_one_step(tmp_path: Path, pattern: str, front: str, 
     assert lint(tmp_path, files) == said
 
 
-def test_a_value_that_front_matter_refused_is_said_once(tmp_path: Path) -> None:
+def test_a_value_that_front_matter_refused_is_reported_once(tmp_path: Path) -> None:
     front = "max_iter: 2026-01-01\nmodel:\n  temperature: .inf"
     assert lint(tmp_path, {"AGENT.md": agent_with(front)}) == [
         'AGENT.md:6: max_iter is read as a date. Write it in quotes: "2026-01-01".',
@@ -215,7 +215,7 @@ def test_a_placeholder_that_was_left_is_one_mistake(tmp_path: Path) -> None:
     assert lint(tmp_path, {"AGENT.md": text}) == ["AGENT.md:2: a key must be text."]
 
 
-def test_mistakes_of_every_sort_are_said_at_once(tmp_path: Path) -> None:
+def test_mistakes_of_every_sort_are_reported_at_once(tmp_path: Path) -> None:
     text = f"---\n{HEAD}pattern: reflexion\nname: z\nmax_iter: 0\nmodel: {{role: a, name: b}}\nmemroy: true\nenv: []\n---\n"
     assert lint(tmp_path, {"AGENT.md": text}) == [
         "AGENT.md:6: name is given twice: on line 2 and here. Keep one.",

@@ -133,7 +133,7 @@ def test_skills_that_are_broken(tmp_path: Path, files: dict[str, str | bytes], s
     assert lint(tmp_path, {**USES, **files}) == said
 
 
-def test_each_file_that_names_a_missing_skill_is_said(tmp_path: Path) -> None:
+def test_each_file_that_names_a_missing_skill_is_reported(tmp_path: Path) -> None:
     files = {
         **SOUND,
         "AGENT.md": SOUND["AGENT.md"].replace("pattern:", "uses: [b]\npattern:")

@@ -156,7 +156,7 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     assert problem.message == "this is neither a file nor a link to one."
 
 
-def test_what_the_disk_refuses_is_said(tmp_path: Path) -> None:
+def test_what_the_disk_refuses_is_reported(tmp_path: Path) -> None:
     (tmp_path / "x.md").symlink_to("/proc/self/mem")
     (problem,) = read_document(tmp_path / "x.md")[1]
     assert problem.message == "this file cannot be read: Input/output error"

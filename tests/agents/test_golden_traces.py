@@ -81,7 +81,7 @@ async def test_retry_twice_then_done(project: Path) -> None:
     assert it.episode.best.attempt.output == "v3"
 
 
-async def test_exhausted_is_told_from_solved_and_the_last_trial_is_judged(project: Path) -> None:
+async def test_exhausted_is_distinguished_from_solved_and_the_last_trial_is_judged(project: Path) -> None:
     pairs = [(finish("done", f"v{n}"), finish("retry", f"no {n}")) for n in range(1, 5)]
     it = await ran(project, [line for pair in pairs for line in pair])
     assert (it.reason, len(it.episode.trials), len(it.questions)) == ("exhausted", 4, 8)

@@ -72,7 +72,7 @@ async def test_a_check_of_a_folder_asks_for_the_folder(agent: Callable[..., Path
     assert "--actor" not in said
 
 
-async def test_a_tool_of_ones_own_that_is_none(agent: Callable[..., Path]) -> None:
+async def test_a_tool_of_the_user_that_is_none(agent: Callable[..., Path]) -> None:
     folder = agent("uses: [s]\n")
     skill = "---\nname: s\ndescription: d\ntools: [./half.py]\n---\nRead.\n"
     lay(folder, {"act.md": "Act, then finish.", "skills/s/SKILL.md": skill})
@@ -90,7 +90,7 @@ async def test_a_tool_of_ones_own_that_is_none(agent: Callable[..., Path]) -> No
         ("\n[models]\nworker = {nam = 'local'}\n", "mulligan.toml:3: No setting of a model role is called 'nam'."),
     ],
 )
-async def test_a_mistake_in_the_project_file_is_said_once_at_its_line(
+async def test_a_mistake_in_the_project_file_is_reported_once_at_its_line(
     agent: Callable[..., Path], toml: str, says: str
 ) -> None:
     agent("", toml)
@@ -101,7 +101,7 @@ async def test_a_mistake_in_the_project_file_is_said_once_at_its_line(
     assert len(str(error.value).splitlines()) == 1
 
 
-async def test_a_strategy_of_ones_own_lies_beside_the_agent(
+async def test_a_strategy_of_the_user_lies_beside_the_agent(
     agent: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = agent("strategy: ./mine.py\n", mine=STRATEGY)

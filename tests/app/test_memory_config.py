@@ -127,7 +127,7 @@ def test_a_mistake_is_found_by_lint_with_its_line(tmp_path: Path, text: str, lin
     assert says in problem.message
 
 
-def test_a_mistake_is_said_with_its_line_when_a_bank_is_opened(tmp_path: Path) -> None:
+def test_a_mistake_is_reported_with_its_line_when_a_bank_is_opened(tmp_path: Path) -> None:
     (tmp_path / "mulligan.toml").write_text("[memory]\n\ntop_k = 0\n")
     with pytest.raises(InvalidInput, match=r"mulligan.toml:3: top_k must be"):
         MemorySettings.of(load(tmp_path))
@@ -373,7 +373,7 @@ def test_a_broken_file_is_refused_with_its_line(tmp_path: Path, text: str, says:
     assert str(refused.value).startswith(str(file))
 
 
-def test_an_unknown_key_is_said_with_the_nearest(tmp_path: Path) -> None:
+def test_an_unknown_key_is_reported_with_the_nearest(tmp_path: Path) -> None:
     text, notes = import_config(written(tmp_path, {"retrieval": {"default_topk": 3}}))
     assert tomllib.loads(text) == {}
     assert notes == [

@@ -126,7 +126,7 @@ def test_an_unknown_role_is_refused_with_the_nearest(project: Path) -> None:
         ("models = 3", "[models] must be a table"),
     ],
 )
-def test_a_mistake_in_the_file_is_said_with_its_line(project: Path, file: str, says: str) -> None:
+def test_a_mistake_in_the_file_is_reported_with_its_line(project: Path, file: str, says: str) -> None:
     (project / "mulligan.toml").write_text(file)
     with pytest.raises(InvalidInput) as bad:
         pick()

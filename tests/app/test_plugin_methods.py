@@ -130,14 +130,14 @@ def test_no_equal_attempts_can_be_asked_for_by_0_as_by_none() -> None:
         Limits(identical=False)
 
 
-async def test_an_error_of_a_role_is_said_with_the_line_of_the_users_file(file: str, tmp_path: Path) -> None:
+async def test_an_error_of_a_role_is_reported_with_the_line_of_the_users_file(file: str, tmp_path: Path) -> None:
     episode = await played(tmp_path, actor=Act, evaluator=f"{file}:Broken", reflector=Reflect)
     assert episode.stop is not None
     line = PLAIN.splitlines().index('        return {}["nothing"]') + 1
     assert episode.stop.detail == f"evaluate of trial 1: KeyError: 'nothing' ({file}, line {line})"
 
 
-def test_an_error_while_a_file_is_loaded_is_said_with_its_line(tmp_path: Path) -> None:
+def test_an_error_while_a_file_is_loaded_is_reported_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("x = 1\n\ny = z\n")
     with pytest.raises(InvalidInput, match=re.escape(f"({tmp_path}/mine.py, line 3).")):
         find("evaluators", str(tmp_path / "mine.py"))

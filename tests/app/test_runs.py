@@ -302,7 +302,7 @@ async def test_a_fork_takes_settings_and_prompts_too(tmp_path: Path, store: Sqli
     assert model.samplings[1].temperature == 1.5
 
 
-async def test_a_fork_that_was_cut_off_is_gone_on_with_as_any_run(store: SqliteStore) -> None:
+async def test_a_fork_that_was_cut_off_is_resumed_as_any_run(store: SqliteStore) -> None:
     first = await failed_once(store)
     model = broken_after(LESSON)
     cut = await mulligan.resume(
@@ -359,7 +359,7 @@ async def test_bad_input_is_refused_before_any_model_is_asked(tmp_path: Path, st
     assert not await store.list()
 
 
-async def test_roles_of_ones_own_must_be_given_again(store: SqliteStore) -> None:
+async def test_roles_of_the_user_must_be_given_again(store: SqliteStore) -> None:
     model = broken_after(WRONG)
     episode = await mulligan.solve("Write double(x).", model=model, evaluator=Doubles(), store=store)
     with pytest.raises(InvalidInput, match=r"evaluator of its own.*mulligan\.resume\(id, evaluator="):
@@ -376,7 +376,7 @@ async def test_an_observer_that_breaks_stops_nothing(store: SqliteStore) -> None
     assert episode.solved
 
 
-async def test_all_restarts_that_a_budget_stopped_are_gone_on_with(store: SqliteStore) -> None:
+async def test_all_restarts_that_a_budget_stopped_are_resumed(store: SqliteStore) -> None:
     model = mulligan.ScriptedModel([RIGHT])
     judge = Doubles()
     paused = await mulligan.solve(

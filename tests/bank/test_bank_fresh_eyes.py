@@ -65,7 +65,7 @@ WRONG: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("change", WRONG)
-async def test_a_field_of_the_wrong_kind_is_said(tmp_path: Path, change: dict[str, Any]) -> None:
+async def test_a_field_of_the_wrong_kind_is_reported(tmp_path: Path, change: dict[str, Any]) -> None:
     async with a_bank(tmp_path / "m.db", embedder="none") as bank:
         lesson = await bank.add("A", "One thing.", tags=["x"])
         with pytest.raises(InvalidInput, match=next(iter(change))):
@@ -78,7 +78,7 @@ async def test_a_field_of_the_wrong_kind_is_said(tmp_path: Path, change: dict[st
 
 
 @pytest.mark.parametrize("at", ["2026-01-31", float("nan"), float("inf"), True])
-async def test_a_time_that_is_none_is_said(tmp_path: Path, at: Any) -> None:
+async def test_a_time_that_is_none_is_reported(tmp_path: Path, at: Any) -> None:
     async with a_bank(tmp_path / "m.db", embedder="none") as bank:
         await bank.add("A", "One thing.")
         for call in (lambda: bank.recall("a thing", as_of=at), lambda: bank.as_of(at)):
@@ -98,7 +98,7 @@ async def test_what_was_known_then_is_given_as_it_was_said_then(tmp_path: Path) 
         assert (await bank.recall("the full history", threshold=0)).lessons == ()
 
 
-async def test_a_success_that_is_no_answer_is_said(tmp_path: Path) -> None:
+async def test_a_success_that_is_not_an_answer_is_reported(tmp_path: Path) -> None:
     said: Any = "no"
     async with a_bank(tmp_path / "m.db", embedder="none") as bank:
         with pytest.raises(InvalidInput, match="success is true, false or None"):

@@ -268,7 +268,7 @@ def test_nothing_to_learn_is_an_answer_when_it_says_why() -> None:
         (answer(lesson(kind={})), '"kind" must be a text'),
     ],
 )
-def test_what_is_no_lesson_is_refused_with_what_to_do(wrong: Any, said: str) -> None:
+def test_what_is_not_a_lesson_is_refused_with_what_to_do(wrong: Any, said: str) -> None:
     with pytest.raises(BadAnswer, match=said):
         extractor().take([EPISODE], wrong)
 

@@ -102,7 +102,7 @@ def test_verdicts() -> None:
     ],
     ids=str,
 )
-async def test_what_is_no_verdict_is_asked_for_once_more(wrong: Any) -> None:
+async def test_what_is_not_a_verdict_is_asked_for_once_more(wrong: Any) -> None:
     with pytest.raises(BadAnswer):
         judge().take([EPISODE], wrong)
     model = ScriptedModel(lambda question, _: verdict("success") if len(question.messages) > 2 else {"said": wrong})

@@ -123,7 +123,7 @@ async def test_a_run_goes_on_in_the_middle_of_a_game(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @needs_alfworld
-async def test_the_files_of_the_reference_are_written_and_gone_on_from(
+async def test_the_files_of_the_reference_are_written_and_resumed_from(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home, out = tmp_path / "home", tmp_path / "out"
@@ -200,7 +200,7 @@ def test_cases(tmp_path: Path) -> None:
         ("look_at_obj-A", '{"solvable": true, "grammar": 7}'),
     ],
 )
-def test_a_file_that_is_no_game_is_named(folder: str, text: str, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_game_is_named(folder: str, text: str, tmp_path: Path) -> None:
     file = _bare(tmp_path, folder)
     file.write_text(text)
     with pytest.raises(InvalidInput, match=r"trial_1/game\.tw-pddl"):

@@ -120,7 +120,7 @@ def test_a_grammar_that_is_a_program_is_refused(tmp_path: Path, pair: tuple[Work
 
 
 @pytest.mark.parametrize("text", ["{}", "no json", '{"pddl_domain": "(", "grammar": "", "pddl_problem": "("}', "[1]"])
-def test_what_is_no_game_is_said(text: str, tmp_path: Path, pair: tuple[Worker, Worker]) -> None:
+def test_what_is_not_a_game_is_reported(text: str, tmp_path: Path, pair: tuple[Worker, Worker]) -> None:
     file = tmp_path / "game.tw-pddl"
     file.write_text(text)
     with pytest.raises(InvalidInput, match=r"game\.tw-pddl"):

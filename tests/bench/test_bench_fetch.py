@@ -76,7 +76,7 @@ def test_a_connection_that_breaks_again_and_again_gets_there_by_ranges(tmp_path:
     assert len(served.asked) == 4
 
 
-def test_a_truncated_file_is_not_taken_and_what_came_is_said(tmp_path: Path) -> None:
+def test_a_truncated_file_is_not_taken_and_what_came_is_reported(tmp_path: Path) -> None:
     with (
         serving_file(Served(BODY, cut=9000, ranges=False)) as served,
         pytest.raises(FetchError, match=rf"ended after 9000 of {len(BODY)} bytes.*The first 9000 bytes are kept"),
@@ -119,7 +119,7 @@ def test_a_server_that_falls_silent_is_not_waited_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("status", [404, 500])
-def test_an_error_of_the_server_is_said(tmp_path: Path, status: int) -> None:
+def test_an_error_of_the_server_is_reported(tmp_path: Path, status: int) -> None:
     with serving_file(Served(BODY, status=status)) as served, pytest.raises(FetchError, match=str(status)):
         fetch(pinned(served.url), tmp_path)
     assert left(tmp_path) == {}

@@ -99,7 +99,7 @@ def test_what_it_took_is_told_for_each_solved_case() -> None:
     assert (spent.tokens_per_solved, spent.cost_per_solved, spent.seconds_per_solved) == (485, 2.0, 4.0)
 
 
-def test_what_was_lost_is_told_apart_so_that_the_parts_are_the_whole() -> None:
+def test_what_was_lost_is_distinguished_so_that_the_parts_are_the_whole() -> None:
     made = recorded(case(0, 1))
     (episode,) = made.episodes.values()
     lost = replace(episode, lost=Usage(7, 3, 1, 0.25))

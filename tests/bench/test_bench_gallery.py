@@ -70,7 +70,7 @@ def test_the_same_figures_give_the_same_picture() -> None:
     assert draw(drawn, ".png").startswith(b"\x89PNG")
 
 
-def test_lines_are_named_where_they_end_and_what_is_no_result_says_so() -> None:
+def test_lines_are_named_where_they_end_and_what_is_not_a_result_says_so() -> None:
     runs = [
         recorded(case(0, 1), id="a"),
         recorded(case(0, 1), id="b", model="scripted"),
@@ -143,7 +143,7 @@ def test_names_of_files_are_safe() -> None:
         assert re.fullmatch(r"b1-0001-[\w.-]{1,60}\.md", name, re.ASCII)
 
 
-def test_a_gallery_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+def test_a_gallery_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InvalidInput, match="cannot be written"):
         write_gallery(str(tmp_path / "file" / "below"), [recorded(case(0))], "md", False, [])

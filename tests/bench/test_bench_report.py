@@ -96,7 +96,7 @@ def test_restarts_are_called_an_oracle() -> None:
     assert ["reflexion", "2", "-", "-", "100.0%", "1", "1"] in [row[:7] for row in rows]
 
 
-def test_unknown_is_said_and_not_zero() -> None:
+def test_unknown_is_reported_and_not_zero() -> None:
     text = told(recorded(case(None), case(0, status="error"), cost=None))
     assert "unknown" in section(text, "What it took")
     row = next(line for line in section(text, "Solved by trial").splitlines() if line.startswith("reflexion"))

@@ -173,7 +173,7 @@ async def test_a_second_process_refuses_and_says_who_drives_the_run(store: Sqlit
     assert ends(await resume_benchmark(begun.run.id, model=model, store=store)) == ["error"]
 
 
-async def test_episodes_of_a_run_are_gone_on_with_by_it_alone(store: SqliteStore, tmp_path: Path) -> None:
+async def test_episodes_of_a_run_are_resumed_by_it_alone(store: SqliteStore, tmp_path: Path) -> None:
     begun = await ran(store, cases(tmp_path, "the provider is down"))
     id = begun.results[0].episodes[0].episode
     assert id == f"{begun.run.id}.1.1"
@@ -232,7 +232,7 @@ async def test_bad_input_is_refused_before_any_model_is_called(
     assert await store.benches.runs() == ()
 
 
-async def test_how_the_cases_are_tried_is_said_before_the_run(store: SqliteStore, tmp_path: Path) -> None:
+async def test_how_the_cases_are_tried_is_reported_before_the_run(store: SqliteStore, tmp_path: Path) -> None:
     for options, said in (
         ({}, "Method reflexion (the default; others: simple, "),
         ({"method": "simple"}, "Method simple: one attempt of each case."),

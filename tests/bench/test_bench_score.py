@@ -52,7 +52,7 @@ async def test_bodies_and_whole_functions_in_whatever_dress_are_judged_alike(tmp
     assert result.pass_at() == {1: 1.0}
 
 
-async def test_what_is_no_solution_fails(tmp_path: Path) -> None:
+async def test_what_is_not_a_solution_fails(tmp_path: Path) -> None:
     bad = {
         "nothing": "",
         "pass": "    pass\n",

@@ -26,7 +26,7 @@ def test_what_is_written_is_read(results: list[EnvResult]) -> None:
 @given(
     st.text() | st.recursive(st.none() | st.booleans() | st.text(), st.lists).filter(lambda v: v != []).map(json.dumps)
 )
-def test_anything_else_is_said(text: str) -> None:
+def test_anything_else_is_reported(text: str) -> None:
     with pytest.raises(InvalidInput, match=r"file\.json"):
         env_results.read(text, "file.json")
 

@@ -228,7 +228,7 @@ async def test_a_trial_that_was_cut_in_a_step_repeats_no_finished_call(hangs_at:
     await store.close()
 
 
-async def test_a_docstore_that_has_changed_is_not_gone_on_with(tmp_path: Path) -> None:
+async def test_a_docstore_that_has_changed_is_not_resumed(tmp_path: Path) -> None:
     pages = tmp_path / "pages.jsonl"
     pages.write_text('{"title": "Odo Brandt", "text": "A clockmaker."}')
     model, store = Pausing(2), SqliteStore(tmp_path / "s.db")

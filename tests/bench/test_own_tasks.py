@@ -139,7 +139,7 @@ async def test_a_check_finds_the_files_beside_its_tasks(here: Path, monkeypatch:
     await store.close()
 
 
-async def test_an_evaluator_of_ones_own_judges_with_its_settings(here: Path) -> None:
+async def test_an_evaluator_of_the_user_judges_with_its_settings(here: Path) -> None:
     (here / "short.py").write_text(
         "from mulligan.core.records import Feedback\n"
         "class Short:\n"
@@ -230,7 +230,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("text", BAD)
-async def test_a_mistake_is_said_with_its_line_before_anything_is_asked(here: Path, text: str) -> None:
+async def test_a_mistake_is_reported_with_its_line_before_anything_is_asked(here: Path, text: str) -> None:
     (here / "empty.py").write_text("")
     with pytest.raises(InvalidInput, match=BAD[text]):
         await run(here, f"[[task]]\n{text}\n", [])

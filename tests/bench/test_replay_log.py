@@ -85,7 +85,7 @@ async def test_what_a_log_holds_comes_out_again(tmp_path: Path) -> None:
     assert episodes[12].stop.reason == "exhausted"
 
 
-async def test_where_they_part_is_said(tmp_path: Path) -> None:
+async def test_where_they_part_is_reported(tmp_path: Path) -> None:
     entries = [
         entry("verdict", GOOD, solved=False),
         entry("text", "def f(x):\n    return x", GOOD, outputs=("7",)),

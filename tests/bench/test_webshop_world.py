@@ -143,7 +143,7 @@ def test_text_without_brackets_is_no_action(text: str) -> None:
     assert read_action(text.replace("[", "(")) is None
 
 
-async def test_what_cannot_be_opened_is_said(tmp_path: Path) -> None:
+async def test_what_cannot_be_opened_is_reported(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="no goal 'mugs'"):
         await WebShop(goal="mugs").reset()
     with pytest.raises(InvalidInput, match="at least 1"):

@@ -105,7 +105,7 @@ async def test_finish_ends_the_trial_without_a_verdict_and_reset_begins_another(
 
 
 @pytest.mark.parametrize("action", ["", "I do not know", "Click[Hallweil]", "Finish[]", "Search", "Finish[Erle", "[x]"])
-async def test_what_is_no_action_is_answered_with_those_that_are(action: str) -> None:
+async def test_what_is_not_an_action_is_answered_with_those_that_are(action: str) -> None:
     world = Wiki(pages=PAGES)
     await world.reset()
     step = await world.step(action)

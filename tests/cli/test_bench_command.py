@@ -113,7 +113,7 @@ def test_what_cannot_be_is_refused_before_anything_is_begun(
     assert mulligan("bench", "runs").out == ""
 
 
-def test_what_goes_wrong_everywhere_is_said_at_once(mulligan: Run, here: Path) -> None:
+def test_what_goes_wrong_everywhere_is_reported_at_once(mulligan: Run, here: Path) -> None:
     said(here, "right")
     ended = mulligan(*toy(here, *["a"] * 5), "--method", "simple")
     lines = ended.err.splitlines()
@@ -127,7 +127,7 @@ def test_what_goes_wrong_everywhere_is_said_at_once(mulligan: Run, here: Path) -
     assert "0 of 5 solved, 0 failed, 0 unjudged, 5 errors" in ended.out
 
 
-def test_the_time_left_is_told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_time_left_is_reported(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     from mulligan.cli.bench import _progress as benching
 
     clock = iter([100.0, 160.0, 160.0, 160.0, 160.0])

@@ -210,7 +210,7 @@ def test_who_cannot_be_asked_does_not_reflect_itself(mulligan: Run, second: tupl
     assert "'self' needs an agent, and there is none here" in ended.err
 
 
-def test_an_actor_of_ones_own_that_asks_no_model_of_ours_is_shown_evidence(mulligan: Run, here: Path) -> None:
+def test_an_actor_of_the_user_that_asks_no_model_of_ours_is_shown_evidence(mulligan: Run, here: Path) -> None:
     (here / "mine.py").write_text(
         "from mulligan.core.records import Attempt\n"
         "class Mine:\n"

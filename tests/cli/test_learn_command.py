@@ -140,7 +140,7 @@ def test_bad_input_ends_before_a_model_is_asked(mulligan: Run, here: Path, argum
     assert says in ended.err
 
 
-def test_an_answer_that_cannot_be_used_is_said(mulligan: Run, here: Path) -> None:
+def test_an_answer_that_cannot_be_used_is_reported(mulligan: Run, here: Path) -> None:
     (here / "poor.txt").write_text("no lesson\n---\nno lesson")
     ended = mulligan("learn", "chat.json", "--outcome", "failure", "--model", "scripted:poor.txt")
     assert (ended.status, ended.out) == (3, "")

@@ -122,7 +122,7 @@ def test_a_search_of_what_was_known_then(mulligan: Run) -> None:
         (("reembed",), "No vectors can be made"),
     ],
 )
-def test_bad_input_is_said_and_ends_with_2(mulligan: Run, command: tuple[str, ...], says: str) -> None:
+def test_bad_input_is_reported_and_ends_with_2(mulligan: Run, command: tuple[str, ...], says: str) -> None:
     ended = mulligan("memory", *command)
     assert (ended.status, ended.out) == (2, ""), ended.err
     assert says in ended.err
@@ -358,7 +358,7 @@ def test_vectors_are_made_for_what_is_imported(mulligan: Run, here: Path) -> Non
     assert ada["embedder"]
 
 
-def test_without_the_embedder_s_weights_it_is_said_and_nothing_is_fetched(mulligan: Run, here: Path) -> None:
+def test_without_the_embedder_s_weights_it_is_reported_and_nothing_is_fetched(mulligan: Run, here: Path) -> None:
     (here / "mulligan.toml").write_text('[memory]\nembedder = "local"\n')
     (here / "memory.jsonl").write_text('{"type": "entity", "name": "Ada", "observations": ["likes maths"]}\n')
     ended = mulligan("memory", "import", "memory.jsonl")
@@ -372,7 +372,7 @@ def test_without_the_embedder_s_weights_it_is_said_and_nothing_is_fetched(mullig
     assert "Ada" in mulligan("memory", "search", "Ada maths").out
 
 
-def test_a_lesson_that_is_left_out_for_a_near_one_is_said(mulligan: Run, here: Path) -> None:
+def test_a_lesson_that_is_left_out_for_a_near_one_is_reported(mulligan: Run, here: Path) -> None:
     (here / "mulligan.toml").write_text('[memory]\nembedder = "hash"\nnear_duplicates = "skip"\n')
     text = "Go through all the pages of the list before you count"
     first = added(mulligan, "--title", "Read every page", "--content", f"{text} its entries.")

@@ -108,7 +108,7 @@ def test_facts_of_another_project_are_found_when_asked_for(
     assert "(a fact of another project, " in mulligan(*search, "--all-projects").out
 
 
-def test_whose_bank_is_said_only_with_one(mulligan: Mulligan, project: Path) -> None:
+def test_whose_bank_is_reported_only_with_one(mulligan: Mulligan, project: Path) -> None:
     ended = mulligan("solve", "t", "--agent-id", "me", "--model", "scripted:first.json")
     assert ended.status == 2
     assert "--memory" in ended.err

@@ -259,7 +259,7 @@ async def test_mulligans_own_data_in_the_users_tree_is_left_out(tmp_path: Path, 
     await workspace.close(EPISODE)
 
 
-async def test_what_the_disk_and_git_cannot_do_is_said(tmp_path: Path) -> None:
+async def test_what_the_disk_and_git_cannot_do_is_reported(tmp_path: Path) -> None:
     folder = project(tmp_path / "user")
     (tmp_path / "file").write_text("")
     with pytest.raises(WorkspaceError, match=r"could not be read or written: .*Not a directory"):

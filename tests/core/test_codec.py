@@ -229,7 +229,7 @@ def test_what_has_no_place_in_a_record_is_refused_where_it_stands(record: Any, s
         ({"event": "acted", "trial": 1, "attempt": []}, r"Event\.attempt: must be an object \(Attempt\)"),
     ],
 )
-def test_what_is_no_event_is_refused_where_it_stands(data: Json, said: str) -> None:
+def test_what_is_not_an_event_is_refused_where_it_stands(data: Json, said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
         event_from_json(data)
 

@@ -289,7 +289,7 @@ def test_nobody_can_claim_that_it_is_solved() -> None:
         advance(failed, Stopped(Stop("solved")))
 
 
-def test_what_was_expected_is_said() -> None:
+def test_what_was_expected_is_reported() -> None:
     with pytest.raises(OutOfOrder) as caught:
         advance(new(Plan(recalls=True)), Acted(1, Attempt("a")))
     assert (caught.value.expected, caught.value.got) == ("recall", "act of trial 1")

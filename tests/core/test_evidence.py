@@ -140,7 +140,7 @@ def test_the_value_that_an_assert_expects(check: str, expected: str) -> None:
     assert expected_by(check) == expected
 
 
-def test_expected_and_got_that_the_check_does_not_say_are_said() -> None:
+def test_expected_and_got_that_the_check_does_not_say_are_reported() -> None:
     assert finding_text(Finding("timeout", "inbox", "spinner")) == snapshot("timeout  # expected inbox, got spinner")
     assert finding_text(Finding("assert f(2) == 4", "4", "f(2) returned 3", "test_f")) == snapshot(
         "test_f: assert f(2) == 4  # f(2) returned 3"

@@ -32,7 +32,7 @@ def test_cycles(cycle: list[str], why: str) -> None:
     assert said[-1] == why
 
 
-def test_a_loop_is_said_for_as_long_as_it_goes_on_and_no_longer() -> None:
+def test_a_loop_is_reported_for_as_long_as_it_goes_on_and_no_longer() -> None:
     said = noticed(["a", "a", "a", "a", "b", "a"])
     assert [bool(why) for why in said] == [False, False, True, True, False, False]
 

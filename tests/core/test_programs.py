@@ -77,7 +77,7 @@ def test_a_future_import_stays_first() -> None:
 
 
 @pytest.mark.parametrize("said", ["pass", "", "I do not know.", "return 1 +", "def other():\n    return 1"])
-def test_what_is_no_body_is_left_as_it_is(said: str) -> None:
+def test_what_is_not_a_body_is_left_as_it_is(said: str) -> None:
     assert program(said, TASK) == said
 
 
@@ -177,7 +177,7 @@ def test_rust_keeps_helpers_attributes_and_strings_with_braces_in() -> None:
 @pytest.mark.parametrize(
     "said", ["", "I cannot.", "fn count(", "```rust\n```", "{" * 50, "'" * 50, '"' * 50, "r#" * 50]
 )
-def test_what_is_no_rust_is_survived(said: str) -> None:
+def test_what_is_not_rust_is_survived(said: str) -> None:
     assert isinstance(program(said, RUST_TASK, "rs"), str)
 
 

@@ -138,7 +138,7 @@ def own(**changes: Any) -> str:
     return json.dumps({"products": [product | changes.get("product", {})], "goals": [goal | changes.get("goal", {})]})
 
 
-def test_a_shop_of_ones_own_needs_little() -> None:
+def test_a_shop_of_the_user_needs_little() -> None:
     shop = read_shop({"own.json": own()})
     assert shop.products[0].options == {"size": ("s", "l")}
     assert shop.goals[0].price == 5.0
@@ -165,7 +165,7 @@ def test_a_shop_of_ones_own_needs_little() -> None:
         ({"items_human_ins.json": json.dumps(PEOPLE)}, "exactly one file of products, but 0"),
     ],
 )
-def test_what_is_no_shop_is_refused_with_the_place(files: dict[str, str], says: str) -> None:
+def test_what_is_not_a_shop_is_refused_with_the_place(files: dict[str, str], says: str) -> None:
     with pytest.raises(InvalidInput, match=says):
         read_shop(files)
 

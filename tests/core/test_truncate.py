@@ -75,7 +75,7 @@ def test_the_longest_is_levelled_and_says_so() -> None:
     assert 90 <= taken(after) <= 100
 
 
-def test_equal_observations_are_told_apart_by_position() -> None:
+def test_equal_observations_are_distinguished_by_position() -> None:
     same = Step("t", "look", "the same long page " * 40)
     other = Step("t", "look", "small")
     after = truncate([same, other, same], 120)

@@ -103,7 +103,7 @@ async def test_waiting_holds_nobody_up_and_can_be_cancelled(ends: tuple[int, int
     assert await asyncio.wait_for(second, 10) == "for the second\n"
 
 
-async def test_where_the_work_is_is_said() -> None:
+async def test_where_the_work_is_is_reported() -> None:
     shown: list[str] = []
 
     async def ask(question: str) -> str:

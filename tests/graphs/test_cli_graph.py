@@ -77,7 +77,7 @@ def test_the_schema_is_written_as_patterns(mulligan: Mulligan, kg: Path) -> None
         (("RETURN 1", "--user", "me"), 2, "is a file: it has no users"),
     ],
 )
-def test_what_goes_wrong_is_said_and_has_its_status(
+def test_what_goes_wrong_is_reported_and_has_its_status(
     mulligan: Mulligan, kg: Path, arguments: tuple[str, ...], status: int, message: str
 ) -> None:
     ended = mulligan("query", str(kg), *arguments)

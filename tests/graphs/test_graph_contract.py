@@ -124,7 +124,7 @@ async def test_parameters_are_given_by_name(graph: Graph) -> None:
     assert await value(graph, "RETURN $x", x=2**53) == 2**53
 
 
-async def test_a_parameter_that_was_not_given_is_said(graph: Graph) -> None:
+async def test_a_parameter_that_was_not_given_is_reported(graph: Graph) -> None:
     with pytest.raises(
         QueryError, match=r"There is no parameter \$nmae. Available: name. \(line 2, column 16\)"
     ) as caught:

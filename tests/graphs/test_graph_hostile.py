@@ -108,7 +108,7 @@ def test_there_are_enough_of_them() -> None:
     assert len(BOUNDED) >= 60
 
 
-async def test_what_is_no_reading_never_gets_to_ladybug(
+async def test_what_is_not_a_reading_never_gets_to_ladybug(
     kg: Path, ladybug: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = digest(kg)
@@ -157,7 +157,7 @@ def everything(server: BoltServer) -> str:
 
 
 @pytest.mark.slow
-async def test_what_is_no_reading_never_gets_to_a_server(
+async def test_what_is_not_a_reading_never_gets_to_a_server(
     server: BoltServer, bolt: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before, databases = everything(server), sorted(os.listdir(server.folder / "databases"))

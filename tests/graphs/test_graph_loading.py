@@ -151,7 +151,9 @@ def test_other_delimiters_are_read_from_the_import_call_or_the_header(
         ("nodes/Cell.csv", "id:int\n9999999999999999999\n", r"which is not a valid int"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_in_the_files_is_said_with_its_line(tmp_path: Path, name: str, text: str, message: str) -> None:
+def test_what_is_wrong_in_the_files_is_reported_with_its_line(
+    tmp_path: Path, name: str, text: str, message: str
+) -> None:
     source = files(tmp_path / "files", {**PLAIN, name: text})
     with pytest.raises(InvalidInput, match=message):
         load_graph(source, tmp_path / "kg")
@@ -170,7 +172,7 @@ def test_what_is_wrong_in_the_files_is_said_with_its_line(tmp_path: Path, name: 
         ("Protein-part001.csv", "p1;'x';1;1;'x';;'p1';'u';Protein\n", r"a node with the label Protein appears twice: 'p1'"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_in_biocyphers_files_is_said_too(tmp_path: Path, name: str, text: str, message: str) -> None:
+def test_what_is_wrong_in_biocyphers_files_is_reported_too(tmp_path: Path, name: str, text: str, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         load_graph(files(tmp_path / "out", {**BIOCYPHER, name: text}), tmp_path / "kg")
     assert [path.name for path in tmp_path.iterdir()] == ["out"]

@@ -118,7 +118,7 @@ async def test_a_process_that_dies_over_a_query_says_so(kg: Path) -> None:
     await graph.close()
 
 
-async def test_too_much_memory_is_said_with_what_there_is(kg: Path) -> None:
+async def test_too_much_memory_is_reported_with_what_there_is(kg: Path) -> None:
     graph = LadybugGraph(kg, memory=300)
     with pytest.raises(QueryError, match="needs more than the 300 MB that it may use") as caught:
         await graph.run("RETURN size(repeat('abcdefgh', 60000000)) AS n", seconds=20)
@@ -191,7 +191,7 @@ async def test_what_somebody_writes_is_seen_by_the_next_question(tmp_path: Path)
     await graph.close()
 
 
-async def test_what_is_no_database_is_one_clear_sentence(tmp_path: Path) -> None:
+async def test_what_is_not_a_database_is_one_clear_sentence(tmp_path: Path) -> None:
     with pytest.raises(
         InvalidInput, match=r"There is no graph at .*nowhere. To make one from CSV files, run: mulligan graph load"
     ):

@@ -153,7 +153,7 @@ async def test_a_method_of_one_attempt_is_not_given_more(tmp_path: Path, monkeyp
     assert len(episode.trials) == 1
 
 
-def test_without_inspect_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_inspect_it_is_reported_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "inspect_ai", None)
     with pytest.raises(InvalidInput, match="inspect-ai"):
         part()

@@ -95,7 +95,7 @@ def test_one_that_is_asked_to_stop_leaves_nothing(tmp_path: Path, by: signal.Sig
         assert "No run is recorded" in mulligan("runs", "list").stderr
 
 
-def test_one_that_is_killed_can_be_gone_on_with(tmp_path: Path) -> None:
+def test_one_that_is_killed_can_be_resumed(tmp_path: Path) -> None:
     with started(tmp_path) as run:
         run.end(signal.SIGKILL)
         assert run.left == (1, 1, 1)

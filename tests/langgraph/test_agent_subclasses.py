@@ -208,7 +208,7 @@ def test_what_the_tool_raises_is_raised() -> None:
         Broken(lambda: Conversation(Chat([guess("1")]))).execute("Which number?")
 
 
-def test_nothing_to_parse_is_said_clearly() -> None:
+def test_nothing_to_parse_is_reported_clearly() -> None:
     chat = Chat(["Seven!", "Seven!", "Seven!"])
     with pytest.raises(BadAnswer, match=r"3 attempts.*no tool call"):
         SixMethods(lambda: Conversation(chat)).execute("Which number?")

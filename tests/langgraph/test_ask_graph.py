@@ -85,14 +85,14 @@ def test_the_query_and_its_rows_are_the_result(asking: Asking) -> None:
     ("steps", "most"),
     [("1", "1 step (a draft)"), ("2", "2 steps (a draft and 1 revision)"), ("4", "4 steps (a draft and 3 revisions)")],
 )
-def test_the_limit_is_said_as_it_was_set(asking: Asking, steps: str, most: str) -> None:
+def test_the_limit_is_reported_as_it_was_set(asking: Asking, steps: str, most: str) -> None:
     script = said(draft(EMPTY), *(revision(0) for _ in range(int(steps) - 1)))
     ended = asking(script, "ask-graph", QUESTION, "--no-prompt-engine", "--max-steps", steps)
     assert ended.err.splitlines()[0].endswith(f", at most {most}")
     assert f": {steps} of {steps} steps used; printing the last query" in ended.err
 
 
-def test_each_step_is_said_before_it_is_done(asking: Asking) -> None:
+def test_each_step_is_reported_before_it_is_done(asking: Asking) -> None:
     script = [*CHOSEN, *said({"arguments": {}}, draft(EMPTY), revision(1, GOOD), revision(9))]
     told = [line.partition(" (")[0] for line in asking(script, "ask-graph", QUESTION).err.splitlines()]
     assert told[1:8] == [
@@ -196,7 +196,7 @@ def test_a_model_that_gives_nothing_to_run(asking: Asking) -> None:
     assert "no valid answer in 3 attempts" in ended.err
 
 
-def test_where_nothing_is_chosen_the_whole_schema_is_told(asking: Asking) -> None:
+def test_where_nothing_is_chosen_the_whole_schema_is_reported(asking: Asking) -> None:
     none: dict[str, Any] = {"entities": []}
     ended = asking([none, none, *said(draft(GOOD), revision(9))], "ask-graph", QUESTION)
     assert (ended.status, ended.out.splitlines()) == (0, TABLE)
@@ -301,7 +301,7 @@ def cut_off(tmp_path: Path, kg: Path, provider: Wire) -> Callable[[signal.Signal
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
-def test_a_question_that_was_cut_off_is_gone_on_with(
+def test_a_question_that_was_cut_off_is_resumed(
     cut_off: Any, asking: Asking, provider: Wire, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", provider.url)

@@ -37,7 +37,7 @@ def test_a_name_without_a_provider_is_openais_unless_it_is_ours(given: str, name
 
 
 @pytest.mark.parametrize("key", [None, "", "  "])
-def test_a_key_that_is_missing_is_said_before_any_call(key: str | None) -> None:
+def test_a_key_that_is_missing_is_reported_before_any_call(key: str | None) -> None:
     conversation = GptConversation("gpt-4o-mini", prompts={})
     assert conversation.set_api_key(key, user="me") is False
     for ask in (lambda: conversation.chat, lambda: conversation.query("And?")):

@@ -102,7 +102,7 @@ def test_rows_are_enough_where_no_revision_fits(where: Any, agent_on: Any) -> No
     assert result.detail.startswith("rows came back; The model gave no valid answer in 3 attempts.")
 
 
-def test_what_was_wrong_is_said_after_the_reply(where: Any, agent_on: Any) -> None:
+def test_what_was_wrong_is_reported_after_the_reply(where: Any, agent_on: Any) -> None:
     bad = {"tool": "GenerateQuery", "arguments": {"answer": GOOD, "search_queries": {"no": "list"}}}
     agent, chat = agent_on(where, bad, draft(GOOD), revision(9))
     assert agent.execute(QUESTION, PROMPT).tool_result == REGULATED

@@ -170,7 +170,7 @@ def test_another_prompt_after_a_crash_goes_on_as_a_fork_that_keeps_what_was_done
     assert [row.key for row in steps_of(tmp_path, after.id)] == ["trial.2/evaluate/model#1"]
 
 
-def test_a_fork_that_failed_is_gone_on_with(tmp_path: Path) -> None:
+def test_a_fork_that_failed_is_resumed(tmp_path: Path) -> None:
     said: list[Any] = [*scored(3), ModelError("first"), drafted(), ModelError("second"), revised(8)]
     said[3] = ModelError("again")
     model, saver = ScriptedChat(said), InMemorySaver()

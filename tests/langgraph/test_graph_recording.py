@@ -165,7 +165,7 @@ def test_runs_are_recorded_where_mulligan_runs_looks(tmp_path: Path, monkeypatch
     assert "**Led by:** a LangGraph graph" in told
 
 
-def test_who_can_go_on_with_a_run_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_can_go_on_with_a_run_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MULLIGAN_HOME", str(tmp_path))
     graph = a_graph(chat(8), store=None, checkpointer=InMemorySaver(), interrupt_before=["execute_tool"])
     graph.invoke(asking(), on_thread("mine"))

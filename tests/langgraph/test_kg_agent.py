@@ -69,7 +69,7 @@ About its language:
 """)
 
 
-def test_without_a_prompt_the_schema_of_the_database_is_told(where: Any, agent_on: Any) -> None:
+def test_without_a_prompt_the_schema_of_the_database_is_reported(where: Any, agent_on: Any) -> None:
     agent, chat = agent_on(where, draft(EMPTY), revision(1, GOOD), revision(9))
     agent.execute(QUESTION)
     for asked in chat.asked:
@@ -77,7 +77,7 @@ def test_without_a_prompt_the_schema_of_the_database_is_told(where: Any, agent_o
         assert "- Disease: " in asked[0].text
 
 
-def test_the_dialect_of_the_database_is_told(where: Any, agent_on: Any) -> None:
+def test_the_dialect_of_the_database_is_reported(where: Any, agent_on: Any) -> None:
     agent, chat = agent_on(where, draft(GOOD), revision(9))
     agent.execute(QUESTION, PROMPT)
     told = chat.asked[0][0].text
@@ -246,7 +246,7 @@ def test_user_and_password_are_used(agent_on: Any, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.slow
-def test_a_wrong_password_is_said_and_the_right_one_works(bolt_server: Any, agent_on: Any) -> None:
+def test_a_wrong_password_is_reported_and_the_right_one_works(bolt_server: Any, agent_on: Any) -> None:
     wrong, _ = agent_on({**bolt_server.access, "password": "not it"}, draft(GOOD))
     with pytest.raises(GraphError) as refused:
         wrong.execute(QUESTION, PROMPT)
@@ -255,7 +255,7 @@ def test_a_wrong_password_is_said_and_the_right_one_works(bolt_server: Any, agen
     assert right.execute(QUESTION, PROMPT).tool_result == REGULATED
 
 
-def test_a_graph_that_is_not_there_is_said_before_anything(tmp_path: Path, agent_on: Any) -> None:
+def test_a_graph_that_is_not_there_is_reported_before_anything(tmp_path: Path, agent_on: Any) -> None:
     with pytest.raises(InvalidInput, match="no graph at"):
         agent_on({"path": str(tmp_path / "none")})
     with pytest.raises(InvalidInput, match="no color"):
@@ -264,7 +264,7 @@ def test_a_graph_that_is_not_there_is_said_before_anything(tmp_path: Path, agent
         agent_on({"host": "", "port": "7687"}, seconds=0)
 
 
-def test_a_server_that_is_not_there_is_an_error_that_can_be_gone_on_from(unused_port: int, agent_on: Any) -> None:
+def test_a_server_that_is_not_there_is_an_error_that_can_be_resumed(unused_port: int, agent_on: Any) -> None:
     agent, chat = agent_on({"host": "127.0.0.1", "port": str(unused_port)}, draft(GOOD))
     with pytest.raises(GraphError):
         agent.execute(QUESTION, PROMPT)

@@ -89,7 +89,7 @@ def replying(*replies: Any) -> Chat:
     return Chat(reply)
 
 
-def test_a_run_that_was_cut_short_is_gone_on_with(where: Any, store: SqliteStore) -> None:
+def test_a_run_that_was_cut_short_is_resumed(where: Any, store: SqliteStore) -> None:
     broken = replying(draft(EMPTY), ModelError("the provider is down"))
     agent = KGQueryReflexionAgent(lambda: Conversation(broken), where, store=store)
     with pytest.raises(ModelError, match="provider is down"):
@@ -113,7 +113,7 @@ def test_a_run_that_was_cut_short_is_gone_on_with(where: Any, store: SqliteStore
     again.close()
 
 
-def test_another_agents_run_is_not_gone_on_with(kg: Path, store: SqliteStore) -> None:
+def test_another_agents_run_is_not_resumed(kg: Path, store: SqliteStore) -> None:
     class Other(KGQueryReflexionAgent):
         pass
 
@@ -129,7 +129,7 @@ def test_another_agents_run_is_not_gone_on_with(kg: Path, store: SqliteStore) ->
 
 
 @pytest.mark.slow
-def test_a_database_that_was_away_is_gone_on_with_when_it_is_back(tmp_path: Path, store: SqliteStore) -> None:
+def test_a_database_that_was_away_is_resumed_when_it_is_back(tmp_path: Path, store: SqliteStore) -> None:
     if package() is None:
         pytest.skip(NEEDS_BOLT)
     server = BoltServer(tmp_path / "server")

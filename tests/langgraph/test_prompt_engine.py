@@ -80,7 +80,7 @@ def test_a_schema_that_cannot_be_is_refused(case: Any) -> None:
     assert isinstance(caught.value, ValueError)
 
 
-def test_a_file_that_is_no_yaml_and_two_names_that_are_one_are_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_yaml_and_two_names_that_are_one_are_refused(tmp_path: Path) -> None:
     (tmp_path / "broken.yaml").write_text("gene: [", "utf-8")
     with pytest.raises(InvalidInput, match="is not valid YAML"):
         BioCypherPromptEngine(tmp_path / "broken.yaml")

@@ -150,7 +150,7 @@ async def test_whatever_has_a_chat_model_will_do(made: Callable[[], Any]) -> Non
     assert PATTERN in engine_on(made).generate_query_prompt(QUESTION)  # in a running loop, as in a notebook
 
 
-def test_what_is_no_conversation_is_refused() -> None:
+def test_what_is_not_a_conversation_is_refused() -> None:
     with pytest.raises(InvalidInput, match=r"needs a chat model as .chat, or query\(text\); object has neither"):
         engine_on(object)
 

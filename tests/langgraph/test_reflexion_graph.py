@@ -133,7 +133,7 @@ def test_both_prompts_hold_the_instructions_and_the_question() -> None:
     assert "Revision" in model.asked[1][0].text
 
 
-def test_prompts_of_ones_own_take_the_place_of_ours(tmp_path: Any) -> None:
+def test_prompts_of_the_user_take_the_place_of_ours(tmp_path: Any) -> None:
     (tmp_path / "reflexion_graph.draft.md").write_text("[[system]]\nMine. {{instructions}}\n")
     model = chat(8)
     a_graph(model, instructions="Be short.", prompts=tmp_path).invoke(asking())

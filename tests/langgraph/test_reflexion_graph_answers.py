@@ -120,7 +120,7 @@ def test_a_model_with_fallbacks_or_retries_is_a_model(way: str) -> None:
 
 
 @pytest.mark.parametrize("model", [object(), "no-such-provider:model", lambda messages: "x"])  # pyright: ignore
-def test_what_is_no_chat_model_is_refused(model: Any) -> None:
+def test_what_is_not_a_chat_model_is_refused(model: Any) -> None:
     with pytest.raises(InvalidInput):
         a_graph(model)
 

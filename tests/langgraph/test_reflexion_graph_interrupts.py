@@ -78,7 +78,7 @@ def test_a_refusal_goes_to_the_model_as_the_tool_s_answer(way: str, said: Any, t
 
 @pytest.mark.parametrize("way", BOTH)
 @pytest.mark.parametrize("said", ["perhaps", {"edit": " "}, {"edit": "a", "refuse": "b"}, 1, [True]])
-def test_what_is_no_decision_is_asked_for_again(way: str, said: Any) -> None:
+def test_what_is_not_a_decision_is_asked_for_again(way: str, said: Any) -> None:
     graph = a_graph(chat(8), approve=True, checkpointer=InMemorySaver())
     run(way, graph, asking(), on_thread())
     asked = waits_for(run(way, graph, Command(resume=said), on_thread()))

@@ -33,7 +33,7 @@ async def test_ids_are_completed_newest_first(mode: str) -> None:
         assert (await completed(client, LESSON, "ab")).values == []
 
 
-async def test_at_most_a_hundred_are_given_and_more_is_said() -> None:
+async def test_at_most_a_hundred_are_given_and_more_is_reported() -> None:
     async with surface() as (client, service):
         for n in range(100):
             await service.store.create(Episode(f"e{n}", Task("p"), agent=f"agent{n:03}"))

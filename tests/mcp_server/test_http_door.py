@@ -94,7 +94,7 @@ def test_there_is_nothing_beside_the_endpoint(server: Running) -> None:
     "url",
     ["example.org", "ftp://a", "https://", "https://a/b", "https://a?b", "https://u@a", "*", "null", "https://a:x"],
 )
-def test_what_is_no_origin_cannot_be_allowed(url: str) -> None:
+def test_what_is_not_an_origin_cannot_be_allowed(url: str) -> None:
     with bound() as here, pytest.raises(InvalidInput, match="--allow-origin"):
         HostPolicy(here, [url])
 
@@ -139,6 +139,6 @@ def test_a_name_of_this_machine_is_as_good_as_its_address() -> None:
 @pytest.mark.parametrize(
     ("host", "port"), [("", 0), ("no.such.name.invalid", 0), ("127.0.0.1", -1), ("127.0.0.1", 70000), ("192.0.2.1", 0)]
 )
-def test_where_nothing_can_be_bound_is_said(host: str, port: int) -> None:
+def test_where_nothing_can_be_bound_is_reported(host: str, port: int) -> None:
     with pytest.raises(InvalidInput, match=r"--host|port"):
         bind(host, port, guarded=True)

@@ -128,7 +128,7 @@ async def test_a_stream_of_another_is_like_one_that_is_not_there(tmp_path: Path)
             await caller.close()
 
 
-async def test_without_a_token_nothing_is_told(tmp_path: Path) -> None:
+async def test_without_a_token_nothing_is_reported(tmp_path: Path) -> None:
     tokens = ("", THEIRS[:-1], f"{THEIRS}x", f"{BYSTANDER}:{THEIRS}", f"{CURIOUS}:{OURS}", CURIOUS, "=" * 9_000)
     async with house(room(tmp_path, "with"), MODERN, inhabited=True, own=False) as there:
         for token in tokens:

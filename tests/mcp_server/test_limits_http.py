@@ -88,7 +88,7 @@ def until(true: Any, seconds: float = 30.0) -> None:
     ],
     ids=["empty", "half", "no UTF-8", "deep lists", "deep objects", "a batch", "an id", "many values"],
 )
-def test_what_is_no_message_is_refused(server: Running, era: str, body: bytes, code: int, id: Any) -> None:
+def test_what_is_not_a_message_is_refused(server: Running, era: str, body: bytes, code: int, id: Any) -> None:
     assert error(poster(server, era).post(body)) == (400, code, id)
 
 

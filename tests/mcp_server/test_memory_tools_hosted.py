@@ -222,7 +222,7 @@ async def test_finishing_makes_no_store_and_needs_a_model(wire: Wire, monkeypatc
     assert wire.requests == []
 
 
-async def test_finishing_in_a_file_that_is_no_store_says_so(wire: Wire, caplog: pytest.LogCaptureFixture) -> None:
+async def test_finishing_in_a_file_that_is_not_a_store_says_so(wire: Wire, caplog: pytest.LogCaptureFixture) -> None:
     async with a_service(model=MODEL) as service:
         service.config.database.parent.mkdir(parents=True, exist_ok=True)
         service.config.database.write_text("This is no database at all.")

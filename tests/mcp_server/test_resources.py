@@ -153,7 +153,7 @@ async def test_no_page_is_empty_but_the_only_one(count: int) -> None:
     assert (sum(sizes), 0 in sizes) == (count, count == 0)
 
 
-async def test_a_cursor_that_was_purged_is_said() -> None:
+async def test_a_cursor_that_was_purged_is_reported() -> None:
     async with surface() as (client, service):
         for n in range(30):
             await teach(service.store, f"l{n:02}", "a")
@@ -179,7 +179,7 @@ async def test_a_bad_cursor_is_refused_as_bad_parameters(cursor: str) -> None:
 
 
 @pytest.mark.parametrize(("mode", "code"), [(NEW, -32602), (OLD, -32002), ("auto", -32602)])
-async def test_what_is_not_there_is_said_as_the_revision_says_it(mode: str, code: int) -> None:
+async def test_what_is_not_there_is_reported_as_the_revision_says_it(mode: str, code: int) -> None:
     async with surface(mode=mode) as (client, service):
         await play(service.store, "e1", "a", "x")
         for uri in ("mulligan://episodes/none", "mulligan://episodes/", "mulligan://lessons/e1", "file:///etc/passwd"):

@@ -221,7 +221,7 @@ async def test_an_error_of_the_model_names_the_episode_that_goes_on_later(wire: 
     assert len(wire.requests) == 2, "the first trial was not asked for again"
 
 
-async def test_a_model_that_cannot_be_is_said_before_anything_is_begun(
+async def test_a_model_that_cannot_be_is_reported_before_anything_is_begun(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -87,7 +87,7 @@ def told(raw: bytes) -> tuple[int, Any]:
         ),
     ],
 )
-def test_what_is_no_message_is_said_to_its_sender(raw: bytes, code: int, id: Any) -> None:
+def test_what_is_not_a_message_is_reported_to_its_sender(raw: bytes, code: int, id: Any) -> None:
     assert told(raw) == (code, id)
 
 

@@ -79,7 +79,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[Piped]:
     ],
     ids=["half", "no UTF-8", "deep", "a batch", "no id", "50 MB"],
 )
-def test_what_is_no_message_is_answered_and_the_next_line_is_served(
+def test_what_is_not_a_message_is_answered_and_the_next_line_is_served(
     server: Piped, line: bytes, code: int, id: int | None
 ) -> None:
     server.send(line)

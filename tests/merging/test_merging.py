@@ -166,7 +166,7 @@ def test_a_rule_takes_the_place_of_all() -> None:
         (said(abstraction_level=[1]), "must be 0, 1 or 2"),
     ],
 )
-def test_what_is_no_rule_is_refused(wrong: Any, why: str) -> None:
+def test_what_is_not_a_rule_is_refused(wrong: Any, why: str) -> None:
     with pytest.raises(BadAnswer, match=why):
         llm().take([A, B], wrong)
 

@@ -46,7 +46,7 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[report
         ("scripted:there/is/none.txt", "scripted:there/is/none.txt cannot be read: No such file or directory."),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line_that_mends_it(name: str, says: str) -> None:
+def test_what_is_wrong_is_reported_in_one_line_that_mends_it(name: str, says: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         open_model(name)
     assert says in str(caught.value)
@@ -181,7 +181,7 @@ def test_settings_that_cannot_work_are_refused(table: dict[str, object], says: s
         CallSettings.parse(table)
 
 
-def test_a_model_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+def test_a_model_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InvalidInput, match="cannot be read"):
         open_model(f"scripted:{tmp_path / 'a.txt'}")

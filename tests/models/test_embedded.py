@@ -65,7 +65,7 @@ async def test_images_are_refused(not_weights: Path) -> None:
         await EmbeddedModel(str(not_weights)).ask(Question((seen,)))
 
 
-async def test_a_file_that_is_no_model_is_said(not_weights: Path, capfd: pytest.CaptureFixture[str]) -> None:
+async def test_a_file_that_is_not_a_model_is_reported(not_weights: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ModelError, match=r"could not load .*not-weights\.gguf .*MULLIGAN_DEBUG=1 shows"):
         await EmbeddedModel(str(not_weights)).ask(HELLO)
     assert capfd.readouterr() == ("", "")

@@ -61,7 +61,7 @@ async def test_nothing_is_pulled_unless_it_may_be() -> None:
     assert not weights.folder().exists()
 
 
-async def test_what_cannot_work_is_said() -> None:
+async def test_what_cannot_work_is_reported() -> None:
     with pytest.raises(UnknownName, match=r"No local embedder is called 'minilm'.*minilm-l6-v2"):
         open_embedder("local:minilm")
     path = weights.folder() / MINILM.file

@@ -89,7 +89,7 @@ async def test_a_price_of_the_tables_is_known_and_another_is_unknown_not_zero(wi
     assert mystery.spent.input_tokens == 7 + 5, "a server that counts nothing: a guess"
 
 
-async def test_a_server_of_ones_own_costs_nothing(wire: Wire, naps: Naps, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_server_of_the_user_costs_nothing(wire: Wire, naps: Naps, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OLLAMA_BASE_URL", wire.url)
     wire.plays({})
     embedder = opened("ollama:nomic-embed-text", naps)
@@ -109,7 +109,7 @@ async def test_passing_trouble_is_survived(wire: Wire, naps: Naps, trouble: dict
     assert naps.seconds == [1.0]
 
 
-async def test_a_refusal_is_said_once_and_without_the_key(wire: Wire, naps: Naps) -> None:
+async def test_a_refusal_is_reported_once_and_without_the_key(wire: Wire, naps: Naps) -> None:
     wire.plays({"status": 401, "body": {"error": {"message": f"Incorrect API key: {KEY}"}}})
     with pytest.raises(
         ModelError, match=r"text-embedding-3-small at http.* failed \(tried once\).*Check the key"
@@ -124,7 +124,7 @@ async def test_a_refusal_is_said_once_and_without_the_key(wire: Wire, naps: Naps
     [[[1.0, 2.0]], [[1.0, 2.0], [1.0]], [[1.0], [math.inf]], [[0.0, 0.0], [1.0, 0.0]]],
     ids=["too few", "ragged", "not finite", "no direction"],
 )
-async def test_what_is_no_array_of_directions_is_refused(wire: Wire, naps: Naps, vectors: Any) -> None:
+async def test_what_is_not_an_array_of_directions_is_refused(wire: Wire, naps: Naps, vectors: Any) -> None:
     wire.plays({"vectors": vectors})
     with pytest.raises(ModelError, match="gave"):
         await opened(SMALL, naps).embed(["one", "two"])

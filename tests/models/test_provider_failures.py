@@ -236,7 +236,7 @@ def test_masking_takes_the_longest_secret_first() -> None:
 
 
 @pytest.mark.parametrize(("name", "variable"), [("ollama", "OLLAMA"), ("vllm", "VLLM")])
-async def test_a_server_of_ones_own_that_is_down_is_answered_with_what_starts_it(
+async def test_a_server_of_the_user_that_is_down_is_answered_with_what_starts_it(
     naps: Naps, monkeypatch: pytest.MonkeyPatch, name: str, variable: str
 ) -> None:
     with socket.socket() as taken:  # nobody listens there

@@ -88,7 +88,7 @@ async def test_an_unknown_question_is_told_what_differs(tmp_path: Path) -> None:
         await model.ask(ASKED, Sampling(temperature=0.9))
 
 
-async def test_one_time_too_many_is_said_too(tmp_path: Path) -> None:
+async def test_one_time_too_many_is_reported_too(tmp_path: Path) -> None:
     model = open_model(f"replay:{await recorded(tmp_path)}")
     await model.ask(ASKED, WARM)
     with pytest.raises(ModelError, match=r"recorded 1 times and is asked once more \(last at trial\.3"):
@@ -108,7 +108,7 @@ async def test_one_time_too_many_is_said_too(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_file_that_is_no_recording_is_refused(tmp_path: Path, text: str, says: str) -> None:
+def test_a_file_that_is_not_a_recording_is_refused(tmp_path: Path, text: str, says: str) -> None:
     (tmp_path / "run.json").write_text(text)
     with pytest.raises(InvalidInput, match=says):
         open_model(f"replay:{tmp_path / 'run.json'}")

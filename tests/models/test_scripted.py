@@ -27,7 +27,7 @@ async def test_usage_is_counted_in_words() -> None:
     assert (await ScriptedModel(["a b c"], cost=None).ask(ASKED)).usage.cost is None
 
 
-async def test_the_end_of_the_script_is_said_clearly() -> None:
+async def test_the_end_of_the_script_is_reported_clearly() -> None:
     model = ScriptedModel(["only one"], name="judge")
     await model.ask(ASKED)
     with pytest.raises(ModelError, match=r"judge has 1 answers and was asked for number 2.*'one two three'"):

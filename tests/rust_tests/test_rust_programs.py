@@ -21,7 +21,7 @@ PIECES = (
 
 
 @given(some.lists(some.sampled_from(PIECES)))
-def test_statements_are_told_apart_whatever_they_hold(pieces: list[str]) -> None:
+def test_statements_are_distinguished_whatever_they_hold(pieces: list[str]) -> None:
     told = statements("\n".join(pieces))
     assert [one.replace("/* ; } /* { */ */ ", "") for one in pieces] == list(told)
 
@@ -97,7 +97,7 @@ def test_what_cannot_be_used_is_refused(tests: str | list[str], why: str) -> Non
         RustTests.check(tests)
 
 
-def test_without_a_compiler_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_compiler_it_is_reported_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     building.toolchain.cache_clear()
     with monkeypatch.context() as patch:
         patch.setattr(shutil, "which", lambda name, path=None: None)  # pyright: ignore

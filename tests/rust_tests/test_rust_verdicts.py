@@ -61,7 +61,7 @@ fn double(x: isize) -> isize {
     assert "is false; five 11" in line(feedback, "assert!(candidate(5)")
 
 
-async def test_values_are_told(judge: Any) -> None:
+async def test_values_are_reported(judge: Any) -> None:
     feedback = await judge("fn double(x: isize) -> isize { x }", PROGRAM)
     assert line(feedback, "assert_eq!(candidate(2)") == "assert_eq!(candidate(2), 4);  // candidate(2) returned 2"
     assert line(feedback, "assert_ne!") == "assert_ne!(candidate(6), 6);  // candidate(6) returned 6"

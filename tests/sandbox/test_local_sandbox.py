@@ -246,7 +246,7 @@ async def test_the_level_says_whether_an_unconfined_job_is_held(tmp_path: Path) 
     ]
 
 
-async def test_what_cannot_run_is_said() -> None:
+async def test_what_cannot_run_is_reported() -> None:
     box = LocalSandbox()
     with pytest.raises(SandboxError, match="no-such-program"):
         await box.run(Job(("no-such-program",), confined=False))
@@ -258,7 +258,7 @@ async def test_what_cannot_run_is_said() -> None:
         LocalSandbox(level="landlok")
 
 
-async def test_a_crash_is_told_from_an_exit() -> None:
+async def test_a_crash_is_distinguished_from_an_exit() -> None:
     ran = await LocalSandbox().run(Job(python("import os; os.abort()")))
     assert ran.exit_code is None
     assert not ran.timed_out

@@ -42,7 +42,7 @@ async def test_a_relative_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         ("", "The address of the store is empty"),
     ],
 )
-def test_what_is_no_address_is_refused(address: str, said: str) -> None:
+def test_what_is_not_an_address_is_refused(address: str, said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
         open_store(address)
 

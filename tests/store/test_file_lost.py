@@ -131,7 +131,7 @@ def clock(step: float) -> Callable[[], float]:
     return lambda: step * next(ticks)
 
 
-async def test_waiting_for_a_lock_is_said_once(locked: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_waiting_for_a_lock_is_reported_once(locked: Path, caplog: pytest.LogCaptureFixture) -> None:
     store = SqliteStore(locked, busy_seconds=0.05, clock=clock(0.01))
     with pytest.raises(StoreError, match="is locked by another process"):
         await store.create(Episode("a", Task("p")))

@@ -245,7 +245,7 @@ async def test_a_damaged_index_is_made_again(tmp_path: Path, memory: Memory) -> 
     await again.close()
 
 
-async def test_a_damaged_page_is_told(tmp_path: Path) -> None:
+async def test_a_damaged_page_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "m.db"
     memory = open_store(path).memory
     for n in range(30):

@@ -68,7 +68,7 @@ async def test_it_is_opened_and_brought_up_to_date(path: Path, commit: str) -> N
 
 
 @pytest.mark.parametrize(("task", "calls"), [("Killed", 1), ("Paused", 2)])
-async def test_a_run_that_is_not_over_is_gone_on_with(store: SqliteStore, task: str, calls: int) -> None:
+async def test_a_run_that_is_not_over_is_resumed(store: SqliteStore, task: str, calls: int) -> None:
     model = ScriptedModel(lambda question, sampling: "42")
     run = await run_of(store, task)
     episode = await mulligan.resume(run, model=model, store=store, limits={"tokens": None})

@@ -171,7 +171,7 @@ async def test_another_programs_database_is_refused_and_untouched(tmp_path: Path
     assert path.read_bytes() == before
 
 
-async def test_a_file_that_is_no_database_is_refused_and_untouched(tmp_path: Path) -> None:
+async def test_a_file_that_is_not_a_database_is_refused_and_untouched(tmp_path: Path) -> None:
     path = tmp_path / "m.db"
     path.write_text("Dear diary, " * 100)
     await refused(path, "is not a Mulligan database")
@@ -190,7 +190,7 @@ async def test_a_folder_is_refused(tmp_path: Path) -> None:
     await refused(tmp_path, "cannot be opened")
 
 
-async def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+async def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     await refused(
         tmp_path / "file" / "m.db",
@@ -198,7 +198,7 @@ async def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     )
 
 
-async def test_a_damaged_file_is_said(tmp_path: Path) -> None:
+async def test_a_damaged_file_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "m.db"
     store = SqliteStore(path)
     for n in range(50):
@@ -250,7 +250,7 @@ asyncio.run(main())
 """
 
 
-async def test_a_disk_that_takes_no_more_is_said_and_what_was_kept_is_safe(tmp_path: Path) -> None:
+async def test_a_disk_that_takes_no_more_is_reported_and_what_was_kept_is_safe(tmp_path: Path) -> None:
     *told, error = ran(SMALL, tmp_path / "m.db").stdout.splitlines()
     assert "the disk failed to read or write" in error
     assert 1 < len(told) < 100
@@ -259,7 +259,7 @@ async def test_a_disk_that_takes_no_more_is_said_and_what_was_kept_is_safe(tmp_p
     await store.close()
 
 
-def test_a_full_disk_is_said(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "m.db")) as db:
         db.execute("CREATE TABLE t (x)")
         db.execute("PRAGMA max_page_count = 2")

@@ -89,6 +89,6 @@ async def test_the_lease_of_a_living_process_or_of_another_machine_is_waited_for
     await store.close()
 
 
-def test_owners_are_told_apart() -> None:
+def test_owners_are_distinguished() -> None:
     assert owner() != owner()
     assert f":{os.getpid()}:" in owner()

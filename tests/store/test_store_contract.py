@@ -150,7 +150,7 @@ async def test_an_episode_is_created_as_it_begins(store: Store) -> None:
         await store.create(Episode("e", Task("p"), stop=Stop("solved")))
 
 
-async def test_what_cannot_be_kept_is_said_and_changes_nothing(store: Store) -> None:
+async def test_what_cannot_be_kept_is_reported_and_changes_nothing(store: Store) -> None:
     lease = await started(store, "e")
     with pytest.raises(StoreError, match=r"Event 0 of episode e cannot be kept: Acted\.seconds: nan"):
         await store.append(lease, 0, Acted(1, Attempt("x"), seconds=float("nan")))

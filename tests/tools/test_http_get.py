@@ -129,7 +129,7 @@ async def test_an_answer_is_cut_to_a_size(pages: ThreadingHTTPServer) -> None:
         ("/to?to", "more than 5 redirects"),
     ],
 )
-async def test_what_is_no_text(path: str, why: str, pages: ThreadingHTTPServer) -> None:
+async def test_what_is_not_text(path: str, why: str, pages: ThreadingHTTPServer) -> None:
     if path == "/to?to":  # each leads to the next
         path = "/to?/" + "to?/" * 7
     with pytest.raises(ToolError, match=why):

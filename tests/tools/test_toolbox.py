@@ -161,7 +161,7 @@ async def test_a_call_that_failed_may_have_changed_files(tree: Path) -> None:
             assert (await call(box, "list_files")).text == "a.txt\nnew.txt"
 
 
-async def test_what_cannot_be_kept_is_told(tree: Path) -> None:
+async def test_what_cannot_be_kept_is_reported(tree: Path) -> None:
     workspace = GitWorkspace(folder=str(tree), max_file=1)
     async with OpenTools(LocalSandbox(), workspace).open(EPISODE) as box:
         said = await call(box, "run_command", command="head -c 3000000 /dev/zero > big; echo x > small")
@@ -290,7 +290,7 @@ async def test_a_tool_of_the_users_that_does_wrong(tmp_path: Path, caplog: pytes
         ("./no_such.py", {}, {}, "no_such.py does not exist"),
     ],
 )
-def test_what_cannot_be_had_is_said_before_anything_is_started(
+def test_what_cannot_be_had_is_reported_before_anything_is_started(
     source: str, tools: Mapping[str, Json], servers: Mapping[str, Json], why: str
 ) -> None:
     with pytest.raises(InvalidInput) as error:

@@ -159,7 +159,7 @@ LOADING = {
 
 @pytest.mark.parametrize("first", ["", "import inspect\n"])
 @pytest.mark.parametrize("how", LOADING)
-async def test_code_that_cannot_be_loaded_is_said_once(judge: Judge, how: str, first: str) -> None:
+async def test_code_that_cannot_be_loaded_is_reported_once(judge: Judge, how: str, first: str) -> None:
     code, said = LOADING[how]
     feedback = await judge(code, first + "assert f(1) == 1\nassert f(2) == 2", seconds=1.0 if how == "hang" else 10.0)
     assert (feedback.passed, feedback.score) == (False, 0.0)

@@ -515,9 +515,9 @@ async def merge(bank: Bank, ids: Sequence[str], answer: str | None) -> None:
     Where the strategy needs a model and none is named, print the question instead, with the JSON schema of its answer;
     give the answer with --answer FILE.
     """
-    said = None if answer is None else json_of(answer, "answer")
+    given_answer = None if answer is None else json_of(answer, "answer")
     again = ("merge", *ids, "--answer", "FILE")
-    _say_learned(bank, await bank.merge(ids, answer=said), again)
+    _say_learned(bank, await bank.merge(ids, answer=given_answer), again)
 
 
 @memory.command()
@@ -537,8 +537,8 @@ async def question(bank: Bank, work: str) -> None:
 @for_bank(writing)
 async def commit(bank: Bank, work: str, answer: str) -> None:
     """Answer the question that WORK waits for. FILE has the answer as JSON; - is standard input."""
-    said, id = json_of(answer, "answer"), _of_task(work)
-    _say_learned(bank, await bank.commit(id, said), ("commit", "{work}", "FILE"))
+    given_answer, id = json_of(answer, "answer"), _of_task(work)
+    _say_learned(bank, await bank.commit(id, given_answer), ("commit", "{work}", "FILE"))
 
 
 def _of_task(work: str) -> str:

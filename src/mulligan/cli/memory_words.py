@@ -135,9 +135,9 @@ def history_rows(versions: Sequence[Version]) -> str:
     before: dict[str, Any] = {}
     for version in versions:
         now: dict[str, Any] = {} if version.lesson is None else to_json(version.lesson)
-        said = _changes(before, now) if version.lesson is not None and before else ""
+        changes = _changes(before, now) if version.lesson is not None and before else ""
         detail = "" if version.detail in (None, {}, []) else json.dumps(version.detail, ensure_ascii=False)
-        rows.append((moment(version.at), version.change, one_line(" ".join(filter(None, (said, detail))), 160)))
+        rows.append((moment(version.at), version.change, one_line(" ".join(filter(None, (changes, detail))), 160)))
         before = now or before
     return columns([("when", "change", "what"), *rows])
 

@@ -86,5 +86,5 @@ def _words(option: str, value: Any) -> list[str]:
     if value is True:
         return [option]
     values = value if isinstance(value, tuple) else (value,)  # pyright: ignore[reportUnknownVariableType]
-    said = [located_model(str(one), Path.cwd()) if option == "--model" else str(one) for one in values]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    return [word for one in said for word in (option, one)]
+    texts = [located_model(str(one), Path.cwd()) if option == "--model" else str(one) for one in values]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    return [word for one in texts for word in (option, one)]

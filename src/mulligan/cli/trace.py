@@ -26,8 +26,8 @@ def _texts(key: str, request: Any, result: Any) -> tuple[str, str]:
             f"{call['name']}({json.dumps(call['arguments'], ensure_ascii=False)})" for call in result.get("calls", [])
         ]
         content = result.get("content", result.get("text", ""))
-        said = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
-        return request["messages"][-1]["text"], "\n".join(part for part in (said, *calls) if part)
+        spoken = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+        return request["messages"][-1]["text"], "\n".join(part for part in (spoken, *calls) if part)
     if name.startswith("tool."):
         return json.dumps(request.get("arguments", request), ensure_ascii=False), _text(result)
     if name.startswith("verdict"):
@@ -39,8 +39,8 @@ def _texts(key: str, request: Any, result: Any) -> tuple[str, str]:
 def _text(result: Any) -> str:
     if result.get("offers"):  # the tools that a skill unlocked
         return f"unlocked: {', '.join(tool['name'] for tools in result['offers'].values() for tool in tools)}"
-    said = result.get("text") or result.get("failed") or json.dumps(result, ensure_ascii=False)
-    return f"failed: {said}" if result.get("failed") else str(said)
+    text = result.get("text") or result.get("failed") or json.dumps(result, ensure_ascii=False)
+    return f"failed: {text}" if result.get("failed") else str(text)
 
 
 def _indented(mark: str, text: str) -> list[str]:

@@ -45,8 +45,8 @@ def used(usage: Usage) -> str:
 def verdict(feedback: Feedback | None) -> str:
     if feedback is None:
         return "not judged yet"
-    said = {True: "passed", False: "failed", None: "no verdict"}[feedback.passed]
-    return said if feedback.score is None else f"{said}, score {feedback.score:.2f}"
+    text = {True: "passed", False: "failed", None: "no verdict"}[feedback.passed]
+    return text if feedback.score is None else f"{text}, score {feedback.score:.2f}"
 
 
 def grown(trial: Trial) -> str:
@@ -98,8 +98,8 @@ def happened(episode: Episode, event: Event, limits: Limits) -> str:
     at = f"trial {number} of {limits.trials}"
     match event:
         case Recalled(recall):
-            said, held = f"{count(len(recall.lessons), 'lesson')} recalled", held_back(recall)
-            return one_line(f"{said}; {held} (mulligan memory search … --threshold 0 shows it)", 300) if held else said
+            text, held = f"{count(len(recall.lessons), 'lesson')} recalled", held_back(recall)
+            return one_line(f"{text}; {held} (mulligan memory search … --threshold 0 shows it)", 300) if held else text
         case Evaluated(_, feedback):
             if not has_judge(episode):
                 return ""
@@ -157,8 +157,8 @@ def _headline(episode: Episode, limits: Limits, printed: str) -> str:
     detail = one_line(stop.detail or stop.reason, 400) if stop else ""
     ends = {"error": "stopped by an error", "over_budget": "stopped over budget"}
     otherwise = "not solved" if episode.judged else "could not be judged"
-    said = f"{ends.get(stop.reason if stop else '', otherwise)}{restart}: {detail}"
-    return f"{said}; printing {printed or f'the best attempt, {which(best)}'}" if best else said
+    text = f"{ends.get(stop.reason if stop else '', otherwise)}{restart}: {detail}"
+    return f"{text}; printing {printed or f'the best attempt, {which(best)}'}" if best else text
 
 
 def which(trial: Trial) -> str:

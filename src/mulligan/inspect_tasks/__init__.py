@@ -1,8 +1,8 @@
-"""Mulligan's benchmarks as tasks of Inspect (inspect-ai), and the loop as one of its solvers: the extra `inspect`.
+"""Mulligan's benchmarks as tasks of Inspect (inspect-ai), and its loop as a solver. Needs the extra `inspect`.
 
     inspect eval mulligan/humaneval --model openai/gpt-4o -T method=reflexion -T limit=20
 
-Inspect brings the model, its log and its viewer; trials, judges and records are ours. See docs/benchmark-inspect.md.
+Inspect brings the model, the log and the viewer; Mulligan the trials, judges and records (docs/benchmark-inspect.md).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["benchmark", "hidden", "reflexion"]
 
 
 def __getattr__(name: str) -> Any:
-    """Inspect takes seconds to import, so that happens when it is used."""
+    """Import a name when it is first used, as Inspect takes seconds to import."""
     if name not in __all__:
         raise AttributeError(f"mulligan.inspect_tasks has no {name}: it has {', '.join(__all__)}.")
     from mulligan.inspect_tasks import tasks

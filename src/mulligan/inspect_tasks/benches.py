@@ -1,4 +1,4 @@
-"""A benchmark as Inspect runs it: cases by id, an episode of one, and the hidden verdict on it. Free of Inspect."""
+"""A benchmark for Inspect: its cases by id, an episode of a case, and the hidden verdict. Does not import Inspect."""
 
 from __future__ import annotations
 
@@ -23,13 +23,19 @@ from mulligan.core.records import Attempt, Case, Episode, Json, Trial
 from mulligan.store import open_store
 
 KEY = "mulligan"
-"""Of a sample's metadata: which benchmark and case it is, never the target."""
+"""The key in a sample's metadata of the benchmark's options and the case's id. The target is never there."""
 
 
 @dataclass
 class Bench:
-    """asked: as the user chose. plan: made of it, with the cases. busy: whether an episode is under way that will teach
-    the bank."""
+    """A benchmark that Inspect runs.
+
+    Attributes:
+        asked: what the user chose.
+        plan: made from it.
+        cases: by id.
+        busy: an episode is running.
+    """
 
     asked: Choice
     plan: BenchPlan
@@ -45,10 +51,16 @@ class Bench:
         observer: Observer,
         epoch: int,
     ) -> Episode:
-        """One episode, recorded in our store. changes: of the choice, such as strategy and trials. reflects: the
-        model that reflects, where it is another one.
+        """Run one episode, which Mulligan's store records.
 
-        Raises `InvalidInput` where a bank would learn from several cases at once.
+        Args:
+            case: its id.
+            changes: fields of `Choice` to replace, such as strategy and trials.
+            reflects: the model that reflects; None: `model`.
+            epoch: the number of the sample's repetition, from 1.
+
+        Raises:
+            InvalidInput: a bank would learn from several cases at once.
         """
         config = self.plan.config
         models = Models(config)
@@ -64,7 +76,7 @@ class Bench:
                 return await runner.begin(f"{run}.1", run, self.cases[case].task, restart_seed(recipe.seed, epoch))
 
     async def score(self, case: str, episode: str | None, output: str) -> Score:
-        """The score by the hidden target: of the attempt handed in, or of the output of another solver."""
+        """The score by the hidden target. episode: its id; None: another solver wrote `output`, which is scored."""
         found = self.cases[case]
         if episode is None:
             judged = Episode("inspect", found.task, trials=(Trial(1, Attempt(output)),))
@@ -105,7 +117,7 @@ _known: dict[str, Bench] = {}
 
 
 def open_bench(options: Mapping[str, Json]) -> Bench:
-    """The benchmark of these options, read once per process. Raises `InvalidInput`, `UnknownName`."""
+    """The benchmark with these options, read once in each process. Raises `InvalidInput`, `UnknownName`."""
     key = json.dumps(options, sort_keys=True)
     if key not in _known:
         config, choice = load(), choice_of(options)
@@ -117,7 +129,7 @@ def open_bench(options: Mapping[str, Json]) -> Bench:
 
 
 def options_of(benchmark: str, given: Mapping[str, Any]) -> dict[str, Json]:
-    """The options as a sample's metadata holds them. Raises `InvalidInput` for an unknown one."""
+    """The options as JSON for the metadata of a sample. Raises `InvalidInput` for an unknown one."""
     unknown = sorted(set(given) - set(Choice.__dataclass_fields__))
     if unknown:
         raise InvalidInput(f"A benchmark takes no option {unknown[0]!r}.")

@@ -1,4 +1,4 @@
-"""The model of an Inspect evaluation as a model of ours: its provider, retries, cache and limits are Inspect's."""
+"""Makes the model of an Inspect evaluation a Mulligan model. Provider, retries, cache and limits are Inspect's."""
 
 from __future__ import annotations
 
@@ -30,11 +30,17 @@ _SCHEMA = "\n\nAnswer with JSON that fits this schema, and nothing else:\n"
 
 
 class InspectModel:
-    """`name` is how a recipe calls it; `id`, which is recorded, how Inspect does. role: of Inspect's model roles; the
-    evaluation's own model where there is none of that name.
+    """A model of Inspect.
 
-    Tools are described in words and called in JSON, as for any model that knows none. Usage is what Inspect counted,
-    cost None where it gives none.
+    Tools are described in the prompt and called in JSON, as for any model without tool calls. Usage is what Inspect
+    counts; the cost is None where Inspect gives none.
+
+    Args:
+        role: one of Inspect's model roles; None: the evaluation's own model.
+
+    Attributes:
+        name: the model's name in a recipe.
+        id: Inspect's name for it, which is recorded.
     """
 
     def __init__(self, role: str | None = None) -> None:

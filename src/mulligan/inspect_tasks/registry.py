@@ -24,5 +24,5 @@ globals().update({name: _task(name) for name in names("benchmarks") if name not 
 
 @inspect_ai.task
 def tasks(file: str, **options: Any) -> Any:
-    """The user's own: a .toml or .jsonl file."""
+    """The user's own tasks. file: a .toml or .jsonl file."""
     return benchmark(file, **options)

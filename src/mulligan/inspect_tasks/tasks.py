@@ -1,4 +1,4 @@
-"""The tasks, the solver and the scorer that Inspect is given."""
+"""The tasks, the solver and the scorer for Inspect."""
 
 from __future__ import annotations
 
@@ -15,12 +15,16 @@ inspect_ai, _solving, _scoring = part(), part("solver"), part("scorer")
 
 
 def benchmark(name: str, *, solver: Any = None, **options: Any) -> Any:
-    """A benchmark of ours as a Task: a sample for each case, judged by its hidden tests or answer, which no sample
-    holds.
+    """A benchmark as a task of Inspect, with a sample for each case. No sample has the hidden target.
 
-    name: as `mulligan bench run` takes it, a file of tasks too. options: those of `mulligan.bench.harness.plan.Choice`,
-    such as data, limit, cases, method, strategy, trials, memory, seed. solver: `reflexion()` unless another is given.
-    Raises `InvalidInput` before any model is called.
+    Args:
+        name: as for `mulligan bench run`: a name, `name:argument`, or a file of tasks.
+        solver: None: `reflexion()`.
+        options: fields of `mulligan.bench.harness.plan.Choice`, such as data, limit, cases, method, strategy, trials,
+            memory and seed.
+
+    Raises:
+        InvalidInput: an option cannot be used; no model was called yet.
     """
     given = options_of(name, options)
     bench = open_bench(given)
@@ -39,11 +43,13 @@ def reflexion(
     reflect_role: str | None = None,
     method: str | None = None,
 ) -> Any:
-    """The loop as a solver of samples that `benchmark` made: attempt, verdict, reflection, until solved or out of
-    trials. Episodes are recorded in our store; each event stands in Inspect's transcript.
+    """A solver that runs Mulligan's loop on samples of `benchmark`: attempt, verdict, reflection, next attempt.
 
-    method, strategy, trials: instead of the task's. reflect_role: the model role that reflects; without it
-    the evaluation's model reflects.
+    Mulligan's store records the episodes, and Inspect's transcript has each event.
+
+    Args:
+        method, strategy, trials: used instead of the task's.
+        reflect_role: the model role that reflects; None: the evaluation's own model.
     """
 
     async def solve(state: Any, generate: Any) -> Any:
@@ -57,8 +63,8 @@ def reflexion(
 
         model, reflects = InspectModel(), InspectModel(reflect_role) if reflect_role else None
         episode = await bench.play(case, changes, model, reflects, observe, getattr(state, "epoch", 1))
-        if episode.stop and episode.stop.reason == "error":  # no failure of the model's: Inspect counts it as an error
-            raise ModelError(f"Episode {episode.id} ended by an error: {episode.stop.detail}")
+        if episode.stop and episode.stop.reason == "error":  # Inspect should count an error, not a failed sample
+            raise ModelError(f"Episode {episode.id} ended with an error: {episode.stop.detail}")
         best = bench.handed_in(episode)
         output = best.attempt.output if best else ""
         state.metadata[KEY] = {**state.metadata[KEY], "episode": episode.id, **_story(episode)}
@@ -71,7 +77,7 @@ def reflexion(
 
 @_scoring.scorer(metrics=[_scoring.accuracy(), _scoring.stderr()])
 def hidden() -> Any:
-    """By the benchmark's hidden target, which stays outside of the sample. Unscored where nobody can tell."""
+    """A scorer by the benchmark's hidden target. A sample that cannot be judged has no score (NaN)."""
 
     async def score(state: Any, target: Any) -> Any:
         bench, case = _bench_of(state)
@@ -83,7 +89,7 @@ def hidden() -> Any:
 
 def _score(found: Score, output: str) -> Any:
     if found.value is None:
-        return _scoring.Score(value=float("nan"), answer=output, explanation=found.text or "nobody could tell")
+        return _scoring.Score(value=float("nan"), answer=output, explanation=found.text or "could not be judged")
     return _scoring.Score(value=float(found.value), answer=output, explanation=found.text)
 
 
@@ -91,7 +97,7 @@ def _bench_of(state: Any) -> tuple[Bench, str]:
     metadata: dict[str, Any] = state.metadata or {}
     about: dict[str, Any] | None = metadata.get(KEY)
     if not about:
-        raise InvalidInput("This solver and this scorer take samples of mulligan.inspect_tasks.benchmark alone.")
+        raise InvalidInput("This solver and this scorer take only samples of mulligan.inspect_tasks.benchmark.")
     return open_bench(about["bench"]), about["case"]
 
 
@@ -114,7 +120,7 @@ def _event_json(event: Event) -> Json:
 
 
 def _story(episode: Episode) -> dict[str, Json]:
-    """What the sample's metadata says of its trials."""
+    """The stop reason and the trials of an episode, for the sample's metadata."""
     return {
         "stop": episode.stop.reason if episode.stop else None,
         "trials": [

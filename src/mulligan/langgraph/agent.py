@@ -182,8 +182,8 @@ class ReflexionAgentLogger:
     def log_step_message(self, step: int, node_name: str, output: BaseMessage) -> None:
         """Log a node's message: the arguments of its tool calls, or its text."""
         calls = getattr(output, "tool_calls", ())
-        said = "; ".join(f"{call['name']}({_arguments(call['args'])})" for call in calls) or output.text
-        self._log_message(f"step {step}, {node_name}: {said}")
+        text = "; ".join(f"{call['name']}({_arguments(call['args'])})" for call in calls) or output.text
+        self._log_message(f"step {step}, {node_name}: {text}")
 
     def log_final_result(self, final_result: Any) -> None:
         self._log_message(f"result: {final_result}")
@@ -413,9 +413,9 @@ class ReflexionAgent(ABC):
             )
         if episode.stop is not None and episode.stop.reason not in RESUMABLE:
             raise InvalidInput(f"Run {episode.run} is over: {episode.stop.reason}, {episode.stop.detail}.")
-        told = prompt or (await store.files(episode.id)).get(PROMPT)
+        own_prompt = prompt or (await store.files(episode.id)).get(PROMPT)
         config = {**(config or {}), "configurable": {"thread_id": settings["thread"]}}
-        return await self.aexecute(episode.task.prompt, told, config)
+        return await self.aexecute(episode.task.prompt, own_prompt, config)
 
     def _final(self, messages: Transcript, ended: dict[str, Any]) -> Any:
         try:

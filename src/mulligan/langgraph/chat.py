@@ -285,8 +285,8 @@ def tools_of(bound: Sequence[Mapping[str, Any]]) -> tuple[Tool, ...]:
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise InvalidInput(f"Two tools have the name {', '.join(twice)}. Give each its own name.")
     return tuple(
-        Tool(told["name"], told.get("description") or "", told.get("parameters") or empty)
-        for told in (each["function"] for each in bound)
+        Tool(function["name"], function.get("description") or "", function.get("parameters") or empty)
+        for function in (each["function"] for each in bound)
     )
 
 
@@ -409,8 +409,8 @@ class ChatMulligan(BaseChatModel):
 
     def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> LangSmithParams:
         provider, _, name = cast(str, kwargs.get("model") or self.model or "").partition(":")
-        told = super()._get_ls_params(stop, **kwargs)
-        return {**told, "ls_provider": provider if name else "mulligan", "ls_model_name": name or provider}
+        params = super()._get_ls_params(stop, **kwargs)
+        return {**params, "ls_provider": provider if name else "mulligan", "ls_model_name": name or provider}
 
     def open(self, name: str | None = None) -> tuple[Model, Sampling]:
         """Return the model, opened once, and its sampling. Nothing is called. Raises `InvalidInput`."""

@@ -39,7 +39,7 @@ def as_messages(rendered: Sequence[Message]) -> list[BaseMessage]:
 
 def plain(message: BaseMessage) -> Json:
     """Return a message of a request as JSON without ids, which differ from run to run."""
-    said: dict[str, Json] = {"type": message.type}
+    fields: dict[str, Json] = {"type": message.type}
     for name in _ASKED:
         value = getattr(message, name, None)
         if name == "tool_calls":
@@ -47,11 +47,11 @@ def plain(message: BaseMessage) -> Json:
         elif name == "content" and isinstance(value, list):
             value = [_without_id(block) for block in cast(list[Any], value)]
         if value not in (None, [], ""):
-            said[name] = jsonable(value)
-    return said
+            fields[name] = jsonable(value)
+    return fields
 
 
-def said(message: AIMessage) -> Json:
+def answer_json(message: AIMessage) -> Json:
     """Return a model's answer as JSON: the whole message except its id, and its usage."""
     parts = {name: jsonable(getattr(message, name, None)) for name in _ANSWERED}
     kept = {name: value for name, value in parts.items() if value not in (None, [], {})}
@@ -247,7 +247,7 @@ class Journalled(BaseChatModel):
 
         async def call() -> Json:
             live.append(await ask())
-            return said(cast(AIMessage, live[0].generations[0].message))
+            return answer_json(cast(AIMessage, live[0].generations[0].message))
 
         row = cast(dict[str, Any], await work.journal.step("model", request, call))
         work.meter.add(Usage(**row["usage"]))
@@ -299,9 +299,9 @@ def model_id(model: BaseChatModel) -> str:
     kind = _private(model)._llm_type
     if ":" in kind:
         return kind
-    told = _private(model)._get_ls_params()
-    named = told.get("ls_model_name") or getattr(model, "model_name", None) or type(model).__name__
-    return f"{told.get('ls_provider') or kind}:{named}"
+    params = _private(model)._get_ls_params()
+    named = params.get("ls_model_name") or getattr(model, "model_name", None) or type(model).__name__
+    return f"{params.get('ls_provider') or kind}:{named}"
 
 
 def _metered(work: Work | None, result: ChatResult) -> ChatResult:

@@ -72,11 +72,11 @@ def _taken(decision: Any, proposal: AIMessage, answer: str) -> tuple[AIMessage, 
         return proposal, answered(proposal, REFUSED, "error")
     if not isinstance(decision, dict) or len(decided := cast(dict[str, Any], decision)) != 1:
         return None
-    ((kind, said),) = decided.items()
-    if kind == "edit" and isinstance(said, str) and said.strip():
-        return edited(proposal, answer, said), None
-    if kind == "refuse" and isinstance(said, str):
-        return proposal, answered(proposal, f"{REFUSED} {said}".strip(), "error")
+    ((kind, value),) = decided.items()
+    if kind == "edit" and isinstance(value, str) and value.strip():
+        return edited(proposal, answer, value), None
+    if kind == "refuse" and isinstance(value, str):
+        return proposal, answered(proposal, f"{REFUSED} {value}".strip(), "error")
     return None
 
 
@@ -285,10 +285,10 @@ class Nodes:
 
     async def _verdict(self, reading: Reading, tool: ToolMessage) -> bool | None:
         passed = self.parts.passed
-        said = passed(reading, tool)
+        verdict = passed(reading, tool)
         if getattr(passed, "both_ways", False):
-            return await said
-        return await settled(said) if inspect.isawaitable(said) else said
+            return await verdict
+        return await settled(verdict) if inspect.isawaitable(verdict) else verdict
 
     async def _record(self, question: BaseMessage, config: RunnableConfig) -> Record:
         """Return the record of this run. Within one thread, running again on the same message gives the same record."""

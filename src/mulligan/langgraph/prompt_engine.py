@@ -488,8 +488,8 @@ def _relationship(each: Relationship) -> str:
     return f"{ways}; {listed(each.properties)}" if each.properties else ways
 
 
-def _lines(said: Mapping[str, str]) -> str:
-    return "\n".join(f"- {name}: {text}" if text else f"- {name}" for name, text in said.items())
+def _lines(described: Mapping[str, str]) -> str:
+    return "\n".join(f"- {name}: {text}" if text else f"- {name}" for name, text in described.items())
 
 
 def _query(answer: Json) -> str:

@@ -82,10 +82,14 @@ class ScriptedChat(BaseChatModel):
             raise line
         message = _message(line, number, kwargs)
         asked = sum(len(asked.text.split()) for asked in messages)
-        said = len(message.text.split()) + sum(len(json.dumps(call["args"]).split()) for call in message.tool_calls)
-        usage = UsageMetadata(input_tokens=asked, output_tokens=said, total_tokens=asked + said)
-        told = {"model_name": self.model_name, "cost": self.cost, **message.response_metadata}
-        return message.model_copy(update={"usage_metadata": message.usage_metadata or usage, "response_metadata": told})
+        generated = len(message.text.split()) + sum(
+            len(json.dumps(call["args"]).split()) for call in message.tool_calls
+        )
+        usage = UsageMetadata(input_tokens=asked, output_tokens=generated, total_tokens=asked + generated)
+        metadata = {"model_name": self.model_name, "cost": self.cost, **message.response_metadata}
+        return message.model_copy(
+            update={"usage_metadata": message.usage_metadata or usage, "response_metadata": metadata}
+        )
 
     def _line(self, number: int, messages: list[BaseMessage]) -> Line:
         if number > len(self.answers):

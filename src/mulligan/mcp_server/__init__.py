@@ -1,1 +1,1 @@
-"""The Model Context Protocol's face of Mulligan: any agent can reflect, remember and recall."""
+"""Serves Mulligan over the Model Context Protocol, so that any agent can reflect, remember and recall."""

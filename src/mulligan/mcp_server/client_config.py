@@ -64,7 +64,7 @@ class ServerCommand:
 
 @dataclass(frozen=True)
 class ClientConfig:
-    """`config` is the JSON to paste; `notes` say where, and what else to do, a line each."""
+    """What to paste into a client. config: the JSON. notes: where to paste it and what else to do, a line each."""
 
     config: Json
     notes: tuple[str, ...]
@@ -154,7 +154,8 @@ def environment() -> dict[str, str]:
 def program() -> tuple[str, ...]:
     """The command that starts this Mulligan, from any folder and with any PATH.
 
-    The temporary environments of uvx and pipx run may be gone tomorrow; there it is the command that makes a new one.
+    The temporary environments of uvx and `pipx run` may be deleted; in one of these, it is the command that makes a new
+    one.
     """
     prefix = Path(sys.prefix)
     if any(part.startswith(("archive-v", "environments-v", "builds-v")) for part in prefix.parts):
@@ -185,12 +186,12 @@ def _whole_path(name: str) -> str:
 
 
 def _interpreter() -> str:
-    """Named, because without a PATH uv finds none and downloads another."""
+    """The path of the Python interpreter. Without a PATH, uv would find none and download another."""
     return str(Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}")
 
 
 def _requirement() -> str:
-    """What was installed, with its extras: by its source, else by its version."""
+    """The requirement that installs this Mulligan again with its extras, by its source or else by its version."""
     try:
         here = distribution(NAME)
     except PackageNotFoundError:

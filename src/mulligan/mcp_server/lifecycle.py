@@ -57,7 +57,7 @@ def stop_requested() -> Generator[asyncio.Event]:
 
 @asynccontextmanager
 async def background_learning(service: Service) -> AsyncGenerator[None]:
-    """Meanwhile finishes learning jobs that an earlier process left behind."""
+    """A context in which learning jobs that an earlier process left behind are finished in the background."""
     task = asyncio.create_task(_finish_pending(service))
     try:
         yield

@@ -197,7 +197,7 @@ def _closing_bracket(head: bytes, at: int) -> int | None:
 
 
 def _last_fields(tail: bytes) -> dict[str, Any]:
-    """The longest end of the message that is valid JSON once a bracket is put before it."""
+    """The fields in the longest end of the message that is valid JSON with a bracket put before it."""
     for comma in re.finditer(rb',(?=\s*")', tail):
         found = _load(b"{" + tail[comma.end() :])
         if isinstance(found, dict):

@@ -199,8 +199,8 @@ def _of_episode(brief: Brief) -> types.Resource:
 def _of_lesson(lesson: Lesson) -> types.Resource:
     agent = f", agent {lesson.agent_id}" if lesson.agent_id else ""
     about = f": {lesson.description}" if lesson.description else ""
-    said = f"Lesson from a {lesson.outcome}{_day(lesson.created)}{agent}{about}"
-    return _resource(LESSONS, lesson.id, "lesson", lesson.title, said)
+    description = f"Lesson from a {lesson.outcome}{_day(lesson.created)}{agent}{about}"
+    return _resource(LESSONS, lesson.id, "lesson", lesson.title, description)
 
 
 def _resource(kind: str, id: str, name: str, title: str, description: str) -> types.Resource:

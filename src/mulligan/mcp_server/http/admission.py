@@ -122,7 +122,7 @@ def slot_of(request: Any) -> Slot | None:
 
 
 class _Admitted:
-    """An object, because Starlette takes a function for an endpoint with one argument, not for an ASGI application."""
+    """An ASGI application. It is an object, as Starlette takes a function for an endpoint with one argument."""
 
     def __init__(self, admission: Admission, app: ASGIApp) -> None:
         self._admission, self._app = admission, app

@@ -121,8 +121,8 @@ class Watch:
                     before + 0.8, _line(f"{at}: {_verdict(feedback)}", "" if feedback.passed else feedback.text)
                 )
             case Reflected(_, reflection) if reflection:
-                said = f"{at}: lesson withheld" if reflection.withheld else f"{at}: reflected"
-                self._report(before + 1, _line(said, reflection.withheld or reflection.text))
+                text = f"{at}: lesson withheld" if reflection.withheld else f"{at}: reflected"
+                self._report(before + 1, _line(text, reflection.withheld or reflection.text))
             case _ if episode.stop:
                 self._report(self._trials, _line(f"over: {episode.stop.reason}", episode.stop.detail))
             case _:
@@ -188,8 +188,8 @@ def _error_reply(message: str, episode: Episode) -> Reply:
 
 
 def _verdict(feedback: Feedback) -> str:
-    said = {True: "passed", False: "failed", None: "no verdict"}[feedback.passed]
-    return said if feedback.score is None else f"{said}, score {feedback.score:.2f}"
+    text = {True: "passed", False: "failed", None: "no verdict"}[feedback.passed]
+    return text if feedback.score is None else f"{text}, score {feedback.score:.2f}"
 
 
 def _line(start: str, text: str) -> str:
