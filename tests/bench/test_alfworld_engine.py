@@ -88,10 +88,10 @@ def test_a_translation_is_kept_and_one_that_is_damaged_is_made_anew(tmp_path: Pa
 
 
 def test_with_other_versions_nothing_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert engine.unknown() == []
+    assert engine.unknown_versions() == []
     monkeypatch.setattr(engine, "KNOWN", {**engine.KNOWN, "textworld": "9.9"})
-    (said,) = engine.unknown()
-    assert said == "textworld 1.7.0 and not 9.9"
+    (unknown,) = engine.unknown_versions()
+    assert unknown == "textworld 1.7.0 and not 9.9"
 
 
 def test_what_is_replaced_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
