@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import mulligan
-from mulligan.app.plugins import AWAITED, KINDS, ROLES, build, find, fitted
+from mulligan.app.plugins import ROLES, build, find, fitted
 from mulligan.core.errors import InvalidInput
 from mulligan.core.limits import Limits
 from mulligan.core.records import Attempt, Feedback, Past, Reflection, Spec
@@ -89,7 +89,7 @@ async def test_so_do_classes_and_objects_that_are_handed_over(tmp_path: Path, bu
         assert isinstance(roles["evaluator"].evaluate(episode), Feedback)
 
 
-@pytest.mark.parametrize("role", AWAITED)
+@pytest.mark.parametrize("role", [role for role in ROLES if ROLES[role].awaited])
 async def test_every_kind_that_is_awaited_takes_plain_methods(role: str) -> None:
     class Plain:
         name = "plain"
@@ -97,23 +97,23 @@ async def test_every_kind_that_is_awaited_takes_plain_methods(role: str) -> None
         def given(self, *arguments: int) -> tuple[int, ...]:
             return arguments
 
-    for method in AWAITED[role]:
+    for method in ROLES[role].awaited:
         setattr(Plain, method, Plain.given)
     plugin = fitted(role, Plain())
-    for method in AWAITED[role]:
+    for method in ROLES[role].awaited:
         assert await getattr(plugin, method)(1) == (1,)
     assert (plugin.name, type(plugin).__name__) == ("plain", "Plain")
 
 
-@pytest.mark.parametrize("role", [role for role in ROLES if role not in AWAITED])
+@pytest.mark.parametrize("role", [role for role in ROLES if not ROLES[role].awaited])
 def test_an_async_method_where_a_plain_one_is_called_is_refused_at_load(role: str, tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
-    file.write_text(f"class Mine:\n    async def {ROLES[role]}(self, *given):\n        return None\n")
-    with pytest.raises(InvalidInput, match=rf"^Mine\.{ROLES[role]} is called without await: write it with def"):
+    file.write_text(f"class Mine:\n    async def {ROLES[role].method}(self, *given):\n        return None\n")
+    with pytest.raises(InvalidInput, match=rf"^Mine\.{ROLES[role].method} is called without await: write it with def"):
         build(role, Spec(str(file)), {})
 
 
-@pytest.mark.parametrize("role", KINDS)
+@pytest.mark.parametrize("role", ROLES)
 def test_what_ships_is_taken_as_it_is(role: str) -> None:
     for name in ("unit_tests", "complete", "verbal", "reflexion", "read_file", "cosine", "none", "wiki", "humaneval"):
         try:

@@ -38,7 +38,7 @@ def test_every_plugin_is_one_documented_class_of_its_file(role: str, name: str) 
     assert module is not None
     assert Path(str(module.__file__)).name == f"{name}.py"
     assert module.__doc__, "the file says what it does"
-    method = getattr(cls, ROLES[role])
+    method = getattr(cls, ROLES[role].method)
     assert inspect.iscoroutinefunction(method) == (role not in PURE)
     if role == "evaluators":
         assert "expects" in vars(cls) or "expects" in inspect.getsource(cls)

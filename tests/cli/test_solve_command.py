@@ -106,7 +106,7 @@ def test_over_budget_is_3_and_a_higher_limit_goes_on(mulligan: Run) -> None:
         ),
         (("solve", "x", "--tests", "empty.py"), "empty.py holds no test"),
         (("solve", "x", "--tests", "idle.py"), "idle.py holds no test: check asserts, and nothing calls it"),
-        (("solve", "x", "--tests", "latin.py"), "latin.py is not UTF-8 (byte 2): save it as UTF-8"),
+        (("solve", "x", "--tests", "latin.py"), "latin.py:1: not UTF-8 (byte 2): save it as UTF-8"),
         (("solve", "x", "--tests", "nul.py"), "nul.py cannot be read as Python"),
         (("solve", "x", "--evaluator", "./mute.py"), "Mute.expects must be 'text' or 'code' or 'workspace', not None"),
         (("solve", "x", "--tests", "marked.py", "--actor", "command:true", "--workspace", "."), "changes files"),

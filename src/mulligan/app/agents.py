@@ -18,8 +18,7 @@ from mulligan.agentfile.reading import read_agent
 from mulligan.agentfile.scaffold import builtin_agents
 from mulligan.app.config import Config, load, project_root
 from mulligan.app.model_roles import Chosen, chosen, implicit
-from mulligan.app.plugins import PORTS, build, check_setting, checked, file_of, find
-from mulligan.app.prompts import FilePrompts
+from mulligan.app.plugins import check_setting, file_of, find, tried
 from mulligan.app.recipe import Recipe, settled
 from mulligan.app.session import with_limits
 from mulligan.app.tasks import plugin_beside, spec_beside, tests_spec
@@ -159,7 +158,7 @@ def check(agent: Agent, config: Config) -> list[Problem]:
         _check_evaluator(agent, agent.evaluate, found)
     if agent.strategy is not None:
         with found.at(agent.source, "strategy"):
-            _tried("strategies", plugin_beside("strategies", agent.folder, agent.strategy))
+            tried("strategies", plugin_beside("strategies", agent.folder, agent.strategy))
     with found.at(agent.source, "limits"):
         limits_of(agent, Limits(), Overrides())
     return [*found.problems, *check_skills(agent.skills, agent.skill_sources, config)]
@@ -177,16 +176,7 @@ def _check_evaluator(agent: Agent, given: Mapping[str, Json], found: _Found) -> 
                 with found.at(agent.source, f"evaluate.{key}"):
                     check_setting(spec.name, cls, key, values[key])
         if len(found.problems) == before:
-            _tried("evaluators", Spec(spec.name, values))
-
-
-def _tried(role: str, spec: Spec) -> None:
-    """Raises `InvalidInput` for settings that do not go together. A plug-in that asks a person as soon as it is made is
-    not made here, and neither is one of the user's, which may do anything then."""
-    cls = find(role, spec.name)
-    checked(spec.name, cls, spec.settings)
-    if cls.__module__.startswith("mulligan.") and not getattr(cls, "interactive", False):
-        build(role, spec, {**dict.fromkeys(PORTS, object()), "prompts": FilePrompts()})
+            tried("evaluators", Spec(spec.name, values))
 
 
 def check_skills(skills: Mapping[str, Skill], sources: Mapping[str, Source], config: Config) -> list[Problem]:

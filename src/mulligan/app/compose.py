@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mulligan.app.environments import EpisodeEnvironment
-from mulligan.app.plugins import KINDS, build, file_of, find, fitted, ports_of, settings_of
+from mulligan.app.plugins import ROLES, build, file_of, find, fitted, ports_of, settings_of
 from mulligan.app.prompts import FilePrompts
 from mulligan.app.recipe import Recipe, read_file, settled
 from mulligan.core.errors import InvalidInput
@@ -22,7 +22,7 @@ from mulligan.models.gate import Gate, check_prices
 from mulligan.recording.journal import JournaledBank, JournaledEvaluator, NoJournal
 from mulligan.workspace.git_workspace import GitWorkspace
 
-FOLDERS = {kind: folder for folder, kind in KINDS.items()}
+FOLDERS = {role.kind: folder for folder, role in ROLES.items()}
 EXPECTS = ("text", "code", "workspace")
 OBJECT = "object:"
 """The prefix of the names of roles that were given as objects; the class follows."""

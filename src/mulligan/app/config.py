@@ -15,6 +15,7 @@ from typing import cast
 from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.home import home
 from mulligan.core.records import Json
+from mulligan.text.files import read_text
 from mulligan.text.toml_lines import line_of
 
 FILE = "mulligan.toml"
@@ -160,17 +161,6 @@ def _of_tama(config: Config) -> dict[str, Json]:
         provider = str(table.get("name")).partition(":")[0]
         models[role] = {"base_url": urls[provider], **table} if provider in urls else given
     return {"models": models} if models else {}
-
-
-def read_text(file: Path) -> str:
-    """The text of a settings file. Raises `InvalidInput` when it cannot be read."""
-    try:
-        return file.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        raise InvalidInput(f"{file}:{line}: not UTF-8 (byte {error.start}): save it as UTF-8.") from error
-    except OSError as error:
-        raise InvalidInput(f"{file} cannot be read: {error.strerror or error}.") from error
 
 
 def parse(file: Path, text: str) -> dict[str, Json]:

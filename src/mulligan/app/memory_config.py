@@ -9,8 +9,7 @@ from typing import Any, Literal, cast
 
 from mulligan.app.config import Config
 from mulligan.app.model_roles import errors_at
-from mulligan.app.plugins import PORTS, build, checked, file_of, find, parse_spec
-from mulligan.app.prompts import FilePrompts
+from mulligan.app.plugins import file_of, parse_spec, tried
 from mulligan.bank.ports import Settings
 from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.records import Json, Spec
@@ -77,7 +76,7 @@ def check_key(key: str, value: Json, folder: Path | None = None) -> None:
     if key not in KEYS:
         raise UnknownName("setting in [memory]", key, KEYS)
     if key in STRATEGIES:
-        _check_strategy(spec_of(key, value, folder), key)
+        tried(key, spec_of(key, value, folder))
     elif key == "preset":
         if value != "paper":
             raise InvalidInput(f"The only preset is 'paper', not {value!r}.")
@@ -111,13 +110,6 @@ def spec_of(role: str, value: Json, folder: Path | None = None) -> Spec:
 
 
 _DEFAULT = {f.name: cast(Spec, f.default).name for f in fields(MemorySettings) if f.name in STRATEGIES}
-
-
-def _check_strategy(spec: Spec, role: str) -> None:
-    cls = find(role, spec.name)
-    checked(spec.name, cls, spec.settings)
-    if cls.__module__.startswith("mulligan."):
-        build(role, spec, {**dict.fromkeys(PORTS, object()), "prompts": FilePrompts()})
 
 
 def _over(bank: Settings, table: Mapping[str, Json]) -> Settings:

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import cast
 
 from mulligan.agentfile.frontmatter import parse_document
-from mulligan.app.config import read_text
 from mulligan.app.memory_config import OF_PAPER, STRATEGIES, check_key
 from mulligan.app.model_roles import errors_at
 from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.records import Json
+from mulligan.text.files import read_text
 
 ROLE = "bank"
 """The role in [models] that stands for the model of the bank."""

@@ -14,8 +14,9 @@ from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType, NoneType, UnionType
-from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, Union, cast, get_args, get_origin, get_type_hints
 
+from mulligan.app.prompts import FilePrompts
 from mulligan.core.errors import InvalidInput, MulliganError, UnknownName, described
 from mulligan.core.records import Json, Spec
 
@@ -53,54 +54,35 @@ def worded(kind: Any) -> str:
     return _WORDS.get(kind, "a table" if origin in (Mapping, dict) else "")
 
 
+class Role(NamedTuple):
+    """What the plug-ins of a folder are.
+
+    Attributes:
+        kind: Their name in a sentence.
+        method: The method that makes a class one of them.
+        awaited: The methods that are awaited. Methods of the other roles are called without await.
+        folder: Where in the package they are, if not in a folder of the role's name: a pattern.
+    """
+
+    kind: str
+    method: str
+    awaited: tuple[str, ...] = ()
+    folder: str = ""
+
+
 ROLES = {
-    "actors": "act",
-    "evaluators": "evaluate",
-    "reflectors": "reflect",
-    "strategies": "past",
-    "tools": "call",
-    "retrieval": "rank",
-    "deduplication": "near",
-    "merging": "group",
-    "environments": "step",
-    "benchmarks": "score",
-    "transcripts": "read",
+    "actors": Role("actor", "act", ("act",)),
+    "evaluators": Role("evaluator", "evaluate", ("evaluate",)),
+    "reflectors": Role("reflector", "reflect", ("reflect",)),
+    "strategies": Role("strategy", "past"),
+    "tools": Role("tool", "call", ("offer", "call", "close")),
+    "retrieval": Role("retrieval strategy", "rank", folder="bank/recall/retrieval"),
+    "deduplication": Role("deduplication strategy", "near", folder="bank/upkeep/deduplication"),
+    "merging": Role("merging strategy", "group", folder="bank/upkeep/merging"),
+    "environments": Role("environment", "step", ("reset", "step", "close"), "bench/*/environments"),
+    "benchmarks": Role("benchmark", "score", ("score",), "bench/*"),
+    "transcripts": Role("format of transcripts", "read", folder="bank/learn/transcripts"),
 }
-"""The plug-in folders, with the method that makes a class one of them."""
-
-AWAITED = {
-    "actors": ("act",),
-    "evaluators": ("evaluate",),
-    "reflectors": ("reflect",),
-    "tools": ("offer", "call", "close"),
-    "environments": ("reset", "step", "close"),
-    "benchmarks": ("score",),
-}
-"""The methods that are awaited. Methods of the other roles are called without await."""
-
-KINDS = {
-    "actors": "actor",
-    "evaluators": "evaluator",
-    "reflectors": "reflector",
-    "strategies": "strategy",
-    "tools": "tool",
-    "retrieval": "retrieval strategy",
-    "deduplication": "deduplication strategy",
-    "merging": "merging strategy",
-    "environments": "environment",
-    "benchmarks": "benchmark",
-    "transcripts": "format of transcripts",
-}
-
-FOLDERS = {
-    "benchmarks": "bench/*",
-    "environments": "bench/*/environments",
-    "retrieval": "bank/recall/retrieval",
-    "deduplication": "bank/upkeep/deduplication",
-    "merging": "bank/upkeep/merging",
-    "transcripts": "bank/learn/transcripts",
-}
-"""Where in the package the plug-ins of a role are, if not in a folder of its name: a pattern."""
 
 _PACKAGE = Path(__file__).parent.parent
 _NO_FAMILIES = ("harness", "report")
@@ -149,7 +131,7 @@ def find(role: str, name: str) -> type[Any]:
         return _class_in(importlib.import_module(module), role, class_name)
     for point in entry_points(group=f"mulligan.{role}", name=path):
         return point.load()
-    raise UnknownName(KINDS[role], path, names(role), "A file of your own: ./mine.py.")
+    raise UnknownName(ROLES[role].kind, path, names(role), "A file of your own: ./mine.py.")
 
 
 def attribute_of(role: str, name: str, attribute: str, default: Any) -> Any:
@@ -161,7 +143,7 @@ def attribute_of(role: str, name: str, attribute: str, default: Any) -> Any:
 @cache
 def _shipped(role: str) -> Mapping[str, str]:
     """The modules of the plug-ins that ship here, by the name of the plug-in."""
-    files = sorted(_PACKAGE.glob(f"{FOLDERS.get(role, role)}/*.py"))
+    files = sorted(_PACKAGE.glob(f"{ROLES[role].folder or role}/*.py"))
     public = [f for f in files if not f.stem.startswith("_") and f.parent.name not in _NO_FAMILIES]
     return {f.stem: ".".join(("mulligan", *f.relative_to(_PACKAGE).with_suffix("").parts)) for f in public}
 
@@ -197,7 +179,7 @@ def checked(name: str, cls: type[Any], settings: Mapping[str, Json], role: str =
     known = settings_of(cls)
     for given, value in settings.items():
         if given not in known and (others := _with_setting(role, given)):
-            hint = f"{KINDS[role].capitalize()} with this setting: {', '.join(others)}."
+            hint = f"{ROLES[role].kind.capitalize()} with this setting: {', '.join(others)}."
             raise UnknownName(f"setting of {name!r}", given, known, hint)
         check_setting(name, cls, given, value)
     missing = [n for n, p in known.items() if p.default is p.empty and n not in settings]
@@ -247,7 +229,19 @@ def build(role: str, spec: Spec, ports: Mapping[str, Any]) -> Any:
     except MulliganError:
         raise
     except Exception as error:
-        raise InvalidInput(f"The {KINDS[role]} {spec.name!r} could not be made: {described(error)}.") from error
+        raise InvalidInput(f"The {ROLES[role].kind} {spec.name!r} could not be made: {described(error)}.") from error
+
+
+def tried(role: str, spec: Spec) -> None:
+    """Raises `InvalidInput` for settings that do not go together, by building the plug-in without real ports.
+
+    A plug-in that asks a person as soon as it is made is not built, and neither is one of the user's, which may do
+    anything then.
+    """
+    cls = find(role, spec.name)
+    checked(spec.name, cls, spec.settings)
+    if cls.__module__.startswith("mulligan.") and not getattr(cls, "interactive", False):
+        build(role, spec, {**dict.fromkeys(PORTS, object()), "prompts": FilePrompts()})
 
 
 def fitted(role: str, plugin: Any) -> Any:
@@ -256,8 +250,8 @@ def fitted(role: str, plugin: Any) -> Any:
     A plain method runs in the event loop and blocks it. Raises `InvalidInput` for an `async def`
     where the role calls a plain function.
     """
-    awaited = AWAITED.get(role, ())
-    for method in () if awaited else (ROLES[role], "decide"):
+    awaited = ROLES[role].awaited
+    for method in () if awaited else (ROLES[role].method, "decide"):
         if inspect.iscoroutinefunction(getattr(plugin, method, None)):
             name = f"{type(plugin).__name__}.{method}"
             raise InvalidInput(f"{name} is called without await: write it with def, not with async def.")
@@ -316,7 +310,7 @@ def _load(path: Path, changed: int) -> ModuleType:
 
 def _class_in(module: ModuleType, role: str, class_name: str) -> type[Any]:
     """The class of that name, else the only public one of the module that can play the role."""
-    method = ROLES[role]
+    method = ROLES[role].method
     where = module.__file__ if module.__name__.startswith(_USERS) else module.__name__
     if class_name:
         found = getattr(module, class_name, None)

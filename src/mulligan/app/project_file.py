@@ -16,7 +16,7 @@ from mulligan.agentfile.agent import Source
 from mulligan.agentfile.checking import checked
 from mulligan.agentfile.frontmatter import Document
 from mulligan.agentfile.problems import Problem, problem_of
-from mulligan.app.config import FILE, MODELS, TAMA, load, located_model, parse, project_file, read_dotenv, read_text
+from mulligan.app.config import FILE, MODELS, TAMA, load, located_model, parse, project_file, read_dotenv
 from mulligan.app.memory_config import check_key, check_together
 from mulligan.app.model_roles import (
     BUILT_IN,
@@ -34,6 +34,7 @@ from mulligan.core.limits import Limits
 from mulligan.core.records import Json
 from mulligan.models.settings import CallSettings
 from mulligan.sandbox.levels import level_named
+from mulligan.text.files import read_text
 from mulligan.text.toml_lines import key_lines
 
 EXAMPLE = Path(__file__).parent.parent / "agentfile" / "scaffolds" / "project" / "mulligan.toml"

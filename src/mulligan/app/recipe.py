@@ -10,6 +10,7 @@ from typing import Any
 from mulligan.core.errors import InvalidInput
 from mulligan.core.limits import Limits
 from mulligan.core.records import Json, Spec
+from mulligan.text.files import read_text
 
 DEFAULT_STRATEGY = "evidence_and_reflexion"
 """The strategy where none is named. A record names its own, which a resume keeps."""
@@ -95,14 +96,10 @@ def read_file(path: str, what: str) -> str:
 
     Raises `InvalidInput` when it cannot be read.
     """
-    try:
-        return Path(path).expanduser().read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise InvalidInput(f"The {what} {path} does not exist.") from None
-    except UnicodeDecodeError as error:
-        raise InvalidInput(f"The {what} {path} is not UTF-8 (byte {error.start}): save it as UTF-8.") from error
-    except OSError as error:
-        raise InvalidInput(f"The {what} {path} cannot be read: {error.strerror or error}.") from error
+    file = Path(path).expanduser()
+    if not file.exists():
+        raise InvalidInput(f"The {what} {path} does not exist.")
+    return read_text(file, f"The {what} {path}", newline=None)
 
 
 def settled(settings: Mapping[str, Json], files: dict[str, str]) -> dict[str, Json]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
@@ -10,17 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mulligan.cli.conduct import failed, run
+from mulligan.cli.conduct import Watch, watched
 from mulligan.cli.errors import UNFINISHED, exit_status
 from mulligan.cli.graph import server_options, table
 from mulligan.cli.options import bank_of, memory_options
-from mulligan.cli.progress import Progress, StepLines, first
+from mulligan.cli.progress import Progress, StepLines
 from mulligan.cli.terminal import emit, one_line, say
 from mulligan.cli.words import closing, which
 from mulligan.core.codec import to_json
 from mulligan.core.episode import Acted, Event
 from mulligan.core.errors import InvalidInput, RecordLost
-from mulligan.core.limits import Limits
 from mulligan.core.records import Episode
 
 if TYPE_CHECKING:
@@ -88,70 +86,58 @@ def resumed(run: str, *, fork: bool, given: Mapping[str, Any]) -> int:
 def conducted(work: Callable[..., Coroutine[Any, Any, ReflexionAgentResult]], *, quiet: bool, as_json: bool) -> int:
     """Run the question to its end, print how it ended, and return the exit status."""
     watch = _Watch(quiet, as_json)
-    try:
-        begun = work(on_start=watch.began, observers=(watch.saw,), on_step=watch.began_step, notice=watch.notice)
-        return watch.ended(run(begun, watch.interrupting))
-    except asyncio.CancelledError:
-        if watch.episode is None:
-            say("Interrupted before anything was started.")
-        else:
-            say(f"Interrupted. Resume it with: mulligan runs resume {watch.episode.run}")
-        return UNFINISHED
-    except Exception as error:
-        status = failed(error, watch.episode, watch.progress)
-        if watch.episode and status == UNFINISHED and not isinstance(error, RecordLost):
-            say(f"Resume it with: mulligan runs resume {watch.episode.run}")
-        return status
+    return watched(work, watch, watch.began_step)
 
 
-class _Watch:
+class _Watch(Watch):
     """Reports the progress as other commands do, and each query with its result."""
 
     def __init__(self, quiet: bool, as_json: bool) -> None:
+        super().__init__(quiet, as_json, trace=False)
         self._lines = None if quiet or as_json else StepLines()
-        self.progress: Progress = self._lines or first(quiet=quiet, as_json=as_json)
-        self._json = as_json
-        self.episode: Episode | None = None
-        self._limits: Limits | None = None
+        self.progress = self._lines or self.progress
 
-    def began(self, episode: Episode, limits: Limits) -> None:
-        self.episode, self._limits = episode, limits
-        self.progress.began(episode, limits)
+    def _chosen(self, episode: Episode) -> Progress:
+        return self.progress
 
     def saw(self, episode: Episode, event: Event) -> None:
-        self.episode = episode
         if self._lines and isinstance(event, Acted):
             say(f"query: {one_line(event.attempt.output, WIDTH)}")
             say(f"came back: {one_line(came_of(event.attempt.steps[0].observation), WIDTH)}")
-        self.progress.saw(episode, event)
+        super().saw(episode, event)
 
     def began_step(self, sentence: str) -> None:
         if self._lines:
             self._lines.began_step(sentence)
 
-    def notice(self, sentence: str) -> None:
-        self.progress.notice(sentence)
-
-    def interrupting(self) -> None:
-        self.progress.interrupting()
-
     def ended(self, result: ReflexionAgentResult) -> int:
-        episode, limits = self.episode, self._limits
+        episode = self.episode
         assert episode is not None
-        assert limits is not None
         status = exit_status(episode)
         if self._json:
             emit(json.dumps({"event": "result", **answer(result, episode), "exit_status": status}, ensure_ascii=False))
             return status
         if self._lines or status:
             last = f"the last query, {which(episode.trials[-1])}" if episode.trials else ""
-            for line in closing(episode, limits, last):
+            for line in closing(episode, self.limits, last):
                 say(line)
         if result.note:
             say(f"note: {result.note}")
         if result.answer:
             rows = result.tool_result or []
             emit(result.answer if not rows else f"{result.answer}\n\n{table(list(rows[0]), rows)}")
+        return status
+
+    def interrupted(self) -> int:
+        if self.episode is None:
+            return super().interrupted()
+        say(f"Interrupted. Resume it with: mulligan runs resume {self.episode.run}")
+        return UNFINISHED
+
+    def failed(self, error: Exception) -> int:
+        status = super().failed(error)
+        if self.episode and status == UNFINISHED and not isinstance(error, RecordLost):
+            say(f"Resume it with: mulligan runs resume {self.episode.run}")
         return status
 
 

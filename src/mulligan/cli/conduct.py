@@ -35,8 +35,12 @@ def conduct(work: Callable[..., Coroutine[Any, Any, Episode]], *, quiet: bool, a
         as_json: print events as JSON lines.
         trace: print each step, too.
     """
-    watch = _Watch(quiet, as_json, trace)
-    on_step = watch.did if trace else None
+    watch = Watch(quiet, as_json, trace)
+    return watched(work, watch, watch.did if trace else None)
+
+
+def watched(work: Callable[..., Coroutine[Any, Any, Any]], watch: Watch, on_step: Callable[..., None] | None) -> int:
+    """Run work as `conduct` does, with a watch of its own."""
     try:
         begun = work(on_start=watch.began, observers=(watch.saw,), on_step=on_step, notice=watch.notice)
         return watch.ended(run(begun, watch.interrupting))
@@ -78,57 +82,48 @@ def mention_keys(actor: str | None, model: str | None) -> None:
             say(f"{variable} found; add --model {name} to use it")
 
 
-def failed(error: Exception, episode: Episode | None, progress: Progress) -> int:
-    """Report the error that ended the run, and print a result whose record is lost; returns the exit status."""
-    lost = isinstance(error, RecordLost)
-    if lost and episode:
-        progress.unrecorded(episode)
-    progress.failed(error)
-    return report(error, episode.run if episode and not lost else "")
-
-
-def _choose(episode: Episode, *, quiet: bool, as_json: bool, trace: bool) -> Progress:
-    """The live display on a terminal; lines where the terminal is needed for a trace or for a person's verdicts."""
-    asked = attribute_of("evaluators", words.role(episode, "evaluator"), "interactive", False)
-    screen = sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
-    if quiet or as_json or trace or asked or not screen:
-        return first(quiet=quiet, as_json=as_json)
-    from mulligan.cli.live import Live
-
-    return Live()
-
-
-class _Watch:
+class Watch:
     """Passes what happens in the episode on to its `Progress`."""
 
     def __init__(self, quiet: bool, as_json: bool, trace: bool) -> None:
         self._quiet, self._json, self._trace = quiet, as_json, trace
-        self._progress = first(quiet=quiet, as_json=as_json)
-        self._episode: Episode | None = None
-        self._limits = Limits()
+        self.progress = first(quiet=quiet, as_json=as_json)
+        self.episode: Episode | None = None
+        self.limits = Limits()
 
     def began(self, episode: Episode, limits: Limits) -> None:
-        if self._episode is None:
-            self._progress = _choose(episode, quiet=self._quiet, as_json=self._json, trace=self._trace)
-        self._episode, self._limits = episode, limits
-        self._progress.began(episode, limits)
+        if self.episode is None:
+            self.progress = self._chosen(episode)
+        self.episode, self.limits = episode, limits
+        self.progress.began(episode, limits)
+
+    def _chosen(self, episode: Episode) -> Progress:
+        """The live display on a terminal; lines where the terminal is needed for a trace or for a person's verdicts."""
+        asked = attribute_of("evaluators", words.role(episode, "evaluator"), "interactive", False)
+        screen = sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+        if self._quiet or self._json or self._trace or asked or not screen:
+            return first(quiet=self._quiet, as_json=self._json)
+        from mulligan.cli.live import Live
+
+        return Live()
 
     def saw(self, episode: Episode, event: Event) -> None:
-        self._episode = episode
-        self._progress.saw(episode, event)
+        self.episode = episode
+        self.progress.saw(episode, event)
 
     def did(self, key: str, request: Json, result: Json, recorded: bool) -> None:
-        self._progress.did(key, request, result, recorded)
+        self.progress.did(key, request, result, recorded)
 
     def notice(self, sentence: str) -> None:
-        self._progress.notice(sentence)
+        self.progress.notice(sentence)
 
     def interrupting(self) -> None:
-        self._progress.interrupting()
+        self.progress.interrupting()
 
-    def ended(self, episode: Episode) -> int:
-        self._progress.ended(episode, self._limits)
-        last = self._episode or episode
+    def ended(self, result: Any) -> int:
+        episode: Episode = result
+        self.progress.ended(episode, self.limits)
+        last = self.episode or episode
         status = run_status(episode, last)
         if status != exit_status(episode):
             for line in words.broken_off(last):
@@ -136,11 +131,16 @@ class _Watch:
         return status
 
     def interrupted(self) -> int:
-        if self._episode:
-            self._progress.ended(self._episode, self._limits)
+        if self.episode:
+            self.progress.ended(self.episode, self.limits)
         else:
             say("Interrupted before anything was started.")
         return UNFINISHED
 
     def failed(self, error: Exception) -> int:
-        return failed(error, self._episode, self._progress)
+        """Report the error that ended the run, and print a result whose record is lost; returns the exit status."""
+        lost = isinstance(error, RecordLost)
+        if lost and self.episode:
+            self.progress.unrecorded(self.episode)
+        self.progress.failed(error)
+        return report(error, self.episode.run if self.episode and not lost else "")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from mulligan.app.config import load, project_name, read_text
+from mulligan.app.config import load, project_name
 from mulligan.app.teaching import memory_command
 from mulligan.bank.exchange.importing import archives_from_json
 from mulligan.bank.exchange.lesson_page import around, existing, markdown
@@ -29,6 +29,7 @@ from mulligan.core.errors import InvalidInput, ModelError
 from mulligan.core.lessons import Finding, Selection
 from mulligan.core.protocols import Learned
 from mulligan.core.records import Json, Lesson
+from mulligan.text.files import read_text
 from mulligan.text.json_lines import parsed
 
 if TYPE_CHECKING:

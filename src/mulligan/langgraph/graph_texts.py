@@ -19,6 +19,7 @@ from langchain_core.messages import ToolMessage
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Json
 from mulligan.graphs.protocol import GraphSchema
+from mulligan.text.files import read_text
 from mulligan.text.truncate import estimate
 
 SHOWN = 4000
@@ -156,10 +157,7 @@ def from_file(path: str | Path) -> Known:
     """Read a YAML or JSON file. Raises `InvalidInput`."""
     import yaml
 
-    try:
-        text = Path(path).expanduser().read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"The schema {path} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
+    text = read_text(Path(path).expanduser(), f"The schema {path}")
     try:
         found = yaml.safe_load(text)
     except yaml.YAMLError as error:

@@ -22,6 +22,7 @@ from mulligan.models.replayed import ReplayedModel
 from mulligan.models.scripted import ScriptedModel
 from mulligan.models.settings import CallSettings
 from mulligan.models.weights.known import KNOWN
+from mulligan.text.files import read_text
 
 ClientT = TypeVar("ClientT", ProviderModel, ProviderEmbedder)
 OURS = ("local", "local:NAME", "local:FILE.gguf", "scripted:FILE", "replay:FILE", "reader:FAMILY")
@@ -125,10 +126,7 @@ def found_keys() -> list[tuple[str, str]]:
 def _from_file(kind: str, file: str) -> Model:
     if not file:
         raise InvalidInput(f"{kind} needs a file: write {kind}:FILE.")
-    try:
-        text = Path(file).expanduser().read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{kind}:{file} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
+    text = read_text(Path(file).expanduser(), f"{kind}:{file}", newline=None)
     here = Path(file).name
     return ReplayedModel.parse(here, text) if kind == "replay" else ScriptedModel.parse(here, text)
 

@@ -16,6 +16,7 @@ from mulligan.core.codec import SCHEMA, from_json, to_json
 from mulligan.core.errors import InvalidInput
 from mulligan.core.lessons import Archive, Entry, Version
 from mulligan.core.records import Json, Lesson, Origin
+from mulligan.text.files import read_text
 from mulligan.text.json_lines import parsed
 from mulligan.text.secrets import mask_json
 
@@ -95,12 +96,9 @@ def file_text(path: Path) -> str:
             raise InvalidInput(f"{path} is a folder: name a file in it.")
         if (size := path.stat().st_size) > LARGEST:
             raise InvalidInput(f"{path} has {size:,} bytes; {LARGEST:,} can be read.")
-        text = path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        raise InvalidInput(f"{path}:{line}: not UTF-8 (byte {error.start}): save it as UTF-8.") from error
-    except OSError as error:
-        raise InvalidInput(f"{path} cannot be read: {error.strerror or error}.") from error
+    except OSError:
+        pass  # read_text says why
+    text = read_text(path)
     if not text.strip():
         raise InvalidInput(f"{path} is empty.")
     return text

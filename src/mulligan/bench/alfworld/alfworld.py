@@ -19,6 +19,7 @@ from mulligan.bench.alfworld._env_results import EnvResult
 from mulligan.core.benchmarks import Method, Score, Source
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Case, Episode, Spec, Task
+from mulligan.text.files import read_text
 
 KINDS: Mapping[str, str] = {
     "pick_and_place": "put",
@@ -89,10 +90,7 @@ class Alfworld:
         if not self._results:
             return {}
         path = Path(self._results).expanduser()
-        try:
-            self.earlier = env_results.read(path.read_text(encoding="utf-8-sig"), str(path))
-        except (OSError, UnicodeDecodeError) as error:
-            raise InvalidInput(f"The results {path} cannot be read: {error}.") from error
+        self.earlier = env_results.read(read_text(path, f"The results {path}"), str(path))
         names = {f"env_{number}" for number in range(games)}
         if strange := [each.name for each in self.earlier if each.name not in names]:
             raise InvalidInput(

@@ -17,6 +17,7 @@ from mulligan.bench.webshop.environments.webshop import CATALOGUE
 from mulligan.core.benchmarks import Method, Score, Source
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Case, Episode, Json, Spec, Task
+from mulligan.text.files import read_text
 
 STEPS = 14
 """The most actions of a trial. The reference has 15, but counts the reset."""
@@ -51,12 +52,7 @@ class WebShop:
     def load(self, files: Sequence[Path]) -> Sequence[Case]:
         if find_spec("bm25s") is None:
             raise InvalidInput(NEEDS)
-        texts = dict[str, str]()
-        for file in files:
-            try:
-                texts[str(file)] = file.read_text(encoding="utf-8-sig")
-            except (OSError, UnicodeDecodeError) as error:
-                raise InvalidInput(f"{file} cannot be read: {error}.") from error
+        texts = {str(file): read_text(file) for file in files}
         self._files = files
         return [Case(goal.id, Task(goal.instruction), _target(goal)) for goal in read_shop(texts).goals]
 

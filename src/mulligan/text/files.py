@@ -1,0 +1,27 @@
+"""Read text files that users name. Errors say which file, and what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mulligan.core.errors import InvalidInput
+
+
+def read_text(file: Path, name: str = "", *, newline: str | None = "") -> str:
+    """The text of a UTF-8 file, without the mark that some editors begin it with.
+
+    Args:
+        name: What an error calls the file; "" is its path.
+        newline: As for `open`: "" keeps the ends of lines as they are, None makes each a line feed.
+
+    Raises:
+        InvalidInput: The file cannot be read, or is not UTF-8.
+    """
+    try:
+        with file.open(encoding="utf-8-sig", newline=newline) as opened:
+            return opened.read()
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise InvalidInput(f"{name or file}:{line}: not UTF-8 (byte {error.start}): save it as UTF-8.") from error
+    except OSError as error:
+        raise InvalidInput(f"{name or file} cannot be read: {error.strerror or error}.") from error
