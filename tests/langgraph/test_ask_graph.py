@@ -329,7 +329,7 @@ def test_going_on_otherwise_is_asking_again(asking: Asking) -> None:
     for more in (("--fork",), ("--trials", "9"), ("--model", "local")):
         refused = asking(None, "runs", "resume", run, *more)
         assert refused.status == 2
-        assert f"{more[0]} cannot be given" in refused.err
+        assert f"leave out {more[0]}" in refused.err
 
 
 async def test_a_run_that_was_asked_with_objects_says_who_can_go_on(kg: Path) -> None:
