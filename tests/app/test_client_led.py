@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import mulligan
-from mulligan.app.client_led import ClientLed, ClientStep, Taken
+from mulligan.app.client_led import ClientLed, ClientStep, StepResult
 from mulligan.core.codec import to_json
 from mulligan.core.errors import InvalidInput, LeaseLost, NotFound, OutOfOrder
 from mulligan.core.records import Episode, Task
@@ -48,7 +48,7 @@ class Client:
         led = ClientLed(store, depth)
         return cls(led, store, (await led.begin(act(1, **more))).episode.id)
 
-    async def take(self, *steps: ClientStep) -> Taken:
+    async def take(self, *steps: ClientStep) -> StepResult:
         return [await self.led.take(self.id, step) for step in steps][-1]
 
     async def look(self) -> Any:

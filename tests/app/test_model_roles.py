@@ -9,7 +9,7 @@ import pytest
 
 from mulligan.agentfile.agent import ModelChoice
 from mulligan.app.config import load
-from mulligan.app.model_roles import Chosen, Models, check_model_name, chosen, role_of
+from mulligan.app.model_roles import Models, StepModel, check_model_name, chosen, role_of
 from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.models.provider import ProviderModel
 from mulligan.models.scripted import ScriptedModel
@@ -47,18 +47,18 @@ def pick(wanted: ModelChoice | None = None, pattern: Literal["react", "oneshot"]
 @pytest.mark.parametrize(
     ("wanted", "pattern", "flag", "expected"),
     [
-        (None, "react", None, Chosen("thinker", 1.0)),
-        (None, "oneshot", None, Chosen("worker", 0.3, 50)),
-        (ModelChoice(role="worker"), "react", None, Chosen("worker", 0.3, 50)),
-        (ModelChoice(role="worker", temperature=0.9, max_tokens=5), "react", None, Chosen("worker", 0.9, 5)),
-        (ModelChoice(role="critic"), "react", None, Chosen("critic", 0.1)),
-        (ModelChoice(name="openai:gpt"), "oneshot", None, Chosen("openai:gpt", 0.3, 50)),
-        (ModelChoice(role="thinker"), "oneshot", "local", Chosen("local", 1.0)),
-        (ModelChoice(name="openai:gpt", temperature=0.7), "react", "worker", Chosen("worker", 0.7, 50)),
+        (None, "react", None, StepModel("thinker", 1.0)),
+        (None, "oneshot", None, StepModel("worker", 0.3, 50)),
+        (ModelChoice(role="worker"), "react", None, StepModel("worker", 0.3, 50)),
+        (ModelChoice(role="worker", temperature=0.9, max_tokens=5), "react", None, StepModel("worker", 0.9, 5)),
+        (ModelChoice(role="critic"), "react", None, StepModel("critic", 0.1)),
+        (ModelChoice(name="openai:gpt"), "oneshot", None, StepModel("openai:gpt", 0.3, 50)),
+        (ModelChoice(role="thinker"), "oneshot", "local", StepModel("local", 1.0)),
+        (ModelChoice(name="openai:gpt", temperature=0.7), "react", "worker", StepModel("worker", 0.7, 50)),
     ],
 )
 def test_flag_then_front_matter_then_the_pattern_s_role(
-    project: Path, wanted: ModelChoice | None, pattern: Any, flag: str | None, expected: Chosen
+    project: Path, wanted: ModelChoice | None, pattern: Any, flag: str | None, expected: StepModel
 ) -> None:
     assert pick(wanted, pattern, flag) == expected
 
@@ -77,7 +77,7 @@ def test_the_environment_goes_before_the_file(project: Path, monkeypatch: pytest
 
 def test_a_role_may_stand_in_the_environment_alone(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MULLIGAN_MODEL_MY_JUDGE", "openai:gpt")
-    assert pick(ModelChoice(role="my-judge")) == Chosen("my-judge", 0.8)
+    assert pick(ModelChoice(role="my-judge")) == StepModel("my-judge", 0.8)
     assert role_of(load(), "my_judge").model == "openai:gpt"
 
 

@@ -11,7 +11,7 @@ from mulligan.bench.harness.data import find_data
 from mulligan.bench.harness.running import resume_benchmark, run_benchmark
 from mulligan.bench.webshop.webshop import WebShop
 from mulligan.cli.bench import bench
-from mulligan.core.benchmarks import Ships
+from mulligan.core.benchmarks import HasData
 from mulligan.core.errors import InvalidInput, JournalDiverged
 from mulligan.core.questions import Question, Sampling
 from mulligan.core.records import Attempt, Case, Episode, Outcome, Task, Trial
@@ -116,7 +116,7 @@ def test_data_is_ours_where_there_is_no_other(
     tmp_path: Path, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     benchmark = WebShop()
-    assert isinstance(benchmark, Ships)
+    assert isinstance(benchmark, HasData)
     assert find_data(benchmark, None) == list(benchmark.own)
     (tmp_path / "there").mkdir()
     (tmp_path / "there" / "items_shuffle_1000.json").write_text("[]")

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from memory_clients import LESSON, QUERY, TRAJECTORY
 from surfaces import surface
 
-from mulligan.app.service import Served, Service
+from mulligan.app.service import ServerOptions, Service
 from mulligan.core.records import Json
 from mulligan.mcp_server.server import tools_of
 from mulligan.mcp_server.tool import coerce
 
 SCHEMAS: dict[str, Any] = {
-    tool.name: tool.input_schema for tool in tools_of(Service(Served(model="scripted:x")), "all")
+    tool.name: tool.input_schema for tool in tools_of(Service(ServerOptions(model="scripted:x")), "all")
 }
 
 WORDS = st.text(st.characters(codec="utf-8"), max_size=8).filter(lambda text: text.strip()[:1] not in ("[", "{"))

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from mulligan.app.service import Served, Service
+from mulligan.app.service import ServerOptions, Service
 from mulligan.mcp_server.server import run_tool, tools_of
 from mulligan.mcp_server.tool import Call, ConnectionState, Reply, Tool
 from mulligan.text.plain import encodable
@@ -106,7 +106,7 @@ def test_whatever_a_tool_is_given_often(name: str) -> None:
 
 def fuzz(name: str, examples: int) -> None:
     with asyncio.Runner() as runner:
-        service = Service(Served(embedder="none"))
+        service = Service(ServerOptions(embedder="none"))
         try:
             (tool,) = (one for one in tools_of(service, "all") if one.name == name)
             fuzzed(tool, service, runner, examples)

@@ -11,7 +11,7 @@ from mcp import Client
 from surfaces import NEW, OLD, refused, surface
 
 from mulligan.app.prompts import FilePrompts
-from mulligan.app.service import Served, Service
+from mulligan.app.service import ServerOptions, Service
 from mulligan.core.errors import InvalidInput
 from mulligan.mcp_server.prompt_texts import instructions, memory_rules, quote_name
 from mulligan.mcp_server.prompts import Prompts
@@ -132,7 +132,7 @@ async def test_the_instructions_are_told_when_a_client_connects(mode: str) -> No
     ],
 )
 def test_the_instructions_are_of_the_tools_that_are_served(which: str, says: str, says_not: str) -> None:
-    said = instructions(Service(Served()), which)
+    said = instructions(Service(ServerOptions()), which)
     assert says in said
     assert says_not not in said
     assert "mulligan://lessons/{id}" in said

@@ -13,7 +13,7 @@ from mcp import Client
 from mcp_types import CallToolResult, TextContent
 from wire_client import KEY, Wire, running
 
-from mulligan.app.service import Served, Service
+from mulligan.app.service import ServerOptions, Service
 from mulligan.app.solve import resume
 from mulligan.core.records import Episode
 from mulligan.mcp_server.server import make_server, one_connection, tools_of
@@ -50,7 +50,7 @@ def wire(provider: Wire, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Wir
 async def served(
     model: str = "openai:gpt-4o", bound: str | None = None, mode: str = "legacy"
 ) -> AsyncGenerator[tuple[Client, Service]]:
-    service = Service(Served(agent_id=bound, model=model))
+    service = Service(ServerOptions(agent_id=bound, model=model))
     try:
         async with Client(make_server(service, "all", lambda _: one_connection(bound)), mode=mode) as client:
             yield client, service
@@ -107,8 +107,8 @@ async def only(service: Service) -> Episode:
 
 def test_it_is_offered_only_where_a_model_was_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "solve" not in [tool.name for tool in tools_of(Service(), "all")]
-    assert "solve" not in [tool.name for tool in tools_of(Service(Served(model="local")), "memory")]
-    assert "solve" in [tool.name for tool in tools_of(Service(Served(model="local")), "reflexion")]
+    assert "solve" not in [tool.name for tool in tools_of(Service(ServerOptions(model="local")), "memory")]
+    assert "solve" in [tool.name for tool in tools_of(Service(ServerOptions(model="local")), "reflexion")]
     monkeypatch.setenv("MULLIGAN_MODEL", "local")
     assert "solve" in [tool.name for tool in tools_of(Service(), "all")]
 

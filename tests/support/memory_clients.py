@@ -19,7 +19,7 @@ from mcp import Client
 from mcp_types import CallToolResult, TextContent
 from wire_client import Wire
 
-from mulligan.app.service import Served, Service
+from mulligan.app.service import ServerOptions, Service
 from mulligan.mcp_server.server import make_server, one_connection
 
 MODEL = "openai:gpt-4o"
@@ -51,7 +51,7 @@ def hosted(wire: Wire, extracted: Any = EXTRACTED, judged: Any = JUDGED, **more:
 
 @asynccontextmanager
 async def a_service(**served: Any) -> AsyncGenerator[Service]:
-    service = Service(Served(output_schemas=served.pop("output_schemas", True), **served))
+    service = Service(ServerOptions(output_schemas=served.pop("output_schemas", True), **served))
     try:
         yield service
     finally:

@@ -16,7 +16,7 @@ from typing import Any
 from mcp import Client
 from mcp_types import CallToolResult, TextContent
 
-from mulligan.app.service import Served, Service
+from mulligan.app.service import ServerOptions, Service
 from mulligan.core.records import Episode
 from mulligan.mcp_server.server import make_server, one_connection, run_tool
 from mulligan.mcp_server.tool import Call, ConnectionState, Reply
@@ -27,7 +27,7 @@ NAME = "reflexion-thinking"
 
 @asynccontextmanager
 async def a_service(**served: Any) -> AsyncGenerator[Service]:
-    service = Service(Served(output_schemas=served.pop("output_schemas", True), **served))
+    service = Service(ServerOptions(output_schemas=served.pop("output_schemas", True), **served))
     try:
         yield service
     finally:

@@ -15,7 +15,7 @@ import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
-from mulligan.app.service import Served, Service
+from mulligan.app.service import ServerOptions, Service
 from mulligan.core.episode import Acted, Evaluated, Event, Reflected, Stopped
 from mulligan.core.lessons import Entry
 from mulligan.core.protocols import Store
@@ -31,7 +31,7 @@ async def surface(
     bound: str | None = None, which: str = "all", mode: Any = OLD, **served: Any
 ) -> AsyncGenerator[tuple[Client, Service]]:
     """bound: the agent that the caller is held to. served: settings of the service."""
-    service = Service(Served(output_schemas=served.pop("output_schemas", True), **served))
+    service = Service(ServerOptions(output_schemas=served.pop("output_schemas", True), **served))
     try:
         async with Client(make_server(service, which, lambda _: one_connection(bound)), mode=mode) as client:
             yield client, service

@@ -16,7 +16,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from mulligan.app.toolbox import KEPT, OpenTools, check_tools, misfit, needs_workspace
+from mulligan.app.toolbox import KEPT, ConfiguredTools, check_tools, misfit, needs_workspace
 from mulligan.core.errors import InvalidInput, ToolError, UnknownName
 from mulligan.core.protocols import Toolbox, ToolResult, Tools
 from mulligan.core.records import Artifact, Attempt, Episode, Json, Task, Trial
@@ -72,10 +72,10 @@ def read(folder: str, name: str) -> str:
 
 
 @asynccontextmanager
-async def working(tree: Path, episode: Episode = EPISODE) -> AsyncGenerator[OpenTools]:
+async def working(tree: Path, episode: Episode = EPISODE) -> AsyncGenerator[ConfiguredTools]:
     workspace = GitWorkspace(folder=str(tree))
     try:
-        yield OpenTools(LocalSandbox(), workspace)
+        yield ConfiguredTools(LocalSandbox(), workspace)
     finally:
         await workspace.close(episode)
 
@@ -150,7 +150,7 @@ async def test_the_next_trial_begins_with_what_the_last_one_left(tree: Path) -> 
 
 async def test_a_call_that_failed_may_have_changed_files(tree: Path) -> None:
     async with working(tree) as tools, tools.open(EPISODE) as box:
-        halted = OpenTools(LocalSandbox(), tools.workspace, {"run_command": {"seconds": 0.5}})
+        halted = ConfiguredTools(LocalSandbox(), tools.workspace, {"run_command": {"seconds": 0.5}})
         async with halted.open(EPISODE) as box:
             said = await call(box, "run_command", command="echo x > new.txt; sleep 60")
             assert said.text.startswith("stopped after 0.5 seconds")
@@ -163,7 +163,7 @@ async def test_a_call_that_failed_may_have_changed_files(tree: Path) -> None:
 
 async def test_what_cannot_be_kept_is_reported(tree: Path) -> None:
     workspace = GitWorkspace(folder=str(tree), max_file=1)
-    async with OpenTools(LocalSandbox(), workspace).open(EPISODE) as box:
+    async with ConfiguredTools(LocalSandbox(), workspace).open(EPISODE) as box:
         said = await call(box, "run_command", command="head -c 3000000 /dev/zero > big; echo x > small")
         assert "[note: big was not kept: it has 3 MB, more than 1]" in said.text
         (artifact,) = await box.artifacts(1)
@@ -206,7 +206,7 @@ def test_a_schema_that_refers_to_the_web_is_not_fetched(monkeypatch: pytest.Monk
 
 
 async def test_without_a_workspace() -> None:
-    async with OpenTools(LocalSandbox()).open(EPISODE) as box:
+    async with ConfiguredTools(LocalSandbox()).open(EPISODE) as box:
         for source in ("read_file", "write_file", "list_files", "run_command"):
             assert needs_workspace(source)
             with pytest.raises(ToolError, match=f"^{source} works on the files .* name a folder with --workspace$"):
@@ -219,7 +219,7 @@ async def test_without_a_workspace() -> None:
 
 async def test_servers_run_beside_the_configuration_and_end_with_the_move(tmp_path: Path) -> None:
     server = {"ex": {**EXAMPLE["ex"], "seconds": 30}}
-    async with OpenTools(LocalSandbox(), servers=server, root=str(tmp_path)).open(EPISODE) as box:
+    async with ConfiguredTools(LocalSandbox(), servers=server, root=str(tmp_path)).open(EPISODE) as box:
         assert (await call(box, "ex_add", "mcp:ex", a=1, b=2)) == ToolResult("3")
         assert (await call(box, "ex_where", "mcp:ex")).text == str(tmp_path)
         wrong = await call(box, "ex_add", "mcp:ex", a=1, b="two")
@@ -239,7 +239,7 @@ async def test_a_cancelled_move_leaves_no_server_behind() -> None:
     pids: list[int] = []
 
     async def move() -> None:
-        async with OpenTools(LocalSandbox(), servers=EXAMPLE).open(EPISODE) as box:
+        async with ConfiguredTools(LocalSandbox(), servers=EXAMPLE).open(EPISODE) as box:
             pids.append(int((await call(box, "ex_process", "mcp:ex")).text))
             await call(box, "ex_hang", "mcp:ex")
 
@@ -258,7 +258,7 @@ async def test_a_cancelled_move_leaves_no_server_behind() -> None:
 async def test_a_tool_of_the_users_that_does_wrong(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     mine = tmp_path / "mine.py"
     mine.write_text(MINE)
-    async with OpenTools(LocalSandbox()).open(EPISODE) as box:
+    async with ConfiguredTools(LocalSandbox()).open(EPISODE) as box:
         assert not needs_workspace(str(mine))
         assert (await call(box, "mine", str(mine), do="raise")) == ToolResult(
             f"{mine} failed: KeyError: 'lost'", failed=True

@@ -15,7 +15,7 @@ from typing import Literal
 
 from mulligan.core.episode import newest_state
 from mulligan.core.errors import InvalidInput, MulliganError
-from mulligan.core.protocols import Job, Journal, Place, Prompts, Ran, Reply, Sandbox, Workspace
+from mulligan.core.protocols import Checkout, Job, Journal, Prompts, Ran, Reply, Sandbox, Workspace
 from mulligan.core.records import Artifact, Attempt, Episode, Json, Outcome, Past, Step, kept_text
 from mulligan.text.formatting import TOKENS, past_text, task_text
 from mulligan.text.truncate import truncate_text
@@ -126,7 +126,7 @@ class Command:
             (Artifact("git", did["state"], place.folder),),
         )
 
-    async def _run(self, place: Place, number: int, base: str, prompt: str) -> Json:
+    async def _run(self, place: Checkout, number: int, base: str, prompt: str) -> Json:
         await place.reset(base, ignored=self._fresh)
         ran = await self._sandbox.run(self._job(place, prompt))
         state, notes = await place.save(number, base)
@@ -167,7 +167,7 @@ class Command:
             return Reply(did["said"], did["halted"], tuple(did["discarded"]))
         return Reply(did["text"], None, tuple(did["discarded"]))
 
-    def _job(self, place: Place, prompt: str) -> Job:
+    def _job(self, place: Checkout, prompt: str) -> Job:
         fills = {"{prompt}": prompt, "{prompt_file}": "{scratch}/task.md"}
         argv = tuple(_SLOT.sub(lambda slot: fills[slot[0]], part) for part in self._argv)
         if longest := max((len(part.encode()) for part in argv if len(part.encode()) > ARGUMENT), default=0):
@@ -199,7 +199,7 @@ class Command:
         )
 
 
-async def _check_tree(place: Place, when: str) -> None:
+async def _check_tree(place: Checkout, when: str) -> None:
     if strayed := await place.strayed():
         raise MulliganError(
             f"The user's own tree changed during {when}: {', '.join(strayed[:10])}. If that was the agent, "

@@ -17,7 +17,7 @@ from mulligan.agentfile.problems import Problem, problem_of, refuse
 from mulligan.agentfile.reading import read_agent
 from mulligan.agentfile.scaffold import builtin_agents
 from mulligan.app.config import Config, load, project_root
-from mulligan.app.model_roles import Chosen, chosen, implicit
+from mulligan.app.model_roles import StepModel, chosen, implicit
 from mulligan.app.plugins import check_setting, file_of, find, tried
 from mulligan.app.recipe import Recipe, settled
 from mulligan.app.session import with_limits
@@ -131,7 +131,7 @@ def load_agent(folder: Path, config: Config) -> tuple[Agent, list[Problem]]:
 
 
 @dataclass
-class _Found:
+class _ProblemCollector:
     """Collects errors as problems, each at the key of its agent file or the line of mulligan.toml that causes it."""
 
     config: Config
@@ -150,7 +150,7 @@ class _Found:
 
 def check(agent: Agent, config: Config) -> list[Problem]:
     """Problems with names in the files: model roles, plug-ins, settings and tools that do not exist or do not fit."""
-    found = _Found(config)
+    found = _ProblemCollector(config)
     for step in steps_of(agent):
         with found.at(step.model.source or step.source, step.model.key):
             chosen(config, step.model, step.pattern, None)
@@ -164,7 +164,7 @@ def check(agent: Agent, config: Config) -> list[Problem]:
     return [*found.problems, *check_skills(agent.skills, agent.skill_sources, config)]
 
 
-def _check_evaluator(agent: Agent, given: Mapping[str, Json], found: _Found) -> None:
+def _check_evaluator(agent: Agent, given: Mapping[str, Json], found: _ProblemCollector) -> None:
     judge = next(key for key in ("tests", "check", "evaluator") if key in given)
     before = len(found.problems)
     with found.at(agent.source, f"evaluate.{judge}"):
@@ -181,7 +181,7 @@ def _check_evaluator(agent: Agent, given: Mapping[str, Json], found: _Found) -> 
 
 def check_skills(skills: Mapping[str, Skill], sources: Mapping[str, Source], config: Config) -> list[Problem]:
     """Problems with the tools that skills name: unknown, or not set up."""
-    found = _Found(config)
+    found = _ProblemCollector(config)
     for name, source in sources.items():
         for number, tool in enumerate(skills[name].tools):
             with found.at(source, f"tools.{number}"):
@@ -301,11 +301,11 @@ def lends_model(agent: Agent, config: Config, overrides: Overrides) -> bool:
     return implicit(config, reviewer) and not implicit(config, act)
 
 
-def _chosen(step: StepSpec, config: Config, overrides: Overrides) -> Chosen:
+def _chosen(step: StepSpec, config: Config, overrides: Overrides) -> StepModel:
     return chosen(config, step.model, step.pattern, overrides.model)
 
 
-def _step(step: StepSpec, agent: Agent, model: Chosen, overrides: Overrides) -> Json:
+def _step(step: StepSpec, agent: Agent, model: StepModel, overrides: Overrides) -> Json:
     """The step as JSON, for its role. A react agent's own step takes `max_iter` of the overrides."""
     most = overrides.max_iter if agent.pattern == "react" else None
     made = StepFile(

@@ -81,13 +81,13 @@ class Composition:
 def compose(recipe: Recipe, parts: Parts, drive: Drive) -> Composition:
     """Raises `InvalidInput` for whatever in the recipe cannot work; nothing is called or started by it."""
     build = _Build(recipe, parts, drive)
-    evaluator: Evaluator = _says("expects", EXPECTS, build.role("evaluator", recipe.evaluator, recipe.judge_model))
-    strategy: Strategy = _says("reflects", (True, False), build.role("strategy", recipe.strategy))
-    actor = build.role("actor", build.told("actor", recipe.actor, evaluator.expects))
+    evaluator: Evaluator = _checked("expects", EXPECTS, build.role("evaluator", recipe.evaluator, recipe.judge_model))
+    strategy: Strategy = _checked("reflects", (True, False), build.role("strategy", recipe.strategy))
+    actor = build.role("actor", build.with_output("actor", recipe.actor, evaluator.expects))
     build.agent = actor if hasattr(actor, "ask") else None
     reflector = None
     if strategy.reflects:
-        spec = build.told("reflector", recipe.reflector, evaluator.expects)
+        spec = build.with_output("reflector", recipe.reflector, evaluator.expects)
         reflector = build.role("reflector", spec, recipe.reflect_model)
     hashes = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in build.files.items()}
     rests_on = {"evaluator": asdict(recipe.evaluator), "files": hashes, "model": build.models.get("evaluator")}
@@ -162,7 +162,7 @@ class _Build:
             self.files[file] = read_file(file, "environment file")
         return EpisodeEnvironment(spec, lambda: environment(spec, self._parts), self._drive.journal)
 
-    def told(self, kind: str, spec: Spec, expects: str) -> Spec:
+    def with_output(self, kind: str, spec: Spec, expects: str) -> Spec:
         """The role told what attempts are, if it has the setting `output`.
 
         Raises `InvalidInput` for an actor that only writes where a changed workspace is judged, and the reverse.
@@ -205,7 +205,7 @@ class _Build:
         )
 
 
-def _says(attribute: str, choices: tuple[object, ...], role: Any) -> Any:
+def _checked(attribute: str, choices: tuple[object, ...], role: Any) -> Any:
     """The role itself. Raises `InvalidInput` when it lacks the attribute that its contract asks for."""
     said = getattr(role, attribute, None)
     if said not in choices:

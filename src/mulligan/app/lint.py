@@ -20,7 +20,7 @@ STEPS = ("AGENT.md", "act.md", "reflect.md")
 
 
 @dataclass(frozen=True)
-class Linted:
+class LintReport:
     """The number of agents and skills that were checked, and the problems, file by file."""
 
     problems: tuple[Problem, ...]
@@ -32,7 +32,7 @@ class Linted:
         return not any(problem.level == "error" for problem in self.problems)
 
 
-def lint(path: str | os.PathLike[str] = ".") -> Linted:
+def lint(path: str | os.PathLike[str] = ".") -> LintReport:
     """path: a project's folder, an agent's, a skill's, a folder of such, or one of their files.
 
     Raises `InvalidInput` for a path that leads nowhere, or to nothing that can be checked.
@@ -59,7 +59,7 @@ def lint(path: str | os.PathLike[str] = ".") -> Linted:
     problems += _taken(agent for agent, _ in pairs if agent is not None)
     for folder in skills:
         problems += _skill(folder, config, here)
-    return Linted(tuple(dict.fromkeys(problems)), len(agents), len(skills))
+    return LintReport(tuple(dict.fromkeys(problems)), len(agents), len(skills))
 
 
 def _config(root: Path | None) -> Config:

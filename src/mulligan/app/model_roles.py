@@ -49,10 +49,10 @@ class RoleSettings:
     def __post_init__(self) -> None:
         if self.name is not None and (not isinstance(self.name, str) or not self.name.strip()):
             raise InvalidInput(f"The name must be that of a model, such as {_LOCAL!r}, not {self.name!r}.")
-        heat: object = self.temperature
-        number = isinstance(heat, (int, float)) and not isinstance(heat, bool) and math.isfinite(heat)
-        if heat is not None and not (number and 0 <= cast(float, heat) <= 2):
-            raise InvalidInput(f"The temperature must be a number from 0 to 2, not {heat!r}.")
+        value: object = self.temperature
+        number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+        if value is not None and not (number and 0 <= cast(float, value) <= 2):
+            raise InvalidInput(f"The temperature must be a number from 0 to 2, not {value!r}.")
         most: object = self.max_tokens
         if most is not None and (not isinstance(most, int) or isinstance(most, bool) or most < 1):
             raise InvalidInput(f"max_tokens must be a whole number of at least 1, not {most!r}.")
@@ -79,7 +79,7 @@ class Role:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class StepModel:
     """The model of a step, by its name or that of a role (see `Models.open`), and its sampling."""
 
     name: str
@@ -89,7 +89,7 @@ class Chosen:
 
 def chosen(
     config: Config, choice: ModelChoice | None, pattern: Literal["react", "oneshot"], flag: str | None
-) -> Chosen:
+) -> StepModel:
     """The flag (a role or a model) first, then the front matter, the environment, mulligan.toml, what is built in.
 
     Front matter that names no model takes `thinker` for a react step and `worker` for a oneshot step. A model that is
@@ -102,7 +102,7 @@ def chosen(
     role = role_of(config, flag if flag and is_role(config, flag) else choice.role or _OF_PATTERN[pattern])
     if choice.name and not is_role(config, choice.name):
         check_model_name(choice.name)
-    return Chosen(
+    return StepModel(
         flag or choice.name or role.name,
         role.temperature if choice.temperature is None else choice.temperature,
         role.max_tokens if choice.max_tokens is None else choice.max_tokens,
@@ -154,9 +154,9 @@ def role_of(config: Config, name: str) -> Role:
     if is_role(config, model):
         raise InvalidInput(f"{source}: {model!r} is a role; name the model itself, such as {_LOCAL!r}.")
     values = {key: value for key, (value, _) in settings.items()}
-    heat = values.get("temperature", BUILT_IN.get(name, BUILT_IN["default"]))
+    value = values.get("temperature", BUILT_IN.get(name, BUILT_IN["default"]))
     calls = {key: values[key] for key in _CALLS if key in values}
-    return Role(name, model, heat, values.get("max_tokens"), calls, source)
+    return Role(name, model, value, values.get("max_tokens"), calls, source)
 
 
 def check_model_name(name: str) -> None:

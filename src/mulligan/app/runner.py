@@ -21,7 +21,7 @@ from mulligan.core.limits import Limits
 from mulligan.core.loop import Meter, drive
 from mulligan.core.protocols import Evaluator, Observer, Store
 from mulligan.core.records import Episode, Plan, Stop, Task
-from mulligan.recording.journal import Known, StepObserver, StoredJournal
+from mulligan.recording.journal import AnswerLookup, StepObserver, StoredJournal
 from mulligan.recording.ledger import Ledger, inform
 
 log = logging.getLogger("mulligan")
@@ -45,7 +45,7 @@ class Runner:
     on_step: StepObserver | None = None
     notice: Notice = log.info
     agent: str = ""
-    known: Known | None = None
+    known: AnswerLookup | None = None
 
     async def run(self, task: Task, over: Sequence[Episode] = ()) -> Episode:
         """k restarts at most, memory reset between them (pass@k of the reference); stops at the first solved one.

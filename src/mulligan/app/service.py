@@ -28,7 +28,7 @@ log = logging.getLogger("mulligan")
 
 
 @dataclass(frozen=True)
-class Served:
+class ServerOptions:
     """What a server was started with. agent_id: the one that it serves, alone; None: whichever is named.
 
     model: who judges, extracts and solves; None: what MULLIGAN_MODEL or mulligan.toml names, else nobody.
@@ -57,7 +57,7 @@ class Service:
     Raises `InvalidInput` at once for a preset, model or setting that cannot be.
     """
 
-    served: Served = Served()
+    served: ServerOptions = ServerOptions()
     config: Config = field(default_factory=load)
     _store: Store | None = None
     _models: Models | None = None
@@ -109,7 +109,7 @@ class Service:
 
         bank = open_bank(
             agent_id,
-            store=Lent(self.store.memory),
+            store=SharedMemory(self.store.memory),
             model=self.served.model,
             embedder=self.served.embedder,
             preset=self.served.preset,
@@ -150,7 +150,7 @@ class Service:
                 await self._store.close()
 
 
-class Lent:
+class SharedMemory:
     """A memory that several banks share: closing one of them leaves it open."""
 
     def __init__(self, memory: Memory) -> None:

@@ -17,7 +17,7 @@ from mulligan.app.config import Config, located_model, project_name
 from mulligan.app.model_roles import Models
 from mulligan.app.recipe import Recipe
 from mulligan.app.runner import OnStart, Runner, log
-from mulligan.app.toolbox import OpenTools
+from mulligan.app.toolbox import ConfiguredTools
 from mulligan.app.workspaces import Notice, open_workspace
 from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.limits import Limits
@@ -108,7 +108,7 @@ class Session:
         tools = None
         if recipe.agent is not None:  # only an agent's steps call tools
             root = str(self.config.root or Path.cwd())
-            tools = OpenTools(sandbox, workspace, self.config.table("tools"), self.config.table("mcp"), root)
+            tools = ConfiguredTools(sandbox, workspace, self.config.table("tools"), self.config.table("mcp"), root)
         return Parts(self.models.open, sandbox, self.objects, bank, workspace, tools)
 
 

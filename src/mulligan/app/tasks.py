@@ -16,17 +16,17 @@ from mulligan.core.records import Json, Spec, Task
 
 
 @dataclass(frozen=True)
-class Given:
+class TaskFolder:
     """The task, and the evaluator of its folder, if it has one."""
 
     task: Task
     evaluator: Spec | None = None
 
 
-def read_task(given: str | Task | os.PathLike[str]) -> Given:
+def read_task(given: str | Task | os.PathLike[str]) -> TaskFolder:
     """Raises `InvalidInput` for an empty task, a folder without `task.md`, a file, or a path that leads nowhere."""
     if isinstance(given, Task):
-        return Given(given)
+        return TaskFolder(given)
     if not str(given).strip():  # an empty path would be the working folder
         raise InvalidInput("The task is empty: say what is to be done.")
     folder = Path(given)
@@ -35,7 +35,7 @@ def read_task(given: str | Task | os.PathLike[str]) -> Given:
     except (OSError, ValueError):  # too long for a path, or a NUL in it: a sentence then
         is_folder = is_file = False
     if is_folder:
-        return Given(Task(read_file(str(folder / "task.md"), "task file").strip()), _evaluator(folder))
+        return TaskFolder(Task(read_file(str(folder / "task.md"), "task file").strip()), _evaluator(folder))
     text = str(given)
     if is_file:
         raise InvalidInput(
@@ -46,7 +46,7 @@ def read_task(given: str | Task | os.PathLike[str]) -> Given:
         raise InvalidInput("The task is not UTF-8: put it into the task.md of a folder, saved as UTF-8.")
     if not isinstance(given, str) or (os.sep in text and not any(c.isspace() for c in text.strip())):
         raise InvalidInput(f"The task folder {text} does not exist.")
-    return Given(Task(text))
+    return TaskFolder(Task(text))
 
 
 def tests_spec(path: str | os.PathLike[str]) -> Spec:

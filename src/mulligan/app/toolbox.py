@@ -14,7 +14,7 @@ from typing import Any, cast
 from mulligan.app.plugins import build, find, names, settings_of
 from mulligan.core.episode import newest_state
 from mulligan.core.errors import InvalidInput, MulliganError, SandboxError, ToolError, UnknownName
-from mulligan.core.protocols import Place, Sandbox, ToolResult, Toolset, Workspace
+from mulligan.core.protocols import Checkout, Sandbox, ToolResult, Toolset, Workspace
 from mulligan.core.questions import Tool
 from mulligan.core.records import Artifact, Episode, Json, Spec
 
@@ -29,7 +29,7 @@ log = logging.getLogger("mulligan")
 
 
 @dataclass(frozen=True)
-class OpenTools:
+class ConfiguredTools:
     """`Tools`: the plug-ins of `tools/`, the user's own, and MCP servers as "mcp:SERVER".
 
     tools, servers: the tables [tools] and [mcp] of mulligan.toml, see `check_tools`. root: where a server runs unless
@@ -43,8 +43,8 @@ class OpenTools:
     root: str = "."
 
     @asynccontextmanager
-    async def open(self, episode: Episode) -> AsyncGenerator[OpenBox]:
-        box = OpenBox(self, episode)
+    async def open(self, episode: Episode) -> AsyncGenerator[EpisodeToolbox]:
+        box = EpisodeToolbox(self, episode)
         try:
             yield box
         finally:
@@ -70,7 +70,7 @@ def check_tools(sources: Iterable[str], tools: Mapping[str, Json], servers: Mapp
             raise UnknownName("setting in [tools]", name, ["http_hosts", *(n for n in names("tools") if n != MCP)])
         if name != "http_hosts" and not isinstance(value, dict):
             raise InvalidInput(f"[tools.{name}] in mulligan.toml must be a table of settings, not {value!r}.")
-    made = OpenTools(cast(Sandbox, object()), None, tools, servers)  # no port is used before a first call
+    made = ConfiguredTools(cast(Sandbox, object()), None, tools, servers)  # no port is used before a first call
     for source in sources:
         made.made(source, os.sep)
 
@@ -103,10 +103,10 @@ def _server(source: str, servers: Mapping[str, Json], root: str) -> Spec:
     return Spec(MCP, {"server": known, "name": name, **seconds})
 
 
-class OpenBox:
+class EpisodeToolbox:
     """A `Toolbox` for one move of one episode. To be closed."""
 
-    def __init__(self, tools: OpenTools, episode: Episode) -> None:
+    def __init__(self, tools: ConfiguredTools, episode: Episode) -> None:
         self._tools, self._episode = tools, episode
         self._sets: dict[str, Toolset] = {}
         self._offered: dict[str, dict[str, Tool]] = {}
@@ -199,7 +199,7 @@ class OpenBox:
             self._here = state
         return ToolResult(_kept(text), failed, state)
 
-    async def _place(self) -> Place | None:
+    async def _place(self) -> Checkout | None:
         return await self._tools.workspace.open(self._episode) if self._tools.workspace else None
 
     async def _bring(self) -> None:

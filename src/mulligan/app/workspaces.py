@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from mulligan.app.plugins import attribute_of, checked
 from mulligan.core.errors import InvalidInput
-from mulligan.core.protocols import Evaluator, Journal, TriesOut
+from mulligan.core.protocols import Evaluator, Journal, PreflightEvaluator
 from mulligan.core.records import Episode, Json
 from mulligan.workspace import deliver, preflight
 from mulligan.workspace.git_workspace import GitWorkspace
@@ -39,7 +39,7 @@ class EpisodeWorkspace:
 
     async def preflight(self, judge: Evaluator) -> None:
         """Before a run's first trial, try whether the check can judge here. Raises `InvalidInput` when it cannot."""
-        if self._workspace is None or not self._episode.id.endswith(".1") or not isinstance(judge, TriesOut):
+        if self._workspace is None or not self._episode.id.endswith(".1") or not isinstance(judge, PreflightEvaluator):
             return
         await preflight.preflight(self._workspace, self._episode, judge)
 

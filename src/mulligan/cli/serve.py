@@ -62,9 +62,9 @@ def serve(**given: Any) -> None:
     from mulligan.mcp_server.sdk import import_server
 
     import_server()  # before anything that imports the SDK
-    from mulligan.app.service import Served, Service
+    from mulligan.app.service import ServerOptions, Service
 
-    served = Served(
+    served = ServerOptions(
         given["agent_id"],
         given["model"],
         given["embedder"],

@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from mulligan.app.config import load, located_model
-from mulligan.app.service import Served
+from mulligan.app.service import ServerOptions
 from mulligan.cli.terminal import emit, say
 from mulligan.core.errors import InvalidInput
 from mulligan.mcp_server.client_config import TOKEN, ServerCommand, client_config, environment, program
@@ -28,7 +28,7 @@ def printed(context: click.Context) -> None:
     """Print what was asked for. Raises `InvalidInput` for options with which the server could not start."""
     given = context.params
     select_tools(given["which"])
-    Served(given["agent_id"], given["model"], given["embedder"], given["preset"], given["memory_depth"])
+    ServerOptions(given["agent_id"], given["model"], given["embedder"], given["preset"], given["memory_depth"])
     if given["print_config"] and given["print_prompt"]:
         raise InvalidInput("Give either --print-config or --print-prompt, not both.")
     if given["print_prompt"]:

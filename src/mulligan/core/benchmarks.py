@@ -111,7 +111,7 @@ class Benchmark(Protocol):
 
 
 @runtime_checkable
-class Ships(Protocol):
+class HasData(Protocol):
     """A benchmark that ships with data: `own` are the files that it reads where no others are found."""
 
     own: Sequence[Path]
@@ -125,7 +125,7 @@ class ReadsFiles(Protocol):
 
 
 @runtime_checkable
-class Renames(Protocol):
+class HasFormerNames(Protocol):
     """A benchmark some of whose methods had other names before 0.2: `former` has today's name by the older one."""
 
     former: Mapping[str, str]

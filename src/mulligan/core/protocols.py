@@ -110,7 +110,7 @@ class Evaluator(Protocol):
 
 
 @runtime_checkable
-class TriesOut(Protocol):
+class PreflightEvaluator(Protocol):
     """An evaluator that can say, before the first trial, whether it can judge in a workspace at all."""
 
     async def try_out(self, folder: str, env: Mapping[str, str]) -> Feedback:
@@ -277,7 +277,7 @@ class Sandbox(Protocol):
 
 
 @runtime_checkable
-class Place(Protocol):
+class Checkout(Protocol):
     """The folder in which one episode works, and the states that it has been in; a state is a git commit's sha.
 
     folder: where commands run. start: the state it began with. writable: the folders that working in it needs.
@@ -316,14 +316,14 @@ class Place(Protocol):
 class Workspace(Protocol):
     """Where command-line agents work, apart from the user's own tree (or in it, when asked for)."""
 
-    async def open(self, episode: Episode) -> Place:
+    async def open(self, episode: Episode) -> Checkout:
         """The episode's place, made when it is not there, in its newest recorded state. The same one each time.
 
         Raises `InvalidInput` when the user's folder cannot be worked on this way.
         """
         ...
 
-    def aside(self, episode: Episode, state: str) -> AbstractAsyncContextManager[Place]:
+    def aside(self, episode: Episode, state: str) -> AbstractAsyncContextManager[Checkout]:
         """A second folder in this state of the episode, removed when the block ends; nothing done there is kept."""
         ...
 

@@ -100,13 +100,13 @@ class Thinker(Protocol[T_co]):
         ...
 
 
-class Asks(Protocol):
+class Answerer(Protocol):
     """The part of a `Model` that thinking needs."""
 
     async def ask(self, question: Question, sampling: Sampling = ...) -> Answer: ...
 
 
-async def think(thinker: Thinker[T_co], model: Asks, episodes: Sequence[Episode], sampling: Sampling) -> T_co:
+async def think(thinker: Thinker[T_co], model: Answerer, episodes: Sequence[Episode], sampling: Sampling) -> T_co:
     """Hosted thinking: ask the model, take its answer; an answer that does not fit is sent back once with the error.
 
     Raises `BadAnswer` when the second answer does not fit either.

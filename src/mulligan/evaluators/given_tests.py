@@ -84,7 +84,7 @@ def usable(test: str, given: Collection[str] | None) -> bool:
         return False
     if names is None:
         return False
-    there = {*modules([test]), *(names.firm if given is None else given)}
+    there = {*modules([test]), *(names.certain if given is None else given)}
     return set(names.wanted) <= there
 
 

@@ -18,7 +18,7 @@ from mulligan.oracle.python.feedback import FORGEABLE
 from mulligan.oracle.rust import saying
 from mulligan.oracle.rust.building import COMPILING, NONE_MADE, Crate, crate, job, toolchain
 from mulligan.oracle.rust.program import read
-from mulligan.oracle.rust.saying import Refused, Verdict, refused
+from mulligan.oracle.rust.saying import CompilerErrors, Verdict, refused
 from mulligan.text.evidence import evidence_of
 from mulligan.text.rust import masked, open_braces
 
@@ -133,7 +133,7 @@ class RustTests:
             return found, f"The code cannot be compiled: the compiler was stopped.{ran.stderr.rstrip()[-200:]}"
         return found | {number: said.get(place, Verdict("lost")) for place, number in enumerate(active)}, ""
 
-    def _refusal(self, errors: Refused, ran: Ran) -> str:
+    def _refusal(self, errors: CompilerErrors, ran: Ran) -> str:
         shown = errors.code or errors.others
         if not shown:
             if "$message_type" not in ran.stderr and '"level"' not in ran.stderr:

@@ -72,7 +72,7 @@ def failure_of(error: Exception, model: str, key: str, secrets: Collection[str])
     wait = error.retry_after if isinstance(error, e.ModelAPIError) else None
     body = error.body if isinstance(error, e.ModelAPIError) else None
     told = str(error).partition(":")[0] if isinstance(error, e.UnexpectedModelBehavior) else str(error)
-    words = " ".join(masked(_words(body) or told, secrets).split())[:LONGEST].rstrip(".")
+    words = " ".join(masked(_message_in(body) or told, secrets).split())[:LONGEST].rstrip(".")
     message = f"{status} {words if body else _phrase(status)}." if status else f"{words or type(error).__name__}."
     match error:
         case e.ModelAuthenticationError():
@@ -81,7 +81,7 @@ def failure_of(error: Exception, model: str, key: str, secrets: Collection[str])
             )
         case e.ModelNotFoundError():
             fetch = f" Fetch it with: ollama pull {model[7:]}." if model.startswith("ollama:") else ""
-            return Failure(message, f"Check the model's name and the base URL.{fetch or _meant(model)}", retry=False)
+            return Failure(message, f"Check the model's name and the base URL.{fetch or _nearest(model)}", retry=False)
         case e.ModelQuotaExceededError():
             return Failure(message, "The account's credit or quota is used up: waiting will not help.", retry=False)
         case e.ModelContextWindowExceededError():
@@ -89,7 +89,7 @@ def failure_of(error: Exception, model: str, key: str, secrets: Collection[str])
         case e.ModelRequestRejectedError():
             return Failure(message, "The provider refuses this request as it is.", retry=False, rejected=True)
         case e.ModelRateLimitError():
-            return Failure(message, "Wait a while, or lower the setting parallel.", retry=_hoped(error), wait=wait)
+            return Failure(message, "Wait a while, or lower the setting parallel.", retry=_can_retry(error), wait=wait)
         case e.ModelTimeoutError():
             return Failure(message, "The server did not answer in time: raise the setting timeout.", retry=True)
         case e.ModelConnectionError():
@@ -99,11 +99,11 @@ def failure_of(error: Exception, model: str, key: str, secrets: Collection[str])
                 message + why, _SERVERS.get(model.partition(":")[0], "Check the network and the base URL."), True
             )
         case e.ModelUnavailableError() | e.ModelServerError():
-            return Failure(message, "Try again later.", retry=_hoped(error), wait=wait)
+            return Failure(message, "Try again later.", retry=_can_retry(error), wait=wait)
         case _ if status and status < 400:
             return Failure(message, "Redirects are not followed, so that no key leaks: mend the base URL.", retry=False)
         case _ if status in (408, 409, 425):
-            return Failure(message, "Try again later.", retry=_hoped(error), wait=wait)
+            return Failure(message, "Try again later.", retry=_can_retry(error), wait=wait)
         case e.ModelHTTPError() | e.UserError():
             return Failure(message, "The provider refuses this request as it is.", retry=False, rejected=not status)
         case e.ModelAPIError() | e.UnexpectedModelBehavior():
@@ -114,7 +114,7 @@ def failure_of(error: Exception, model: str, key: str, secrets: Collection[str])
             return Failure(f"{type(error).__name__}: {words}", "This is unexpected: please report it.", retry=False)
 
 
-def _hoped(error: Exception) -> bool:
+def _can_retry(error: Exception) -> bool:
     """False when the provider itself says that another try is of no use."""
     from pydantic_ai.exceptions import ModelHTTPError
 
@@ -129,7 +129,7 @@ def _redirect(error: Exception) -> int | None:
     return response.status_code if isinstance(response, Response) else None
 
 
-def _meant(model: str) -> str:
+def _nearest(model: str) -> str:
     """The provider's model with the nearest name, when there is one that near."""
     from pydantic_ai.models import known_model_names
 
@@ -146,9 +146,9 @@ def _phrase(status: int) -> str:
         return "without a word"
 
 
-def _words(body: object) -> str:
+def _message_in(body: object) -> str:
     """The message in an error body, wherever this provider puts it."""
     if isinstance(body, dict):
         fields = cast(dict[str, object], body)
-        return _words(fields.get("error")) or _words(fields.get("message")) or json.dumps(body, default=str)
+        return _message_in(fields.get("error")) or _message_in(fields.get("message")) or json.dumps(body, default=str)
     return body if isinstance(body, str) else ""

@@ -74,13 +74,13 @@ class ProviderModel(ProviderClient["PydanticModel"]):
             times += attempts
             if not isinstance(got, Failure):
                 return self._answer(got, question, asked, sampling)
-            if not self._gives_way(got, asked, sampling, mode):
+            if not self._drop_refused(got, asked, sampling, mode):
                 raise self._error(got, times)
 
     def _asked(self, question: Question) -> Question:
         """The question as it is sent: without tools, if this model cannot call them."""
         if question.tools and not self.load().profile.get("supports_tools", True):
-            self._goes_without_tools("its profile says so")
+            self._disable_tools("its profile says so")
         return in_json(question) if self._no_tools or not question.tools else question
 
     def _mode(self, schema: Json) -> Mode:
@@ -100,11 +100,11 @@ class ProviderModel(ProviderClient["PydanticModel"]):
             self._drop("temperature", "it samples in its own way")
         return lambda: model.request(messages, model_settings, ask)
 
-    def _gives_way(self, failure: Failure, question: Question, sampling: Sampling, mode: Mode) -> bool:
+    def _drop_refused(self, failure: Failure, question: Question, sampling: Sampling, mode: Mode) -> bool:
         """Leave out what the provider refuses, if its message names it. False: there is nothing to leave out."""
         message = failure.message.lower()
         if question.tools and "tool" in message and (failure.rejected or message.startswith("404")):
-            self._goes_without_tools(failure.message)  # OpenRouter's refusal is a 404: no endpoint supports tool use
+            self._disable_tools(failure.message)  # OpenRouter's refusal is a 404: no endpoint supports tool use
             return True
         if not failure.rejected:
             return False
@@ -112,9 +112,9 @@ class ProviderModel(ProviderClient["PydanticModel"]):
             self._old_name = False
             return True
         sent = {"temperature": sampling.temperature, "seed": sampling.seed, "stop_sequences": sampling.stop or None}
-        for knob, word in _CAN_GO.items():
-            if word in message and sent[knob] is not None and knob not in self._dropped:
-                self._drop(knob, failure.message)
+        for setting, word in _CAN_GO.items():
+            if word in message and sent[setting] is not None and setting not in self._dropped:
+                self._drop(setting, failure.message)
                 return True
         formats = ("response_format", "json", "schema", "tool", "structured", "output")
         if question.schema is not None and mode != "prompted" and any(word in message for word in formats):
@@ -123,16 +123,16 @@ class ProviderModel(ProviderClient["PydanticModel"]):
             return True
         return False
 
-    def _goes_without_tools(self, why: str) -> None:
+    def _disable_tools(self, why: str) -> None:
         if not self._no_tools:
             self._no_tools = True
             self._refused.add("tool")
             log.warning("%s takes no tools, asking for calls as JSON: %s", self.name, why)
 
-    def _drop(self, knob: str, why: str) -> None:
-        if knob not in self._dropped:
-            self._dropped.add(knob)
-            log.warning("%s takes no %s, going on without: %s", self.name, knob.replace("_", " "), why)
+    def _drop(self, setting: str, why: str) -> None:
+        if setting not in self._dropped:
+            self._dropped.add(setting)
+            log.warning("%s takes no %s, going on without: %s", self.name, setting.replace("_", " "), why)
 
     def _answer(self, response: ModelResponse, question: Question, asked: Question, sampling: Sampling) -> Answer:
         """asked: the question as it was sent."""

@@ -19,7 +19,7 @@ from mulligan.recording.ledger import Entry, inform
 StepObserver: TypeAlias = Callable[[str, Json, Json, bool], None]
 """Called with each step once it is done: its key, request and result, and whether it was recorded before."""
 
-Known: TypeAlias = Callable[[str, str], Awaitable[tuple[Json, ...]]]
+AnswerLookup: TypeAlias = Callable[[str, str], Awaitable[tuple[Json, ...]]]
 """The result that another episode has recorded for a step of this name and request hash, or nothing."""
 
 Diverge: TypeAlias = Callable[[Json], Awaitable[Entry]]
@@ -46,7 +46,7 @@ class StoredJournal:
         fork: bool = False,
         diverge: Diverge | None = None,
         observer: StepObserver | None = None,
-        known: Known | None = None,
+        known: AnswerLookup | None = None,
     ) -> None:
         self._entry, self._fork, self._diverge = entry, fork, diverge
         self._observer, self._known = observer, known

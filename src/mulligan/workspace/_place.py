@@ -14,15 +14,15 @@ from pathlib import Path
 
 from mulligan.core.errors import WorkspaceError
 from mulligan.workspace._git import Git, GitFailed, in_thread
-from mulligan.workspace._user import Print, UserTree, below, changes, fingerprint
+from mulligan.workspace._user import Fingerprint, UserTree, below, changes, fingerprint
 
 # Characters of a diff that are kept in the record.
 DIFF = 60_000
 
 
 @dataclass
-class GitPlace:
-    """A `Place`. `git` is the repository that keeps the history, with `root` as its files and a private index.
+class GitCheckout:
+    """A `Checkout`. `git` is the repository that keeps the history, with `root` as its files and a private index.
 
     admin: the linked worktree's own git folder; None in place. links: folders of the user's, by their path in root.
     apart: what of the user's tree is neither taken along nor watched.
@@ -40,7 +40,7 @@ class GitPlace:
     apart: tuple[str, ...]
     max_file: int
     watch_index: str
-    kept: Print | None = None
+    kept: Fingerprint | None = None
 
     @property
     def folder(self) -> str:

@@ -32,7 +32,7 @@ class UserTree:
 
 
 @dataclass(frozen=True)
-class Print:
+class Fingerprint:
     """A fingerprint of the tree and its repository. `refs` without our own."""
 
     tree: str
@@ -92,10 +92,10 @@ def inner_repositories(user: UserTree, index: str, leave: Sequence[str]) -> list
     return [*listed, *(path for path in git.changed() if path.endswith("/") and not below(path, leave))]
 
 
-def fingerprint(user: UserTree, repository: str, index: str, leave: Sequence[str]) -> Print:
+def fingerprint(user: UserTree, repository: str, index: str, leave: Sequence[str]) -> Fingerprint:
     tree = snapshot(user, repository, index, leave)
     if not user.common or not user.own:
-        return Print(tree, {}, {})
+        return Fingerprint(tree, {}, {})
     git = Git(user.own)
     lines = git("for-each-ref", "--format=%(refname) %(objectname)").splitlines()
     refs = dict(line.split(" ", 1) for line in lines if not line.startswith("refs/mulligan/"))
@@ -106,10 +106,10 @@ def fingerprint(user: UserTree, repository: str, index: str, leave: Sequence[str
         "config": _hash(_read(Path(user.common, "config"))),
         "hooks": _hash(*(p.name.encode() + _read(p) for p in sorted(Path(user.common, "hooks").glob("*")))),
     }
-    return Print(tree, refs, rest)
+    return Fingerprint(tree, refs, rest)
 
 
-def changes(user: UserTree, repository: str, before: Print, after: Print) -> tuple[str, ...]:
+def changes(user: UserTree, repository: str, before: Fingerprint, after: Fingerprint) -> tuple[str, ...]:
     """Files, refs and parts of the repository that differ. A new ref is no harm and is not named."""
     git = Git(user.own or repository)
     files = git.paths("diff-tree", "-r", "-z", "--name-only", before.tree, after.tree)

@@ -20,7 +20,7 @@ from mulligan.core.errors import InvalidInput, WorkspaceError
 from mulligan.core.home import home
 from mulligan.core.records import Episode
 from mulligan.workspace._git import Git, in_thread
-from mulligan.workspace._place import GitPlace, remove
+from mulligan.workspace._place import GitCheckout, remove
 from mulligan.workspace._user import UserTree, below, find, inner_repositories, snapshot
 from mulligan.workspace.leftovers import REFS, clear, leftovers
 
@@ -65,10 +65,10 @@ class GitWorkspace:
         self._link = tuple(name.rstrip("/") for name in link)
         self._max_file = max_file
         self._watch = watch
-        self._places: dict[str, GitPlace] = {}
+        self._places: dict[str, GitCheckout] = {}
         self._locks: dict[str, int] = {}
 
-    async def open(self, episode: Episode) -> GitPlace:
+    async def open(self, episode: Episode) -> GitCheckout:
         if episode.id not in self._places:
             try:
                 self._places[episode.id] = await in_thread(self._open, episode)
@@ -80,7 +80,7 @@ class GitWorkspace:
         return self._places[episode.id]
 
     @asynccontextmanager
-    async def aside(self, episode: Episode, state: str) -> AsyncGenerator[GitPlace]:
+    async def aside(self, episode: Episode, state: str) -> AsyncGenerator[GitCheckout]:
         place = await self.open(episode)
         own = self._of(episode)
         making = asyncio.ensure_future(in_thread(self._aside, place, own, state))
@@ -123,7 +123,7 @@ class GitWorkspace:
     def _of(self, episode: Episode) -> Path:
         return Path(self.data, episode.id)
 
-    def _open(self, episode: Episode) -> GitPlace:
+    def _open(self, episode: Episode) -> GitCheckout:
         refs = _refs(episode.id)
         own = self._of(episode)
         own.mkdir(parents=True, exist_ok=True)
@@ -143,7 +143,7 @@ class GitWorkspace:
         git("update-ref", f"{refs}/start", start)
         admin = None if self.mode == "in_place" else self._worktree(git, root, start)
         links = _untracked(git, start, links)
-        place = GitPlace(
+        place = GitCheckout(
             root, user.prefix, full, admin, refs, start, user, links, apart, self._max_file, str(own / "watch.index")
         )
         if self.mode == "copy" and first:
@@ -153,7 +153,7 @@ class GitWorkspace:
             place.watch()
         return place
 
-    def _aside(self, place: GitPlace, own: Path, state: str) -> GitPlace:
+    def _aside(self, place: GitCheckout, own: Path, state: str) -> GitCheckout:
         """A worktree of the same history beside the episode's folder. What a killed process left there is removed."""
         _remove_aside(place, own)
         root, index = _aside_of(place, own)
@@ -198,7 +198,7 @@ class GitWorkspace:
                 raise WorkspaceError(f"git keeps the worktree {root} elsewhere than in {admin}: is your git newer?")
         return admin
 
-    def _fill(self, user: UserTree, place: GitPlace) -> str:
+    def _fill(self, user: UserTree, place: GitCheckout) -> str:
         """Copy the user's files in, and keep them as the first state."""
 
         def skip(at: str, names: list[str]) -> list[str]:
@@ -246,18 +246,18 @@ def _forget(own: Path) -> None:
         own.rmdir()
 
 
-def _close(own: Path, place: GitPlace) -> None:
+def _close(own: Path, place: GitCheckout) -> None:
     if place.admin:
         clear(own)
         remove(place.admin)
 
 
-def _aside_of(place: GitPlace, own: Path) -> tuple[str, str]:
+def _aside_of(place: GitCheckout, own: Path) -> tuple[str, str]:
     """Where the throw-away folder and its index stand. Its name ends as `leftovers` expects of a working folder."""
     return str(own / f"{_plain(place.user.top)}-aside-{own.name}"), str(own / "aside.index")
 
 
-def _remove_aside(place: GitPlace, own: Path) -> None:
+def _remove_aside(place: GitCheckout, own: Path) -> None:
     root, index = _aside_of(place, own)
     for path in (root, os.path.join(place.git.folder, "worktrees", Path(root).name), index, f"{index}.lock"):
         remove(path)

@@ -10,17 +10,17 @@ import os
 from pathlib import Path
 
 from mulligan.core.errors import InvalidInput
-from mulligan.core.protocols import TriesOut
+from mulligan.core.protocols import PreflightEvaluator
 from mulligan.core.records import Episode, Feedback
 from mulligan.workspace._git import in_thread
-from mulligan.workspace._place import GitPlace
+from mulligan.workspace._place import GitCheckout
 from mulligan.workspace.git_workspace import GitWorkspace
 
 _WATCHER = Path(__file__).parent / "_imports"
 _REPORT = ".mulligan-outside-files"  # in the place, because elsewhere the check may not be able to write
 
 
-async def preflight(workspace: GitWorkspace, episode: Episode, check: TriesOut) -> Feedback:
+async def preflight(workspace: GitWorkspace, episode: Episode, check: PreflightEvaluator) -> Feedback:
     """What the check says of the untouched tree: it fails, as it should.
 
     Raises `InvalidInput`, with the check's output, when it already passes, cannot run here, or runs files of the
@@ -47,7 +47,7 @@ async def preflight(workspace: GitWorkspace, episode: Episode, check: TriesOut) 
     return feedback
 
 
-def _reported(place: GitPlace) -> list[str]:
+def _reported(place: GitCheckout) -> list[str]:
     report = Path(place.root, _REPORT)
     if not report.is_file():
         return []
@@ -56,7 +56,7 @@ def _reported(place: GitPlace) -> list[str]:
     return files
 
 
-def _environment(place: GitPlace) -> dict[str, str]:
+def _environment(place: GitCheckout) -> dict[str, str]:
     spared = [os.path.realpath(target) for target in place.links.values()]
     spared.append(place.root)
     path = os.pathsep.join(filter(None, (str(_WATCHER), os.environ.get("PYTHONPATH"))))
@@ -67,7 +67,7 @@ def _environment(place: GitPlace) -> dict[str, str]:
     }
 
 
-def _links_back(place: GitPlace) -> list[str]:
+def _links_back(place: GitCheckout) -> list[str]:
     """Entries of linked node_modules that are links to packages of the user's own tree (workspaces, `npm link`)."""
     found: list[str] = []
     for target in place.links.values():
@@ -81,7 +81,7 @@ def _links_back(place: GitPlace) -> list[str]:
     return found
 
 
-def _outside(files: list[str], place: GitPlace) -> str:
+def _outside(files: list[str], place: GitCheckout) -> str:
     more = f" and {len(files) - 3} more" if len(files) > 3 else ""
     return (
         f"The check runs files of your own tree, not of the workspace: {', '.join(files[:3])}{more}. No trial changes "

@@ -23,7 +23,7 @@ from weakref import WeakValueDictionary
 
 from mulligan.app.client_led.course import Course
 from mulligan.app.client_led.follow import begins_anew, follow
-from mulligan.app.client_led.steps import MOST_TRIALS, ClientStep, Taken
+from mulligan.app.client_led.steps import MOST_TRIALS, ClientStep, StepResult
 from mulligan.core.errors import NotFound, OutOfOrder
 from mulligan.core.protocols import Store
 from mulligan.core.records import Episode, Head, Plan, Task
@@ -31,7 +31,7 @@ from mulligan.recording.drivers import led_by_client
 from mulligan.recording.holders import owner
 from mulligan.recording.ledger import Ledger
 
-__all__ = ["MOST_TRIALS", "NO_TASK", "ClientLed", "ClientStep", "Taken", "led_by_client"]
+__all__ = ["MOST_TRIALS", "NO_TASK", "ClientLed", "ClientStep", "StepResult", "led_by_client"]
 
 NO_TASK = "(the client named no task)"
 
@@ -50,14 +50,14 @@ class ClientLed:
         self._ledger = Ledger(store, owner=owner(), keep_steps=True)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def begin(self, step: ClientStep, agent: str = "") -> Taken:
+    async def begin(self, step: ClientStep, agent: str = "") -> StepResult:
         """A new episode, and its first step: the actor's of trial 1. Raises `OutOfOrder` for another."""
         if (step.kind, step.trial) != ("act", 1):
             raise OutOfOrder("the actor step of trial 1", str(step))
         episode = await self._create(step, step.prompt, agent)
         return await self.take(episode.id, step, agent)
 
-    async def take(self, episode: str, step: ClientStep, agent: str | None = None) -> Taken:
+    async def take(self, episode: str, step: ClientStep, agent: str | None = None) -> StepResult:
         """The step, in its order. One that was taken already is answered as it was then, and recorded once.
 
         agent: whose episode it has to be; None: anybody's. Raises `NotFound` (also for another agent's, and for one

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from mulligan.app.client_led.steps import MOST_TRIALS, ClientStep, Part, Taken
+from mulligan.app.client_led.steps import MOST_TRIALS, ClientStep, Part, StepResult
 from mulligan.core.episode import Acted, Evaluated, Move, Reflected, Stopped, due
 from mulligan.core.errors import InvalidInput, OutOfOrder
 from mulligan.core.limits import Limits
@@ -63,7 +63,7 @@ class Course:
 
     # --- a step in its order ------------------------------------------------------------------------------------
 
-    async def take(self, step: ClientStep) -> Taken:
+    async def take(self, step: ClientStep) -> StepResult:
         """The step as the next one, or as one that was taken already, in the same words.
 
         Raises `OutOfOrder` when another is due, `InvalidInput` when it was taken in other words; then nothing is added.
@@ -77,7 +77,7 @@ class Course:
                 memory = await self._reflect(step)
         over = self.episode.stop is not None and step.trial == len(self.episode.trials)
         completed = sum(_complete(trial) for trial in self.episode.trials[: step.trial])
-        return Taken(self.episode, step.trial, memory, self.memory, completed, over)
+        return StepResult(self.episode, step.trial, memory, self.memory, completed, over)
 
     async def _act(self, step: ClientStep) -> tuple[str, ...]:
         row = self.row(step.trial, "act")

@@ -12,7 +12,7 @@ from mulligan.app.client_led.steps import MOST_TRIALS, ClientStep
 from mulligan.core.episode import Move
 from mulligan.core.records import Episode, Trial
 
-WENT_ON = "The client went on without a verdict."
+NO_VERDICT = "The client went on without a verdict."
 
 
 def begins_anew(episode: Episode, step: ClientStep, task: str) -> bool:
@@ -69,7 +69,7 @@ async def _attempted(course: Course, step: ClientStep, memory: list[str]) -> Non
     """A new attempt; what the newest one still lacked is made up for."""
     newest = course.newest
     if newest is not None and newest.feedback is None:
-        await course.unjudged(memory, WENT_ON)
+        await course.unjudged(memory, NO_VERDICT)
     elif newest is not None and newest.reflection is None and newest.feedback and newest.feedback.passed is False:
         await course.reflect(newest.number, "", memory, last=False)
     trial = len(course.episode.trials) + 1

@@ -11,7 +11,7 @@ from mulligan.core.records import Episode, Feedback
 MOST_TRIALS = 1000
 """Trials of one episode at most."""
 
-SAID = {"act": "actor", "evaluate": "evaluator", "reflect": "self-reflection"}
+STEP_NAMES = {"act": "actor", "evaluate": "evaluator", "reflect": "self-reflection"}
 """What the steps are called towards a client."""
 
 Part: TypeAlias = Literal["act", "evaluate", "reflect"]
@@ -39,8 +39,8 @@ class ClientStep:
     memory: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        if self.kind not in SAID:
-            raise InvalidInput(f"A step is one of {', '.join(SAID)}, not {self.kind!r}.")
+        if self.kind not in STEP_NAMES:
+            raise InvalidInput(f"A step is one of {', '.join(STEP_NAMES)}, not {self.kind!r}.")
         if not 1 <= self.trial <= self.trials <= MOST_TRIALS:
             raise InvalidInput(
                 f"Trial {self.trial} of {self.trials} cannot be: trials are numbered from 1, and there are at most "
@@ -48,7 +48,7 @@ class ClientStep:
             )
 
     def __str__(self) -> str:
-        return f"the {SAID[self.kind]} step of trial {self.trial}"
+        return f"the {STEP_NAMES[self.kind]} step of trial {self.trial}"
 
     @property
     def feedback(self) -> Feedback:
@@ -59,7 +59,7 @@ class ClientStep:
 
 
 @dataclass(frozen=True)
-class Taken:
+class StepResult:
     """A step that is recorded. memory: reflections to be shown, newest first; of a step that was repeated, as then.
 
     remembered: the reflections that the episode remembers now. completed: trials up to this one that were reflected on

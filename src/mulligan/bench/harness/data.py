@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from mulligan.core.benchmarks import Benchmark, Ships
+from mulligan.core.benchmarks import Benchmark, HasData
 from mulligan.core.errors import InvalidInput
 from mulligan.core.home import home
 
@@ -40,7 +40,7 @@ def find_data(benchmark: Benchmark, given: str | os.PathLike[str] | None) -> Seq
     for folder in folders:
         if found := _matches(folder, benchmark.data):
             return found
-    if given is None and isinstance(benchmark, Ships):
+    if given is None and isinstance(benchmark, HasData):
         return list(benchmark.own)
     name = type(benchmark).__module__.rpartition(".")[2]
     fetch = f"Fetch it: mulligan bench fetch {name}" if benchmark.sources else benchmark.where

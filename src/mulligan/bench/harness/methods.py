@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from mulligan.app.compose import OBJECT
 from mulligan.app.plugins import file_of, find, names, parse_spec
-from mulligan.core.benchmarks import Benchmark, Method, Renames
+from mulligan.core.benchmarks import Benchmark, HasFormerNames, Method
 from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.records import Spec
 
@@ -43,7 +43,7 @@ def choose_method(of: str, benchmark: Benchmark, method: str | None, strategy: s
         InvalidInput: there is no such strategy, or it cannot be used, or there is no second attempt to use it in.
     """
     methods = benchmark.methods()
-    former: Mapping[str, str] = benchmark.former if isinstance(benchmark, Renames) else {}
+    former: Mapping[str, str] = benchmark.former if isinstance(benchmark, HasFormerNames) else {}
     notice = ""
     if method is not None:
         name = former.get(method, method)

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, cast
 
-from mulligan.app.client_led.steps import MOST_TRIALS, ClientStep, Taken
+from mulligan.app.client_led.steps import MOST_TRIALS, ClientStep, StepResult
 from mulligan.core.errors import InvalidInput, MulliganError, NotFound
 from mulligan.core.records import Episode, Json
 from mulligan.mcp_server.tool import Call, Reply, Tool, definition
@@ -295,7 +295,7 @@ async def _begin(request: StepRequest, agent: str | None, call: Call) -> Reply:
     return await _reply_taken(request, await call.service.client_led.begin(request.step, agent or ""), call)
 
 
-async def _reply_taken(request: StepRequest, taken: Taken, call: Call) -> Reply:
+async def _reply_taken(request: StepRequest, taken: StepResult, call: Call) -> Reply:
     answer = _answer(request.step, taken.memory, taken.episode.task.prompt, not taken.over, taken.completed)
     return await _reply(answer, taken.episode, request, call)
 

@@ -207,7 +207,7 @@ class Calls:
         if reply.text == wanted.text and " o" not in f" {reply.text}" and "dnan" not in reply.text:
             return True
         try:
-            out, expected = (wire.decode(one.text, _Held) for one in (reply, wanted))
+            out, expected = (wire.decode(one.text, _Unsendable) for one in (reply, wanted))
             return is_right(self._rule, given, out, expected, self._tolerance)
         except Exception:  # odd values compare oddly, and then are not right
             return False
@@ -249,7 +249,7 @@ class Calls:
         lines, clock = [wire.encode(list(call)) for call in calls], asyncio.get_running_loop().time
         async with self._sandbox.open(job) as channel:
             await channel.send(load)
-            loaded = await _heard(channel, 10 + self._seconds)  # the process starts, and may import much
+            loaded = await _received(channel, 10 + self._seconds)  # the process starts, and may import much
             if loaded.kind != "=":
                 yield loaded
                 return
@@ -261,7 +261,7 @@ class Calls:
                 await channel.send("\n".join(batch))
                 for limit, wall in limits[at : at + len(batch)]:
                     began = clock()
-                    reply = await _heard(channel, min(wall, max(ends - began, 0)))
+                    reply = await _received(channel, min(wall, max(ends - began, 0)))
                     reply, spent = replace(reply, wall=clock() - began), spent + reply.seconds
                     if reply.kind in "=#" and (reply.seconds > limit or spent > most):
                         reply = _Reply("@", "", limit)
@@ -271,13 +271,13 @@ class Calls:
                 at += len(batch)
 
 
-class _Held:
+class _Unsendable:
     """What stayed in the other process: equal to nothing."""
 
     def __init__(self, tag: str, rest: str) -> None: ...
 
 
-async def _heard(channel: Channel, limit: float) -> _Reply:
+async def _received(channel: Channel, limit: float) -> _Reply:
     try:
         async with asyncio.timeout(limit):
             line = await channel.receive()
@@ -298,6 +298,6 @@ def _shown(reply: _Reply | None) -> str:
     if reply is None or reply.kind == "#":
         return "a long value"
     try:
-        return repr(wire.decode(reply.text, _Held))
+        return repr(wire.decode(reply.text, _Unsendable))
     except wire.NotPlain as error:
         return f"what {error}"

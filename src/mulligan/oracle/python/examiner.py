@@ -12,7 +12,7 @@ import posix
 import sys
 from time import monotonic
 
-from mulligan.oracle.python.remote import Forgeable, Gone, Refused, Remote, Stopped, TimedOut
+from mulligan.oracle.python.remote import Forgeable, ProcessEnded, Refused, Remote, Stopped, TimedOut
 from mulligan.oracle.python.shim import Skipped, install
 from mulligan.oracle.python.solution import channel, load, place
 from mulligan.oracle.python.wire import decode, encode
@@ -43,7 +43,7 @@ class Local:
         return self._space[name]
 
 
-class Lacking:
+class MissingFunction:
     """Stands for a function that the candidate lacks."""
 
     def __init__(self, name: str) -> None:
@@ -169,7 +169,7 @@ class Examiner:
             return None
         if isinstance(error, TimedOut):
             return ["timeout", "", short(error.args[0] if error.args else None), 0, ""]
-        if isinstance(error, Gone):
+        if isinstance(error, ProcessEnded):
             return ["gone", "", str(error), 0, ""]
         if isinstance(error, Refused):
             return ["refused", "", str(error), 0, ""]
@@ -259,7 +259,7 @@ class Examiner:
     def hide(self, name: str) -> None:
         """Where a name that the candidate lacks is a builtin's, that must not take its place."""
         if hasattr(builtins, name) and name not in self.space:
-            self.space[name] = Lacking(name)
+            self.space[name] = MissingFunction(name)
 
     def module(self, space: dict[str, Any]) -> None:
         """`import solution` in the tests means the candidate."""

@@ -131,7 +131,7 @@ def _loading(error: Sequence[Any], seconds: float) -> str:
 
 
 def _missing(missing: Sequence[str], defined: Sequence[str], plan: Plan) -> str:
-    lacking = [name for name in missing if name in plan.names.firm]
+    lacking = [name for name in missing if name in plan.names.certain]
     if not lacking:
         return ""
     there = f"it defines {', '.join(defined)} instead" if defined else "it defines nothing"

@@ -49,7 +49,7 @@ class Names:
     imported or constants, so that their absence is the candidate's fault and not a slip in the tests."""
 
     wanted: tuple[str, ...]
-    firm: tuple[str, ...]
+    certain: tuple[str, ...]
 
 
 def names_in(tree: ast.Module, text: str) -> Names:
@@ -59,16 +59,16 @@ def names_in(tree: ast.Module, text: str) -> Names:
     used = {name for name in _globals(top) if name not in own} - {"__name__", "__file__", "__doc__"}
     free = {name for name in used if not hasattr(builtins, name)}
     free |= _builtins_meant(tree, used - free, alone=not free and SOLUTION not in _modules(tree))
-    firm = {name for name in free if name.isupper()}
+    certain = {name for name in free if name.isupper()}
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             used = [node.func, *node.args, *(k.value for k in node.keywords)]
-            firm |= {part.id for part in used if isinstance(part, ast.Name)} & free
+            certain |= {part.id for part in used if isinstance(part, ast.Name)} & free
         elif isinstance(node, ast.ImportFrom) and node.module == SOLUTION:
-            firm |= {alias.name for alias in node.names}
+            certain |= {alias.name for alias in node.names}
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in _aliases(tree):
-            firm.add(node.attr)
-    return Names(tuple(sorted(free)), tuple(sorted(firm)))
+            certain.add(node.attr)
+    return Names(tuple(sorted(free)), tuple(sorted(certain)))
 
 
 def _builtins_meant(tree: ast.Module, named: set[str], alone: bool) -> set[str]:
@@ -167,7 +167,7 @@ def foreign(code: str) -> frozenset[str]:
 
 def needs_process(tree: ast.Module, names: Names) -> str | None:
     """Why these tests need the candidate in their own process; None when they do not."""
-    candidate = set(names.wanted) | set(names.firm)
+    candidate = set(names.wanted) | set(names.certain)
     imported = {alias.asname or alias.name.partition(".")[0] for alias in _imports(tree)}
     modules = _modules(tree)
     if touchy := sorted(modules & _TOUCHY):

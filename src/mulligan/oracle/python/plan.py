@@ -69,7 +69,7 @@ class Instrument:
         self._broad = broad
         self._lines = list(io.StringIO(text, newline=""))
         self._file = file
-        self._candidate = {*names.wanted, *names.firm}
+        self._candidate = {*names.wanted, *names.certain}
         self._modules: set[str] = set()
         self.tests: list[Test] = []
         self.points: list[Point] = []
@@ -126,10 +126,10 @@ class Instrument:
     def _block(self, body: Sequence[ast.stmt], where: _Where) -> list[ast.stmt]:
         out: list[ast.stmt] = []
         for node in body:
-            out += self._ending(node, where) if where.ends else self._going_on(node, where)
+            out += self._ends_at_failure(node, where) if where.ends else self._independent(node, where)
         return out
 
-    def _ending(self, node: ast.stmt, where: _Where) -> list[ast.stmt]:
+    def _ends_at_failure(self, node: ast.stmt, where: _Where) -> list[ast.stmt]:
         """Inside what ends with the first failure."""
         if isinstance(node, ast.Assert):
             point = self._point(node, -1, where, self._shown_text(node, where.shown))
@@ -139,7 +139,7 @@ class Instrument:
         self._inside(node, where)
         return [node]
 
-    def _going_on(self, node: ast.stmt, where: _Where) -> list[ast.stmt]:
+    def _independent(self, node: ast.stmt, where: _Where) -> list[ast.stmt]:
         """Where each test stands for itself."""
         match node:
             case ast.Assert():
@@ -529,7 +529,7 @@ class Plan:
             "functions": [list(pair) for pair in self.functions],
             "starts": {str(test): point for test, point in self.starts.items()},
             "wanted": self.names.wanted,
-            "firm": self.names.firm,
+            "firm": self.names.certain,
             "in_process": in_process,
             "seconds": seconds,
             "limit": limit,

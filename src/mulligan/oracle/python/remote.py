@@ -29,7 +29,7 @@ class TimedOut(Stopped):
     """The candidate did not answer in time."""
 
 
-class Gone(Stopped):
+class ProcessEnded(Stopped):
     """The candidate's process ended while it was asked."""
 
 
@@ -151,7 +151,7 @@ class Remote:
         if what == "timeout":
             raise self.stop(TimedOut(*rest))
         if what == "gone":
-            raise self.stop(Gone(*rest))
+            raise self.stop(ProcessEnded(*rest))
         if what == "unsupported":
             raise self.stop(Refused(f"the value that came back {rest[0] if rest else 'cannot be read'}"))
         raise self.stop(Refused("what came back is no reply"))

@@ -188,7 +188,7 @@ _NOISE = re.compile(r"^ *= note: this error originates in the macro.*\n", re.MUL
 
 
 @dataclass(frozen=True)
-class Refused:
+class CompilerErrors:
     """code: errors that lie in the code, as the compiler draws them. tests: by test, why it cannot be compiled with the
     code, each in a line. others: what lies in neither, which the code brings about in a roundabout way."""
 
@@ -197,7 +197,7 @@ class Refused:
     others: tuple[str, ...]
 
 
-def refused(output: str, made: Crate, toolchain: Toolchain) -> Refused:
+def refused(output: str, made: Crate, toolchain: Toolchain) -> CompilerErrors:
     """From the compiler's standard error. Raises `SandboxError` where no linker could be run."""
     code, others = list[str](), list[str]()
     tests = dict[int, list[str]]()
@@ -207,12 +207,12 @@ def refused(output: str, made: Crate, toolchain: Toolchain) -> Refused:
             raise SandboxError(f"Judging Rust needs a linker, which does not run in the sandbox: {message[:300]}")
         places = list(_places(error))
         if any(file == FILE for file, _ in places):
-            code.append(_drawn(error, toolchain))
+            code.append(_rendered(error, toolchain))
         elif (test := next((n for _, line in places if (n := made.test_at(line)) is not None), None)) is not None:
-            tests.setdefault(test, []).append(_told(error, toolchain))
+            tests.setdefault(test, []).append(_one_line(error, toolchain))
         else:
-            others.append(_told(error, toolchain))
-    return Refused(tuple(code), {n: tuple(dict.fromkeys(why)) for n, why in tests.items()}, tuple(others))
+            others.append(_one_line(error, toolchain))
+    return CompilerErrors(tuple(code), {n: tuple(dict.fromkeys(why)) for n, why in tests.items()}, tuple(others))
 
 
 def _errors(output: str) -> Iterator[Mapping[str, Any]]:
@@ -241,11 +241,11 @@ def _places(error: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
             at = around.get("span")
 
 
-def _drawn(error: Mapping[str, Any], toolchain: Toolchain) -> str:
+def _rendered(error: Mapping[str, Any], toolchain: Toolchain) -> str:
     return _clean(_NOISE.sub("", str(error.get("rendered") or error.get("message"))).rstrip(), toolchain)
 
 
-def _told(error: Mapping[str, Any], toolchain: Toolchain) -> str:
+def _one_line(error: Mapping[str, Any], toolchain: Toolchain) -> str:
     """In a line, without the surroundings: these are ours."""
     code: dict[str, Any] = error.get("code") or {}
     number = f"[{code['code']}]" if code.get("code") else ""

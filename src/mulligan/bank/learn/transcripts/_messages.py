@@ -17,7 +17,7 @@ _ANTHROPIC = ("tool_use", "tool_result", "thinking", "redacted_thinking", "serve
 
 
 @dataclass(frozen=True)
-class Entry:
+class JsonEntry:
     """A message, or a part of one, and where it stands, for errors."""
 
     at: str
@@ -39,11 +39,11 @@ class Entry:
             raise InvalidInput(f"{self.at}: role must be {', '.join(known)}, not {role!r:.60}.")
         return known[role]
 
-    def entry(self, key: str) -> Entry:
+    def entry(self, key: str) -> JsonEntry:
         """The object under this key. Raises `InvalidInput` where it is none."""
-        return Entry(f"{self.at}, {key}", _object(self.value.get(key), f"{self.at}: {key}"))
+        return JsonEntry(f"{self.at}, {key}", _object(self.value.get(key), f"{self.at}: {key}"))
 
-    def entries(self, key: str, each: str) -> Iterator[Entry]:
+    def entries(self, key: str, each: str) -> Iterator[JsonEntry]:
         """The objects in the list under this key, `each` of which is called so; none where it is missing or null."""
         value = self.value.get(key)
         if value is None:
@@ -52,26 +52,26 @@ class Entry:
             raise InvalidInput(f"{self.at}: {key} must be a list, not {type(value).__name__}.")
         for number, one in enumerate(cast(list[Json], value), 1):
             at = f"{self.at}, {each} {number}"
-            yield Entry(at, _object(one, at))
+            yield JsonEntry(at, _object(one, at))
 
-    def blocks(self) -> Iterator[Entry]:
+    def blocks(self) -> Iterator[JsonEntry]:
         """The blocks of the content. A content that is a text counts as one block of text."""
         content = self.value.get("content")
         if isinstance(content, str):
-            yield Entry(self.at, {"type": "text", "text": content})
+            yield JsonEntry(self.at, {"type": "text", "text": content})
         elif content is None or isinstance(content, list):
             yield from self.entries("content", "block")
         else:
             raise InvalidInput(f"{self.at}: content must be a text or a list of blocks, not {type(content).__name__}.")
 
 
-def block_text(block: Entry) -> str:
+def block_text(block: JsonEntry) -> str:
     """What a block says; of one that is no text, such as an image, its type in brackets."""
     kind = block.text("type") or "text"
     return block.text("text") if kind in ("text", "input_text", "output_text") else f"[{kind}]"
 
 
-def call_turn(call: Entry, key: str) -> Turn:
+def call_turn(call: JsonEntry, key: str) -> Turn:
     """The call of a tool, with its arguments under this key: a text, or what is written as JSON."""
     arguments = call.value.get(key, "")
     try:
@@ -81,7 +81,7 @@ def call_turn(call: Entry, key: str) -> Turn:
     return Turn("assistant", text, call.text("name"))
 
 
-def messages(text: str, name: str) -> list[Entry]:
+def messages(text: str, name: str) -> list[JsonEntry]:
     """The messages in their order; a `system` beside them comes first. Raises `InvalidInput` that says where."""
     if not text.strip():
         raise InvalidInput(f"{name} is empty.")
@@ -92,7 +92,7 @@ def messages(text: str, name: str) -> list[Entry]:
         found = [(f"{name}: message {n}", one) for n, one in enumerate(_listed(parsed(name, text), name), 1)]
     if not found:
         raise InvalidInput(f"{name}: the list of messages is empty.")
-    return [Entry(at, _object(one, at)) for at, one in found]
+    return [JsonEntry(at, _object(one, at)) for at, one in found]
 
 
 def recognised(text: str) -> str:
@@ -106,7 +106,7 @@ def recognised(text: str) -> str:
     return "anthropic" if any(map(_is_anthropic, found)) else "openai"
 
 
-def _first_line(text: str) -> list[Entry]:
+def _first_line(text: str) -> list[JsonEntry]:
     """The message on the first line, where a later line is broken: reading says which."""
     first = text.lstrip().partition("\n")[0]
     try:
@@ -115,7 +115,7 @@ def _first_line(text: str) -> list[Entry]:
         return []
 
 
-def _is_anthropic(message: Entry) -> bool:
+def _is_anthropic(message: JsonEntry) -> bool:
     content = message.value.get("content")
     blocks = cast(Sequence[Any], content) if isinstance(content, list) else ()
     kinds = [cast(dict[str, Any], block).get("type") for block in blocks if isinstance(block, dict)]

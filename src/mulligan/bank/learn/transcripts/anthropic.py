@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mulligan.bank.learn.transcripts._messages import Entry, block_text, call_turn, messages, recognised
+from mulligan.bank.learn.transcripts._messages import JsonEntry, block_text, call_turn, messages, recognised
 from mulligan.core.protocols import Role, Turn
 
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
@@ -22,7 +22,7 @@ class Anthropic:
         return [turn for message in messages(text, name) for turn in _turns(message, called)]
 
 
-def _turns(message: Entry, called: dict[str, str]) -> Iterator[Turn]:
+def _turns(message: JsonEntry, called: dict[str, str]) -> Iterator[Turn]:
     """`called`: the names of the tools by the ids of their calls, which results are matched with."""
     role = message.role(_ROLES)
     for block in message.blocks():
@@ -36,6 +36,6 @@ def _turns(message: Entry, called: dict[str, str]) -> Iterator[Turn]:
             yield Turn(role, text)
 
 
-def _result(block: Entry) -> str:
+def _result(block: JsonEntry) -> str:
     text = "\n\n".join(map(block_text, block.blocks()))
     return f"error: {text}" if block.value.get("is_error") is True else text

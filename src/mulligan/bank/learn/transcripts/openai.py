@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mulligan.bank.learn.transcripts._messages import Entry, block_text, call_turn, messages, recognised
+from mulligan.bank.learn.transcripts._messages import JsonEntry, block_text, call_turn, messages, recognised
 from mulligan.core.protocols import Role, Turn
 
 _ROLES: dict[str, Role] = {
@@ -26,7 +26,7 @@ class OpenAI:
         return [turn for message in messages(text, name) for turn in _turns(message, called)]
 
 
-def _turns(message: Entry, called: dict[str, str]) -> Iterator[Turn]:
+def _turns(message: JsonEntry, called: dict[str, str]) -> Iterator[Turn]:
     """`called`: the names of the tools by the ids of their calls, which results are matched with."""
     role = message.role(_ROLES)
     tool = ""
