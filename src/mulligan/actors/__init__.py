@@ -1,1 +1,1 @@
-"""Who makes an attempt: one file, one actor."""
+"""Actors make the attempts: one file, one actor."""

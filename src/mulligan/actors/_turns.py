@@ -19,22 +19,28 @@ OBSERVATION = "\nObservation"
 
 
 def checked_temperatures(temperatures: Sequence[float]) -> tuple[float, ...]:
-    """A temperature for each trial, the last for all that follow. Raises `InvalidInput` for what no model can take."""
+    """The temperatures as a tuple: one for each trial, the last for all later ones. Raises `InvalidInput` for none, or
+    for one outside 0 to 2."""
     if not temperatures or any(not 0 <= t <= 2 for t in temperatures):
         raise InvalidInput(f"temperatures must be one or more numbers from 0 to 2, not {list(temperatures)}.")
     return tuple(temperatures)
 
 
 def temperature_of(temperatures: Sequence[float], past: Past, trial: int) -> float:
-    """How warm this trial is sampled: as the strategy decided, else as the ladder says."""
+    """The sampling temperature of this trial: the strategy's, else the one from `temperatures`."""
     return temperatures[min(trial, len(temperatures)) - 1] if past.temperature is None else past.temperature
 
 
 class Turns:
-    """prompt: its name. examples: a file of worked examples, which stand before the case as turns; None: the one called
-    after the prompt, where there is one; "": none.
-    temperatures: a ladder, one for each trial, the last for all that follow. max_tokens: of one completion.
-    past: tokens that the attempt which a strategy shows may take.
+    """Asks a model for one thought and one action at a time.
+
+    Args:
+        prompt: the name of the prompt.
+        examples: a file of worked examples, shown as turns before the case. None takes the file named after the
+            prompt, if there is one; "" shows none.
+        temperatures: one for each trial, the last for all later ones.
+        max_tokens: of one completion.
+        past: tokens that an attempt shown by the strategy may take.
     """
 
     def __init__(

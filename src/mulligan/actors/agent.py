@@ -1,4 +1,4 @@
-"""The acting step of an agent that is kept as files: its prompt, one answer or a react step with tools."""
+"""Runs the acting step of an agent kept as files: one answer, or a ReAct step with tools."""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ from mulligan.text.programs import program
 
 
 class Agent:
-    """step: a `StepFile` as JSON, made from AGENT.md or act.md. output: "code" takes the Python out of the result.
+    """Performs the step on the task; on a retry the previous attempt and its feedback stand in the message too.
 
-    The task is the user's message; on a retry with the previous attempt and the feedback, in the layout of seed 004.
     A react step that ends without `finish` or an answer is an attempt whose `outcome.halted` says why.
+
+    Args:
+        step: a `StepFile` as JSON, made from AGENT.md or act.md.
+        output: "code" takes the Python code out of the result.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Any command-line agent as the actor: it changes the files of a workspace, and each trial is kept as a commit.
+"""Runs a command-line agent as the actor: it changes the files of a workspace, and each trial is kept as a commit.
 
 The command runs as the user would run it, with the user's environment; only its writes are confined, where the
 kernel has Landlock. It knows nothing of git (the workspace does that) or of how the result is judged.
@@ -58,18 +58,22 @@ _STATES = {
 
 
 class Command:
-    """command: the agent's command line, split like a shell would, run without one (write `sh -c '…'` for one).
+    """Runs the agent once for each trial. The state of the folder afterwards is the attempt.
 
-    The prompt takes the place of `{prompt}`, the path of a file that holds it that of `{prompt_file}`; without
-    either it goes to standard input.
-    seconds: wall time of one trial; then all processes of the agent are killed and what it did so far is judged.
-    fresh: every trial starts from the user's tree as it was found, instead of from the last trial's state.
-    writable: folders that the agent may write to besides the workspace and its TMPDIR, where writes can be confined;
-    None is `HOMES`, a list replaces them; those that do not exist are left out. "/" confines nothing.
-    tokens: what a shown attempt, and the kept output of the agent, may take.
+    A non-zero exit is not an error: the trajectory and the attempt's `outcome.halted` name it.
 
-    A non-zero exit is no error: it stands in the trajectory and in the attempt's `outcome.halted`. Raises
-    `MulliganError` when the user's own tree changed during the trial.
+    Args:
+        command: the agent's command line, split as a shell would but run without one (write `sh -c '…'` for a shell).
+            `{prompt}` is replaced by the prompt, `{prompt_file}` by the path of a file that holds it. Without either,
+            the prompt goes to standard input.
+        seconds: wall time of one trial. After it all processes of the agent are killed, and the state is judged.
+        fresh: every trial starts from the user's tree as it was found, instead of from the last trial's state.
+        writable: folders that the agent may write to besides the workspace and its TMPDIR, where writes can be
+            confined. None means `HOMES`; a list replaces them. Missing folders are left out; "/" confines nothing.
+        tokens: what a shown attempt, and the kept output of the agent, may each take.
+
+    Raises:
+        MulliganError: the user's own tree changed during the trial.
     """
 
     in_words = "a command"

@@ -1,4 +1,4 @@
-"""One completion is the attempt; when the evaluator wants code, the code is taken out of it."""
+"""Asks a model for one completion, which is the attempt. If the evaluator wants code, the code is taken out of it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,19 @@ SLOTS = ("task", "recall", "past")
 
 
 class Complete:
-    """`output`: "text" keeps the completion as it is, "code" takes the program out of it: Python, or Rust where
-    `language` is "rs". A completion that is only the body of a function that the task began is made whole.
+    """Asks the model once for each trial.
 
-    temperatures: the ladder, one for each trial, the last for all that follow. Warm retries are the default,
-    because at 0 a weak model repeats itself (the reference warms up within a step in ALFWorld).
-    max_tokens: of one completion. tokens: what a shown attempt may take of the prompt.
-    examples: a file of worked examples, turns like those of a prompt file, to show with the past instead of ours;
-    "" for none. reading: how code is taken out; "reference" takes the first fence word for word, for published logs.
+    A completion that is only the body of a function whose head the task gives is completed with that head.
+
+    Args:
+        output: "text" keeps the completion; "code" takes the program out of it.
+        temperatures: one for each trial, the last for all later ones. By default retries are warm, because at 0 a
+            weak model repeats itself.
+        max_tokens: of one completion.
+        tokens: what a shown attempt may take of the prompt.
+        examples: a file of worked examples to show with the past instead of the ones that ship; "" shows none.
+        language: of the code: "py" or "rs".
+        reading: how code is taken out; "reference" takes the first fence word for word, for published logs.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""One chain of thought, then the answer: `Finish[answer]` (Wei et al. 2022; the reference's CoT actor, 1.2)."""
+"""Asks for one chain of thought that ends in `Finish[answer]` (Wei et al. 2022; the CoT actor of Reflexion's code)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,16 @@ from mulligan.text.formatting import TOKENS
 
 
 class Cot:
-    """prompt: "question" where the model must know for itself, "context" where the task brings what to read.
+    """Asks for a thought and the answer in one completion. The attempt is the answer alone.
 
-    The attempt is the answer alone; where the action is no Finish[answer], it is empty and halted, whatever an earlier
-    trial answered. past_tokens: what the attempt which a strategy shows may take. temperatures: one for each trial, the
-    last for all that follow. max_tokens: of the thought with its action.
-    examples: a file of worked examples to show instead of `cot.PROMPT.examples`; "" for none.
+    If the action is not `Finish[answer]`, the attempt is empty and halted.
+
+    Args:
+        prompt: "question" if the model must know the answer itself, "context" if the task brings a text to read.
+        past_tokens: what an attempt shown by the strategy may take.
+        temperatures: one for each trial, the last for all later ones.
+        max_tokens: of the thought with its action.
+        examples: a file of worked examples to show instead of `cot.PROMPT.examples`; "" shows none.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
-"""Acts in an environment line by line: the model is shown what was done and observed so far, and writes the next line.
+"""Acts in an environment line by line: the model sees the actions and observations so far and writes the next action.
 
-Source: the actor of the reference's ALFWorld and WebShop experiments (1.3, 1.4).
+Source: the actor of Reflexion's ALFWorld and WebShop experiments.
 """
 
 from __future__ import annotations
@@ -21,13 +21,19 @@ _KIND = re.compile(r"^===[ \t]*(.+?)[ \t]*$\n?", re.MULTILINE)
 
 
 class Interact:
-    """The prompt is `interact.NAME` of the environment's name. The first step of an attempt has no action: it is what
-    was observed at the beginning, so that reflectors and readers see it too.
+    """Asks the model for one line after another until the environment is done.
 
-    examples: a file of worked examples for the slot of that name; "" for none. kind: which of its parts, of those that
-    begin with a line `=== KIND`; "" for the whole file.
-    steps: actions at most, thoughts included. temperatures: tried in this order until a line has `shortest` characters.
-    characters: what the steps may take of the prompt, beyond which the oldest are left out; None: all stand there.
+    The prompt is `interact.NAME`, with the environment's name. The first step of an attempt has no action: it holds
+    the first observation, so that reflectors see it too.
+
+    Args:
+        steps: actions at most, thoughts included.
+        temperatures: tried in this order until a line has `shortest` characters.
+        max_tokens: of one line.
+        shortest: characters that a line needs.
+        characters: what the steps may take of the prompt; the oldest are left out beyond it. None keeps all.
+        examples: a file of worked examples for the slot of that name; "" shows none.
+        kind: the part of that file to show, of those that begin with a line `=== KIND`; "" shows the whole file.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
-"""Thinks, acts and observes in turn until the world is done (ReAct, Yao et al. 2022), in any world of actions by name.
+"""Thinks, acts and observes in turn until the environment is done (ReAct, Yao et al. 2022).
 
-Source: the ReAct actor of the reference's HotPotQA experiments (1.2), which asks twice for each step.
+Source: the ReAct actor of Reflexion's HotPotQA experiments, which asks twice for each step.
 """
 
 from __future__ import annotations
@@ -18,13 +18,18 @@ from mulligan.text.truncate import estimate
 
 
 class React:
-    """The prompt is `react.NAME` of the environment's name. The attempt is the argument of the action that ended it,
-    such as the answer of Finish[answer]; one that was halted has no output, whatever an earlier trial answered.
+    """Asks the model for a thought and a named action at each step.
 
-    steps: actions at most. prompt_tokens: what a whole prompt may take, roughly; checked before each step. past_tokens:
-    what the attempt which a strategy shows may take, its longest observations shortened first.
-    temperatures: one for each trial, the last for all that follow. max_tokens: of one thought with its action.
-    examples: a file of worked examples to show instead of `react.NAME.examples`; "" for none.
+    The prompt is `react.NAME`, with the environment's name. The attempt is the argument of the action that ended it,
+    such as the answer of `Finish[answer]`; an attempt that was halted has no output.
+
+    Args:
+        steps: actions at most.
+        prompt_tokens: what a whole prompt may take, roughly; checked before each step. None sets no limit.
+        past_tokens: what an attempt shown by the strategy may take; its longest observations are shortened first.
+        temperatures: one for each trial, the last for all later ones.
+        max_tokens: of one thought with its action.
+        examples: a file of worked examples to show instead of `react.NAME.examples`; "" shows none.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """Writes unit tests of the task's function: the tests are the attempt, and the prompt is that of `internal_tests`.
 
-Source: the reference's strategy "test-acc" (reference, 1.1).
+Source: the strategy "test-acc" of Reflexion's code.
 """
 
 from __future__ import annotations

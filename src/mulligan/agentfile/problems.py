@@ -1,4 +1,4 @@
-"""A problem in a file: where it is, what is wrong and what to do. Problems are collected and shown together."""
+"""Problems in an agent's files: where each is, what is wrong and what to do. They are collected and shown together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The environment of an episode: a fresh one for each trial, every effect of it a step of the journal.
+"""Journals the environment of an episode: each trial gets a fresh one, and each of its effects is a journal step.
 
 A resumed trial does not act again: what was observed is taken from the journal, and the environment itself is only
 made when the first action comes that is not there. It is then brought to that place by the recorded actions.
@@ -17,7 +17,13 @@ from mulligan.core.records import Json, Spec, Step
 
 
 class EpisodeEnvironment:
-    """A `World`. `make` builds the environment of this spec; it is called when one is needed, and not before."""
+    """A `World` that opens a journaled environment for each trial.
+
+    Args:
+        spec: names the environment and its settings.
+        make: builds the environment; called when one is first needed.
+        journal: records its effects.
+    """
 
     def __init__(self, spec: Spec, make: Callable[[], Environment], journal: Journal) -> None:
         self._spec, self._make, self._journal = spec, make, journal
@@ -36,7 +42,8 @@ class EpisodeEnvironment:
 
 
 class JournaledEnvironment:
-    """`spec` stands in the request of the reset, so that another game is noticed."""
+    """An environment whose resets and steps are journal steps. The reset's request holds `spec`, so that a resume
+    notices another game."""
 
     def __init__(self, spec: Spec, make: Callable[[], Environment], journal: Journal) -> None:
         self._spec, self._make, self._journal = spec, make, journal
@@ -44,7 +51,7 @@ class JournaledEnvironment:
         self._seen: list[tuple[str | None, str]] = []
         """The actions so far with what was observed; the reset is None."""
         self._made = 0
-        """How many of them the environment itself has been through."""
+        """How many of these actions the live environment has performed."""
 
     async def reset(self) -> str:
         self._seen, self._made = [], 0
@@ -89,7 +96,7 @@ class JournaledEnvironment:
         return self._inner
 
     async def _catch_up(self) -> None:
-        """Does what the journal says was done. Raises `JournalDiverged` where the world answers otherwise now."""
+        """Repeats the recorded actions. Raises `JournalDiverged` if the environment answers one differently now."""
         for number, (action, observed) in enumerate(self._seen[self._made :], self._made):
             now = await self._live().reset() if action is None else (await self._live().step(action)).observation
             if now != observed:

@@ -1,4 +1,4 @@
-"""Which graph database is meant, from what a person or a program says of it."""
+"""Opens a graph database by its path, address or a dict of connection settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The recipe of an episode as plain JSON: enough to build its roles again on a resume."""
+"""The recipe of an episode: plain JSON from which a resume builds its roles again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`run`: an agent that is kept as files, on one task. What the command line can do, in one call."""
+"""`run` runs an agent that is kept as files on one task, as `mulligan run` does."""
 
 from __future__ import annotations
 

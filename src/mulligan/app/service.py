@@ -1,4 +1,4 @@
-"""What a server shares among those that it serves: one store, a bank for each agent, a model if one was named."""
+"""The parts that a server's clients share: one store, a bank for each agent, and a model if one was named."""
 
 from __future__ import annotations
 

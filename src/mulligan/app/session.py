@@ -1,4 +1,4 @@
-"""What a run needs around its recipe: the store, the way to models, sandbox, workspace and tools, the limits in force.
+"""Opens what a run needs besides its recipe: store, models, sandbox, workspace, tools and limits.
 
 Shared by `solve`, `run` and `resume`.
 """

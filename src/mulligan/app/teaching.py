@@ -1,4 +1,4 @@
-"""Let the bank learn from a finished episode, and say in a sentence what it learned.
+"""Lets the bank learn from a finished episode, and says in a sentence what it learned.
 
 An error here does not fail the episode, unless its record is lost.
 """

@@ -1,4 +1,4 @@
-"""An episode's workspace from its first check to the hand-over of the result; nothing to do where there is none."""
+"""Prepares an episode's workspace, checks it before the first trial, and delivers the result."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The words, the state machine, the loop and the seams. Standard library only, no I/O."""
+"""The records, the state machine, the loop and the protocols of plug-ins. Standard library only, no I/O."""

@@ -34,13 +34,16 @@ class Source:
 
 @dataclass(frozen=True)
 class Method:
-    """Who plays in the episodes of a run: a bundle of roles that a benchmark offers. `summary` says it in a line.
+    """A bundle of roles that a benchmark offers for the episodes of a run.
 
-    trials: the most attempts, unless the user gives another number; a method with 1 takes no other. hand_in: the
-    attempt that is scored: the last one (as in the reference) or the best by the loop's own feedback. oracle: the
-    evaluator knows the target, so its results are reported apart. expansion: children per candidate in a search;
-    None: one line of trials. environment: the world that the actor acts in. strategy: what the next
-    trial is shown, unless the user names another.
+    Attributes:
+        strategy: what the next trial is shown, unless the user names another.
+        summary: one line for lists of methods.
+        trials: attempts at most, unless the user gives another number. A method with 1 accepts no other.
+        hand_in: the attempt that is scored: the last one, or the best by the loop's own feedback.
+        oracle: whether the evaluator knows the target; its results are then reported separately.
+        expansion: children per candidate in a search. None: the trials are one line.
+        environment: that the actor acts in.
     """
 
     actor: Spec
@@ -158,8 +161,12 @@ class BenchRun:
 
 @dataclass(frozen=True)
 class Marked:
-    """The scores of one episode of a case. scores: of the attempt that would be handed in after trial 1, 2, …; the last
-    one counts. None: it could not be scored. parts: the same for each part of the score, by name."""
+    """The scores of one episode of a case, 0 to 1.
+
+    Attributes:
+        scores: of the attempt that would be handed in after trial 1, 2, …; the last one counts. None: not scored.
+        parts: the same for each part of the score, by name.
+    """
 
     episode: str
     scores: tuple[float | None, ...] = ()

@@ -1,4 +1,4 @@
-"""The episode as a state machine without I/O: what comes next, and how an event changes it.
+"""The state machine of an episode, without I/O: the next move, and how an event changes the episode.
 
 Everything that drives an episode (the loop, an MCP client, LangGraph's nodes, a search) drives this one.
 No clock is read: an event brings the seconds that it took.

@@ -1,4 +1,4 @@
-"""The values that everything here passes around: frozen, without I/O, without identity of their own.
+"""The records of an episode: frozen dataclasses without I/O.
 
 Storage lives in `mulligan.store`, the rules by which an episode grows in `core.episode`.
 Scores: higher is better, everywhere. `None` means unknown and is never read as zero.
@@ -58,7 +58,7 @@ def _no_text() -> Mapping[str, str]:
 
 @dataclass(frozen=True)
 class Usage:
-    """What model calls took. `cost` is in US dollars; None when a price is unknown, which is not zero."""
+    """Tokens, calls and cost of model calls. `cost` is in US dollars, and None if a price is unknown."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -121,7 +121,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an environment says of a step: reward (higher is better), whether it ended, and why it was halted."""
+    """An environment's report on a step: reward (higher is better), whether it ended, why it was halted."""
 
     reward: float | None = None
     done: bool = False
@@ -182,7 +182,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Feedback:
-    """What an evaluator says of an attempt.
+    """An evaluator's verdict on an attempt.
 
     `passed` is None when it could not be judged, with the reason in `text`. `score`: higher is better.
     `source` names the evaluator; an evaluator that knows the target writes "oracle".
@@ -344,10 +344,14 @@ class Recall:
 
 @dataclass(frozen=True)
 class Past:
-    """What of the past the next trial is shown: chosen by a strategy, worded by `core.formatting`.
+    """The part of the past that the next trial is shown: chosen by a strategy, worded by `text.formatting`.
 
-    evidence: what earlier trials failed, the newest trial's findings first.
-    temperature: how warm the strategy wants the attempt sampled (see `Decision`); None: the actor decides.
+    Attributes:
+        last: the previous trial.
+        reflections: oldest first.
+        recall: what the bank gave for the task.
+        evidence: the checks that earlier trials failed, those of the newest trial first.
+        temperature: for sampling the attempt (see `Decision`). None lets the actor decide.
     """
 
     last: Trial | None = None
@@ -359,11 +363,12 @@ class Past:
 
 @dataclass(frozen=True)
 class Decision:
-    """How a strategy wants the episode to go on.
+    """A strategy's decision on how the episode continues.
 
-    reflect: whether the reflector draws a lesson from the newest trial, which failed.
-    temperature: how warm the next attempt is sampled, from 0 to 2; None: the actor decides.
-    stop: why the episode ends here, in a sentence; "": it goes on.
+    Attributes:
+        reflect: whether the reflector draws a lesson from the newest trial, which failed.
+        temperature: for sampling the next attempt, 0 to 2. None lets the actor decide.
+        stop: why the episode ends here, in a sentence. "" continues it.
     """
 
     reflect: bool = True
@@ -385,7 +390,7 @@ class Stop:
 
 @dataclass(frozen=True)
 class Head:
-    """What an episode was started with, so that it can be reproduced, and so that a change is noticed.
+    """The versions, models and settings that an episode was started with, to reproduce it and to notice changes.
 
     `models` and `settings` by role, `prompts` and `files` by name with the sha256 of their content.
     """
@@ -470,7 +475,7 @@ class Episode:
 
 @dataclass(frozen=True)
 class Brief:
-    """What a list says of an episode. `prompt`: the beginning of its task. `stop`: why it ended; None: not yet."""
+    """An episode as a row of a list. `prompt` is the beginning of its task, `stop` why it ended (None: not yet)."""
 
     id: str
     run: str

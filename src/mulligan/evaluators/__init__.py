@@ -1,1 +1,1 @@
-"""Who judges an attempt: one file, one evaluator."""
+"""Evaluators judge the attempts: one file, one evaluator."""

@@ -1,6 +1,6 @@
-"""Any command as the judge: status 0 passes. It runs in the workspace of the attempt, or gets the attempt as a file.
+"""Judges by a command: exit status 0 passes. It runs in the attempt's workspace, or gets the attempt as a file.
 
-It knows nothing of how the attempt was made. What the command prints is the feedback.
+What the command prints is the feedback.
 """
 
 from __future__ import annotations
@@ -37,20 +37,24 @@ _PYTEST = {3: "pytest failed inside", 4: "pytest was used wrongly", 5: "pytest f
 
 
 class Command:
-    """check: the command line, split like a shell would, run without one (write `sh -c '…'` for one).
+    """Runs the check on each attempt.
 
-    expects: "workspace" runs it in the folder that the attempt changed; "text" and "code" write the attempt to a file
-    whose path takes the place of `{attempt}`, or goes to standard input where there is no placeholder. None: text when
-    the check holds `{attempt}`, else workspace. Files of the user's that such a check names, from the working folder or
-    by their whole path, are there for it; nothing else of the user's is.
-    seconds: wall time. tokens: what is kept of the output, head and tail. The default leaves room for the command line
-    in a prompt that shows both.
+    `passed` is True for status 0, and None with the reason if the command is not found or may not be executed (status
+    127, 126). `score` is the share of tests that passed, 0 to 1, if the output ends as pytest's does; else None.
 
-    `passed`: status 0. None when the command is not found or may not be executed (status 127, 126), with the reason.
-    `score`: the share of tests that passed, 0 to 1, where the output ends as pytest's does; else None.
-    writable: folders that a workspace check may write to besides the workspace and its TMPDIR, where writes can be
-    confined; None is `CACHES`, a list replaces them; those that do not exist are left out. "/" confines nothing.
-    Else a workspace check runs as by hand; a check of text runs wholly confined.
+    A check of text or code runs confined: of the user's files it sees those that the check names, from the working
+    folder or by their whole path. A check of a workspace runs as by hand, except that its writes are confined.
+
+    Args:
+        check: the command line, split as a shell would but run without one (write `sh -c '…'` for a shell).
+        expects: "workspace" runs the check in the folder that the attempt changed. "text" and "code" write the attempt
+            to a file whose path replaces `{attempt}`, or give it on standard input if there is no placeholder. None
+            means "text" if the check holds `{attempt}`, else "workspace".
+        seconds: wall time.
+        writable: folders that a workspace check may write to besides the workspace and its TMPDIR, where writes can be
+            confined. None means `CACHES`; a list replaces them. Missing folders are left out; "/" confines nothing.
+        tokens: what is kept of the output, head and tail. The default leaves room for the command line in a prompt
+            that shows both.
     """
 
     in_words = "the check's output"

@@ -1,4 +1,4 @@
-"""The attempt holds certain texts."""
+"""Passes an attempt that holds certain texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The attempt is the answer, up to case, punctuation, articles and white space."""
+"""Passes an attempt that equals the answer, but for case, punctuation, articles and white space."""
 
 from __future__ import annotations
 
@@ -23,11 +23,15 @@ def normalise(text: str) -> str:
 
 
 class ExactMatch:
-    """Passed when the whole output equals `answer`, or one of `answers`, after `normalise`. The text never tells it.
+    """Passes if the whole output equals an answer after `normalise`. The feedback never names the answer.
 
-    oracle: the answer is knowledge that the agent should not have; the verdict then says that an oracle gave it, as
-    the reference's HotPotQA experiments do not. Raises `InvalidInput` without an answer, or for one of which the rule
-    leaves nothing, such as "The".
+    Args:
+        answer: the one right answer.
+        answers: several answers, of which any is right.
+        oracle: whether the answer is knowledge that the agent should not have. The verdict's source is then "oracle".
+
+    Raises:
+        InvalidInput: no answer is given, or `normalise` leaves nothing of one, such as "The".
     """
 
     expects: Literal["text", "code", "workspace"] = "text"

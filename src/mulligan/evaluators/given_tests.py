@@ -139,11 +139,19 @@ async def _as_reference(tests: Sequence[str], episode: Episode, sandbox: Sandbox
 
 
 class GivenTests:
-    """tests: one assert each. Score: the share that passed, 0 to 1; `evidence` holds `tests`, and `passed` for each.
+    """Runs the tests against each attempt.
 
-    language: of the tests and the code, "py" or "rs". seconds: for each test. layout: of the feedback, our
-    own ("ours") or word for word as the reference prints it. Raises `InvalidInput` for no test, or one that cannot be
-    read; the reference passes an attempt that nothing has tested.
+    `score` is the share of tests that passed, 0 to 1. `evidence` holds the `tests`, and under `passed` a verdict for
+    each.
+
+    Args:
+        tests: one assert each.
+        language: of the tests and the code: "py" or "rs".
+        layout: of the feedback: Mulligan's ("ours"), or word for word as Reflexion's code prints it ("reference").
+        seconds: for each test.
+
+    Raises:
+        InvalidInput: there is no test, or one cannot be read.
     """
 
     expects: Literal["text", "code", "workspace"] = "code"

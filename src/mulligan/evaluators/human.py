@@ -1,4 +1,4 @@
-"""A person judges, on the terminal.
+"""Asks a person on the terminal for the verdict.
 
 The question goes to standard error and the answer comes from the terminal, so that a task can still be piped in and
 the result piped out. What the model wrote is shown without control characters: it could repaint the screen.
@@ -24,9 +24,14 @@ _SETTLED = 0.05
 class Human:
     """Shows each attempt, and takes "pass", "give up", or a line that says what is wrong.
 
-    ask: shows a text and returns what the person answers; raises `EOFError` when nobody will. Without it the terminal
-    is asked, and `InvalidInput` is raised when there is none. Giving up (or Ctrl-D) raises `GaveUp`, which ends
-    the episode.
+    Giving up (or Ctrl-D) raises `GaveUp`, which ends the episode.
+
+    Args:
+        ask: shows a text and returns the person's answer; raises `EOFError` if nobody answers. None asks on the
+            terminal.
+
+    Raises:
+        InvalidInput: `ask` is None and there is no terminal.
     """
 
     expects: Literal["text", "code", "workspace"] = "text"

@@ -1,4 +1,4 @@
-"""A model writes unit tests of the task, once, and every attempt of the episode is judged by them.
+"""Asks a model once for unit tests of the task, and judges every attempt of the episode by them.
 
 Source: Shinn et al. 2023, section 4.3; the reference, 1.1. Tests that a model has written can be wrong: what passes
 them is not solved for that, and what fails them may be right.
@@ -28,16 +28,23 @@ PROMPTS = {"py": "python", "rs": "rust"}
 
 
 class InternalTests:
-    """tests: how many are kept at most, the first that are valid and distinct. Score: the share that passed, 0 to 1.
+    """Writes the tests in the first trial, and judges each trial by them.
 
-    language: "py" or "rs" chooses prompt and parser. layout: see `given_tests`. reading: "ours" keeps asserts that
-    really test the asked function; "reference" keeps what the reference does, each line with `assert` that parses.
-    seconds: for each test. name: of the function; without it, the one that the task names.
+    `score` is the share of tests that passed, 0 to 1. `evidence` holds `tests` and `passed`; later trials take the
+    tests from the first trial's evidence and ask no model. A model whose answer holds no valid test is asked once
+    more; after that `passed` is None in every trial. With `reading="reference"` there is no second question, and the
+    attempt passes (design/016). Raises `ModelError`, `OverBudget`, `InvalidInput`, `SandboxError`.
 
-    `evidence` holds `tests` and `passed`; later trials read the tests in that of the first, and no model is asked.
-    An answer without a valid test is asked for once more; then nothing can be judged: `passed` is None in every trial.
-    With the reference's reading it is not, and the attempt passes, as there (design/016). Raises `ModelError`,
-    `OverBudget`, `InvalidInput`, `SandboxError`.
+    Args:
+        tests: how many tests are kept at most: the first that are valid and distinct.
+        language: of the prompt, the tests and the code: "py" or "rs".
+        layout: of the feedback: see `given_tests`.
+        reading: "ours" keeps asserts that test the asked function; "reference" keeps each line with `assert` that
+            parses, as Reflexion's code does.
+        seconds: for each test.
+        temperature: of the sampling.
+        max_tokens: of one answer.
+        name: of the function. None takes the one that the task names.
     """
 
     expects: Literal["text", "code", "workspace"] = "code"

@@ -1,4 +1,4 @@
-"""A model judges by a rubric. Weaker than any test: it can be wrong, and it can be talked round."""
+"""Asks a model to judge by a rubric. It is weaker than any test: it can be wrong, and an attempt can persuade it."""
 
 from __future__ import annotations
 
@@ -29,15 +29,25 @@ SCHEMA: Json = {
 
 
 class ModelJudge:
-    """rubric: what must hold, in words, instead of ours. criteria: which of ours, the file model_judge.CRITERIA.md:
-    "rubric" is the general one, "answer" is for short answers to questions. Score: the model's 0 to 10, as 0 to 1.
+    """Asks for a verdict with a score. `ask` and `take` can be used alone, without a model.
 
-    threshold: passed from this score on (0 to 1), whatever the model says of passing. tokens: what the attempt may
-    take of the prompt; max_tokens: of one verdict. Alone, `ask` and `take` need no model of ours.
+    `score` is 0 to 1, higher is better; the model gives it as 0 to 10. An attempt that was halted without an output
+    fails without a question. If the judge fails (no usable verdict in two answers, or the provider is down), `passed`
+    is None with the reason.
 
-    An attempt that was halted before it came to anything fails without a question. A judge that fails (no usable
-    verdict after one more try, a provider that is down) gives `passed=None` with the reason. Raises `OverBudget`, and
-    `InvalidInput` for settings that cannot work.
+    Args:
+        rubric: what must hold, in words, instead of a rubric that ships.
+        criteria: which rubric that ships, by its file model_judge.CRITERIA.md: "rubric" is the general one, "answer"
+            is for short answers to questions.
+        threshold: the score (0 to 1) from which an attempt passes, whatever the model says of passing. None leaves it
+            to the model.
+        temperature: of the sampling.
+        max_tokens: of one verdict.
+        tokens: what the attempt may take of the prompt.
+
+    Raises:
+        OverBudget: the next question would pass a limit.
+        InvalidInput: a setting cannot work.
     """
 
     expects: Literal["text", "code", "workspace"] = "text"

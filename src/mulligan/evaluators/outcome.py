@@ -1,4 +1,4 @@
-"""The environment judges: its outcome at the end of the trial is the verdict."""
+"""Takes the environment's outcome at the end of the trial as the verdict."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from mulligan.core.records import Episode, Feedback
 
 
 class FromOutcome:
-    """Passed when the attempt's outcome is done with a reward of at least `reward`; the score is the reward.
+    """Passes if the attempt's outcome is done with a reward of at least `reward`. The score is the reward.
 
-    Without an outcome nobody can tell: `passed` is None. Source: the success bit of ALFWorld and the reward of WebShop
-    (reference, 1.3 and 1.4), which the agent itself sees.
+    `passed` is None for an attempt without an outcome. Source: the success bit of ALFWorld and the reward of WebShop,
+    which the agent itself sees.
     """
 
     expects: Literal["text", "code", "workspace"] = "text"

@@ -1,4 +1,4 @@
-"""The attempt matches a regular expression.
+"""Passes an attempt that matches a regular expression.
 
 Some patterns take for ever on some texts, and Python's `re` holds the whole process while it looks. So the search
 runs in the sandbox, where it can be ended.

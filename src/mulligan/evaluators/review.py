@@ -1,7 +1,4 @@
-"""The reflector of an agent that is kept as files, as the judge: it stops the loop, or its words are the feedback.
-
-Source: seed 004, and the code that it documents, whose faults are left out (a plain "RETRY" that passes, "Donenot").
-"""
+"""Lets the reflect.md of an agent kept as files judge: it passes the attempt, or its text is the feedback."""
 
 from __future__ import annotations
 
@@ -21,13 +18,16 @@ _DONE = re.compile(r"\s*DONE\b", re.IGNORECASE)
 
 
 class Review:
-    """step: a `StepFile` as JSON, made from reflect.md. judged: the last trial that it judges; None: all.
+    """Performs the step on the task and the result.
 
-    `passed`: `finish` was called with the key "done", or a plain text begins with the word DONE, in any case. Any other
-    key or text fails the attempt, and the value or the whole text is the feedback. An attempt that was halted never
-    passes. None: the reviewer came to no end of its own, or was not asked.
+    The attempt passes if `finish` is called with the key "done", or a plain text begins with the word DONE in any
+    case. With any other key or text it fails, and the value or the whole text is the feedback. An attempt that was
+    halted never passes. `passed` is None if the step was halted or not performed. `ask` and `take` of a oneshot step
+    can be used alone, without a model.
 
-    Alone, `ask` and `take` need no model of ours, for a oneshot step.
+    Args:
+        step: a `StepFile` as JSON, made from reflect.md.
+        judged: the number of the last trial to judge. None judges all.
     """
 
     expects: Literal["text", "code", "workspace"] = "text"

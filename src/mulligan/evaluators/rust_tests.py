@@ -31,14 +31,22 @@ _EQUAL = re.compile(r"\bPartialEq\b")
 
 
 class RustTests:
-    """`tests`: a Rust test program with a plain `fn main`, of which each assert counts for itself, after the statements
-    before it that assert nothing; or a list of such tests. Score: share of tests passed, 0 to 1.
+    """Compiles the attempt with the tests and runs each test.
 
-    seconds: wall time of all tests together, of which one may take a fourth where there are four or more; the compiler
-    has 30 s of its own. memory: MB for each test. layout: our words, or what the reference prints.
-    `evidence`: {"tests": their texts, "passed": for each whether it passed}.
+    `score` is the share of tests that passed, 0 to 1. `evidence` is {"tests": their texts, "passed": for each whether
+    it passed}.
 
-    Raises `InvalidInput` for tests that cannot be used and `SandboxError` where rustc or a linker is missing.
+    Args:
+        tests: a Rust test program with a plain `fn main`, or a list of tests. Of a program each assert is a test, run
+            after the statements before it that assert nothing.
+        seconds: wall time of all tests together. One of four or more tests may take a fourth of it. The compiler has
+            30 s of its own.
+        memory: MB for each test.
+        layout: of the feedback: Mulligan's ("ours"), or what Reflexion's code prints ("reference").
+
+    Raises:
+        InvalidInput: the tests cannot be used.
+        SandboxError: rustc or a linker is missing.
     """
 
     expects: Literal["text", "code", "workspace"] = "code"

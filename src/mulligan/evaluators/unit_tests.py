@@ -30,14 +30,20 @@ _CALL = wire.encode(CALL)
 
 
 class UnitTests:
-    """`tests`: the text of a Python tests file; `name` is what errors call it. Score: share of tests passed, 0 to 1.
+    """Runs a Python tests file against each attempt. `score` is the share of tests that passed, 0 to 1.
 
-    seconds: wall time for the whole file. longest: what one test may take of it; None: a fourth, where there are four
-    tests or more.
-    memory: MB for each process. Raises `InvalidInput` when the file cannot be used: broken, no test, a fixture.
+    The verdict is computed outside the process of the attempt, because any check that shares a process with hostile
+    code can be forged (design/005).
 
-    The verdict outside the sandbox follows the reference experiments' finding that any check which shares a process
-    with hostile code can be forged (spec/environments-reference.md, section 4).
+    Args:
+        tests: the text of the tests file.
+        seconds: wall time for the whole file.
+        longest: seconds that one test may take. None means a fourth of `seconds` if there are four tests or more.
+        memory: MB for each process.
+        name: what errors call the file.
+
+    Raises:
+        InvalidInput: the file cannot be used: it is broken, holds no test, or asks for a fixture.
     """
 
     expects: Literal["text", "code", "workspace"] = "code"

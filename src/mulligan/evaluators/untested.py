@@ -1,6 +1,6 @@
-"""Nothing is run: every attempt is sent back, with the same words. What is left is reflection without execution.
+"""Fails every attempt with the same feedback and runs nothing: the agent reflects without execution.
 
-Source: the reference's ablation "immediate-reflexion" (reference, 1.1).
+Source: the ablation "immediate-reflexion" of Reflexion's code.
 """
 
 from __future__ import annotations

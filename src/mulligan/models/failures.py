@@ -1,6 +1,6 @@
-"""Failures of a provider, with advice, and answers that were paid for and cannot be used.
+"""Turns a provider's errors into failures with advice, and describes answers that were paid for but cannot be used.
 
-Keys never get into a message: they are masked by their value and by their shape.
+Keys never appear in a message: they are masked by their value and by their shape.
 """
 
 from __future__ import annotations

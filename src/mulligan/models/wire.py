@@ -1,4 +1,4 @@
-"""Questions as requests of pydantic-ai, and its responses as replies. Imported with pydantic-ai, at the first call.
+"""Converts questions to requests of pydantic-ai, and its responses to replies. Imported at the first call.
 
 A question with a schema can be put in three ways: `native` (the provider constrains the answer to the schema), `tool`
 (the answer is the argument of a tool that must be called) and `prompted` (the schema stands in the instructions).

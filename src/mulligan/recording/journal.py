@@ -1,4 +1,4 @@
-"""The journal: a step that is done is reused, one whose request has changed is named, and none runs twice.
+"""The journal: finished steps are reused, changed requests are reported, and no step runs twice.
 
 Moves are events, and the effects inside a move are steps: design/001.
 """

@@ -1,1 +1,1 @@
-"""Who draws the lesson from a failed trial: one file, one reflector."""
+"""Reflectors draw a lesson from a failed trial: one file, one reflector."""

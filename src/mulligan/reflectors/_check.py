@@ -1,4 +1,4 @@
-"""Whether a reflection earns its place before the next trial is shown it: plain rules over texts, without a model.
+"""Checks a reflection before the next trial is shown it, by rules over texts and without a model.
 
 Works alone, in a reflector of your own: `fault("…", trial=[task, attempt, feedback], examples=[…], earlier=[…])`
 gives "", or a sentence that says what is wrong. The figures behind the thresholds: design/040.
@@ -37,10 +37,16 @@ _STEM = 5
 
 
 def fault(reflection: str, *, trial: Iterable[str], examples: Iterable[str] = (), earlier: Iterable[str] = ()) -> str:
-    """What keeps the reflection from being shown, in a sentence, or "".
+    """Says why the reflection should not be shown.
 
-    trial: the texts of the trial that it is about: task, attempt, feedback. examples: worked examples that its writer
-    was shown. earlier: the reflections before it, on the same task.
+    Args:
+        reflection: the text to check.
+        trial: the texts of the trial that it is about: task, attempt, feedback.
+        examples: worked examples that the writer of the reflection was shown.
+        earlier: the reflections before it on the same task.
+
+    Returns:
+        One sentence, or "" if the reflection may be shown.
     """
     about = "\n".join(trial)
     if _is_copied(reflection, tuple(examples), about):

@@ -1,4 +1,4 @@
-"""What the evaluator said is the lesson, word for word: no model is asked."""
+"""Takes the evaluator's feedback as the lesson, word for word. No model is asked."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from mulligan.core.records import Episode, Reflection
 
 
 class FeedbackAsLesson:
-    """For an evaluator that says what to improve, where a strategy shows lessons and not attempts."""
+    """Serves evaluators that say what to improve, with strategies that show lessons but no attempts."""
 
     async def reflect(self, episode: Episode) -> Reflection | None:
         said = episode.trials[-1].feedback

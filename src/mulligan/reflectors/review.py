@@ -1,4 +1,4 @@
-"""The reflector of an agent that is kept as files, where tests or a command judge: its words are the lesson."""
+"""Runs the reflect.md of an agent kept as files, where tests or a command judge. Its text is the lesson."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from mulligan.text.formatting import review_text
 
 
 class Review:
-    """step: a `StepFile` as JSON, made from reflect.md. It sees the task, the result and the verdict.
+    """Performs the step on the task, the result and the verdict. Its own opinion of the result is ignored.
 
-    Whether it is satisfied counts for nothing here: somebody else has judged.
+    Args:
+        step: a `StepFile` as JSON, made from reflect.md.
     """
 
     def __init__(self, *, step: Mapping[str, Json], model: Model, journal: Journal, tools: Tools) -> None:

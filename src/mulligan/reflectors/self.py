@@ -1,6 +1,6 @@
-"""Asks the agent that tried, in a throw-away copy of its folder, what it would do otherwise.
+"""Asks the command-line agent that made the attempt what it would do differently, in a throw-away copy of its folder.
 
-The actor must be one that can be asked, such as `command`. No model of Mulligan's is called.
+The actor must be an `Agent`, such as `command`. None of Mulligan's models is called.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ NAMED = 20
 
 
 class Self:
-    """What the agent prints is the reflection. Files that it changes are discarded, and named in the record.
+    """Takes what the agent prints as the reflection. Files that it changes are discarded and named in the record.
 
-    tokens: what the attempt, and the check's output, may take in its prompt. length: what is kept of its answer, head
-    and tail. window: how many past reflections it is shown (None: all).
+    An agent that fails, is stopped or prints nothing gives no lesson; a note in the record says why.
 
-    An agent that fails or is stopped, or prints nothing, gives no lesson; a note in the record says why.
+    Args:
+        tokens: what the attempt and the check's output may each take of the prompt.
+        length: tokens that are kept of the answer, from its head and tail.
+        window: how many earlier reflections the agent is shown. None shows all.
     """
 
     in_words = "what the agent itself says it would do otherwise"

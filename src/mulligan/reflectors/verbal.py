@@ -1,4 +1,4 @@
-"""A model says in a few sentences why the trial failed and what to do differently (Shinn et al. 2023, section 3)."""
+"""Asks a model why the trial failed and what to do differently, in a few sentences (Shinn et al. 2023, section 3)."""
 
 from __future__ import annotations
 
@@ -27,17 +27,22 @@ SLOTS = ("task", "attempt", "feedback", "reflections")
 
 
 class Verbal:
-    """`output`: what the attempts are, "text", "code", or what was done in an "environment"; each has a prompt and
-    worked examples of its own.
+    """Asks a model for the reflection. `ask` and `take` can be used alone, without a model.
 
-    examples: a file of worked examples to show instead of ours; "" for none.
-    window: how many past reflections the reflector is shown (None: all). tokens: what the attempt may take.
-    earlier: reflections on trials of the task before this episode, oldest first.
-    max_tokens bounds the reflection, which ends before any code: a weak model would hand its next wrong attempt on.
-    check: whether a reflection has to earn its place, by `reflectors._check`. One that does not, or an empty one,
-    is asked for once more with the reason; if the second is no better, it is withheld from later trials.
-    Without the check only an empty one is asked for once more, and a second empty one is an error.
-    Alone, `ask` and `take` need no model of ours.
+    The reflection ends before any code: a weak model would write its next wrong attempt into it.
+
+    Args:
+        output: what the attempts are: "text", "code", or actions in an "environment". Each has its own prompt and
+            worked examples.
+        examples: a file of worked examples to show instead of the ones that ship; "" shows none.
+        window: how many earlier reflections the model is shown. None shows all.
+        temperature: of the sampling.
+        max_tokens: of the reflection.
+        tokens: what the attempt may take of the prompt.
+        earlier: reflections on trials of the task before this episode, oldest first.
+        check: whether `reflectors._check` checks the reflection. A rejected or empty one is asked for once more, with
+            the reason; if the second is rejected too, it is withheld from later trials. Without the check only an
+            empty one is asked for once more, and a second empty one is an error.
     """
 
     unchecked: Mapping[str, Json] = {"check": False}

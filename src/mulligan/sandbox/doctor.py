@@ -1,4 +1,4 @@
-"""The rows of `mulligan doctor` about the sandbox."""
+"""Reports for `mulligan doctor` which sandbox levels work here, and what would raise the level."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What of the past the next trial is shown: one file, one strategy."""
+"""Strategies choose what the next trial is shown of the earlier ones: one file, one strategy."""

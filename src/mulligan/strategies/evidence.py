@@ -1,11 +1,11 @@
-"""What the judge found wrong so far, in its own words: no attempt, no lesson, and no model is called for reflecting."""
+"""Shows the checks that failed so far, in the judge's words. It shows no attempt and asks for no reflection."""
 
 from mulligan.core.records import Episode, Past
 from mulligan.text.evidence import gathered
 
 
 class Evidence:
-    """Every check that failed in the episode, once, the newest trial's first."""
+    """Shows each check that failed in the episode once, those of the newest trial first."""
 
     reflects = False
 

@@ -1,4 +1,4 @@
-"""What the judge found wrong so far, and the newest lesson below it.
+"""Shows the checks that failed so far, and the newest lessons below them.
 
 Source: the paper shows lessons alone, which a weak model draws badly; the evidence stands beside them here.
 """
@@ -11,9 +11,11 @@ from mulligan.text.formatting import newest
 
 
 class EvidenceAndReflexion:
-    """`window`: how many reflections the next trial is shown; the newest are kept, oldest first. None: all.
+    """Shows each failed check once, then the newest reflections.
 
-    earlier: reflections on trials of the task before this episode, oldest first.
+    Args:
+        window: how many reflections are shown: the newest, oldest first. None shows all.
+        earlier: reflections on trials of the task before this episode, oldest first.
     """
 
     reflects = True

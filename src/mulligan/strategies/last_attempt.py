@@ -1,4 +1,4 @@
-"""The previous attempt with its feedback, and no reflection: no model is called for reflecting.
+"""Shows the previous attempt with its feedback. It asks for no reflection.
 
 Source: Reflexion's LAST_ATTEMPT (reference, HotPotQA agents).
 """

@@ -1,4 +1,4 @@
-"""The previous attempt with its feedback, and the lessons drawn so far.
+"""Shows the previous attempt with its feedback, and the lessons drawn so far.
 
 Source: Reflexion's LAST_ATTEMPT_AND_REFLEXION. The reference shows only the newest reflection (`window = 1`).
 """
@@ -10,9 +10,11 @@ from mulligan.text.formatting import newest
 
 
 class LastAttemptAndReflexion:
-    """`window`: how many reflections the next trial is shown; the newest are kept, oldest first. None: all.
+    """Shows the previous attempt with its feedback, then the newest reflections.
 
-    earlier: reflections on trials of the task before this episode, oldest first.
+    Args:
+        window: how many reflections are shown: the newest, oldest first. None shows all.
+        earlier: reflections on trials of the task before this episode, oldest first.
     """
 
     reflects = True

@@ -1,4 +1,4 @@
-"""The lessons drawn so far, without the attempts they came from.
+"""Shows the lessons drawn so far, without the attempts that they came from.
 
 Source: Shinn et al. 2023, section 3, whose window is 3; the reference's HotPotQA code has none (`window = None`).
 """
@@ -10,9 +10,11 @@ from mulligan.text.formatting import newest
 
 
 class Reflexion:
-    """`window`: how many reflections the next trial is shown; the newest are kept, oldest first. None: all.
+    """Shows the newest reflections.
 
-    earlier: reflections on trials of the task before this episode, oldest first.
+    Args:
+        window: how many reflections are shown: the newest, oldest first. None shows all.
+        earlier: reflections on trials of the task before this episode, oldest first.
     """
 
     reflects = True

@@ -1,6 +1,6 @@
-"""One episode's folder, set to a state and saved as a state, by git's plumbing with an index of our own.
+"""Sets one episode's folder to a state and saves it as a state, with git's plumbing and a private index.
 
-So whatever an agent does to `.git`, to the branch or to the index of its worktree does no harm.
+So nothing that an agent does to `.git`, to the branch or to the index of its worktree does harm.
 """
 
 from __future__ import annotations

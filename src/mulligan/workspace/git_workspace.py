@@ -1,4 +1,4 @@
-"""Make each episode's folder: a git worktree, a copy, or the user's own. It is remade from its commits after a crash.
+"""Makes each episode's folder: a git worktree, a copy, or the user's own. After a crash its commits restore it.
 
 Data of an episode, in a folder of its own: the index, the lock, for a copy the private history, and the working folder.
 """

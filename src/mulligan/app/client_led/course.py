@@ -1,4 +1,4 @@
-"""The course of one episode that a client drives: what comes next, and what a step of the client adds to the record.
+"""Records the steps of one episode that a client drives, and says which step comes next.
 
 A trial is three journal steps, `trial.N/act/client#1`, `…/evaluate/client#1` and `…/reflect/client#1`. Each is begun by
 the call that hands out its prompt and finished by the call that brings the answer, so that what a client was shown
@@ -24,15 +24,17 @@ _KEY = re.compile(r"trial\.(\d+)/(act|evaluate|reflect)/client#1")
 
 
 class Course:
-    """The steps of a client, taken into an entry of a ledger that keeps steps. depth: reflections that are remembered.
+    """One episode that a client drives. A step that was cut off between two writes is completed when it comes again.
 
-    Whatever is cut off between two writes is made up for when the same step comes again.
+    Args:
+        entry: the held episode, of a ledger that keeps steps.
+        depth: how many reflections are remembered.
     """
 
     def __init__(self, entry: Entry, depth: int) -> None:
         self._entry, self._depth = entry, depth
 
-    # --- as it is -----------------------------------------------------------------------------------------------
+    # --- the episode so far -------------------------------------------------------------------------------------
 
     @property
     def episode(self) -> Episode:
@@ -64,9 +66,11 @@ class Course:
     # --- a step in its order ------------------------------------------------------------------------------------
 
     async def take(self, step: ClientStep) -> StepResult:
-        """The step as the next one, or as one that was taken already, in the same words.
+        """Records the step if it is the next one, and answers a repeated step as before.
 
-        Raises `OutOfOrder` when another is due, `InvalidInput` when it was taken in other words; then nothing is added.
+        Raises:
+            OutOfOrder: another step is due. Nothing is recorded.
+            InvalidInput: the step was recorded before with other values. Nothing is recorded.
         """
         match step.kind:
             case "act":
@@ -178,41 +182,46 @@ class Course:
         await self._entry.append(Evaluated(trial.number, step.feedback))
 
     async def unjudged(self, memory: list[str], why: str) -> None:
-        """The newest trial without a verdict."""
+        """Records that the newest trial got no verdict."""
         number = len(self.episode.trials)
         await self.settle(number, "evaluate", memory, {"passed": None, "score": None})
         await self._entry.append(Evaluated(number, Feedback(None, why, source="client")))
 
     async def reflect(self, trial: int, reflection: str, memory: list[str], *, last: bool) -> None:
-        """The reflection on the newest trial, which failed. memory: what was remembered before it. last: whether the
-        episode is to be stopped then.
+        """Records the reflection on the newest trial, which failed.
+
+        Args:
+            trial: its number.
+            reflection: the text.
+            memory: the reflections that were remembered before it.
+            last: whether the episode stops after it.
         """
         said = {"reflection": reflection, "memory": self._with(reflection, memory), "last": last}
         await self.settle(trial, "reflect", memory, said)
         await self._entry.append(Reflected(trial, Reflection(reflection, Usage(cost=None))))
 
     async def stop(self) -> None:
-        """The end, unless it is there: solved where the newest trial passed, else exhausted."""
+        """Ends the episode, unless it has ended: as solved if the newest trial passed, else as exhausted."""
         if self.episode.stop is None:
             end = due(self.episode, Limits(trials=max(len(self.episode.trials), 1), identical=None))
             assert isinstance(end, Stop), "an episode ends after a verdict"
             await self._entry.append(Stopped(end))
 
     async def mend(self) -> None:
-        """The end, where a step that had brought it was cut off just before."""
+        """Ends the episode if the step that should have ended it was cut off."""
         newest = self.newest
         row = None if newest is None or newest.reflection is None else self.row(newest.number, "reflect")
         if isinstance(self.due, Stop) or (row is not None and row.done and row.result["last"]):
             await self.stop()
 
     async def settle(self, trial: int, part: Part, memory: list[str], result: Json) -> None:
-        """Begins the step if it was not, and finishes it."""
+        """Finishes the journal step, and begins it first if that did not happen."""
         if self.row(trial, part) is None:
             await self.begin(trial, part, {"memory": memory})
         await self._finish(trial, part, result)
 
     async def _finish(self, trial: int, part: Part, result: Json) -> None:
-        """A result that is there counts only with its event: one that was cut off from it gives way to another."""
+        """Writes the result. A different result that was written before its event was cut off is replaced."""
         row = self.row(trial, part)
         assert row is not None, "it was begun"
         if row.done and row.result != result:
@@ -221,7 +230,7 @@ class Course:
             return
         await self._entry.finish_step(row.key, result)
 
-    # --- what is said -------------------------------------------------------------------------------------------
+    # --- texts and comparisons ----------------------------------------------------------------------------------
 
     def _trial(self, step: ClientStep) -> Trial | None:
         there = step.trial <= len(self.episode.trials)

@@ -1,8 +1,8 @@
-"""Recording a client that keeps to no order, as clients of the seed's server may: whatever it says, it is taken down.
+"""Records the steps of a client that keeps no order. No step is refused.
 
-Nothing is refused here. What came and what the state machine waits for are brought together: an attempt that nobody
-judged is left as unjudged, a reflection that never came as an empty one. Trials are numbered as they come, whatever the
-client calls them.
+Steps that the state machine expects and the client left out are filled in: an attempt without a verdict is recorded as
+unjudged, a missing reflection as an empty one. Trials are numbered in the order in which they come, whatever numbers
+the client gives.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ NO_VERDICT = "The client went on without a verdict."
 
 
 def begins_anew(episode: Episode, step: ClientStep, task: str) -> bool:
-    """Whether this step belongs to an episode of its own, and not to this one."""
+    """Whether this step begins a new episode."""
     if step.kind != "act":
         return episode.stop is not None and not _afterthought(episode, step)
     reflected = any(trial.reflection is not None for trial in episode.trials)
@@ -25,7 +25,7 @@ def begins_anew(episode: Episode, step: ClientStep, task: str) -> bool:
 
 
 async def follow(course: Course, step: ClientStep) -> None:
-    """Takes the step down. `step.memory` is what the client was shown in it, without the reflection that it brings."""
+    """Records the step. `step.memory` holds the reflections that the client was shown, without the new one."""
     if course.episode.stop is not None:
         return
     memory = list(step.memory or ())

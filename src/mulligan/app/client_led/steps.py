@@ -1,4 +1,4 @@
-"""What a client says in one call, and what is known once that is recorded."""
+"""A client's step as it comes in one call, and the result once the step is recorded."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Part: TypeAlias = Literal["act", "evaluate", "reflect"]
 
 @dataclass(frozen=True)
 class ClientStep:
-    """What a client says in one call. Raises `InvalidInput` for what can never be.
+    """A client's step in one call. Raises `InvalidInput` for values that can never be valid.
 
     kind: "act" asks for the prompt of a trial, "evaluate" brings its output and asks for a verdict, "reflect" brings
     the score and asks for a reflection, or brings that, too. trial: from 1 to `trials`, the number that is planned.

@@ -1,4 +1,4 @@
-"""Words for what the examiner reports: which tests passed, and for each that failed, the expression and its value.
+"""Words the examiner's report as feedback: which tests passed, and for each that failed the expression and its value.
 
 Written for a weak model: two headings, one line for a test; the reference's own layout stands beside it. It knows
 nothing of how the report came about.

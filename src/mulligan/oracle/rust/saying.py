@@ -1,4 +1,4 @@
-"""Words for what became of Rust tests: what the compiler and the tests say, in our layout and in the reference's.
+"""Words the results of Rust tests and the compiler's errors as feedback, in Mulligan's layout or in Reflexion's.
 
 The compiler's errors are sorted by whether the code or a test is at fault. Our layout follows that of `unit_tests`: two
 headings, a line for each test.
@@ -90,7 +90,7 @@ def findings(tests: Sequence[tuple[str, Verdict]]) -> list[Finding]:
 
 
 def as_reference(tests: Sequence[tuple[str, Verdict]]) -> str:
-    """What the reference prints (spec/reflexion-reference.md, 1.1), with the messages that it means to print."""
+    """What Reflexion's code prints, with the messages that it means to print."""
     lines = [Line(text, verdict.passed, "" if verdict.passed else _output(verdict)) for text, verdict in tests]
     return reference_text(lines, mark="//")
 

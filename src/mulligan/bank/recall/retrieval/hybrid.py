@@ -1,4 +1,4 @@
-"""The weighted sum of seed 002: 0.6 meaning, 0.2 confidence, 0.15 success, 0.05 recency, each of them settable.
+"""Ranks by a weighted sum: 0.6 meaning, 0.2 confidence, 0.15 success, 0.05 recency, each of them settable.
 
 Two things are otherwise than in the server it comes from, whose default threshold lets nothing pass: the threshold acts
 on relevance to the task alone, so that a failure can be recalled, and it acts before the `top_k` are taken.
