@@ -21,7 +21,7 @@ from mulligan.core.questions import Answer, Question, Sampling
 from mulligan.core.records import Episode, Json, Recall, Task, Usage
 from mulligan.models.gate import ask_for_row, read_result
 from mulligan.models.requests import request_of
-from mulligan.recording.journal import Known, StoredJournal
+from mulligan.recording.journal import AnswerLookup, StoredJournal
 from mulligan.recording.ledger import Ledger
 
 LEARN = "learn"
@@ -82,7 +82,7 @@ class OnlineBank:
     model: the bank's, which is given the journal of that episode. known: see `StoredJournal`.
     """
 
-    def __init__(self, inner: LessonBank, store: Store, model: BankModel | None, known: Known | None) -> None:
+    def __init__(self, inner: LessonBank, store: Store, model: BankModel | None, known: AnswerLookup | None) -> None:
         self._inner, self._model, self._known = inner, model, known
         self._ledger = Ledger(store)
 
