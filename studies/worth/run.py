@@ -1,6 +1,6 @@
 """What entries are worth, estimated where the truth is known. docs/worth.md holds the tables.
 
-    python studies/worth/run.py --choose              half-lives and estimators, on the two worlds to choose on, 200 runs
+    python studies/worth/run.py --choose              half-lives and estimators, on the two worlds to choose on, 40 runs
     python studies/worth/run.py                       the table, on the two worlds to choose on, 1,000 runs
     python studies/worth/run.py --world "kept back"   the same on the world that was looked at once
 
@@ -87,7 +87,7 @@ def play(
 
 
 def joint(world: World, run: Run, share: float, halflife: float | None) -> list[tuple[float, float]]:
-    """Mean and standard deviation of each effect by Bayesian linear regression over all entries of a recall at once, with
+    """Mean and standard deviation of each effect by Bayesian linear regression over all entries of a recall, with
     a normal prior of deviation 0.25 and an intercept for each entry that is recalled."""
     count = len(world.effects)
     rows, answers, weights, seen = [], [], [], [0] * count
@@ -118,12 +118,10 @@ def joint(world: World, run: Run, share: float, halflife: float | None) -> list[
 
 
 def choose(runs: int) -> None:
-    print(
-        "| world | share | half-life | coverage | width | joint: coverage | width | harm retired | after, outcomes | false |"
-    )
+    print("| world | share | half-life | coverage | width | joint: coverage | width | harm retired | after | false |")
     print("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
     for world in (WORLDS["mixed"], WORLDS["drift"]):
-        for share in (0.1, 0.2):
+        for share in (0.1,):
             for halflife in HALFLIVES:
                 both: dict[str, list[Any]] = {"single": [], "joint": []}
                 ends: list[Run] = []
@@ -186,7 +184,8 @@ def table(world: World, runs: int) -> None:
         parts = " | ".join(f"{mean(held):.3f}" if held else "-" for held in (every, *kinds.values()))
         gained = mean(run.rate for run in retired[share])
         print(
-            f"| {share} | {parts} | {mean(widths):.2f} | {mean(known):.3f} | {mean(price):+.4f} | {gained:.3f} | {plain:.3f} |",
+            f"| {share} | {parts} | {mean(widths):.2f} | {mean(known):.3f} | {mean(price):+.4f} | {gained:.3f} "
+            f"| {plain:.3f} |",
             flush=True,
         )
     print("\n| share | effect at the end | retired | after tasks, median | 90 % | after its outcomes, median | 90 % |")
@@ -211,7 +210,7 @@ if __name__ == "__main__":
     parser.add_argument("--runs", type=int)
     asked = parser.parse_args()
     if asked.choose:
-        choose(asked.runs or 200)
+        choose(asked.runs or 40)
     else:
         for name in [asked.world] if asked.world else ["mixed", "drift"]:
             table(WORLDS[name], asked.runs or RUNS)

@@ -1,5 +1,5 @@
-"""The worlds of the study, written down before any was run. `MIXED` and `DRIFT` are what half-life, prior and stakes were
-chosen on; `KEPT_BACK` was looked at once, when they were chosen.
+"""The worlds of the study, written down before any was run. On `MIXED` and `DRIFT` half-life, prior and stakes were
+chosen; `KEPT_BACK` was looked at once, when they were.
 
 An entry adds `effect` to the chance of success when it is shown. Tasks recall groups of entries together.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class World:
-    """base: the chance of success with nothing shown. spread: how far tasks differ in difficulty, either way; half of it
+    """base: the chance of success with nothing shown. spread: how far tasks differ in difficulty, either way; half
     depends on the group, so that some entries are recalled for harder tasks. effects: by entry, until `turn`, and after
     it (the same where empty). groups: what is recalled together. others: entries from outside the group that come with
     it, drawn for each task. redundant: two entries of which one is as good as both: what the first of them shown adds.

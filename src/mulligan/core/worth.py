@@ -9,16 +9,15 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, replace
 from math import erf, sqrt
-from typing import Literal
 
-HALFLIFE = 200
+HALFLIFE = 100
 """Outcomes of an entry after which an outcome counts half."""
 PRIOR = 2.0
 """Outcomes that each of the two rates starts with; their rate is that of both together, so an effect starts at 0."""
 LEVEL = 0.05
 """The chance that an entry that does no harm is ever retired within its first `HORIZON` outcomes."""
 HORIZON = 1000
-BETS = (0.25, 0.5, 0.9)
+BETS = (0.4, 0.9)
 """How much of what it may the test stakes on each outcome; the mean of several, as the best depends on the harm."""
 Z = 1.96
 
@@ -43,11 +42,12 @@ class Arm:
     good: float = 0.0
     squares: float = 0.0
 
-    def aged(self, by: float) -> Arm:
-        return replace(self, weight=self.weight * by, good=self.good * by, squares=self.squares * by * by)
-
-    def with_outcome(self, success: bool) -> Arm:
-        return Arm(self.count + 1, self.solved + success, self.weight + 1, self.good + success, self.squares + 1)
+    def after(self, by: float, success: bool | None) -> Arm:
+        """Aged by this factor, and with an outcome of its own unless that is None."""
+        weight, good, squares = self.weight * by, self.good * by, self.squares * by * by
+        if success is None:
+            return Arm(self.count, self.solved, weight, good, squares)
+        return Arm(self.count + 1, self.solved + success, weight + 1, good + success, squares + 1)
 
 
 @dataclass(frozen=True)
@@ -83,12 +83,11 @@ class Tally:
 
     def with_draw(self, success: bool, *, withheld: bool, share: float, halflife: float | None = HALFLIFE) -> Tally:
         """With the outcome of a recall that withheld it, or showed it after the draw. halflife: None ages nothing."""
-        side: Literal["withheld", "shown"] = "withheld" if withheld else "shown"
         by = 1.0 if halflife is None else 0.5 ** (1 / halflife)
-        aged = {"shown": self.shown.aged(by), "withheld": self.withheld.aged(by)}
-        aged[side] = aged[side].with_outcome(success)
+        shown = self.shown.after(by, None if withheld else success)
+        without = self.withheld.after(by, success if withheld else None)
         evidence = self._evidence(success - self._rate, withheld, share)
-        return replace(self, **aged, evidence=evidence)
+        return Tally(self.known, self.solved, shown, without, evidence)
 
     def _evidence(self, surprise: float, withheld: bool, share: float) -> tuple[float, ...]:
         """The stakes after this outcome. Without harm each is a supermartingale but for what is put in: a half at the
@@ -135,6 +134,7 @@ class Tally:
     @property
     def harmful(self) -> bool:
         """Whether it does harm, at a level that holds however often it is looked at."""
+        if sum(self.evidence) / len(BETS) < 1 / LEVEL:
+            return False
         believed = self.uplift
-        evidence = sum(self.evidence) / len(BETS)
-        return believed is not None and believed.high < 0 and evidence >= 1 / LEVEL
+        return believed is not None and believed.high < 0

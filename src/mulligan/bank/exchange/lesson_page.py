@@ -132,7 +132,7 @@ def facts(lesson: Lesson) -> dict[str, str]:
     texts = {
         "id": lesson.id,
         "agent": lesson.agent_id,
-        "state": lesson.state,
+        "state": f"{lesson.state}{', pinned' if lesson.pinned else ''}",
         "superseded by": lesson.superseded_by or "",
         "flags": ", ".join(lesson.flags),
         "from a": lesson.outcome,
