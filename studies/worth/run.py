@@ -17,7 +17,7 @@ from statistics import mean, median
 from typing import Any
 
 import numpy as np
-from settings import HALFLIVES, HARM, RUNS, SEED, SHARES, WORLDS, World
+from worlds import HALFLIVES, HARM, RUNS, SEED, SHARES, WORLDS, World
 
 from mulligan.core.worth import HALFLIFE, Tally
 

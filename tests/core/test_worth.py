@@ -51,17 +51,15 @@ def test_harm_is_found_and_its_absence_is_not() -> None:
     assert mean(one is not None for one in harmless) <= LEVEL
 
 
-def test_what_turns_harmful_later_is_found_too() -> None:
-    random, tally, n = Random(7), Tally(), 0
+@pytest.mark.parametrize("seed", range(5))
+def test_what_turns_harmful_later_is_found_too(seed: int) -> None:
+    random, tally, n = Random(seed), Tally(), 0
     while n < 1200 and not tally.harmful:
         withheld = random.random() < 0.2
         effect = 0.0 if withheld else 0.3 if n < 400 else -0.5
         tally = tally.with_draw(random.random() < 0.5 + effect, withheld=withheld, share=0.2)
         n += 1
-        if n == 400:
-            assert tally.uplift is not None
-            assert tally.uplift.low > 0
-    assert 400 < n < 1000
+    assert 400 < n < 700
 
 
 @given(st.floats(0.01, 0.5), st.lists(st.tuples(st.booleans(), st.booleans()), max_size=80))

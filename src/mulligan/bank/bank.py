@@ -179,9 +179,9 @@ class Bank:
         try:
             if counted:
                 await self._lessons.recalled(receipt)
-                note = joined(note, *await self._told(len(withheld)))
+                note = _joined(note, *await self._told(len(withheld)))
         except StoreError as error:  # a disk that is full, or may not be written, keeps nobody from reading
-            id, note, withheld = "", joined(note, f"without a receipt: {str(error).rstrip('.')}"), {}
+            id, note, withheld = "", _joined(note, f"without a receipt: {str(error).rstrip('.')}"), {}
         entries = [one for one in entries if one.id not in withheld]
         found = _rules_first([one for one in found if one.id not in withheld])
         parts = (
@@ -596,7 +596,7 @@ class Bank:
         return lesson
 
 
-def joined(*notes: str) -> str:
+def _joined(*notes: str) -> str:
     return "; ".join(note for note in notes if note)
 
 

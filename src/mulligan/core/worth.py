@@ -78,7 +78,7 @@ class Tally:
     evidence: tuple[float, ...] = ()
 
     def with_outcome(self, success: bool) -> Tally:
-        """With the outcome of a recall that held no draw of it."""
+        """With the outcome of a recall that it stood in; where it was drawn for, `with_draw` takes it, too."""
         return replace(self, known=self.known + 1, solved=self.solved + success)
 
     def with_draw(self, success: bool, *, withheld: bool, share: float, halflife: float | None = HALFLIFE) -> Tally:
@@ -118,7 +118,7 @@ class Tally:
 
     def _believed(self, arm: Arm) -> tuple[float, float]:
         """Mean and variance of an arm's rate."""
-        n = arm.weight * arm.weight / arm.squares
+        n = arm.weight * arm.weight / arm.squares if arm.squares else 0.0
         rate = (n * arm.good / arm.weight + PRIOR * self._rate) / (n + PRIOR)
         return rate, rate * (1 - rate) / (n + PRIOR + 1)
 
