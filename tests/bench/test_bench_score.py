@@ -188,7 +188,7 @@ async def test_an_endless_solution_is_ended_and_a_stray_thread_keeps_nobody(tmp_
 @pytest.mark.slow
 async def test_a_gigabyte_of_output_neither_counts_nor_fills_anything(tmp_path: Path) -> None:
     loud = "    import sys\n    for _ in range(1000):\n        sys.stdout.write('x' * 1_000_000)\n    return sum(xs)\n"
-    result = await scored(tmp_path, {"loud": loud, "huge": "    return 'x' * 1_000_000_000\n"})
+    result = await scored(tmp_path, {"loud": loud, "huge": "    return 'x' * 1_000_000_000\n"}, seconds=60.0)
     verdicts = {one.sample.case: one for one in result.judged}
     assert (verdicts["loud"].value, verdicts["huge"].value) == (1.0, 0.0)
     assert sys.getsizeof(verdicts["huge"].text) < 10_000
