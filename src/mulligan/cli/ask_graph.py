@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from mulligan.cli.conduct import Watch, watched
+from mulligan.cli.conduct import Watch, conduct
 from mulligan.cli.errors import UNFINISHED, exit_status
 from mulligan.cli.graph import server_options, table
 from mulligan.cli.options import bank_of, memory_options
@@ -61,7 +61,7 @@ def ask_graph(ctx: click.Context, question: str, graph: str, no_prompt_engine: b
     options = {name: given[name] for name in PASSED_ON if given[name] is not None}
     options |= {"prompt_engine": not no_prompt_engine, **bank_of(given)}
     work = partial(library, question, graph, **options)
-    ctx.exit(conducted(work, quiet=given["quiet"], as_json=given["as_json"]))
+    ctx.exit(conduct(work, _Watch(given["quiet"], given["as_json"])))
 
 
 def resumed(run: str, *, fork: bool, given: Mapping[str, Any]) -> int:
@@ -80,20 +80,15 @@ def resumed(run: str, *, fork: bool, given: Mapping[str, Any]) -> int:
             f"A question to a graph is resumed with its own options: leave out {', '.join(['--fork'] * fork + other)}, "
             "or ask again with mulligan ask-graph."
         )
-    return conducted(partial(resume_graph, run), quiet=quiet, as_json=as_json)
-
-
-def conducted(work: Callable[..., Coroutine[Any, Any, ReflexionAgentResult]], *, quiet: bool, as_json: bool) -> int:
-    """Run the question to its end, print how it ended, and return the exit status."""
-    watch = _Watch(quiet, as_json)
-    return watched(work, watch, watch.began_step)
+    return conduct(partial(resume_graph, run), _Watch(quiet, as_json))
 
 
 class _Watch(Watch):
     """Reports the progress as other commands do, and each query with its result."""
 
     def __init__(self, quiet: bool, as_json: bool) -> None:
-        super().__init__(quiet, as_json, trace=False)
+        super().__init__(quiet, as_json)
+        self.on_step = self.began_step
         self._lines = None if quiet or as_json else StepLines()
         self.progress = self._lines or self.progress
 

@@ -26,23 +26,15 @@ from mulligan.models.catalog import found_keys
 T = TypeVar("T")
 
 
-def conduct(work: Callable[..., Coroutine[Any, Any, Episode]], *, quiet: bool, as_json: bool, trace: bool) -> int:
+def conduct(work: Callable[..., Coroutine[Any, Any, Any]], watch: Watch) -> int:
     """Run an episode to its end, print how it ended, and return the exit status.
 
     Args:
         work: `mulligan.solve` or a function like it; called with `on_start`, `observers`, `on_step` and `notice`.
-        quiet: no progress on stderr.
-        as_json: print events as JSON lines.
-        trace: print each step, too.
+        watch: told what happens.
     """
-    watch = Watch(quiet, as_json, trace)
-    return watched(work, watch, watch.did if trace else None)
-
-
-def watched(work: Callable[..., Coroutine[Any, Any, Any]], watch: Watch, on_step: Callable[..., None] | None) -> int:
-    """Run work as `conduct` does, with a watch of its own."""
     try:
-        begun = work(on_start=watch.began, observers=(watch.saw,), on_step=on_step, notice=watch.notice)
+        begun = work(on_start=watch.began, observers=(watch.saw,), on_step=watch.on_step, notice=watch.notice)
         return watch.ended(run(begun, watch.interrupting))
     except asyncio.CancelledError:
         return watch.interrupted()
@@ -83,13 +75,20 @@ def mention_keys(actor: str | None, model: str | None) -> None:
 
 
 class Watch:
-    """Passes what happens in the episode on to its `Progress`."""
+    """Passes what happens in the episode on to its `Progress`.
 
-    def __init__(self, quiet: bool, as_json: bool, trace: bool) -> None:
+    Args:
+        quiet: no progress on stderr.
+        as_json: print events as JSON lines.
+        trace: print each step, too.
+    """
+
+    def __init__(self, quiet: bool, as_json: bool, trace: bool = False) -> None:
         self._quiet, self._json, self._trace = quiet, as_json, trace
         self.progress = first(quiet=quiet, as_json=as_json)
         self.episode: Episode | None = None
         self.limits = Limits()
+        self.on_step: Callable[..., None] | None = self.did if trace else None
 
     def began(self, episode: Episode, limits: Limits) -> None:
         if self.episode is None:

@@ -12,7 +12,7 @@ import click
 
 from mulligan.app.config import load
 from mulligan.app.solve import solve
-from mulligan.cli.conduct import conduct
+from mulligan.cli.conduct import Watch, conduct
 from mulligan.cli.options import progress_options
 from mulligan.core.records import Episode
 
@@ -55,4 +55,4 @@ def demo(ctx: click.Context, model: str | None, actor: str | None, quiet: bool, 
     The small local model usually fails its first trial and passes its second. Ends as `mulligan solve` does.
     """
     work = partial(solve_example, model=model, actor=actor)
-    ctx.exit(conduct(work, quiet=quiet, as_json=as_json, trace=trace))
+    ctx.exit(conduct(work, Watch(quiet, as_json, trace)))

@@ -11,7 +11,7 @@ import click
 
 from mulligan.app.recipe import read_file
 from mulligan.app.run import run as library
-from mulligan.cli.conduct import conduct
+from mulligan.cli.conduct import Watch, conduct
 from mulligan.cli.options import bank_of, budget_options, limits_of, memory_options, progress_options
 from mulligan.cli.terminal import standard_input
 from mulligan.core.errors import InvalidInput
@@ -47,7 +47,7 @@ def run(ctx: click.Context, agent: str, task: str | None, file: str | None, **gi
     options = {name: given[name] for name in PASSED_ON if given[name] is not None}
     options |= {"limits": limits_of(given), "mode": given["mode"], "forms": given["forms"], **bank_of(given)}
     work = partial(library, agent, what, **options)
-    ctx.exit(conduct(work, quiet=given["quiet"], as_json=given["as_json"], trace=given["trace"]))
+    ctx.exit(conduct(work, Watch(given["quiet"], given["as_json"], given["trace"])))
 
 
 def _task(task: str | None, file: str | None) -> str | Task:

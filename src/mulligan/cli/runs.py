@@ -97,7 +97,7 @@ def resume(ctx: click.Context, run: str, fork: bool, **given: Any) -> None:
     the recorded trials and adds more, up to five, with that strategy.
     """
     from mulligan.app.solve import resume as library
-    from mulligan.cli.conduct import conduct
+    from mulligan.cli.conduct import Watch, conduct
 
     if _asked_a_graph(run):
         from mulligan.cli.ask_graph import resumed
@@ -105,7 +105,7 @@ def resume(ctx: click.Context, run: str, fork: bool, **given: Any) -> None:
         ctx.exit(resumed(run, fork=fork, given=given))
     other = {"model": given["model"], "strategy": given["strategy"], "settings": given["set"]}
     work = partial(library, run, fork=fork, limits=limits_of(given), **other)
-    ctx.exit(conduct(work, quiet=given["quiet"], as_json=given["as_json"], trace=given["trace"]))
+    ctx.exit(conduct(work, Watch(given["quiet"], given["as_json"], given["trace"])))
 
 
 @runs.command()

@@ -75,7 +75,7 @@ def solve(ctx: click.Context, task: str, quiet: bool, as_json: bool, trace: bool
     (resume it), 4 when it could not be judged.
     """
     from mulligan.app.solve import solve as library
-    from mulligan.cli.conduct import conduct, mention_keys
+    from mulligan.cli.conduct import Watch, conduct, mention_keys
     from mulligan.core.records import Task
 
     given_task = Task(standard_input("task")) if task == "-" else task
@@ -84,7 +84,7 @@ def solve(ctx: click.Context, task: str, quiet: bool, as_json: bool, trace: bool
     options = {name: given[name] for name in PASSED_ON if given[name] is not None}
     options |= {"settings": _settings(given), "limits": limits_of(given), **bank_of(given)}
     work = partial(library, given_task, **options)
-    ctx.exit(conduct(work, quiet=quiet, as_json=as_json, trace=trace))
+    ctx.exit(conduct(work, Watch(quiet, as_json, trace)))
 
 
 def _settings(given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

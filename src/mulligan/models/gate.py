@@ -59,7 +59,9 @@ class Gate:
         # design/006: capped in the call, not in the journaled request
         capped = replace(sampling, max_tokens=self._max_tokens(question, sampling.max_tokens))
         try:
-            return await ask_for_row(self._model, question, capped)
+            return result_of(await self._model.ask(question, capped))
+        except NotJson as bad:
+            return not_json_row(bad)
         except Unusable as error:
             self._meter.add(error.usage)
             self._max_tokens(question, None)  # where the budget left too little room for an answer, that is the reason
@@ -95,13 +97,10 @@ def check_prices(models: Iterable[Model], limits: Limits) -> None:
             raise InvalidInput(_unpriced(model.name))
 
 
-async def ask_for_row(model: Model, question: Question, sampling: Sampling) -> Json:
-    """The model's answer as the journal keeps it, also one that is not the JSON asked for; `read_result` reads it."""
-    try:
-        return result_of(await model.ask(question, sampling))
-    except NotJson as bad:
-        row: dict[str, Json] = {"text": bad.text, "not_json": bad.why, "again": bad.again, "model": bad.model}
-        return {**row, "usage": asdict(bad.usage)}
+def not_json_row(bad: NotJson) -> Json:
+    """An answer that is not the JSON asked for, as the journal keeps it; `read_result` reads it."""
+    row: dict[str, Json] = {"text": bad.text, "not_json": bad.why, "again": bad.again, "model": bad.model}
+    return {**row, "usage": asdict(bad.usage)}
 
 
 def read_result(row: dict[str, Any], usage: Usage) -> Answer:

@@ -19,8 +19,9 @@ from mulligan.core.loop import scope
 from mulligan.core.protocols import Bank, Journal, Learned, Model, StepRow, Store
 from mulligan.core.questions import Answer, Question, Sampling
 from mulligan.core.records import Episode, Json, Recall, Task, Usage
-from mulligan.models.gate import ask_for_row, read_result
-from mulligan.models.requests import request_of
+from mulligan.models.failures import NotJson
+from mulligan.models.gate import not_json_row, read_result
+from mulligan.models.requests import request_of, result_of
 from mulligan.recording.journal import AnswerLookup, StoredJournal
 from mulligan.recording.ledger import Ledger
 
@@ -69,7 +70,10 @@ class BankModel:
         request = request_of(self.id, question, sampling)
 
         async def call() -> Json:
-            return await ask_for_row(self._model, question, sampling)
+            try:
+                return result_of(await self._model.ask(question, sampling))
+            except NotJson as bad:
+                return not_json_row(bad)
 
         with scope(LEARN, digest(request)[:16], anew=True):
             row = cast(dict[str, Any], await self.journal.step("model.bank", request, call))
