@@ -26,7 +26,7 @@ import numpy as np
 from mulligan.bank.recall.index import Index, Indexes
 from mulligan.bank.recall.retrieval.fused import Fused
 from mulligan.bank.recall.terms import terms_of
-from mulligan.core.lessons import Entry, Memory, Part
+from mulligan.core.lessons import Addition, Memory, Part
 from mulligan.core.records import Lesson
 from mulligan.store import open_store
 
@@ -46,8 +46,8 @@ def vectors(count: int) -> Any:
     return made / np.linalg.norm(made, axis=1, keepdims=True)
 
 
-def entries(agent: str, count: int) -> list[Entry]:
-    found: list[Entry] = []
+def entries(agent: str, count: int) -> list[Addition]:
+    found: list[Addition] = []
     for vector in vectors(count):
         number = next(_numbers)
         title, text, query = words(7), words(60), words(12)
@@ -63,7 +63,7 @@ def entries(agent: str, count: int) -> list[Entry]:
             embedder=EMBEDDER,
         )
         parts: dict[Part, bytes] = {"lesson": vector.tobytes(), "query": vector.tobytes()}
-        found.append(Entry(lesson, f"f{number}", terms_of(f"{title} {text} {query}"), parts))
+        found.append(Addition(lesson, f"f{number}", terms_of(f"{title} {text} {query}"), parts))
     return found
 
 

@@ -21,7 +21,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeAlias
 
-from mulligan.core.lessons import Entry, Memory, Receipt
+from mulligan.core.lessons import Addition, Memory, Receipt
 from mulligan.core.records import Lesson, Origin
 from mulligan.store import open_store
 
@@ -33,7 +33,7 @@ Call: TypeAlias = Callable[[], Awaitable[object]]
 _numbers = itertools.count(1)
 
 
-def entry(agent: str, experience: str) -> Entry:
+def entry(agent: str, experience: str) -> Addition:
     id, chance = secrets.token_hex(8), random.Random(next(_numbers))
     lesson = Lesson(
         id,
@@ -50,10 +50,10 @@ def entry(agent: str, experience: str) -> Entry:
         embedder=EMBEDDER,
     )
     vector, query = chance.randbytes(1536), chance.randbytes(1536)
-    return Entry(lesson, secrets.token_hex(32), chance.randbytes(1200), {"lesson": vector, "query": query})
+    return Addition(lesson, secrets.token_hex(32), chance.randbytes(1200), {"lesson": vector, "query": query})
 
 
-def batch(agent: str) -> list[Entry]:
+def batch(agent: str) -> list[Addition]:
     experience = secrets.token_hex(8)
     return [entry(agent, experience) for _ in range(3)]
 

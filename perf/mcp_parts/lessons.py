@@ -7,9 +7,9 @@ from pathlib import Path
 
 from bank_recall import words
 
-from mulligan.bank.learn.screening import entry_of
+from mulligan.bank.learn.screening import addition_of
 from mulligan.bank.recall.terms import embedded
-from mulligan.core.lessons import Entry
+from mulligan.core.lessons import Addition
 from mulligan.core.records import Lesson
 from mulligan.models.embedders.hash import HashEmbedder
 from mulligan.store import open_store
@@ -26,7 +26,7 @@ async def write(database: Path, count: int) -> None:
     await memory.close()
 
 
-async def _entry(number: int, embedder: HashEmbedder) -> Entry:
+async def _entry(number: int, embedder: HashEmbedder) -> Addition:
     lesson = Lesson(
         f"{number:012x}",
         words(7),
@@ -38,6 +38,6 @@ async def _entry(number: int, embedder: HashEmbedder) -> Entry:
         created=1.7e9 + number,
         embedder=embedder.id,
     )
-    entry = entry_of(lesson, quarantine=False)
+    entry = addition_of(lesson, quarantine=False)
     of_lesson, of_query = await embedder.embed([embedded(lesson), lesson.query])
     return replace(entry, vectors={"lesson": of_lesson.tobytes(), "query": of_query.tobytes()})

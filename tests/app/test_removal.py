@@ -15,7 +15,7 @@ from mulligan.app.config import load
 from mulligan.app.removal import Removable
 from mulligan.core.episode import Stopped
 from mulligan.core.errors import NotFound
-from mulligan.core.lessons import Entry
+from mulligan.core.lessons import Addition
 from mulligan.core.protocols import Store
 from mulligan.core.records import Episode, Head, Lesson, Origin, Stop, Task
 from mulligan.recording.holders import owner
@@ -189,7 +189,7 @@ async def test_lessons_stay_and_say_that_their_run_was_removed(store: Store) -> 
     lessons = [
         Lesson(name, name, "c", "success", origin=Origin("extracted", id)) for name, id in (("x", "a.1"), ("y", "b.1"))
     ]
-    await store.memory.lessons.add("", [Entry(lesson, lesson.id) for lesson in lessons])
+    await store.memory.lessons.add("", [Addition(lesson, lesson.id) for lesson in lessons])
     await mulligan.remove_runs(await mulligan.removable_runs("a", store=store), store=store)
     from mulligan.bank.exchange.lesson_page import facts
 

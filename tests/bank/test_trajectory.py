@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from mulligan.bank.learn.trajectory import CHARACTERS, STEPS, Place, episode_of, places, render
+from mulligan.bank.learn.trajectory import CHARACTERS, STEPS, StepPosition, episode_of, render, step_positions
 from mulligan.core.codec import from_json, to_json
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Attempt, Episode, Feedback, Outcome, Reflection, Step, Stop, Task, Trial
@@ -70,7 +70,7 @@ Output of trial 2:
 2020-01-15
 ```\
 """)
-    assert places([EPISODE]) == (Place(0, 1, 1), Place(0, 2, 1), Place(0, 2, 2))
+    assert step_positions([EPISODE]) == (StepPosition(0, 1, 1), StepPosition(0, 2, 1), StepPosition(0, 2, 2))
 
 
 def test_several_episodes_run_on() -> None:
@@ -79,7 +79,7 @@ def test_several_episodes_run_on() -> None:
     assert task == "(each trajectory has its own)"
     assert text.index("Trajectory 1 (succeeded):") < text.index("s3 action") < text.index("Trajectory 2:")
     assert text.endswith("Its task:\n```\nFind the last order.\n```\n\nTrial 1:\n\n```\ns4 output: 2024\n```")
-    assert places([EPISODE, other])[3] == Place(1, 1, 1)
+    assert step_positions([EPISODE, other])[3] == StepPosition(1, 1, 1)
     assert render([EPISODE, EPISODE])[0] == "```\nFind the first order.\n```"
 
 
@@ -110,7 +110,7 @@ def test_where_even_actions_are_too_long_the_middle_goes() -> None:
     assert "s1 action:\n  act 0 x y" in text
     assert "Wrong." in text
     assert "(Left out for want of room: s" in text
-    assert len(places([episode])) == 500
+    assert len(step_positions([episode])) == 500
 
 
 def test_code_of_many_lines_is_shortened_as_outputs_are() -> None:
@@ -137,7 +137,7 @@ def test_it_is_text_whatever_the_episode_and_the_budget(trials: list[list[Step]]
     task, text = render([episode], tokens)
     assert task
     assert all(f"Trial {n}" in text for n in range(1, len(trials) + 1))
-    assert len(places([episode])) == sum(max(len(steps), 1) for steps in trials)
+    assert len(step_positions([episode])) == sum(max(len(steps), 1) for steps in trials)
 
 
 def test_a_plain_trajectory_becomes_an_episode() -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mulligan.core.lessons import Entry, LessonStore, Memory, Part, Selection
+from mulligan.core.lessons import Addition, LessonStore, Memory, Part, Selection
 from mulligan.core.records import Lesson
 from mulligan.store import open_store
 
@@ -36,12 +36,12 @@ def vectors(id: str) -> dict[Part, bytes]:
     return {"lesson": f"lesson {id}".encode().ljust(16)[:16], "query": f"query {id}".encode().ljust(16)[:16]}
 
 
-def entry(id: str, says: str = "", embedder: str | None = E1, **fields: Any) -> Entry:
+def entry(id: str, says: str = "", embedder: str | None = E1, **fields: Any) -> Addition:
     """A lesson that is a duplicate of those that say the same; without vectors where there is no embedder."""
     says = says or id
     fields = {"experience": f"x{id}", "query": f"task of {id}", "outcome": "success", **fields}
     lesson = Lesson(id, f"Title {says}", f"Content {says}", description=f"When {says}", embedder=embedder, **fields)
-    return Entry(lesson, f"print {says}", f"terms {says}".encode(), vectors(id) if embedder else {})
+    return Addition(lesson, f"print {says}", f"terms {says}".encode(), vectors(id) if embedder else {})
 
 
 ALL = Selection(states=("active", "retired", "superseded", "quarantined"), limit=None)

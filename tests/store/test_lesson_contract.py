@@ -8,7 +8,7 @@ import pytest
 from lesson_kit import E1, E2, entry, ids, vectors
 
 from mulligan.core.errors import NotFound, StoreError
-from mulligan.core.lessons import Entry, Kept, LessonStore, Link, Receipt, Selection
+from mulligan.core.lessons import Added, Addition, LessonStore, Link, Receipt, Selection
 from mulligan.core.records import Lesson, Origin
 
 
@@ -40,7 +40,7 @@ async def test_every_field_comes_back(store: LessonStore) -> None:
         subject="subject",
         confirmed=False,
     )
-    assert await store.add("a", [Entry(lesson, "f", b"terms", vectors("l1"))]) == (Kept("l1"),)
+    assert await store.add("a", [Addition(lesson, "f", b"terms", vectors("l1"))]) == (Added("l1"),)
     assert await store.get("a", ["l1"]) == (replace(lesson, agent_id="a", score=None),)
 
 
@@ -55,10 +55,10 @@ async def test_a_lesson_that_cannot_be_json_is_refused_and_nothing_of_its_batch_
 
 async def test_duplicates_fold_within_a_batch_and_against_all_states(store: LessonStore) -> None:
     kept = await store.add("a", [entry("1"), entry("2", "1", support=2), entry("3")])
-    assert kept == (Kept("1"), Kept("1", folded=True), Kept("3"))
+    assert kept == (Added("1"), Added("1", folded=True), Added("3"))
     (one,) = await store.get("a", ["1"])
     await store.change("a", replace(one, state="retired"), "retired")
-    assert await store.add("a", [entry("4", "1")]) == (Kept("1", folded=True),)
+    assert await store.add("a", [entry("4", "1")]) == (Added("1", folded=True),)
     (one,) = await store.get("a", ["1"])
     assert (one.support, one.state) == (4, "retired")
     told = (await store.history("a", "1"))[-1]
@@ -66,14 +66,14 @@ async def test_duplicates_fold_within_a_batch_and_against_all_states(store: Less
 
 
 async def test_without_folding_duplicates_stay_and_a_later_one_folds_into_the_oldest(store: LessonStore) -> None:
-    assert await store.add("a", [entry("1"), entry("2", "1")], fold=False) == (Kept("1"), Kept("2"))
-    assert await store.add("a", [entry("3", "1")]) == (Kept("1", folded=True),)
+    assert await store.add("a", [entry("1"), entry("2", "1")], fold=False) == (Added("1"), Added("2"))
+    assert await store.add("a", [entry("3", "1")]) == (Added("1", folded=True),)
 
 
 async def test_a_duplicate_folds_into_the_active_one(store: LessonStore) -> None:
     await store.add("a", [entry("1"), entry("2")])
     await store.merge("a", entry("m", "1"), ["1", "2"])
-    assert await store.add("a", [entry("3", "1")]) == (Kept("m", folded=True),)
+    assert await store.add("a", [entry("3", "1")]) == (Added("m", folded=True),)
 
 
 async def test_a_change_of_text_takes_its_own_terms_and_vectors(store: LessonStore) -> None:
@@ -86,8 +86,8 @@ async def test_a_change_of_text_takes_its_own_terms_and_vectors(store: LessonSto
     await store.change("a", replace(one, content="newer"), "edited", entry=entry("1", "newer", embedder=E2))
     (row,) = (await store.delta("a", E2)).rows
     assert (row.terms, row.vector) == (b"terms newer", vectors("1")["lesson"])
-    assert await store.add("a", [entry("2", "newer")]) == (Kept("1", folded=True),)
-    assert await store.add("a", [entry("3", "1")]) == (Kept("3"),)
+    assert await store.add("a", [entry("2", "newer")]) == (Added("1", folded=True),)
+    assert await store.add("a", [entry("3", "1")]) == (Added("3"),)
 
 
 async def test_delta_tells_each_change_once(store: LessonStore) -> None:
@@ -214,7 +214,7 @@ async def test_history_and_as_of_follow_a_lesson_through_everything(store: Lesso
 # --- facts --------------------------------------------------------------------------------------------------------
 
 
-def fact(id: str, says: str = "", *, parents: tuple[str, ...] = (), **fields: Any) -> Entry:
+def fact(id: str, says: str = "", *, parents: tuple[str, ...] = (), **fields: Any) -> Addition:
     origin = Origin("extracted", "e", 1, parents=parents)
     named: dict[str, Any] = {"project": "p", "subject": "s", "origin": origin, **fields}
     return entry(id, says, nature="fact", **named)
@@ -253,7 +253,7 @@ async def test_a_fact_that_is_held_back_supersedes_when_it_is_released(store: Le
 
 async def test_a_fact_does_not_fold_into_one_that_was_superseded(store: LessonStore) -> None:
     await store.add("a", [fact("1", "old"), fact("2", "new", parents=("1",))])
-    assert await store.add("a", [fact("3", "old", parents=("2",))]) == (Kept("3"),)
+    assert await store.add("a", [fact("3", "old", parents=("2",))]) == (Added("3"),)
     assert await ids(store) == ["3"]
 
 

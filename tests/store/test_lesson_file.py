@@ -13,7 +13,7 @@ from lesson_kit import ALL, E1, entry, vectors
 
 from mulligan.core.episode import Acted
 from mulligan.core.errors import StoreError
-from mulligan.core.lessons import Finding, Link, Memory, Receipt
+from mulligan.core.lessons import Fault, Link, Memory, Receipt
 from mulligan.core.records import Attempt, Episode, Task
 from mulligan.recording.holders import owner
 from mulligan.store import open_store
@@ -154,7 +154,7 @@ async def test_a_row_that_is_gone_is_made_again_from_its_history(tmp_path: Path,
     (before,) = await memory.lessons.get("a", ["3"])
     sql(tmp_path / "m.db", "DELETE FROM lessons WHERE id = '3'")
     first = await memory.lessons.verify(mend=True)
-    assert first[0] == Finding(
+    assert first[0] == Fault(
         "Lesson 3 was gone but for its history. Its words are found again when it is edited.",
         True,
         "3",

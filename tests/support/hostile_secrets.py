@@ -22,7 +22,7 @@ from hostile_messages import META, MODERN, ids_in
 from serving import Running
 
 from mulligan.core.episode import Acted, Evaluated, Event, Reflected, Stopped
-from mulligan.core.lessons import Entry, Link, Receipt
+from mulligan.core.lessons import Addition, Link, Receipt
 from mulligan.core.records import Attempt, Episode, Feedback, Head, Lesson, Origin, Reflection, Step, Stop, Task
 from mulligan.store.sqlite import SqliteStore
 
@@ -208,7 +208,7 @@ async def stored(database: Path, agent: str, word: str, tail: str) -> Sequence[t
                 created=1_700_000_000.0 + n,
                 **texts,
             )
-            await lessons.add(agent, [Entry(kept, f"print {word} {state}")])
+            await lessons.add(agent, [Addition(kept, f"print {word} {state}")])
         await lessons.link(agent, [Link(f"acti{tail}", f"reti{tail}", 0.9, f"{word}embedder")])
         await lessons.recalled(Receipt(f"rece{tail}", agent, 1_700_000_000.0, f"{word} recalled", {f"acti{tail}": 0.5}))
         await _failed_work(store, agent, word)

@@ -17,7 +17,7 @@ from mcp.shared.exceptions import MCPError
 
 from mulligan.app.service import ServerOptions, Service
 from mulligan.core.episode import Acted, Evaluated, Event, Reflected, Stopped
-from mulligan.core.lessons import Entry
+from mulligan.core.lessons import Addition
 from mulligan.core.protocols import Store
 from mulligan.core.records import Attempt, Episode, Feedback, Lesson, Reflection, Stop, Task
 from mulligan.mcp_server.server import make_server, one_connection
@@ -82,7 +82,7 @@ async def teach(store: Store, id: str, agent: str, **fields: Any) -> None:
     title = fields.pop("title", f"Title of {id}")
     fields = {"description": f"When {id}.", "created": 1_700_000_000.0, **fields}
     lesson = Lesson(id, title, fields.pop("content", f"Content of {id}."), "success", **fields)
-    await store.memory.lessons.add(agent, [Entry(lesson, f"print of {id}")])
+    await store.memory.lessons.add(agent, [Addition(lesson, f"print of {id}")])
 
 
 async def listed(client: Client) -> list[types.Resource]:

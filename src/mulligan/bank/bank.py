@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
 from mulligan.bank.learn.facts import RULE
-from mulligan.bank.learn.learning import ACCOUNTS, PAGE, Keeper, Learning, key_of, new_lesson
+from mulligan.bank.learn.learning import ACCOUNTS, PAGE, Learning, LessonWriter, key_of, new_lesson
 from mulligan.bank.learn.validation import checked_fields
 from mulligan.bank.ports import Form, Ports, checked_forms, checked_threshold, moment, whole_number
 from mulligan.bank.recall.candidates import Ranking
@@ -23,7 +23,7 @@ from mulligan.bank.recall.notebook import account_text, entry_text, fitting, his
 from mulligan.bank.recall.prompt_text import formatted_prompt
 from mulligan.bank.upkeep.upkeep import Upkeep, Worker
 from mulligan.core.errors import InvalidInput, NotFound, StoreError
-from mulligan.core.lessons import Account, Delta, Finding, Link, Queued, Receipt, Selection, Version, Worth
+from mulligan.core.lessons import Account, Delta, Fault, Link, Queued, Receipt, Selection, Version, Worth
 from mulligan.core.protocols import Learned
 from mulligan.core.questions import Question
 from mulligan.core.ranking import Ranked
@@ -56,9 +56,9 @@ class Bank:
         self._ports = ports
         self._lessons, self._queue = ports.memory.lessons, ports.memory.queue
         self._indexes = Indexes(self._lessons, ports.vectors.id, queries=ports.retrieval.queries)
-        self._keeper = Keeper(ports, self._indexes)
-        self._learning = Learning(ports, self._keeper)
-        self._upkeep = upkeep = Upkeep(ports, self._indexes, self._keeper)
+        self._writer = LessonWriter(ports, self._indexes)
+        self._learning = Learning(ports, self._writer)
+        self._upkeep = upkeep = Upkeep(ports, self._indexes, self._writer)
         self._worker = Worker(
             ports,
             {
@@ -291,7 +291,7 @@ class Bank:
         receipt = await self._lessons.receipt(self.agent_id, id)
         if (receipt.agent_id or "") != self._ports.writes:
             raise NotFound(f"There is no recall {id!r} in this bank.")
-        lessons = await self._keeper.present(self._ports.writes, list(receipt.lessons), ())
+        lessons = await self._writer.present(self._ports.writes, list(receipt.lessons), ())
         scored = tuple(replace(lesson, score=receipt.lessons[lesson.id]) for lesson in lessons)
         return Recall(receipt.id, scored, receipt.filtered)
 
@@ -381,14 +381,14 @@ class Bank:
         }
         lesson = new_lesson(Lesson("", **checked_fields(fields)), self._ports.writes)
         lesson = replace(lesson, experience=lesson.id)
-        learned = await self._keeper.add(self._ports.writes, [lesson], by_a_person=by_a_person)
+        learned = await self._writer.add(self._ports.writes, [lesson], by_a_person=by_a_person)
         return await self.get((*learned.lessons, *learned.folded)[0])
 
     async def edit(self, id: str, **changes: Any) -> Lesson:
         """Changes fields of a lesson; its history keeps the text of before."""
         changes = checked_fields(changes)
         before = await self._own(id)
-        (entry,) = await self._keeper.entries([replace(before, **changes)])
+        (entry,) = await self._writer.entries([replace(before, **changes)])
         await self._lessons.change(self._ports.writes, entry.lesson, "edited", entry=entry)
         return await self.get(before.id)
 
@@ -401,7 +401,7 @@ class Bank:
         which = Selection(nature="fact", project=self._ports.project, limit=None)
         facts = [fact for fact in await self._lessons.list(self._ports.writes, which) if fact.to_check != why]
         for fact in facts:
-            await self._keeper.doubt(fact, why)
+            await self._writer.doubt(fact, why)
         return len(facts)
 
     async def notebook(self, as_of: float | None = None) -> Sequence[Lesson]:
@@ -430,7 +430,7 @@ class Bank:
             raise InvalidInput(f"Lesson {lesson.id} was last {versions[-1].change}: there is nothing to take back.")
         before = versions[-2].lesson
         assert before is not None
-        (entry,) = await self._keeper.entries([before])
+        (entry,) = await self._writer.entries([before])
         await self._lessons.change(self._ports.writes, entry.lesson, "edited", entry=entry, detail={"why": "undone"})
         return await self.get(lesson.id)
 
@@ -453,7 +453,7 @@ class Bank:
         if lesson.state != "quarantined":
             raise InvalidInput(f"Lesson {lesson.id} is {lesson.state}, not quarantined.")
         released = await self._changed(replace(lesson, state="active"), "released")
-        await self._keeper.queue_links(self._ports.writes, [released.id])
+        await self._writer.queue_links(self._ports.writes, [released.id])
         return released
 
     async def pin(self, id: str, pinned: bool = True) -> Lesson:
@@ -548,15 +548,15 @@ class Bank:
         whole = None if ids is None else [await self._lessons.resolve(writes, id) for id in ids]
         return await self._lessons.purge(writes, whole)
 
-    async def verify(self, *, mend: bool = False) -> Sequence[Finding]:
+    async def verify(self, *, mend: bool = False) -> Sequence[Fault]:
         """Finds what is wrong with the store, and with `mend` repairs what can be repaired."""
         found = list(await self._lessons.verify(mend=mend))
         for agent_id, id in await self._indexes.unsearchable(self._ports.vectors.id):
             if mend:
                 (lesson,) = await self._lessons.get(agent_id, [id])
-                (entry,) = await self._keeper.entries([lesson])
+                (entry,) = await self._writer.entries([lesson])
                 await self._lessons.change(agent_id, lesson, "edited", entry=entry, detail={"why": "verify"})
-            found.append(Finding(f"Lesson {id} has lost what it is found by.", mend, id))
+            found.append(Fault(f"Lesson {id} has lost what it is found by.", mend, id))
         return found
 
     async def work(self, seconds: float | None = None) -> int:

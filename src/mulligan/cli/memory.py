@@ -26,7 +26,7 @@ from mulligan.cli.terminal import clean, emit, one_line, put, say, standard_inpu
 from mulligan.cli.words import count
 from mulligan.core.codec import to_json
 from mulligan.core.errors import InvalidInput, ModelError
-from mulligan.core.lessons import Finding, Selection
+from mulligan.core.lessons import Fault, Selection
 from mulligan.core.protocols import Learned
 from mulligan.core.records import Json, Lesson
 from mulligan.text.files import read_text
@@ -661,7 +661,7 @@ async def reembed(bank: Bank) -> None:
 def verify(ctx: click.Context, mend: bool) -> None:
     """Check the file of the lessons. Ends with 1 when something is wrong with it."""
 
-    async def work(bank: Bank) -> list[Finding]:
+    async def work(bank: Bank) -> list[Fault]:
         return list(await bank.verify(mend=mend))
 
     found = with_bank(None, work)

@@ -165,7 +165,7 @@ Change: TypeAlias = Literal[
 
 
 @dataclass(frozen=True)
-class Entry:
+class Addition:
     """A lesson to add. `fingerprint` is equal for exact duplicates; `terms` are the words that it is found by.
 
     vectors: by part, of the embedder that `lesson.embedder` names.
@@ -178,7 +178,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Kept:
+class Added:
     """Where an added lesson is: in its own row, or (`folded`) in the stored lesson of the same fingerprint."""
 
     id: str
@@ -319,7 +319,7 @@ class Account:
 
 
 @dataclass(frozen=True)
-class Finding:
+class Fault:
     """A fault of the store, in a sentence. id: of the lesson or work concerned."""
 
     what: str
@@ -351,12 +351,12 @@ class LessonStore(Protocol):
     async def add(
         self,
         agent_id: str,
-        entries: Sequence[Entry],
+        entries: Sequence[Addition],
         *,
         fold: bool = True,
         claim: Claim | None = None,
         result: Json = None,
-    ) -> Sequence[Kept]:
+    ) -> Sequence[Added]:
         """All of them or none, in order. fold: exact duplicates, within the batch and against the agent's lessons of
         any state, raise the support of the one that is there instead, and a fact is confirmed if one of the two is. A
         fact does not fold into one that was superseded. A result that is an object gets `folded`, if any were: the ids
@@ -365,7 +365,7 @@ class LessonStore(Protocol):
         ...
 
     async def change(
-        self, agent_id: str, lesson: Lesson, change: Change, *, entry: Entry | None = None, detail: Json = None
+        self, agent_id: str, lesson: Lesson, change: Change, *, entry: Addition | None = None, detail: Json = None
     ) -> None:
         """Stores a changed lesson. entry: its new fingerprint, terms and vectors if its text changed.
 
@@ -374,7 +374,7 @@ class LessonStore(Protocol):
         ...
 
     async def merge(
-        self, agent_id: str, entry: Entry, parents: Sequence[str], *, claim: Claim | None = None, result: Json = None
+        self, agent_id: str, entry: Addition, parents: Sequence[str], *, claim: Claim | None = None, result: Json = None
     ) -> None:
         """Adds the merged lesson and marks its parents superseded by it; their vectors go. All or nothing.
 
@@ -492,7 +492,7 @@ class LessonStore(Protocol):
         """
         ...
 
-    async def verify(self, *, mend: bool = False) -> Sequence[Finding]:
+    async def verify(self, *, mend: bool = False) -> Sequence[Fault]:
         """The faults of the whole store. mend: repair those that can be repaired."""
         ...
 
@@ -500,7 +500,7 @@ class LessonStore(Protocol):
         """That of this agent; None: those of all agents, by agent_id, and that of the recalls over all, if any."""
         ...
 
-    async def restore(self, several: Sequence[tuple[Archive, Sequence[Entry]]]) -> Sequence[Sequence[Kept]]:
+    async def restore(self, several: Sequence[tuple[Archive, Sequence[Addition]]]) -> Sequence[Sequence[Added]]:
         """Puts the archives in, all or nothing; entries: one for each lesson, in order; vectors are not taken.
 
         A lesson whose id is there already, or was folded here before, changes nothing; an exact duplicate of one that

@@ -23,7 +23,7 @@ class Watch:
         self._clock = clock
         self._seen: dict[tuple[str, int], tuple[object, float]] = {}
 
-    def stood_still(self, table: str, row: int, heartbeat: object) -> float:
+    def seconds_unchanged(self, table: str, row: int, heartbeat: object) -> float:
         """Seconds since this heartbeat of the row was first seen here."""
         now = self._clock()
         seen, since = self._seen.get((table, row), (None, now))

@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
-from mulligan.bank.learn.screening import entry_of
+from mulligan.bank.learn.screening import addition_of
 from mulligan.core.codec import SCHEMA, from_json, to_json
 from mulligan.core.errors import InvalidInput
-from mulligan.core.lessons import Archive, Entry, Version
+from mulligan.core.lessons import Addition, Archive, Version
 from mulligan.core.records import Json, Lesson, Origin
 from mulligan.text.files import read_text
 from mulligan.text.json_lines import parsed
@@ -355,15 +355,15 @@ def _json_lines(text: str) -> Sequence[tuple[int, str]] | None:
     return lines if typed else None
 
 
-def prepared(archive: Archive, *, quarantine: bool) -> tuple[Archive, list[Entry]]:
+def prepared(archive: Archive, *, quarantine: bool) -> tuple[Archive, list[Addition]]:
     """The archive with its lessons as they are kept, and their entries. Histories were masked when they were read.
 
     A lesson that tries to instruct its reader is held back, unless it has been flagged for the same before: then
     somebody has decided already.
     """
-    entries: list[Entry] = []
+    entries: list[Addition] = []
     for lesson in archive.lessons:
-        entry = entry_of(lesson, quarantine=quarantine)
+        entry = addition_of(lesson, quarantine=quarantine)
         if set(entry.lesson.flags) == set(lesson.flags):
             entry = replace(entry, lesson=replace(entry.lesson, state=lesson.state))
         entries.append(entry)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, cast
 
 from mulligan.bank.learn.facts import grounded
-from mulligan.bank.learn.trajectory import TOKENS, Place, pair_of, places, render
+from mulligan.bank.learn.trajectory import TOKENS, StepPosition, pair_of, render, step_positions
 from mulligan.bank.learn.validation import CONTENT, LABELS, NATURE, TEXTS, lesson_from, object_of, text_of
 from mulligan.core.errors import BadAnswer
 from mulligan.core.prompts import Prompt
@@ -81,7 +81,7 @@ class Extractor:
         task, trajectory = render(studied, self._tokens)
         reason = labelled("The judge's reason", self._reason[:CONTENT])
         *before, last = prompt.render(task=task, reason=reason, trajectory=trajectory)
-        schema = schema_of(self._most, len(places(studied)), natures=not self._paper)
+        schema = schema_of(self._most, len(step_positions(studied)), natures=not self._paper)
         return Question((*before, replace(last, images=episodes[0].task.images)), schema)
 
     def _studied(self, episodes: Sequence[Episode]) -> Sequence[Episode]:
@@ -106,7 +106,7 @@ class Extractor:
         if len(listed) > self._most:
             count, most = len(listed), self._most
             raise BadAnswer(f"There are {count} lessons, and at most {most} are kept: give the best of them.")
-        there = places(episodes)
+        there = step_positions(episodes)
         lessons: dict[str, Lesson] = {}
         for number, one in enumerate(listed, 1):
             draft, cited = lesson_from(one, f"Lesson {number}"), cited_places(one, there, f"Lesson {number}")
@@ -116,7 +116,7 @@ class Extractor:
                 lessons.setdefault(content, lesson)
         return Extracted(tuple(lessons.values()), "" if lessons else UNGROUNDED)
 
-    def _lesson(self, episodes: Sequence[Episode], draft: Lesson, cited: Sequence[Place]) -> Lesson:
+    def _lesson(self, episodes: Sequence[Episode], draft: Lesson, cited: Sequence[StepPosition]) -> Lesson:
         """The draft with its origin. A fact that holds no value becomes a strategy."""
         fact = draft.nature == "fact" and not self._paper and bool(_VALUE.search(f"{draft.title}\n{draft.content}"))
         return replace(
@@ -130,7 +130,7 @@ class Extractor:
             confirmed=self._success or not fact,
         )
 
-    def _outcome(self, episodes: Sequence[Episode], cited: Sequence[Place]) -> Literal["success", "failure"]:
+    def _outcome(self, episodes: Sequence[Episode], cited: Sequence[StepPosition]) -> Literal["success", "failure"]:
         failed = all(episodes[n].judged and not episodes[n].solved for n in {place.episode for place in cited})
         contrasted = len(episodes) > 1 and failed
         return "success" if self._success and not contrasted else "failure"
@@ -168,7 +168,7 @@ def schema_of(most: int, steps: int, *, natures: bool = True) -> Json:
     }
 
 
-def cited_places(lesson: Json, there: Sequence[Place], where: str) -> tuple[Place, ...]:
+def cited_places(lesson: Json, there: Sequence[StepPosition], where: str) -> tuple[StepPosition, ...]:
     """The places of the steps that a lesson cites, in order: 3, "3" and "s3" are the same. Raises `BadAnswer`."""
     given = cast(Mapping[str, Json], lesson).get("steps")
     listed = cast(list[Json], given) if isinstance(given, list) else [] if given is None else [given]
@@ -189,7 +189,7 @@ def _number(value: Json) -> int | None:
     return int(value) if whole and not isinstance(value, bool) else None
 
 
-def origin_of(episodes: Sequence[Episode], cited: Sequence[Place], reason: str) -> Origin:
+def origin_of(episodes: Sequence[Episode], cited: Sequence[StepPosition], reason: str) -> Origin:
     """The trial that is cited most; of several, the last."""
     counts = Counter((place.episode, place.trial) for place in cited)
     episode, trial = max(counts, key=lambda at: (counts[at], at))
@@ -197,7 +197,7 @@ def origin_of(episodes: Sequence[Episode], cited: Sequence[Place], reason: str) 
     return Origin("extracted", episodes[episode].id, trial, steps, reason=reason)
 
 
-def context_of(episodes: Sequence[Episode], cited: Sequence[Place]) -> Mapping[str, Json]:
+def context_of(episodes: Sequence[Episode], cited: Sequence[StepPosition]) -> Mapping[str, Json]:
     trials = list(dict.fromkeys((place.episode, place.trial) for place in cited))
     if len(trials) < 2:
         return {}

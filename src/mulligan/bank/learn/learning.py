@@ -31,14 +31,14 @@ from mulligan.bank.learn.facts import (
     working_actions,
 )
 from mulligan.bank.learn.operations import Notekeeper
-from mulligan.bank.learn.screening import entry_of, fingerprint
+from mulligan.bank.learn.screening import addition_of, fingerprint
 from mulligan.bank.learn.trajectory import render
 from mulligan.bank.ports import CountingModel, Ports
 from mulligan.bank.recall.index import Indexes
 from mulligan.bank.recall.notebook import entry_text, fitting
 from mulligan.core.codec import digest, from_json, to_json
 from mulligan.core.errors import BadAnswer, InvalidInput, LeaseLost, NotFound
-from mulligan.core.lessons import Account, Claim, Entry, Queue, Queued, Selection
+from mulligan.core.lessons import Account, Addition, Claim, Queue, Queued, Selection
 from mulligan.core.protocols import Learned
 from mulligan.core.questions import Answer, Question, Sampling, Thinker, think
 from mulligan.core.records import Episode, Json, Lesson, LessonState, Usage
@@ -63,7 +63,7 @@ def new_lesson(draft: Lesson, agent_id: str, experience: str = "") -> Lesson:
     return replace(draft, id=secrets.token_hex(8), agent_id=agent_id, created=now, experience=experience)
 
 
-class Keeper:
+class LessonWriter:
     """Writes the lessons of a bank, for whoever makes them: learning, merging, or a person."""
 
     def __init__(self, ports: Ports, indexes: Indexes) -> None:
@@ -82,7 +82,7 @@ class Keeper:
         which = Selection(nature="fact", project=project, subject=subject, limit=None)
         return await self._lessons.list(agent_id, which)
 
-    async def entries(self, lessons: Sequence[Lesson], *, named: str = "", by_a_person: bool = False) -> list[Entry]:
+    async def entries(self, lessons: Sequence[Lesson], *, named: str = "", by_a_person: bool = False) -> list[Addition]:
         """The lessons as the store takes them, with vectors if the embedder answers.
 
         Args:
@@ -91,7 +91,7 @@ class Keeper:
             by_a_person: A person wrote them, so flags hold none of them back.
         """
         quarantine = self._ports.settings.quarantine and not by_a_person
-        entries = [entry_of(lesson, quarantine=quarantine, named=named) for lesson in lessons]
+        entries = [addition_of(lesson, quarantine=quarantine, named=named) for lesson in lessons]
         parts = await self._ports.vectors.parts([entry.lesson for entry in entries])
         if parts is None:
             return entries
@@ -186,7 +186,7 @@ class Keeper:
                 if rests and other.id not in fact.origin.parents:
                     await self.doubt(other, f"it rests on {replaced[0].id[:8]}, which {fact.id[:8]} has replaced")
 
-    async def _superseding(self, agent_id: str, entry: Entry) -> Entry:
+    async def _superseding(self, agent_id: str, entry: Addition) -> Addition:
         """The entry; a fact names as its parents the known facts that it contradicts, which it supersedes."""
         fact = entry.lesson
         if fact.nature != "fact" or fact.origin.parents:
@@ -199,8 +199,8 @@ class Keeper:
         return replace(entry, lesson=replace(fact, origin=replace(fact.origin, parents=old))) if old else entry
 
     async def _without_near_duplicates(
-        self, agent_id: str, entries: Sequence[Entry]
-    ) -> tuple[Sequence[Entry], Sequence[str]]:
+        self, agent_id: str, entries: Sequence[Addition]
+    ) -> tuple[Sequence[Addition], Sequence[str]]:
         """With near_duplicates = "skip", the entries that no active lesson nearly says, and the ids of those lessons.
 
         Facts are never skipped: two may differ in the one value that matters. Exact duplicates are left to be folded.
@@ -208,7 +208,7 @@ class Keeper:
         if self._ports.settings.near_duplicates != "skip":
             return entries, ()
         index = await self._indexes.of(agent_id)
-        kept: list[Entry] = []
+        kept: list[Addition] = []
         skipped: list[str] = []
         for entry in entries:
             vector = entry.vectors.get("lesson")
@@ -241,8 +241,8 @@ def _after_verdict(work: str) -> str:
 
 
 class Learning:
-    def __init__(self, ports: Ports, keeper: Keeper) -> None:
-        self._ports, self._keeper = ports, keeper
+    def __init__(self, ports: Ports, writer: LessonWriter) -> None:
+        self._ports, self._writer = ports, writer
         self._queue = ports.memory.queue
         # By work that waits for a verdict: the episodes with the secrets that stand in the task itself. Never stored.
         self._for_judge: dict[str, tuple[Json, Masks]] = {}
@@ -324,7 +324,7 @@ class Learning:
         actions = {action: how for episode in episodes for action, how in actions_of(episode).items()}
         about_checks = {subject_of_check(check) for check in passed}
         known = {
-            subject: await self._keeper.facts_about(writes, project, subject)
+            subject: await self._writer.facts_about(writes, project, subject)
             for subject in (*about_checks, *(action[:80] for action in actions))
         }
         facts = {fact.id: fact for several in known.values() for fact in several}
@@ -352,20 +352,20 @@ class Learning:
             work = await self._queue.look(writes, work.id)
         result: dict[str, Any] = work.result or {}
         ids = (*result.get("lessons", ()), *result.get("folded", ()), *result.get("confirmed", ()))
-        return tuple(fact.id for fact in await self._keeper.present(writes, list(dict.fromkeys(ids)), ()))
+        return tuple(fact.id for fact in await self._writer.present(writes, list(dict.fromkeys(ids)), ()))
 
     async def keep_facts(self, work: Queued, claim: Claim) -> None:
         """Keeps the facts of accepted work, and settles it."""
         experience = secrets.token_hex(8)
         drafts = [from_json(Lesson, one) for one in work.payload["facts"]]
         facts = [new_lesson(draft, work.agent_id, experience) for draft in drafts]
-        for fact in await self._keeper.present(work.agent_id, work.payload["confirmed"]):
+        for fact in await self._writer.present(work.agent_id, work.payload["confirmed"]):
             if fact.to_check or not fact.confirmed:
                 after = replace(fact, confirmed=True, outcome="success", to_check="")
                 await self._ports.memory.lessons.change(work.agent_id, after, "confirmed")
-        for fact in await self._keeper.present(work.agent_id, work.payload.get("doubted", ())):
-            await self._keeper.doubt(fact, "its action was refused since")
-        await self._keeper.add(work.agent_id, facts, claim, {"confirmed": work.payload["confirmed"]})
+        for fact in await self._writer.present(work.agent_id, work.payload.get("doubted", ())):
+            await self._writer.doubt(fact, "its action was refused since")
+        await self._writer.add(work.agent_id, facts, claim, {"confirmed": work.payload["confirmed"]})
 
     # --- accepted work ----------------------------------------------------------------------------------------------
 
@@ -412,10 +412,10 @@ class Learning:
         if work.status != "done":
             return Learned(success=work.payload["success"], work=work.id, failed=work.error or "nobody said why")
         result: dict[str, Any] = work.result or {}
-        new = [one.id for one in await self._keeper.present(work.agent_id, result.get("lessons", ()), ())]
+        new = [one.id for one in await self._writer.present(work.agent_id, result.get("lessons", ()), ())]
         folded = (*result.get("folded", ()), *result.get("skipped", ()))
-        known = [one.id for one in await self._keeper.present(work.agent_id, folded, ())]
-        return await self._keeper.report(work.agent_id, new, known, result, work.id)
+        known = [one.id for one in await self._writer.present(work.agent_id, folded, ())]
+        return await self._writer.report(work.agent_id, new, known, result, work.id)
 
     async def _asking(self, work: Queued) -> Learned:
         payload, question = work.payload, await self.question(work)
@@ -480,7 +480,7 @@ class Learning:
         usage: Usage = Usage(),
     ) -> Learned:
         experience, reason = secrets.token_hex(8), str(payload["reason"])
-        for entry in await self._keeper.present(agent_id, list(extracted.removed)):
+        for entry in await self._writer.present(agent_id, list(extracted.removed)):
             why = {"why": extracted.removed[entry.id]}
             await self._ports.memory.lessons.change(agent_id, replace(entry, state="retired"), "retired", detail=why)
         lessons = [
@@ -497,7 +497,7 @@ class Learning:
             "usage": asdict(usage),
             "by": by,
         }
-        return await self._keeper.add(agent_id, lessons, claim, result, named=_task_texts(payload["episodes"]))
+        return await self._writer.add(agent_id, lessons, claim, result, named=_task_texts(payload["episodes"]))
 
     def _episodes_for_judge(self, work: Queued) -> list[Episode]:
         """The episodes with the secrets that stand in the task; masked, if another process accepted the work."""
@@ -541,7 +541,7 @@ class Learning:
         recalled = [lesson.id for lesson in episode.recall.lessons] if episode.recall else []
         which = Selection(nature="fact", project=self._ports.project, limit=PAGE)
         newest = await self._ports.memory.lessons.list(agent_id, which)
-        shown = [one for one in await self._keeper.present(agent_id, recalled) if one.nature == "fact"]
+        shown = [one for one in await self._writer.present(agent_id, recalled) if one.nature == "fact"]
         entries = {entry.id: entry for entry in (*shown, *newest)}
         return fitting(list(entries.values()), entry_text, self._ports.settings.notebook_tokens)
 

@@ -13,7 +13,7 @@ from typing import cast
 
 from mulligan.bank.learn.extraction import UNGROUNDED, Extracted, cited_places, context_of, origin_of
 from mulligan.bank.learn.facts import grounded
-from mulligan.bank.learn.trajectory import TOKENS, places, render
+from mulligan.bank.learn.trajectory import TOKENS, render, step_positions
 from mulligan.bank.learn.validation import CONTENT, DESCRIPTION, TITLE, object_of, text_of
 from mulligan.bank.recall.notebook import entry_text
 from mulligan.core.errors import BadAnswer
@@ -61,7 +61,8 @@ class Notekeeper:
             reason=labelled("The judge's reason", self._reason[:CONTENT]),
             trajectory=trajectory,
         )
-        return Question((*before, replace(last, images=episodes[0].task.images)), self._schema(len(places(episodes))))
+        messages = (*before, replace(last, images=episodes[0].task.images))
+        return Question(messages, self._schema(len(step_positions(episodes))))
 
     def _schema(self, steps: int) -> Json:
         step: dict[str, Json] = {"type": "integer"}
@@ -106,7 +107,7 @@ class Notekeeper:
                 raise BadAnswer(f'{where}: "operation" must be {", ".join(OPERATIONS)}, not {operation!r:.40}.')
             entry = None if operation == "add" else self._entry(fields.get("entry"), where)
             reason = text_of(fields, "reason", DESCRIPTION, where, needed=operation != "add")
-            at = cited_places(fields, places(episodes), where)
+            at = cited_places(fields, step_positions(episodes), where)
             if entry is not None and (entry.id in removed or any(entry.id in one.origin.parents for one in lessons)):
                 raise BadAnswer(f"{where} is the second for entry {entry.id[:8]}: one is enough.")
             if operation == "remove" and entry is not None:

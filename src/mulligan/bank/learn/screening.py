@@ -21,7 +21,7 @@ from typing import Any, TypeAlias, cast
 
 from mulligan.bank.learn.facts import subject_of
 from mulligan.bank.recall.terms import searched, terms_of
-from mulligan.core.lessons import Entry
+from mulligan.core.lessons import Addition
 from mulligan.core.records import Json, Lesson
 from mulligan.text.secrets import mask
 
@@ -231,7 +231,7 @@ def _decoded(blob: str) -> str:
     return decoded if decoded.isprintable() or decoded.replace("\n", " ").isprintable() else ""
 
 
-def entry_of(lesson: Lesson, *, quarantine: bool, named: str = "") -> Entry:
+def addition_of(lesson: Lesson, *, quarantine: bool, named: str = "") -> Addition:
     """The lesson with secrets masked, flagged, and held back for its flags where `quarantine`.
 
     named: what the task and its check say. A command that stands there is flagged, and holds nothing back.
@@ -243,7 +243,7 @@ def entry_of(lesson: Lesson, *, quarantine: bool, named: str = "") -> Entry:
         state = "quarantined" if held and lesson.state == "active" else lesson.state
         lesson = replace(lesson, state=state, flags=tuple(dict.fromkeys((*lesson.flags, *flags))))
     lesson = replace(lesson, subject=subject_of(lesson))
-    return Entry(lesson, fingerprint(lesson), terms_of(searched(lesson)))
+    return Addition(lesson, fingerprint(lesson), terms_of(searched(lesson)))
 
 
 def fingerprint(lesson: Lesson) -> str:

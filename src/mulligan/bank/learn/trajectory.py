@@ -23,7 +23,7 @@ TOKENS = 8000
 
 
 @dataclass(frozen=True)
-class Place:
+class StepPosition:
     """Where a citable step is: the number of the episode among those given (from 0), of the trial, and of the step."""
 
     episode: int
@@ -31,10 +31,10 @@ class Place:
     step: int
 
 
-def places(episodes: Sequence[Episode]) -> tuple[Place, ...]:
+def step_positions(episodes: Sequence[Episode]) -> tuple[StepPosition, ...]:
     """The place of s1, s2, … in these episodes."""
     return tuple(
-        Place(n, trial.number, step)
+        StepPosition(n, trial.number, step)
         for n, episode in enumerate(episodes)
         for trial in episode.trials
         for step in range(1, max(len(trial.attempt.steps), 1) + 1)

@@ -35,7 +35,7 @@ SHORT = 400.0
 
 
 @dataclass(frozen=True)
-class Found:
+class WordScores:
     """What a query's words find: BM25 for each slot (float64), and what it is divided by.
 
     share: of the query's words, by how rare they are anywhere, that each slot holds, 0 to 1. whole: gives the share by
@@ -125,16 +125,16 @@ class Postings:
         kept = keys[keep] & np.uint64(0xFFFFFFFF000000FF) | (slots[keep].astype(np.uint64) << np.uint64(8))
         self._segments, self._tail = [Segment(kept)], []
 
-    def held(self, lengths: Array, alive: Array | None) -> Held:
+    def held(self, lengths: Array, alive: Array | None) -> PostingsView:
         """As they are now, whatever is added later. lengths: of the lessons, in terms; alive: which slots count, in
         scores and statistics, None for all."""
         if self._tail:
             self._tail = [np.concatenate(self._tail)]
-            return Held(self._bm25, (*self._segments, Segment(self._tail[0].copy())), lengths, alive)
-        return Held(self._bm25, tuple(self._segments), lengths, alive)
+            return PostingsView(self._bm25, (*self._segments, Segment(self._tail[0].copy())), lengths, alive)
+        return PostingsView(self._bm25, tuple(self._segments), lengths, alive)
 
 
-class Held:
+class PostingsView:
     """Postings at one moment: they answer queries and never change. total: words of all lessons."""
 
     def __init__(self, bm25: BM25, segments: tuple[Segment, ...], lengths: Array, alive: Array | None) -> None:
@@ -144,12 +144,12 @@ class Held:
         mean = self.total / self._n if self.total else 1.0
         self._held = (bm25.k1 * (1 - bm25.b + bm25.b * lengths / mean)).astype(np.float32)
 
-    def scores(self, hashes: Array, counts: Array, anywhere: Array) -> Found:
+    def scores(self, hashes: Array, counts: Array, anywhere: Array) -> WordScores:
         """hashes: the terms of the query, each once. counts: how often it stands there. anywhere: the share of texts
         that hold it, which counts for `YOUNG` lessons of the bank."""
         none = np.zeros(len(self._lengths))
         if not self._n or not len(hashes):
-            return Found(none, none)
+            return WordScores(none, none)
         found = self._found(hashes)
         df = np.zeros(len(hashes), np.int64)
         for term, slots, _ in found:
@@ -162,7 +162,7 @@ class Held:
         wanted = rare if (rare & (df > 0)).any() else heavy
         used = [part for part in found if wanted[part[0]]]
         if not used:
-            return Found(none, none)
+            return WordScores(none, none)
         slots = np.concatenate([part[1] for part in used])
         times = np.concatenate([part[2] for part in used]).astype(np.float32)
         weight = np.repeat([weights[part[0]] for part in used], [len(part[1]) for part in used])
@@ -173,7 +173,7 @@ class Held:
         for term, slots, _ in found:
             share[slots] += -np.log(anywhere[term])
         share /= -np.log(anywhere).sum()
-        return Found(scores, share, whole, float(np.sqrt(SHORT + (weights[heavy] ** 2).sum())))
+        return WordScores(scores, share, whole, float(np.sqrt(SHORT + (weights[heavy] ** 2).sum())))
 
     def _found(self, hashes: Array) -> list[tuple[int, Array, Array]]:
         """The postings of each term of the query, as (index of the term, slots, counts)."""
@@ -260,7 +260,7 @@ DIGITS = 6
 """Decimal places of a cosine, so that equal lessons get equal scores and age decides ties."""
 
 
-class Texts(Sequence[str]):
+class TextSelection(Sequence[str]):
     """Some of a list of texts, by position, without a copy."""
 
     def __init__(self, texts: list[str], slots: Array) -> None:
@@ -275,7 +275,7 @@ class Texts(Sequence[str]):
     def __getitem__(self, index: slice) -> Sequence[str]: ...
     def __getitem__(self, index: int | slice) -> str | Sequence[str]:
         if isinstance(index, slice):
-            return Texts(self._texts, self._slots[index])
+            return TextSelection(self._texts, self._slots[index])
         return self._texts[int(self._slots[index])]
 
 
@@ -299,7 +299,7 @@ class Columns:
     fact: Array
     project: Array
     vectors: dict[str, tuple[Array, Array]]
-    postings: Held
+    postings: PostingsView
     unrelated: dict[str, NullDistribution] = field(default_factory=dict[str, NullDistribution])
 
 
@@ -311,13 +311,13 @@ class Ranking:
         self._columns, self._terms = columns, terms
         self._vector = None if vector is None else np.asarray(vector, np.float32)
         self.now, self.n = now, len(columns.slots)
-        self.ids: Sequence[str] = Texts(columns.ids, columns.slots)
-        self.experience: Sequence[str] = Texts(columns.experience, columns.slots)
+        self.ids: Sequence[str] = TextSelection(columns.ids, columns.slots)
+        self.experience: Sequence[str] = TextSelection(columns.experience, columns.slots)
         self.success, self.uses = self._picked(columns.success), self._picked(columns.uses)
         self.created, self.confidence = self._picked(columns.created), self._picked(columns.confidence)
         self.worth = self._picked(columns.worth)
         self._cosines: dict[str, Array | None] = {}
-        self._found: Found | None = None
+        self._found: WordScores | None = None
 
     def semantic(self, of: Literal["lesson", "query"] = "lesson") -> Array | None:
         if of not in self._cosines:
@@ -357,7 +357,7 @@ class Ranking:
         return PRESETS[wanted] if isinstance(wanted, str) else wanted
 
     @property
-    def _words(self) -> Found:
+    def _words(self) -> WordScores:
         if self._found is None:
             self._found = self._columns.postings.scores(*self._terms)
         return self._found

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any
 
-from mulligan.bank.learn.learning import Keeper, new_lesson
+from mulligan.bank.learn.learning import LessonWriter, new_lesson
 from mulligan.bank.ports import LEASE, CountingModel, Ports
 from mulligan.bank.recall.index import Index, Indexes
 from mulligan.core.errors import BadAnswer, LeaseLost, MulliganError, StoreError
@@ -37,8 +37,8 @@ log = logging.getLogger("mulligan")
 
 
 class Upkeep:
-    def __init__(self, ports: Ports, indexes: Indexes, keeper: Keeper) -> None:
-        self._ports, self._indexes, self._keeper = ports, indexes, keeper
+    def __init__(self, ports: Ports, indexes: Indexes, writer: LessonWriter) -> None:
+        self._ports, self._indexes, self._writer = ports, indexes, writer
         self._lessons, self._queue = ports.memory.lessons, ports.memory.queue
 
     async def embed(self, work: Queued, claim: Claim) -> None:
@@ -59,7 +59,7 @@ class Upkeep:
         index = await self._indexes.of(work.agent_id)
         links: list[Link] = []
         groups: list[list[str]] = []
-        for lesson in await self._keeper.present(work.agent_id, work.payload["lessons"]):
+        for lesson in await self._writer.present(work.agent_id, work.payload["lessons"]):
             near, group = await self._alike(index, lesson, work.agent_id)
             links += near
             groups += [group] if group else []
@@ -84,14 +84,14 @@ class Upkeep:
         if not self._ports.settings.auto_merge or lesson.nature == "fact":
             return links, []
         others = sorted(scores, key=lambda id: -scores[id])[:NEAREST]
-        alike = [one for one in await self._keeper.present(agent_id, others) if one.nature == "strategy"]
+        alike = [one for one in await self._writer.present(agent_id, others) if one.nature == "strategy"]
         group = self._ports.merging.group(lesson, [(other, scores[other.id]) for other in alike])
         needs_model = bool(group) and self._ports.merging.ask(group) is not None
         return links, [] if needs_model and self._ports.model is None else [one.id for one in group]
 
     async def merge(self, work: Queued, claim: Claim) -> Learned:
         """Merges the lessons of this work, unless one of them is not active any more."""
-        lessons = await self._keeper.present(work.agent_id, work.payload["lessons"])
+        lessons = await self._writer.present(work.agent_id, work.payload["lessons"])
         if len(lessons) < len(work.payload["lessons"]):
             why = "one of these lessons is not active any more"
             await self._queue.finish(claim, {"nothing_because": why})
@@ -128,7 +128,7 @@ class Upkeep:
         draft = self._ports.merging.take(lessons, answer)
         origin = Origin("merged", parents=tuple(lesson.id for lesson in lessons), by=by)
         lesson = replace(new_lesson(draft, agent_id), origin=origin, **_common(lessons))
-        (entry,) = await self._keeper.entries([lesson])
+        (entry,) = await self._writer.entries([lesson])
         held = [lesson.id] if entry.lesson.state == "quarantined" else []
         result = {"lessons": [lesson.id], "quarantined": held, "usage": dict(usage or {})}
         await self._lessons.merge(agent_id, entry, origin.parents, claim=claim, result=result)

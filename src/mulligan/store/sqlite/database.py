@@ -30,7 +30,7 @@ from urllib.parse import quote
 
 from mulligan.core.errors import RecordLost, StoreError
 from mulligan.recording.holders import Watch
-from mulligan.store.sqlite.schema import MIGRATIONS, migrate, missing_table, reading_on
+from mulligan.store.sqlite.schema import MIGRATIONS, migrate, missing_table, read_with_missing_tables
 
 LEAST = 1 << 16
 """Bytes that must be free, or the disk counts as full: SQLite's index of the log alone takes half of it."""
@@ -59,12 +59,12 @@ SAY_AFTER = 2.0
 _ELSEWHERE = "name another folder in MULLIGAN_HOME"
 
 
-def barred(error: Exception) -> bool:
+def write_refused(error: Exception) -> bool:
     """Whether SQLite failed because it could not write, or found no file."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _CODES
 
 
-def trouble(path: Path) -> str:
+def disk_problem(path: Path) -> str:
     """What keeps the disk of this file from being written: "full", "read-only", or ""."""
     there = next((folder for folder in (path, *path.parents) if folder.exists()), None)
     if there is None or not hasattr(os, "statvfs"):
@@ -97,7 +97,7 @@ class Snapshots:
             with suppress(sqlite3.Error):
                 return self._opened("mode=ro")
         if not self._log.exists() or not self._log.stat().st_size:
-            with suppress(_Old):
+            with suppress(_OutdatedFile):
                 return self._opened("immutable=1")
         return self._copy()
 
@@ -182,13 +182,13 @@ def in_place(path: Path, work: Callable[[sqlite3.Connection], T]) -> T:
         db.close()
 
 
-class _Old(sqlite3.OperationalError):
+class _OutdatedFile(sqlite3.OperationalError):
     """The file is of an older version."""
 
 
 def _check(db: sqlite3.Connection) -> None:
     if db.execute("PRAGMA user_version").fetchone()[0] < len(MIGRATIONS):
-        raise _Old("the file is of an older version")
+        raise _OutdatedFile("the file is of an older version")
 
 
 def _ready(name: str, prepare: Callable[[sqlite3.Connection], None]) -> sqlite3.Connection:
@@ -261,7 +261,7 @@ class Database:
 
     async def read(self, work: Work[T]) -> T:
         """The result of `work`, which sees the file as of one moment. Works on a read-only disk, too."""
-        return await self._readers.do(lambda db: reading_on(db, self.path, work))
+        return await self._readers.do(lambda db: read_with_missing_tables(db, self.path, work))
 
     async def remove(self, work: Work[T]) -> T:
         """`write`, then `fold`, for work that only removes. Works on a full disk, too, and makes the file smaller: then
@@ -359,7 +359,7 @@ def explained(error: sqlite3.Error | UnicodeError, path: Path) -> StoreError:
     }
     if missing := missing_table(error):
         return StoreError(f"{path}: the table {missing} is gone. To make it again: mulligan memory verify --mend")
-    disk = trouble(path) if barred(error) else ""
+    disk = disk_problem(path) if write_refused(error) else ""
     if code == sqlite3.SQLITE_FULL or disk == "full":
         return DiskFull(f"{path} cannot grow: the disk is full. Free some space; what was recorded is safe.")
     if disk == "read-only":
@@ -462,7 +462,7 @@ class Lane:
                         db = db or self._database.connect(self._lock_wait)
                         result = self._transact(db, job.work, job.under_way) if job.whole else job.work(db)
                     except (sqlite3.Error, NoFolder) as error:
-                        if self._begin != "BEGIN" or not (isinstance(error, NoFolder) or barred(error)):
+                        if self._begin != "BEGIN" or not (isinstance(error, NoFolder) or write_refused(error)):
                             raise
                         with closing(self._database.snapshot()) as still:
                             result = self._once(still, job.work)

@@ -12,7 +12,7 @@ from mulligan.recording.holders import Watch, died, is_local, named
 
 
 @dataclass(frozen=True)
-class Driven:
+class Leased:
     """What is leased: its word for messages, its table, the table of its leases, and the column there that names it."""
 
     word: str
@@ -21,11 +21,11 @@ class Driven:
     column: str
 
 
-EPISODES = Driven("Episode", "episodes", "leases", "episode")
-BENCH_RUNS = Driven("Benchmark run", "bench_runs", "bench_leases", "run")
+EPISODES = Leased("Episode", "episodes", "leases", "episode")
+BENCH_RUNS = Leased("Benchmark run", "bench_runs", "bench_leases", "run")
 
 
-def acquire(db: sqlite3.Connection, watch: Watch, id: str, owner: str, seconds: float, of: Driven = EPISODES) -> Lease:
+def acquire(db: sqlite3.Connection, watch: Watch, id: str, owner: str, seconds: float, of: Leased = EPISODES) -> Lease:
     """A new lease.
 
     Raises:
@@ -35,7 +35,7 @@ def acquire(db: sqlite3.Connection, watch: Watch, id: str, owner: str, seconds: 
     """
     row, holder, fence, until = _found(db, id, of)
     if holder not in ("", owner) and not died(holder):
-        stood = watch.stood_still(of.leases, row, (holder, fence, until))
+        stood = watch.seconds_unchanged(of.leases, row, (holder, fence, until))
         if stood < seconds:
             local = is_local(holder)
             raise LeaseLost(
@@ -57,7 +57,7 @@ def holder(db: sqlite3.Connection, episode: str) -> str | None:
     return holder if holder and until > time.time() and not died(holder) else None
 
 
-def held(db: sqlite3.Connection, lease: Lease, of: Driven = EPISODES) -> int:
+def held(db: sqlite3.Connection, lease: Lease, of: Leased = EPISODES) -> int:
     """The number of the leased row. Raises `LeaseLost` when this lease is no longer the newest.
 
     A lease that nobody has taken over is valid, however old: the fence, not the clock, keeps writers apart.
@@ -69,17 +69,17 @@ def held(db: sqlite3.Connection, lease: Lease, of: Driven = EPISODES) -> int:
     return row
 
 
-def renew(db: sqlite3.Connection, lease: Lease, seconds: float, of: Driven = EPISODES) -> None:
+def renew(db: sqlite3.Connection, lease: Lease, seconds: float, of: Leased = EPISODES) -> None:
     row = held(db, lease, of)
     db.execute(f"UPDATE {of.leases} SET until = ? WHERE {of.column} = ?", (time.time() + seconds, row))
 
 
-def release(db: sqlite3.Connection, lease: Lease, of: Driven = EPISODES) -> None:
+def release(db: sqlite3.Connection, lease: Lease, of: Leased = EPISODES) -> None:
     row = held(db, lease, of)
     db.execute(f"UPDATE {of.leases} SET owner = '', until = 0 WHERE {of.column} = ?", (row,))
 
 
-def _found(db: sqlite3.Connection, id: str, of: Driven) -> tuple[int, str, int, float]:
+def _found(db: sqlite3.Connection, id: str, of: Leased) -> tuple[int, str, int, float]:
     """Row number, owner, fence and expiry (seconds since the epoch)."""
     found = db.execute(
         "SELECT d.n, coalesce(l.owner, ''), coalesce(l.fence, 0), coalesce(l.until, 0)"

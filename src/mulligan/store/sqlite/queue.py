@@ -18,7 +18,7 @@ from mulligan.core.lessons import Claim, Queued, QueueStatus
 from mulligan.core.records import Json
 from mulligan.recording.holders import Watch, died, named
 from mulligan.store.sqlite.database import Database
-from mulligan.store.sqlite.lessons.rows import reader, wall, writer
+from mulligan.store.sqlite.lessons.rows import owned, reader, writer
 from mulligan.store.sqlite.lessons.worth import followed
 from mulligan.store.sqlite.rows import json_of, readable, unreadable
 from mulligan.text.secrets import mask, mask_json
@@ -113,7 +113,7 @@ class SqliteQueue:
                     return _claimed(db, n, owner, seconds)
                 except Unreadable as error:  # it must not hold up what is queued behind it
                     db.execute("UPDATE work SET status = 'failed', finished = ? WHERE n = ?", (time.time(), n))
-                    _let_go(db, n, str(error))
+                    _release_claim(db, n, str(error))
             return None
 
         return await self._db.write(work)
@@ -155,7 +155,7 @@ class SqliteQueue:
             else:
                 back = "CASE WHEN borrowed THEN 'waiting' ELSE 'queued' END"
                 db.execute(f"UPDATE work SET status = {back}, due = ? WHERE n = ?", (now + retry_in, n))
-            _let_go(db, n, error)
+            _release_claim(db, n, error)
 
         await self._db.write(work)
 
@@ -163,7 +163,7 @@ class SqliteQueue:
         def work(db: sqlite3.Connection) -> None:
             n = held(db, claim)
             db.execute("UPDATE work SET status = 'waiting', borrowed = 1 WHERE n = ?", (n,))
-            _let_go(db, n, error)
+            _release_claim(db, n, error)
 
         await self._db.write(work)
 
@@ -176,7 +176,7 @@ class SqliteQueue:
         def work(db: sqlite3.Connection) -> Sequence[Queued]:
             agent = reader(db, agent_id)
             query = (
-                f"SELECT n FROM work WHERE {wall(agent, 'agent')} AND status <> 'done'"
+                f"SELECT n FROM work WHERE {owned(agent, 'agent')} AND status <> 'done'"
                 " AND (:kind IS NULL OR kind = :kind) ORDER BY n LIMIT :limit"
             )
             values = {"agent": agent, "limit": limit, "kind": kind}
@@ -213,7 +213,7 @@ def held(db: sqlite3.Connection, claim: Claim) -> int:
 def requeue(db: sqlite3.Connection, n: int, error: str) -> None:
     """Puts claimed work back as it was before the claim."""
     db.execute("UPDATE work SET status = CASE WHEN borrowed THEN 'waiting' ELSE 'queued' END WHERE n = ?", (n,))
-    _let_go(db, n, error)
+    _release_claim(db, n, error)
 
 
 def _enqueue(
@@ -268,7 +268,7 @@ def _next(db: sqlite3.Connection, watch: Watch, kinds: Sequence[str]) -> float |
     for kind in dict.fromkeys(kinds):
         times += [due for (due,) in db.execute(queued, (kind,)) if due is not None]
         for n, owner, until in db.execute(running, (kind,)).fetchall():
-            left = CLAIM_SECONDS - watch.stood_still(_TABLE, n, (owner, until))
+            left = CLAIM_SECONDS - watch.seconds_unchanged(_TABLE, n, (owner, until))
             times.append(0.0 if left <= 0 or died(owner) else time.time() + left)
     return min(times, default=None)
 
@@ -290,7 +290,7 @@ def _busy(id: str, holder: str) -> LeaseLost:
 
 
 def _gone(watch: Watch, n: int, owner: str, until: float, seconds: float) -> bool:
-    return died(owner) or watch.stood_still(_TABLE, n, (owner, until)) >= seconds
+    return died(owner) or watch.seconds_unchanged(_TABLE, n, (owner, until)) >= seconds
 
 
 def _claimed(db: sqlite3.Connection, n: int, owner: str, seconds: float) -> tuple[Queued, Claim]:
@@ -306,17 +306,17 @@ def _claimed(db: sqlite3.Connection, n: int, owner: str, seconds: float) -> tupl
 def _finish(db: sqlite3.Connection, n: int, result: str) -> None:
     db.execute("UPDATE work SET status = 'done', finished = ?, result = ? WHERE n = ?", (time.time(), result, n))
     db.execute("DELETE FROM payloads WHERE n = ?", (n,))
-    _let_go(db, n, "")
+    _release_claim(db, n, "")
     followed(db, n)
 
 
-def _let_go(db: sqlite3.Connection, n: int, error: str) -> None:
+def _release_claim(db: sqlite3.Connection, n: int, error: str) -> None:
     db.execute("UPDATE work SET owner = '', until = 0, error = ? WHERE n = ?", (json_text(mask(error)), n))
 
 
 def _found(db: sqlite3.Connection, agent: int | None, id: str) -> tuple[int, str, int, str, float]:
     """Number, status, whether it is borrowed, owner and expiry."""
-    query = f"SELECT n, status, borrowed, owner, until FROM work WHERE id = :id AND {wall(agent, 'agent')}"
+    query = f"SELECT n, status, borrowed, owner, until FROM work WHERE id = :id AND {owned(agent, 'agent')}"
     found = db.execute(query, {"id": id, "agent": agent}).fetchone()
     if found is None:
         raise NotFound(f"There is no queued work {id!r} in this bank.")

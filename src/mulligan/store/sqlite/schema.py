@@ -69,7 +69,7 @@ def migrate(db: sqlite3.Connection, path: Path, migrations: tuple[Migration, ...
 
 
 def _version(db: sqlite3.Connection, path: Path, migrations: tuple[Migration, ...]) -> int:
-    version, ours, empty = _stamps(db)
+    version, ours, empty = _file_state(db)
     if not ours and (version or not empty):
         raise StoreError(f"{path} is the database of another program. Name another file for Mulligan's store.")
     if version > len(migrations):
@@ -80,7 +80,7 @@ def _version(db: sqlite3.Connection, path: Path, migrations: tuple[Migration, ..
     return version
 
 
-def _stamps(db: sqlite3.Connection) -> tuple[int, bool, bool]:
+def _file_state(db: sqlite3.Connection) -> tuple[int, bool, bool]:
     """The version, whether the file is ours, and whether it is empty, read at one moment: another connection may be
     making the file just now."""
     within = db.in_transaction
@@ -156,7 +156,7 @@ def missing(db: sqlite3.Connection) -> list[Expected]:
     return [one for one in expected().values() if one.name not in there]
 
 
-def lacking(db: sqlite3.Connection) -> list[tuple[str, str]]:
+def missing_columns(db: sqlite3.Connection) -> list[tuple[str, str]]:
     """The columns that should be in tables that are there and are not: table and column."""
     found: list[tuple[str, str]] = []
     for table in expected().values():
@@ -165,7 +165,7 @@ def lacking(db: sqlite3.Connection) -> list[tuple[str, str]]:
     return found
 
 
-def make_again(db: sqlite3.Connection, one: Expected) -> None:
+def recreate(db: sqlite3.Connection, one: Expected) -> None:
     """Makes a missing table, empty, or a missing index. Raises `sqlite3.Error`.
 
     Numbers that other tables still refer to are not reused.
@@ -193,7 +193,7 @@ _warned: set[tuple[Path, str]] = set()
 _SEE = "See: mulligan memory verify"
 
 
-def reading_on(db: sqlite3.Connection, path: Path, work: Callable[[sqlite3.Connection], T]) -> T:
+def read_with_missing_tables(db: sqlite3.Connection, path: Path, work: Callable[[sqlite3.Connection], T]) -> T:
     """The result of `work`, which only reads. A missing table reads as empty, with a warning."""
     shadows: list[str] = []
     while True:

@@ -18,7 +18,7 @@ from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.core.codec import SCHEMA
 from mulligan.core.episode import advance
 from mulligan.core.errors import OutOfOrder, Unreadable
-from mulligan.core.lessons import Finding, Receipt
+from mulligan.core.lessons import Fault, Receipt
 from mulligan.core.records import Episode, Lesson
 from mulligan.core.worth import Tally
 from mulligan.recording.holders import died
@@ -45,12 +45,12 @@ from mulligan.store.sqlite.rows import (
     set_aside,
     unreadable,
 )
-from mulligan.store.sqlite.schema import expected, lacking, make_again, missing
+from mulligan.store.sqlite.schema import expected, missing, missing_columns, recreate
 
 _OF_EPISODE = ("events", "steps", "files", "leases")
 
 
-def check_episodes(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
+def check_episodes(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
     for n, id in db.execute("SELECT n, id FROM episodes ORDER BY n").fetchall():
         yield from _episode(db, n, id, mend)
     yield from _steps(db, mend)
@@ -58,7 +58,7 @@ def check_episodes(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
     yield from _benches(db, mend)
 
 
-def _episode(db: sqlite3.Connection, n: int, id: str, mend: bool) -> Iterator[Finding]:
+def _episode(db: sqlite3.Connection, n: int, id: str, mend: bool) -> Iterator[Fault]:
     id_, run, agent, schema, record = db.execute(
         "SELECT id, run, agent, schema, record FROM episodes WHERE n = ?", (n,)
     ).fetchone()
@@ -77,7 +77,7 @@ def _episode(db: sqlite3.Connection, n: int, id: str, mend: bool) -> Iterator[Fi
     if (id_, run, agent) != recorded:
         if mend:
             db.execute("UPDATE OR IGNORE episodes SET id = ?, run = ?, agent = ? WHERE n = ?", (*recorded, n))
-        yield Finding(f"Episode {episode.id}: its row is not what its record says.", mend)
+        yield Fault(f"Episode {episode.id}: its row is not what its record says.", mend)
     events = db.execute("SELECT seq, schema, event FROM events WHERE episode = ? ORDER BY seq", (n,))
     for due, (seq, written, text) in enumerate(events):
         what = f"Event {seq} of episode {id}"
@@ -95,7 +95,7 @@ def _episode(db: sqlite3.Connection, n: int, id: str, mend: bool) -> Iterator[Fi
             return
 
 
-def _steps(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
+def _steps(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
     """Requests and results of the journal. A query finds those that may be damaged; only they are read."""
     odd = "typeof({0}) <> 'text' OR NOT json_valid({0}) OR length({0}) <> length(CAST({0} AS BLOB))"
     for table, column, number in (("steps", "request", "n"), ("results", "result", "step")):
@@ -109,10 +109,10 @@ def _steps(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
                 set_aside(db, "results", "step = ?", (n,), about=episode)
             if mend and table == "steps":
                 set_aside(db, "steps", "n = ?", (n,), about=episode)
-            yield Finding(f"{why} Mended, it is set aside, and a resume takes the step again.", mend)
+            yield Fault(f"{why} Mended, it is set aside, and a resume takes the step again.", mend)
 
 
-def _texts(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
+def _texts(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
     rows = db.execute("SELECT rowid, sha256, content FROM texts")
     wrong = [
         (row, sha256)
@@ -123,38 +123,38 @@ def _texts(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
         if mend:
             set_aside(db, "files", "sha256 = ?", (sha256,))
             set_aside(db, "texts", "rowid = ?", (row,))
-        yield Finding(f"The text {str(sha256)[:12]} of a prompt is not what it was. Mended, it is set aside.", mend)
+        yield Fault(f"The text {str(sha256)[:12]} of a prompt is not what it was. Mended, it is set aside.", mend)
 
 
-def _benches(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
+def _benches(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
     runs = db.execute("SELECT n, id, schema, record FROM bench_runs").fetchall()
     for (n, id, *_), why in broken(runs, lambda row: record_of(BenchRun, f"Benchmark run {row[1]}", *row[2:])):
         if mend:
             for table in ("bench_cases", "bench_leases"):
                 set_aside(db, table, "run = ?", (n,), about=str(id))
             set_aside(db, "bench_runs", "n = ?", (n,), about=str(id))
-        yield Finding(f"{why} Mended, it is set aside with its results; its episodes stay.", mend)
+        yield Fault(f"{why} Mended, it is set aside with its results; its episodes stay.", mend)
     cases = db.execute("SELECT rowid, position, schema, record FROM bench_cases").fetchall()
     what = "The result of case {} of a benchmark run"
     for (row, *_), why in broken(cases, lambda row: record_of(CaseResult, what.format(row[1]), *row[2:])):
         if mend:
             set_aside(db, "bench_cases", "rowid = ?", (row,))
-        yield Finding(f"{why} Mended, it is set aside, and a resume settles the case again.", mend)
+        yield Fault(f"{why} Mended, it is set aside, and a resume settles the case again.", mend)
 
 
-def _found(error: Unreadable, mend: bool, then: str) -> Finding:
-    return Finding(f"{str(error).partition(' See:')[0]} Mended, {then}.", mend)
+def _found(error: Unreadable, mend: bool, then: str) -> Fault:
+    return Fault(f"{str(error).partition(' See:')[0]} Mended, {then}.", mend)
 
 
 class Damaged(Exception):
     """SQLite cannot read its own file. Nothing in it is changed: its transaction would not even commit."""
 
-    def __init__(self, findings: Sequence[Finding]) -> None:
+    def __init__(self, findings: Sequence[Fault]) -> None:
         super().__init__("the file is damaged")
         self.findings = findings
 
 
-def verify(db: sqlite3.Connection, mend: bool) -> Sequence[Finding]:
+def verify(db: sqlite3.Connection, mend: bool) -> Sequence[Fault]:
     """What is wrong; empty when all is well. Raises `Damaged`.
 
     When anything is mended, a new generation begins, so that other processes read the lessons anew.
@@ -163,7 +163,7 @@ def verify(db: sqlite3.Connection, mend: bool) -> Sequence[Finding]:
     if any(not finding.mended for finding in found):
         raise Damaged([replace(finding, mended=False) for finding in found])
     if newer := _newer(db):
-        found.append(Finding(f"{newer} records were written by a newer Mulligan. Upgrade it to check and mend them."))
+        found.append(Fault(f"{newer} records were written by a newer Mulligan. Upgrade it to check and mend them."))
         mend = False
     found += _schema(db, mend)
     bad: set[int] = set()
@@ -176,7 +176,7 @@ def verify(db: sqlite3.Connection, mend: bool) -> Sequence[Finding]:
     return found
 
 
-def _file(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
+def _file(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
     """SQLite's own check; indexes can be made again, pages cannot."""
     wrong = _checked(db)
     if wrong and mend:
@@ -187,7 +187,7 @@ def _file(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
     left = _checked(db) if wrong and mend else wrong
     for what in wrong:
         advice = "" if what not in left else " Restore it from a copy."
-        yield Finding(f"The file is damaged: {what}.{advice}", mended=mend and what not in left)
+        yield Fault(f"The file is damaged: {what}.{advice}", mended=mend and what not in left)
 
 
 def _checked(db: sqlite3.Connection) -> list[str]:
@@ -209,27 +209,27 @@ def _newer(db: sqlite3.Connection) -> int:
     return sum(db.execute(query.format(table), (SCHEMA,)).fetchone()[0] for table in tables if table not in gone)
 
 
-def _schema(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
+def _schema(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
     for one in missing(db):
         why = ""
         if mend:
             try:
-                make_again(db, one)
+                recreate(db, one)
             except sqlite3.Error as error:
                 why = f" It cannot be made again: {error}."
         empty = " What was in it is lost, as far as nothing else tells it." if one.kind == "table" else ""
-        yield Finding(f"The {one.kind} {one.name} is gone.{empty}{why}", mend and not why)
-    for table, column in lacking(db):
-        yield Finding(f"The table {table} has no column {column}. Restore the file from a copy.")
+        yield Fault(f"The {one.kind} {one.name} is gone.{empty}{why}", mend and not why)
+    for table, column in missing_columns(db):
+        yield Fault(f"The table {table} has no column {column}. Restore the file from a copy.")
     rows = db.execute("SELECT typeof(generation) FROM bank").fetchall()
     if rows != [("integer",)]:
         if mend:
             db.execute("DELETE FROM bank")
             db.execute("INSERT INTO bank SELECT coalesce(max(generation), 0) + 1 FROM agents")
-        yield Finding("The table bank does not hold one number.", mend)
+        yield Fault("The table bank does not hold one number.", mend)
 
 
-def _history(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Finding]:
+def _history(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Fault]:
     """Lines of the log that cannot be read; their numbers go into `bad`."""
     wrong: list[tuple[int, Any, str, str]] = []
     lines = "SELECT c.*, l.id FROM log c LEFT JOIN lessons l ON l.n = c.lesson ORDER BY c.seq"
@@ -249,10 +249,10 @@ def _history(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Find
         bad.add(seq)
         if mend:
             set_aside(db, "log", "seq = ?", (seq,), about=id, agent=agent)
-        yield Finding(f"Line {seq} of the log: {why} Mended, it is set aside.", mend, id)
+        yield Fault(f"Line {seq} of the log: {why} Mended, it is set aside.", mend, id)
 
 
-def _agents(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Finding]:
+def _agents(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Fault]:
     """Agents with lessons whose id is missing or cannot be read: their lessons have it."""
     rows = db.execute(
         "SELECT x.agent, a.id FROM (SELECT agent FROM lessons UNION SELECT agent FROM log WHERE record IS NOT NULL) x"
@@ -275,7 +275,7 @@ def _agents(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Findi
                 "INSERT OR REPLACE INTO agents (n, id, generation) SELECT ?, ?, coalesce(max(generation), 0) FROM bank",
                 (n, owner),
             )
-        yield Finding(f"Agent number {n} is not known by its id. Mended, it is {owner!r} again.", mended)
+        yield Fault(f"Agent number {n} is not known by its id. Mended, it is {owner!r} again.", mended)
 
 
 _MOVED = ("uses", "vectors", "query_vectors", "embedders", "links", "receipts", "outcomes", "payloads", "worth")
@@ -283,7 +283,7 @@ _LOOKED_AT = ("record", "payload")
 """Columns that are read as JSON elsewhere."""
 
 
-def _kinds(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
+def _kinds(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
     """Rows with a value of a wrong type, except those of lessons and of the log, which are checked elsewhere."""
     for table in _MOVED:
         columns = expected()[table].columns
@@ -296,10 +296,10 @@ def _kinds(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
         for row in rows:
             if mend:
                 set_aside(db, table, "rowid = ?", (row,))
-            yield Finding(f"Row {row} of {table} holds a value of the wrong kind. Mended, it is set aside.", mend)
+            yield Fault(f"Row {row} of {table} holds a value of the wrong kind. Mended, it is set aside.", mend)
 
 
-def _lost_rows(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Finding]:
+def _lost_rows(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Fault]:
     """Lessons that the log knows and that have no row, though nobody purged them."""
     lost = db.execute(
         "SELECT seq, agent, lesson FROM log c WHERE record IS NOT NULL"
@@ -313,14 +313,14 @@ def _lost_rows(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Fi
             add_row(db, lesson, agent, seq, n=n, fingerprint="", terms=b"")
             if lesson.uses or lesson.last_used is not None:
                 db.execute("INSERT OR IGNORE INTO uses VALUES (?, ?, ?)", (n, lesson.uses, lesson.last_used))
-        yield Finding(
+        yield Fault(
             f"Lesson {lesson.id} was gone but for its history. Its words are found again when it is edited.",
             mend and not taken,
             lesson.id,
         )
 
 
-def _rows(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Finding]:
+def _rows(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Fault]:
     """Rows that differ from their newest readable record in the log."""
     names = tuple(columns(Lesson("", "", "", "success")))
     found = f"SELECT n, agent, version, typeof(fingerprint), typeof(terms), {', '.join(names)} FROM lessons"
@@ -330,7 +330,7 @@ def _rows(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Finding
         if newest is None:
             if mend:
                 _move_lesson_aside(db, n, agent, str(row[0]))
-            yield Finding(
+            yield Fault(
                 f"Lesson {row[0]} has no history that can be read, so it cannot be either. Mended, its rows are set "
                 "aside.",
                 mend,
@@ -346,7 +346,7 @@ def _rows(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Finding
             set_row(db, n, version=newest, agent=whose, **expected_row)
             if not intact:
                 set_row(db, n, fingerprint="", terms=b"")
-        yield Finding(f"Lesson {lesson.id}: its row is not what its history says.", mend, lesson.id)
+        yield Fault(f"Lesson {lesson.id}: its row is not what its history says.", mend, lesson.id)
 
 
 def _move_lesson_aside(db: sqlite3.Connection, n: int, agent: int, id: str) -> None:
@@ -378,7 +378,7 @@ _VECTORS = (
 )
 
 
-def _vectors(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
+def _vectors(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
     joined = (
         "SELECT l.n, l.id FROM lessons l LEFT JOIN embedders e ON e.n = l.embedder"
         " LEFT JOIN vectors v ON v.n = l.n LEFT JOIN query_vectors q ON q.n = l.n WHERE "
@@ -387,10 +387,10 @@ def _vectors(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
         for n, id in db.execute(joined + condition).fetchall():
             if mend:
                 drop_vectors(db, n)
-            yield Finding(f"Lesson {id} has {what}. They are made again when the bank embeds.", mend, id)
+            yield Fault(f"Lesson {id} has {what}. They are made again when the bank embeds.", mend, id)
 
 
-def _successors(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
+def _successors(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
     rows = db.execute(
         "SELECT l.agent, l.id, l.superseded_by FROM lessons l WHERE l.state = 'superseded' AND NOT EXISTS"
         " (SELECT 1 FROM lessons s WHERE s.id = l.superseded_by AND s.agent = l.agent)"
@@ -405,41 +405,39 @@ def _successors(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
     for agent, id in db.execute(held).fetchall():
         if mend:
             reactivate_parents(db, agent, id)
-        yield Finding(f"Lesson {id} is held back, and those that it was merged from are not recalled either.", mend, id)
+        yield Fault(f"Lesson {id} is held back, and those that it was merged from are not recalled either.", mend, id)
     for _, id, successor in rows:
         mended = mend and successor is not None
-        yield Finding(
-            f"Lesson {id} was merged into {successor}, which is not there. Mended, it is retired.", mended, id
-        )
+        yield Fault(f"Lesson {id} was merged into {successor}, which is not there. Mended, it is retired.", mended, id)
 
 
-def _orphans(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
+def _orphans(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
     """Rows that refer to a row that is missing; repeated while setting them aside leaves others without theirs."""
     seen: set[tuple[str, int]] = set()
     while found := {(table, row) for table, row, _, _ in db.execute("PRAGMA foreign_key_check").fetchall()} - seen:
         for table, row in sorted(found):
             if mend:
                 set_aside(db, table, "rowid = ?", (row,))
-            yield Finding(f"Row {row} of {table} belongs to nothing that is there. Mended, it is set aside.", mend)
+            yield Fault(f"Row {row} of {table} belongs to nothing that is there. Mended, it is set aside.", mend)
         seen |= found
 
 
-def _receipts(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
+def _receipts(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
     found = db.execute("SELECT n, id, agent, schema, record FROM receipts").fetchall()
     for (n, id, agent, *_), why in broken(found, lambda row: record_of(Receipt, f"The receipt {row[1]}", *row[3:])):
         if mend:
             set_aside(db, "outcomes", "receipt = ?", (n,), about=id, agent=agent)
             set_aside(db, "receipts", "n = ?", (n,), about=id, agent=agent)
-        yield Finding(f"{why} Mended, it is set aside.", mend)
+        yield Fault(f"{why} Mended, it is set aside.", mend)
     counted = db.execute("SELECT rowid, lesson, schema, record FROM worth").fetchall()
     what = "What lesson number {} is worth"
     for (row, *_), why in broken(counted, lambda row: record_of(Tally, what.format(row[1]), *row[2:])):
         if mend:
             set_aside(db, "worth", "rowid = ?", (row,))
-        yield Finding(f"{why} Mended, it is set aside, and counting begins anew.", mend)
+        yield Fault(f"{why} Mended, it is set aside, and counting begins anew.", mend)
 
 
-def _work(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
+def _work(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
     """Work that cannot be read, has lost its payload, or is left behind by a process that ended."""
     joined = "FROM work w LEFT JOIN payloads p ON p.n = w.n"
     for column, empty in (("payload", None), ("result", "null"), ("error", '""')):
@@ -450,7 +448,7 @@ def _work(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
             elif mend:
                 copy_aside(db, "work", "n = ?", (n,), about=id, agent=agent)
                 db.execute(f"UPDATE work SET {column} = ? WHERE n = ?", (empty, n))
-            yield Finding(f"{why} Mended, it is set aside.", mend, id)
+            yield Fault(f"{why} Mended, it is set aside.", mend, id)
     rows = db.execute(
         f"SELECT w.n, w.id, w.status, w.owner, p.n IS NOT NULL {joined}"
         " WHERE w.status <> 'done' AND w.status <> 'failed'"
@@ -460,8 +458,8 @@ def _work(db: sqlite3.Connection, mend: bool) -> Iterator[Finding]:
             if mend:
                 why = json.dumps("what was to be done is lost")
                 db.execute("UPDATE work SET status = 'failed', owner = '', error = ? WHERE n = ?", (why, n))
-            yield Finding(f"Work {id} has lost its payload, so it cannot be done: learn again.", mend, id)
+            yield Fault(f"Work {id} has lost its payload, so it cannot be done: learn again.", mend, id)
         elif status not in ("queued", "running", "waiting") or (status == "running" and died(owner)):
             if mend:
                 requeue(db, n, "the process that did it ended")
-            yield Finding(f"Work {id} is {status}, and nobody does it.", mend, id)
+            yield Fault(f"Work {id} is {status}, and nobody does it.", mend, id)

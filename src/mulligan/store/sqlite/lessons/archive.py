@@ -10,10 +10,10 @@ from pathlib import Path
 
 from mulligan.core.codec import SCHEMA, json_text, record_text, to_json
 from mulligan.core.errors import StoreError
-from mulligan.core.lessons import Archive, Entry, Kept, Link, Receipt, Version
+from mulligan.core.lessons import Added, Addition, Archive, Link, Receipt, Version
 from mulligan.core.records import Lesson
 from mulligan.store.sqlite.lessons import rows
-from mulligan.store.sqlite.lessons.rows import NOBODY, append, number, read, update
+from mulligan.store.sqlite.lessons.rows import NO_AGENT, append, number, read, update
 from mulligan.store.sqlite.rows import object_of, purge_aside, readable, record_of
 from mulligan.store.sqlite.schema import statements
 
@@ -52,13 +52,13 @@ def _receipts(db: sqlite3.Connection, agent: int | None) -> tuple[Receipt, ...]:
     return tuple(readable(found, lambda row: rows.receipt_of(db, *row)))
 
 
-def restore(db: sqlite3.Connection, archive: Archive, entries: Sequence[Entry]) -> Sequence[Kept]:
+def restore(db: sqlite3.Connection, archive: Archive, entries: Sequence[Addition]) -> Sequence[Added]:
     if archive.agent_id is None:
         _put_receipts(db, 0, archive)
         return ()
     agent = rows.writer(db, archive.agent_id)
     before = db.execute("SELECT coalesce(max(n), 0) FROM lessons").fetchone()[0]
-    kept: dict[str, Kept] = {}
+    kept: dict[str, Added] = {}
     for entry in entries:
         ready, text = rows.as_added(archive.agent_id, replace(entry, vectors={}))
         history = archive.history.get(entry.lesson.id, ())
@@ -69,11 +69,13 @@ def restore(db: sqlite3.Connection, archive: Archive, entries: Sequence[Entry]) 
     return tuple(kept[entry.lesson.id] for entry in entries)
 
 
-def _put(db: sqlite3.Connection, agent: int, entry: Entry, text: str, history: Sequence[Version], before: int) -> Kept:
+def _put(
+    db: sqlite3.Connection, agent: int, entry: Addition, text: str, history: Sequence[Version], before: int
+) -> Added:
     """Where the lesson is now. before: the last number in use before this import."""
     lesson = entry.lesson
     if db.execute("SELECT 1 FROM lessons WHERE id = ? AND agent = ?", (lesson.id, agent)).fetchone():
-        return Kept(lesson.id, folded=True)
+        return Added(lesson.id, folded=True)
     twin = db.execute(
         "SELECT n FROM lessons WHERE agent = ? AND fingerprint = ? AND state = ? AND state <> 'superseded' AND n <= ?"
         " ORDER BY n LIMIT 1",
@@ -82,10 +84,10 @@ def _put(db: sqlite3.Connection, agent: int, entry: Entry, text: str, history: S
     if twin is not None:
         return _fold(db, agent, twin[0], lesson)
     _insert(db, agent, entry, text, history)
-    return Kept(lesson.id)
+    return Added(lesson.id)
 
 
-def _fold(db: sqlite3.Connection, agent: int, n: int, lesson: Lesson) -> Kept:
+def _fold(db: sqlite3.Connection, agent: int, n: int, lesson: Lesson) -> Added:
     """Counts the lesson with its stored duplicate, once however often it is imported."""
     there = rows.read(db, n)
     lines = db.execute("SELECT detail FROM log WHERE lesson = ? AND change = 'folded'", (n,))
@@ -94,10 +96,10 @@ def _fold(db: sqlite3.Connection, agent: int, n: int, lesson: Lesson) -> Kept:
         support = there.support + lesson.support
         detail = {"id": lesson.id, "support": lesson.support, "origin": to_json(lesson.origin)}
         rows.update(db, agent, n, replace(there, support=support), "folded", detail)
-    return Kept(there.id, folded=True)
+    return Added(there.id, folded=True)
 
 
-def _insert(db: sqlite3.Connection, agent: int, entry: Entry, text: str, history: Sequence[Version]) -> None:
+def _insert(db: sqlite3.Connection, agent: int, entry: Addition, text: str, history: Sequence[Version]) -> None:
     """Adds the lesson with its history. The row points to the newest record in the history.
 
     A history that does not end with the lesson's current record gets that as its last line.
@@ -125,7 +127,7 @@ def _content(lesson: Lesson) -> Lesson:
     return replace(lesson, uses=0, last_used=None, embedder=None, score=None)
 
 
-def _put_link(db: sqlite3.Connection, agent: int, link: Link, kept: Mapping[str, Kept]) -> None:
+def _put_link(db: sqlite3.Connection, agent: int, link: Link, kept: Mapping[str, Added]) -> None:
     """Links the lessons that these ids became here; a pair that became one lesson is not linked."""
     ids = [kept[id].id if id in kept else id for id in (link.a, link.b)]
     a, b = sorted(rows.number(db, agent, id) for id in ids)
@@ -153,7 +155,7 @@ def purge(db: sqlite3.Connection, agent: int | None, ids: Sequence[str] | None) 
     """How many were removed. The number of a single one stays in the log, so that caches of other processes drop it."""
     assert agent is not None
     if ids is None:
-        return 0 if agent == NOBODY else _purge_all(db, agent)
+        return 0 if agent == NO_AGENT else _purge_all(db, agent)
     unique = tuple(dict.fromkeys(ids))
     numbers = [number(db, agent, id) for id in unique]
     for n, id in zip(numbers, unique, strict=True):

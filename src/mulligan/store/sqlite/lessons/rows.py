@@ -15,9 +15,9 @@ from mulligan.core.codec import SCHEMA, json_text
 from mulligan.core.errors import NotFound, StoreError
 from mulligan.core.lessons import (
     Account,
+    Addition,
     Change,
     Delta,
-    Entry,
     Link,
     Part,
     Receipt,
@@ -29,7 +29,7 @@ from mulligan.core.lessons import (
 from mulligan.core.records import Json, Lesson
 from mulligan.store.sqlite.rows import LAST, encoded, json_of, object_of, readable, record_of, unreadable
 
-NOBODY = -1
+NO_AGENT = -1
 TABLES: Mapping[Part, str] = {"lesson": "vectors", "query": "query_vectors"}
 
 _WHOLE = (
@@ -50,7 +50,7 @@ _OUTCOMES = (
 )
 
 
-def wall(agent: int | None, column: str = "l.agent") -> str:
+def owned(agent: int | None, column: str = "l.agent") -> str:
     """The condition that keeps a query to the agent's own rows; it uses the parameter `agent`."""
     return "1" if agent is None else f"{column} = :agent"
 
@@ -59,13 +59,13 @@ def reader(db: sqlite3.Connection, agent_id: str | None) -> int | None:
     if agent_id is None:
         return None
     found = db.execute("SELECT n FROM agents WHERE id = ?", (agent_id,)).fetchone()
-    return found[0] if found else NOBODY
+    return found[0] if found else NO_AGENT
 
 
 def writer(db: sqlite3.Connection, agent_id: str) -> int:
     """The agent's number; a new agent gets one."""
     found = reader(db, agent_id)
-    if found is None or found == NOBODY:
+    if found is None or found == NO_AGENT:
         db.execute("INSERT INTO agents (id, generation) SELECT ?, coalesce(max(generation), 0) FROM bank", (agent_id,))
         found = reader(db, agent_id)
     assert found is not None
@@ -85,7 +85,7 @@ def number(db: sqlite3.Connection, agent: int | None, id: str) -> int:
 
 def numbers(db: sqlite3.Connection, agent: int | None, id: str) -> Sequence[int]:
     """The number of the lesson, if it is there (see `number`)."""
-    query = f"SELECT l.n FROM lessons l WHERE l.id = :id AND {wall(agent)} ORDER BY l.n LIMIT 1"
+    query = f"SELECT l.n FROM lessons l WHERE l.id = :id AND {owned(agent)} ORDER BY l.n LIMIT 1"
     return [n for (n,) in db.execute(query, {"id": id, "agent": agent})]
 
 
@@ -142,7 +142,7 @@ def set_row(db: sqlite3.Connection, n: int, **values: Any) -> None:
     db.execute(f"UPDATE lessons SET {sets} WHERE n = :n", {**values, "n": n})
 
 
-def as_added(agent_id: str, entry: Entry) -> tuple[Entry, str]:
+def as_added(agent_id: str, entry: Addition) -> tuple[Addition, str]:
     """The entry as it is stored, and the encoded lesson. A superseded lesson keeps no vectors."""
     lesson = replace(entry.lesson, agent_id=agent_id, score=None)
     if not lesson.id:
@@ -154,7 +154,7 @@ def as_added(agent_id: str, entry: Entry) -> tuple[Entry, str]:
     return replace(entry, lesson=lesson, vectors=vectors), text_of(lesson)
 
 
-def insert(db: sqlite3.Connection, agent: int, entry: Entry, text: str, detail: Json = None) -> int:
+def insert(db: sqlite3.Connection, agent: int, entry: Addition, text: str, detail: Json = None) -> int:
     """The new lesson's number."""
     seq, lesson = tip(db) + 1, entry.lesson  # nobody else writes to the log during this transaction
     n = add_row(db, lesson, agent, seq, n=None, fingerprint=entry.fingerprint, terms=entry.terms)
@@ -271,7 +271,7 @@ def delta(db: sqlite3.Connection, agent: int | None, embedder: str | None, since
     values = {"agent": agent, "since": since, "embedder": maker[0] if maker else None}
     source, purged = "lessons l", []
     if since:
-        changed = f"SELECT DISTINCT lesson FROM log c WHERE {wall(agent, 'c.agent')} AND seq > :since"
+        changed = f"SELECT DISTINCT lesson FROM log c WHERE {owned(agent, 'c.agent')} AND seq > :since"
         gone = f"SELECT lesson FROM ({changed}) g WHERE NOT EXISTS (SELECT 1 FROM lessons WHERE n = g.lesson)"
         purged = [n for (n,) in db.execute(gone, values)]
         source = f"({changed}) c JOIN lessons l ON l.n = c.lesson"
@@ -280,7 +280,7 @@ def delta(db: sqlite3.Connection, agent: int | None, embedder: str | None, since
         source=source, query=vector, join=_QUERIES if queries else "", indexable=_INDEXABLE.format(query=vector)
     )
     rows: list[Row] = []
-    for indexable, *row in db.execute(f"{query} WHERE {wall(agent)}", values):
+    for indexable, *row in db.execute(f"{query} WHERE {owned(agent)}", values):
         if indexable:
             rows.append(_row(*row))
         else:
@@ -302,7 +302,7 @@ def _generation(db: sqlite3.Connection, agent: int | None) -> int:
 
 def resolve(db: sqlite3.Connection, agent: int | None, prefix: str) -> str:
     found = db.execute(
-        f"SELECT DISTINCT l.id FROM lessons l WHERE l.id >= :id AND l.id < :last AND {wall(agent)} ORDER BY 1 LIMIT 6",
+        f"SELECT DISTINCT l.id FROM lessons l WHERE l.id >= :id AND l.id < :last AND {owned(agent)} ORDER BY 1 LIMIT 6",
         {"id": prefix, "last": prefix + LAST, "agent": agent},
     ).fetchall()
     ids = [id for (id,) in found]
@@ -316,7 +316,7 @@ def resolve(db: sqlite3.Connection, agent: int | None, prefix: str) -> str:
 
 def listed(db: sqlite3.Connection, agent: int | None, which: Selection) -> Sequence[Lesson]:
     """Selects numbers first, so that only the texts asked for are read."""
-    chosen = [wall(agent), f"l.state IN ({', '.join(f':state{n}' for n in range(len(which.states)))})"]
+    chosen = [owned(agent), f"l.state IN ({', '.join(f':state{n}' for n in range(len(which.states)))})"]
     values: dict[str, Any] = {"agent": agent, **{f"state{n}": state for n, state in enumerate(which.states)}}
     if which.outcome:
         chosen.append("l.success = :success")
@@ -377,7 +377,7 @@ def unembedded(db: sqlite3.Connection, agent: int | None, embedder: str, limit: 
     Those that cannot be read are left out at the end, so `limit` of them hide those behind them.
     """
     others = db.execute("SELECT NULL UNION ALL SELECT n FROM embedders WHERE id <> ?", (embedder,)).fetchall()
-    query = f"SELECT l.n FROM lessons l WHERE {wall(agent)} AND l.embedder IS :other AND l.state = 'active'"
+    query = f"SELECT l.n FROM lessons l WHERE {owned(agent)} AND l.embedder IS :other AND l.state = 'active'"
     numbers = sorted(
         n
         for (other,) in others
@@ -419,7 +419,7 @@ def as_of(db: sqlite3.Connection, agent: int | None, at: float) -> Sequence[Less
     since: dict[int, list[tuple[str, float, str]]] = {}
     for seq, n, when, change, detail, whole in db.execute(
         f"SELECT c.seq, c.lesson, c.at, c.change, c.detail, c.record IS NOT NULL FROM log c"
-        f" WHERE {wall(agent, 'c.agent')} AND c.at <= :at ORDER BY c.seq",
+        f" WHERE {owned(agent, 'c.agent')} AND c.at <= :at ORDER BY c.seq",
         {"agent": agent, "at": at},
     ):
         if whole:
@@ -461,7 +461,7 @@ def links(db: sqlite3.Connection, agent: int | None, id: str) -> Sequence[Link]:
 
 def receipt(db: sqlite3.Connection, agent: int | None, id: str) -> Receipt:
     found = db.execute(
-        f"SELECT schema, record, n FROM receipts r WHERE id = :id AND {wall(agent, 'r.agent')}",
+        f"SELECT schema, record, n FROM receipts r WHERE id = :id AND {owned(agent, 'r.agent')}",
         {"id": id, "agent": agent},
     ).fetchone()
     if found is None:
@@ -504,7 +504,7 @@ def keep_accounts(db: sqlite3.Connection, agent: int, accounts: Iterable[tuple[A
 
 def accounts(db: sqlite3.Connection, agent: int | None, project: str, limit: int) -> Sequence[Account]:
     found = db.execute(
-        f"SELECT id, schema, record FROM accounts a WHERE {wall(agent, 'a.agent')} AND project = :project"
+        f"SELECT id, schema, record FROM accounts a WHERE {owned(agent, 'a.agent')} AND project = :project"
         " ORDER BY n DESC LIMIT :limit",
         {"agent": agent, "project": project, "limit": limit},
     )
@@ -526,14 +526,14 @@ def counts(db: sqlite3.Connection, agent_id: str | None) -> Mapping[str, Json]:
     agent = reader(db, agent_id)
     values = {"agent": agent}
     sums = {
-        name: dict(db.execute(f"{query} WHERE {wall(agent)} GROUP BY l.agent", values).fetchall())
+        name: dict(db.execute(f"{query} WHERE {owned(agent)} GROUP BY l.agent", values).fetchall())
         for name, query in _SUMS.items()
     }
-    states = f"SELECT l.agent, l.state, count(*) FROM lessons l WHERE {wall(agent)} GROUP BY l.agent, l.state"
+    states = f"SELECT l.agent, l.state, count(*) FROM lessons l WHERE {owned(agent)} GROUP BY l.agent, l.state"
     by_state: dict[int, dict[str, int]] = {}
     for whose, state, count in db.execute(states, values):
         by_state.setdefault(whose, {})[state] = count
-    names = dict(db.execute(f"SELECT id, n FROM agents WHERE {wall(agent, 'n')} ORDER BY id", values).fetchall())
+    names = dict(db.execute(f"SELECT id, n FROM agents WHERE {owned(agent, 'n')} ORDER BY id", values).fetchall())
     if agent_id is not None:
         names = names or {agent_id: agent}
     return {

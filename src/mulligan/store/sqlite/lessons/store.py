@@ -17,13 +17,13 @@ from mulligan.core.codec import SCHEMA, to_json
 from mulligan.core.errors import StoreError
 from mulligan.core.lessons import (
     Account,
+    Added,
+    Addition,
     Archive,
     Change,
     Claim,
     Delta,
-    Entry,
-    Finding,
-    Kept,
+    Fault,
     Link,
     Part,
     Receipt,
@@ -53,15 +53,15 @@ class SqliteLessons:
     async def add(
         self,
         agent_id: str,
-        entries: Sequence[Entry],
+        entries: Sequence[Addition],
         *,
         fold: bool = True,
         claim: Claim | None = None,
         result: Json = None,
-    ) -> Sequence[Kept]:
+    ) -> Sequence[Added]:
         ready = [rows.as_added(agent_id, entry) for entry in entries]
 
-        def work(db: sqlite3.Connection) -> Sequence[Kept]:
+        def work(db: sqlite3.Connection) -> Sequence[Added]:
             agent = rows.writer(db, agent_id)
             kept = tuple(_add(db, agent, entry, text, fold) for entry, text in ready)
             queue.settle(db, agent, claim, _with_folded(result, kept))
@@ -70,12 +70,12 @@ class SqliteLessons:
         return await self._db.write(work) if ready or claim else ()
 
     async def change(
-        self, agent_id: str, lesson: Lesson, change: Change, *, entry: Entry | None = None, detail: Json = None
+        self, agent_id: str, lesson: Lesson, change: Change, *, entry: Addition | None = None, detail: Json = None
     ) -> None:
         await self._db.write(lambda db: _change(db, rows.reader(db, agent_id), lesson, change, entry, detail))
 
     async def merge(
-        self, agent_id: str, entry: Entry, parents: Sequence[str], *, claim: Claim | None = None, result: Json = None
+        self, agent_id: str, entry: Addition, parents: Sequence[str], *, claim: Claim | None = None, result: Json = None
     ) -> None:
         merged, text = rows.as_added(agent_id, entry)
         if not parents or merged.lesson.id in parents or merged.lesson.state == "superseded":
@@ -139,14 +139,14 @@ class SqliteLessons:
 
         return await self._db.remove(work)
 
-    async def verify(self, *, mend: bool = False) -> Sequence[Finding]:
+    async def verify(self, *, mend: bool = False) -> Sequence[Fault]:
         do = self._db.write if mend else self._db.read
         try:
             return await do(lambda db: verify.verify(db, mend))
         except verify.Damaged as damaged:
             return damaged.findings
 
-    async def restore(self, several: Sequence[tuple[Archive, Sequence[Entry]]]) -> Sequence[Sequence[Kept]]:
+    async def restore(self, several: Sequence[tuple[Archive, Sequence[Addition]]]) -> Sequence[Sequence[Added]]:
         return await self._db.write(lambda db: tuple(archive.restore(db, one, entries) for one, entries in several))
 
     async def _settling(
@@ -220,18 +220,18 @@ class SqliteLessons:
         return await self._db.read(lambda db: archive.archive(db, agent_id))
 
 
-def _with_folded(result: Json, kept: Sequence[Kept]) -> Json:
+def _with_folded(result: Json, kept: Sequence[Added]) -> Json:
     folded = list(dict.fromkeys(one.id for one in kept if one.folded))
     return {**cast(dict[str, Json], result), "folded": folded} if folded and isinstance(result, dict) else result
 
 
-def _add(db: sqlite3.Connection, agent: int, entry: Entry, text: str, fold: bool) -> Kept:
-    twin = _twin(db, agent, entry) if fold else None
+def _add(db: sqlite3.Connection, agent: int, entry: Addition, text: str, fold: bool) -> Added:
+    twin = _duplicate_of(db, agent, entry) if fold else None
     if twin is None:
         rows.insert(db, agent, entry, text)
         if entry.lesson.nature == "fact" and entry.lesson.state == "active":
             _supersede(db, agent, entry.lesson.origin.parents, entry.lesson.id, "superseded")
-        return Kept(entry.lesson.id)
+        return Added(entry.lesson.id)
     there, new = rows.read(db, twin), entry.lesson
     detail = {
         "id": new.id,
@@ -245,10 +245,10 @@ def _add(db: sqlite3.Connection, agent: int, entry: Entry, text: str, fold: bool
     if new.confirmed and not there.confirmed:
         after = replace(after, confirmed=True, outcome=new.outcome)
     rows.update(db, agent, twin, after, "folded", detail)
-    return Kept(there.id, folded=True)
+    return Added(there.id, folded=True)
 
 
-def _twin(db: sqlite3.Connection, agent: int, entry: Entry) -> int | None:
+def _duplicate_of(db: sqlite3.Connection, agent: int, entry: Addition) -> int | None:
     """An exact duplicate, an active one before others (a merged lesson may say what one of its parents did).
 
     One that is quarantined, such as for its task, only takes in what is quarantined too: the other is recalled. A fact
@@ -263,7 +263,7 @@ def _twin(db: sqlite3.Connection, agent: int, entry: Entry) -> int | None:
 
 
 def _change(
-    db: sqlite3.Connection, agent: int | None, lesson: Lesson, change: Change, entry: Entry | None, detail: Json
+    db: sqlite3.Connection, agent: int | None, lesson: Lesson, change: Change, entry: Addition | None, detail: Json
 ) -> None:
     n = rows.number(db, agent, lesson.id)
     assert agent is not None
@@ -305,7 +305,7 @@ def _text(lesson: Lesson) -> tuple[str, str, str]:
     return lesson.title, lesson.description, lesson.content
 
 
-def _merge(db: sqlite3.Connection, agent: int, entry: Entry, text: str, parents: Sequence[str]) -> None:
+def _merge(db: sqlite3.Connection, agent: int, entry: Addition, text: str, parents: Sequence[str]) -> None:
     """A merged lesson that is held back supersedes its parents when it is released (see `_change`)."""
     for parent in parents:
         there = rows.read(db, rows.number(db, agent, parent))

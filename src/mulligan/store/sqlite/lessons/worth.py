@@ -87,7 +87,7 @@ def begin_anew(db: sqlite3.Connection, agent: int, lesson: int, at: float) -> No
 def listed(db: sqlite3.Connection, agent: int | None) -> Sequence[Worth]:
     query = (
         "SELECT w.lesson, a.id, l.id, l.state, w.schema, w.record FROM worth w JOIN agents a ON a.n = w.agent"
-        f" LEFT JOIN lessons l ON l.n = w.lesson WHERE {rows.wall(agent, 'w.agent')} ORDER BY a.id, w.lesson"
+        f" LEFT JOIN lessons l ON l.n = w.lesson WHERE {rows.owned(agent, 'w.agent')} ORDER BY a.id, w.lesson"
     )
     found = db.execute(query, {"agent": agent}).fetchall()
     return tuple(
@@ -102,7 +102,7 @@ def untold(db: sqlite3.Connection, agent: int | None) -> Mapping[str, str]:
     """The lessons that were retired for harm since this was asked last, with the reason."""
     found = db.execute(
         "SELECT w.lesson, l.id, v.detail FROM worth w JOIN lessons l ON l.n = w.lesson JOIN log v ON v.seq = l.version"
-        f" WHERE NOT w.told AND {rows.wall(agent, 'w.agent')} AND l.state = 'retired'",
+        f" WHERE NOT w.told AND {rows.owned(agent, 'w.agent')} AND l.state = 'retired'",
         {"agent": agent},
     ).fetchall()
     return dict(
@@ -115,7 +115,7 @@ def untold(db: sqlite3.Connection, agent: int | None) -> Mapping[str, str]:
 def tell(db: sqlite3.Connection, agent: int | None) -> Mapping[str, str]:
     """As `untold`, and from now on told."""
     found = untold(db, agent)
-    db.execute(f"UPDATE worth SET told = 1 WHERE NOT told AND {rows.wall(agent, 'agent')}", {"agent": agent})
+    db.execute(f"UPDATE worth SET told = 1 WHERE NOT told AND {rows.owned(agent, 'agent')}", {"agent": agent})
     return found
 
 
