@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -219,3 +221,36 @@ async def test_outcomes_of_one_agent_never_touch_the_figures_of_another(
             assert list(await banks[agent].worth()) == after[agent]
     for bank in banks.values():
         await bank.close()
+
+
+async def test_what_is_purged_leaves_no_trace_in_receipts_and_figures(tmp_path: Path) -> None:
+    async with bank_of(tmp_path) as bank:
+        gone, stays = await filled(bank, 2)
+        recalls = [(await bank.recall(QUERY)).id for _ in range(10)]
+        for id in recalls:
+            await bank.outcome_of(id, True)
+        await bank.purge([gone])
+        for id in recalls:
+            receipt = await bank.receipt(id)
+            assert {stays} >= {*receipt.lessons, *receipt.withheld, *receipt.drawn}
+        assert [one.id for one in await bank.worth()] == ["", stays]
+        await bank.purge(None)
+        assert await bank.worth() == ()
+
+
+@pytest.mark.parametrize("damage", ["record = '{'", "record = x'ff'", "schema = 'x'", "positive = 'x'"])
+async def test_figures_that_are_damaged_keep_nobody_from_counting(tmp_path: Path, damage: str) -> None:
+    async with bank_of(tmp_path) as bank:
+        (id,) = await filled(bank, 1)
+        await bank.outcome_of((await bank.recall(QUERY)).id, True)
+        with closing(sqlite3.connect(tmp_path / "m.db")) as db, db:
+            db.execute(f"UPDATE worth SET {damage}")
+        await bank.worth()
+        await bank.outcome_of((await bank.recall(QUERY)).id, True)
+        assert (await of_lesson(bank, id)).tally.known in (1, 2)
+        with closing(sqlite3.connect(tmp_path / "m.db")) as db, db:
+            db.execute(f"UPDATE worth SET {damage}")
+        assert any(not one.mended for one in await bank.verify())
+        assert all(one.mended for one in await bank.verify(mend=True))
+        assert list(await bank.verify()) == []
+        assert (await of_lesson(bank, id)).tally == Tally()
