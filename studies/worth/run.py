@@ -2,9 +2,10 @@
 
     python studies/worth/run.py --choose              half-lives and estimators, on the two worlds to choose on, 40 runs
     python studies/worth/run.py                       the table, on the two worlds to choose on, 1,000 runs
-    python studies/worth/run.py --world "kept back"   the same on the world that was looked at once
+    python studies/worth/run.py --world "kept back"   the same on the worlds that were looked at once: "kept back", "fresh"
 
-Uses the counting of `mulligan.core.worth` itself. Each run has a seed of its own.
+`play` uses the counting of `mulligan.core.worth` itself; `play_many` does the same for all runs at once, and a test holds
+the two against each other. Seeds are fixed.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 import numpy as np
 from worlds import HALFLIVES, HARM, RUNS, SEED, SHARES, WORLDS, World
 
-from mulligan.core.worth import HALFLIFE, Tally
+from mulligan.core.worth import BETS, HALFLIFE, HORIZON, LEVEL, PRIOR, STUDENT, Tally, Z
 
 
 @dataclass
@@ -160,47 +161,122 @@ def retirements(world: World, runs: Sequence[Run]) -> str:
     return f"{found / max(len(runs) * len(harmful), 1):.2f} | {after} | {false / max(len(runs) * len(harmless), 1):.4f}"
 
 
+@dataclass
+class Many:
+    """What several runs gave; arrays of shape (runs, entries). retired_at: the task, after_outcomes: of the entry; 0: it
+    was not retired. sums: of `Arm`, of shape (2, runs, entries), shown and withheld."""
+
+    low: Any
+    high: Any
+    retired_at: Any
+    after_outcomes: Any
+    sums: dict[str, Any]
+    stakes: Any
+    rate: float
+    lost: float
+
+
+def believed(sums: dict[str, Any]) -> tuple[Any, Any]:
+    """The limits of `Tally.uplift`; nan where it is not measured."""
+    with np.errstate(all="ignore"):
+        n = sums["weight"] ** 2 / sums["squares"]
+        pooled = (sums["good"].sum(0) + 1) / (sums["weight"].sum(0) + 2)
+        rate = (n * sums["good"] / sums["weight"] + PRIOR * pooled) / (n + PRIOR)
+        wide = (Z + STUDENT / n.min(0)) * np.sqrt((rate * (1 - rate) / (n + PRIOR + 1)).sum(0))
+        middle = rate[0] - rate[1]
+        return middle - wide, middle + wide
+
+
+def play_many(world: World, share: float, runs: int, seed: int, *, retire: bool, script: Any = None) -> Many:
+    """As `play`, all runs at once. script: called with each task's recalled, withheld and success, for a test."""
+    random, count = np.random.default_rng(seed), len(world.effects)
+    member = np.array([[entry in group for entry in range(count)] for group in world.groups])
+    of_group = random.uniform(-world.spread, world.spread, (runs, len(world.groups))) / 2
+    sums = {name: np.zeros((2, runs, count)) for name in ("count", "weight", "good", "squares")}
+    stakes, active = np.zeros((len(BETS), runs, count)), np.ones((runs, count), bool)
+    at, after, solved, lost = (np.zeros((runs, count), int), np.zeros((runs, count), int), 0.0, 0.0)
+    every, by = np.arange(runs), 0.5 ** (1 / HALFLIFE)
+    for task in range(world.tasks):
+        number = random.integers(len(world.groups), size=runs)
+        recalled = member[number]
+        if world.others:
+            order = np.where(recalled, -1.0, random.random((runs, count))).argsort(1)[:, -world.others :]
+            recalled = recalled.copy()
+            recalled[every[:, None], order] = True
+        recalled = recalled & active
+        away = recalled & (random.random((runs, count)) < share)
+        shown = recalled & ~away
+        hard = of_group[every, number] + random.uniform(-world.spread, world.spread, runs) / 2
+        chances = [chances_of(world, task, hard, which) for which in (shown, recalled)]
+        success = random.random(runs) < chances[0]
+        if script:
+            script(recalled, away, success)
+        solved += success.mean() / world.tasks
+        lost += (chances[1] - chances[0]).mean() / world.tasks
+        pooled = (sums["good"].sum(0) + 1) / (sums["weight"].sum(0) + 2)
+        surprise = success[:, None] - pooled
+        effect = np.where(away, -surprise / max(share, 1e-9), surprise / (1 - share))
+        put_in = np.where(sums["count"].sum(0) == 0, 0.5, 0.5 / HORIZON)
+        for n, bet in enumerate(BETS):
+            grown = np.minimum((stakes[n] + put_in) * (1 - bet * share * effect), 1e12)
+            stakes[n] = np.where(recalled, grown, stakes[n])
+        aged = np.where(recalled, by, 1.0)
+        sums["weight"] *= aged
+        sums["good"] *= aged
+        sums["squares"] *= aged**2
+        for side, which in enumerate((shown, away)):
+            for name in ("count", "weight", "squares"):
+                sums[name][side] += which
+            sums["good"][side] += which & success[:, None]
+        if retire and (found := recalled & (stakes.mean(0) >= 1 / LEVEL)).any():
+            found &= believed(sums)[1] < 0
+            active &= ~found
+            at[found], after[found] = task + 1, sums["count"].sum(0)[found]
+    return Many(*believed(sums), at, after, sums, stakes, solved, lost)
+
+
+def chances_of(world: World, task: int, hard: Any, shown: Any) -> Any:
+    """`chance`, of all runs."""
+    added = shown @ np.array(effects_at(world, task))
+    if world.redundant:
+        added = added + world.redundant[2] * (shown[:, world.redundant[0]] | shown[:, world.redundant[1]])
+    return np.clip(world.base + hard + added, 0.0, 1.0)
+
+
 def table(world: World, runs: int) -> None:
+    seed = SEED * 1000 + list(WORLDS).index(world.name)
     print(f"\n**{world.name}**, {world.tasks} tasks, {runs} runs\n")
-    print("| share | coverage | help | nothing | harm | width | measured | price | success | without withholding |")
-    print("|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
-    retired: dict[float, list[Run]] = {}
+    print("| withheld | coverage | help | nothing | harm | width | price | success | nothing withheld |")
+    print("|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
+    plain = play_many(world, 0.0, runs, seed, retire=False).rate
+    retired: dict[float, Many] = {}
     for share in SHARES:
-        kinds: dict[str, list[bool]] = {"help": [], "nothing": [], "harm": []}
-        widths, known, price = list[float](), list[bool](), list[float]()
-        for n in range(runs):
-            run = play(world, share, SEED * 100_000 + 50_000 + n, retire=False)
-            price.append(run.lost)
-            for entry, tally in enumerate(run.tallies):
-                is_so = truth(world, entry, share)
-                kind = "harm" if is_so < HARM else "help" if is_so > -HARM else "nothing"
-                known.append(tally.uplift is not None)
-                if tally.uplift:
-                    kinds[kind].append(tally.uplift.low <= is_so <= tally.uplift.high)
-                    widths.append(tally.uplift.high - tally.uplift.low)
-        retired[share] = [play(world, share, SEED * 100_000 + 50_000 + n, retire=True) for n in range(runs)]
-        plain = mean(play(world, 0.0, SEED * 100_000 + 50_000 + n, retire=False).rate for n in range(min(runs, 200)))
-        every = [held for held in kinds.values() for held in held]
-        parts = " | ".join(f"{mean(held):.3f}" if held else "-" for held in (every, *kinds.values()))
-        gained = mean(run.rate for run in retired[share])
+        kept = play_many(world, share, runs, seed + 10, retire=False)
+        retired[share] = play_many(world, share, runs, seed + 20, retire=True)
+        true = np.array([truth(world, entry, share) for entry in range(len(world.effects))])
+        measured = ~np.isnan(kept.low)
+        held = np.where(measured, (kept.low <= true) & (true <= kept.high), np.nan)
+        kinds = [np.ones(len(true), bool), true > -HARM, (true >= HARM) & (true <= -HARM), true < HARM]
+        parts = " | ".join(f"{np.nanmean(held[:, kind]):.3f}" if kind.any() else "-" for kind in kinds)
+        width = np.nanmean(kept.high - kept.low)
         print(
-            f"| {share} | {parts} | {mean(widths):.2f} | {mean(known):.3f} | {mean(price):+.4f} | {gained:.3f} "
-            f"| {plain:.3f} |",
+            f"| {share} | {parts} | {width:.2f} | {kept.lost:+.4f} | {retired[share].rate:.3f} | {plain:.3f} |",
             flush=True,
         )
-    print("\n| share | effect at the end | retired | after tasks, median | 90 % | after its outcomes, median | 90 % |")
+    print("\n| withheld | effect | retired | after tasks, median | 90 % | after its outcomes, median | 90 % |")
     print("|--:|--:|--:|--:|--:|--:|--:|")
-    for share in SHARES:
-        by_effect: dict[tuple[float, float], list[int]] = {}
-        for n, effect in enumerate(effects_at(world, world.tasks)):
-            by_effect.setdefault((world.effects[n], effect), []).append(n)
-        for (before, effect), entries in sorted(by_effect.items(), key=lambda item: item[0][::-1]):
-            ends = [run.retired[n] for run in retired[share] for n in entries if n in run.retired]
-            tasks, outcomes = (sorted(end[part] for end in ends) for part in (0, 1))
-            shown = f"{effect:+.2f}" if before == effect else f"{effect:+.2f}, was {before:+.2f}"
-            share_of = len(ends) / (len(retired[share]) * len(entries))
-            cells = [f"{median(of):.0f} | {of[int(0.9 * len(of))]}" if of else "- | -" for of in (tasks, outcomes)]
-            print(f"| {share} | {shown} | {share_of:.4f} | {' | '.join(cells)} |")
+    last = effects_at(world, world.tasks)
+    for share, many in retired.items():
+        for before, effect in sorted(set(zip(world.effects, last, strict=True)), key=lambda pair: pair[::-1]):
+            entries = [n for n, pair in enumerate(zip(world.effects, last, strict=True)) if pair == (before, effect)]
+            at, after = many.retired_at[:, entries], many.after_outcomes[:, entries]
+            gone = at > 0
+            shown = f"{effect:+.2f}" if before == effect else f"{before:+.2f}, then {effect:+.2f}"
+            cells = [
+                f"{np.median(of[gone]):.0f} | {np.quantile(of[gone], 0.9):.0f}" if gone.any() else "- | -"
+                for of in (at, after)
+            ]
+            print(f"| {share} | {shown} | {gone.mean():.4f} | {' | '.join(cells)} |")
 
 
 if __name__ == "__main__":

@@ -8,8 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import mean
 from types import ModuleType
+from typing import Any
 
 import pytest
+
+from mulligan.core.worth import Tally
 
 FOLDER = Path(__file__).parents[2] / "studies" / "worth"
 
@@ -52,3 +55,23 @@ def test_a_run_can_be_repeated(study: ModuleType) -> None:
 def test_of_two_that_say_the_same_each_is_worth_what_it_adds_where_the_other_is_withheld(study: ModuleType) -> None:
     world = study.WORLDS["kept back"]
     assert [study.truth(world, entry, 0.1) for entry in (0, 1, 2)] == pytest.approx([0.02, 0.02, 0.2])
+
+
+@pytest.mark.parametrize("name", ["mixed", "kept back"])
+def test_all_runs_at_once_count_as_the_bank_does(study: ModuleType, name: str) -> None:
+    world, runs = study.WORLDS[name], 3
+    tallies = [[Tally() for _ in world.effects] for _ in range(runs)]
+
+    def script(recalled: Any, away: Any, success: Any) -> None:
+        for run, row in enumerate(recalled):
+            for entry in row.nonzero()[0]:
+                tally, withheld = tallies[run][entry], bool(away[run, entry])
+                tallies[run][entry] = tally.with_draw(bool(success[run]), withheld=withheld, share=0.1)
+
+    many = study.play_many(world, 0.1, runs, 5, retire=False, script=script)
+    for run, row in enumerate(tallies):
+        for entry, tally in enumerate(row):
+            assert tally.uplift is not None
+            limits = (many.low[run, entry], many.high[run, entry])
+            assert (tally.uplift.low, tally.uplift.high) == pytest.approx(limits)
+            assert sum(tally.evidence) / len(tally.evidence) == pytest.approx(many.stakes[:, run, entry].mean())

@@ -19,7 +19,9 @@ LEVEL = 0.05
 HORIZON = 1000
 BETS = (0.4, 0.9)
 """How much of what it may the test stakes on each outcome; the mean of several, as the best depends on the harm."""
-Z = 1.96
+Z, STUDENT = 1.96, 2.37
+"""Standard deviations to the ends of an interval of 95 %; more by `STUDENT` over the outcomes of the smaller side, which
+is near Student's t: few outcomes say little of their own spread."""
 
 
 def is_withheld(receipt: str, entry: str, share: float) -> bool:
@@ -112,15 +114,17 @@ class Tally:
         """None: not measured, as long as it was never withheld, or never shown, where the outcome is known."""
         if not self.shown.count or not self.withheld.count:
             return None
-        (shown, doubt), (without, more) = (self._believed(arm) for arm in (self.shown, self.withheld))
+        believed = [self._believed(arm) for arm in (self.shown, self.withheld)]
+        (shown, doubt, n), (without, more, few) = believed
         mean, sd = shown - without, sqrt(doubt + more)
-        return Uplift(mean, mean - Z * sd, mean + Z * sd, (1 + erf(mean / sd / sqrt(2))) / 2)
+        wide = (Z + STUDENT / min(n, few)) * sd
+        return Uplift(mean, mean - wide, mean + wide, (1 + erf(mean / sd / sqrt(2))) / 2)
 
-    def _believed(self, arm: Arm) -> tuple[float, float]:
-        """Mean and variance of an arm's rate."""
-        n = arm.weight * arm.weight / arm.squares if arm.squares else 0.0
+    def _believed(self, arm: Arm) -> tuple[float, float, float]:
+        """Mean and variance of an arm's rate, and how many outcomes of today its aged ones are worth."""
+        n = arm.weight * arm.weight / arm.squares if arm.squares else 1.0
         rate = (n * arm.good / arm.weight + PRIOR * self._rate) / (n + PRIOR)
-        return rate, rate * (1 - rate) / (n + PRIOR + 1)
+        return rate, rate * (1 - rate) / (n + PRIOR + 1), n
 
     def __str__(self) -> str:
         believed = self.uplift
