@@ -2,10 +2,10 @@
 
     python studies/worth/run.py --choose              half-lives and estimators, on the two worlds to choose on, 40 runs
     python studies/worth/run.py                       the table, on the two worlds to choose on, 1,000 runs
-    python studies/worth/run.py --world "kept back"   the same on the worlds that were looked at once: "kept back", "fresh"
+    python studies/worth/run.py --world "kept back"   the same on those kept back: "kept back", "fresh"
 
-`play` uses the counting of `mulligan.core.worth` itself; `play_many` does the same for all runs at once, and a test holds
-the two against each other. Seeds are fixed.
+`play` uses the counting of `mulligan.core.worth` itself; `play_many` does the same for all runs at once, and a test
+holds the two against each other. Seeds are fixed.
 """
 
 from __future__ import annotations
@@ -163,8 +163,12 @@ def retirements(world: World, runs: Sequence[Run]) -> str:
 
 @dataclass
 class Many:
-    """What several runs gave; arrays of shape (runs, entries). retired_at: the task, after_outcomes: of the entry; 0: it
-    was not retired. sums: of `Arm`, of shape (2, runs, entries), shown and withheld."""
+    """What several runs gave; arrays of shape (runs, entries).
+
+    retired_at: the task, after_outcomes: of the entry; 0: it was not retired. sums: of `Arm`, of shape (2, runs,
+    entries), shown and withheld. true: the effect of each entry since the turn, as the difference of the two chances of
+    each task, with it and without it, everything else as it was drawn.
+    """
 
     low: Any
     high: Any
@@ -174,6 +178,7 @@ class Many:
     stakes: Any
     rate: float
     lost: float
+    true: Any
 
 
 def believed(sums: dict[str, Any]) -> tuple[Any, Any]:
@@ -196,6 +201,7 @@ def play_many(world: World, share: float, runs: int, seed: int, *, retire: bool,
     stakes, active = np.zeros((len(BETS), runs, count)), np.ones((runs, count), bool)
     at, after, solved, lost = (np.zeros((runs, count), int), np.zeros((runs, count), int), 0.0, 0.0)
     every, by = np.arange(runs), 0.5 ** (1 / HALFLIFE)
+    caused, cases = np.zeros(count), np.zeros(count)
     for task in range(world.tasks):
         number = random.integers(len(world.groups), size=runs)
         recalled = member[number]
@@ -208,6 +214,12 @@ def play_many(world: World, share: float, runs: int, seed: int, *, retire: bool,
         shown = recalled & ~away
         hard = of_group[every, number] + random.uniform(-world.spread, world.spread, runs) / 2
         chances = [chances_of(world, task, hard, which) for which in (shown, recalled)]
+        for entry in range(count) if task >= world.turn and not retire else ():
+            both = np.repeat(shown[None], 2, 0)
+            both[:, :, entry] = [[True], [False]]
+            with_it, without = (chances_of(world, task, hard, which) for which in both)
+            caused[entry] += ((with_it - without) * recalled[:, entry]).sum()
+            cases[entry] += recalled[:, entry].sum()
         success = random.random(runs) < chances[0]
         if script:
             script(recalled, away, success)
@@ -232,7 +244,7 @@ def play_many(world: World, share: float, runs: int, seed: int, *, retire: bool,
             found &= believed(sums)[1] < 0
             active &= ~found
             at[found], after[found] = task + 1, sums["count"].sum(0)[found]
-    return Many(*believed(sums), at, after, sums, stakes, solved, lost)
+    return Many(*believed(sums), at, after, sums, stakes, solved, lost, caused / np.maximum(cases, 1))
 
 
 def chances_of(world: World, task: int, hard: Any, shown: Any) -> Any:
@@ -253,7 +265,7 @@ def table(world: World, runs: int) -> None:
     for share in SHARES:
         kept = play_many(world, share, runs, seed + 10, retire=False)
         retired[share] = play_many(world, share, runs, seed + 20, retire=True)
-        true = np.array([truth(world, entry, share) for entry in range(len(world.effects))])
+        true = kept.true
         measured = ~np.isnan(kept.low)
         held = np.where(measured, (kept.low <= true) & (true <= kept.high), np.nan)
         kinds = [np.ones(len(true), bool), true > -HARM, (true >= HARM) & (true <= -HARM), true < HARM]

@@ -60,11 +60,11 @@ def test_of_two_that_say_the_same_each_is_worth_what_it_adds_where_the_other_is_
 @pytest.mark.parametrize("name", ["mixed", "kept back"])
 def test_all_runs_at_once_count_as_the_bank_does(study: ModuleType, name: str) -> None:
     world, runs = study.WORLDS[name], 3
-    tallies = [[Tally() for _ in world.effects] for _ in range(runs)]
+    tallies: list[list[Tally]] = [[Tally() for _ in world.effects] for _ in range(runs)]
 
     def script(recalled: Any, away: Any, success: Any) -> None:
         for run, row in enumerate(recalled):
-            for entry in row.nonzero()[0]:
+            for entry in map(int, row.nonzero()[0]):
                 tally, withheld = tallies[run][entry], bool(away[run, entry])
                 tallies[run][entry] = tally.with_draw(bool(success[run]), withheld=withheld, share=0.1)
 

@@ -20,8 +20,8 @@ HORIZON = 1000
 BETS = (0.4, 0.9)
 """How much of what it may the test stakes on each outcome; the mean of several, as the best depends on the harm."""
 Z, STUDENT = 1.96, 2.37
-"""Standard deviations to the ends of an interval of 95 %; more by `STUDENT` over the outcomes of the smaller side, which
-is near Student's t: few outcomes say little of their own spread."""
+"""Standard deviations to the ends of an interval of 95 %; more by `STUDENT` over the outcomes of the smaller side, near
+Student's t: few outcomes say little of their own spread."""
 
 
 def is_withheld(receipt: str, entry: str, share: float) -> bool:
