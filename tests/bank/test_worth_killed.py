@@ -15,6 +15,7 @@ from mulligan.core.worth import is_withheld
 
 CHILD = """
 import asyncio, os, signal, sys
+from contextlib import nullcontext, suppress
 import mulligan
 from mulligan.app.memory import open_bank
 from mulligan.core.errors import InvalidInput
@@ -51,12 +52,10 @@ async def main():
     try:
         if when == "first":
             await mulligan.solve("What is 6 times 7?", evaluator="exact_match:42", strategy="none", **asked)
-        elif when == "again":
-            (episode,) = await store.list()
-            await real(episode.recall.id, True)
         else:
             (episode,) = await store.list()
-            await mulligan.resume(episode.run, **asked)
+            with suppress(InvalidInput) if when == "again" else nullcontext():  # it is over
+                await mulligan.resume(episode.run, **asked)
     finally:
         await bank.close()
         await store.close()

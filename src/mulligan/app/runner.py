@@ -108,6 +108,9 @@ class Runner:
             return await self.go_on(run[0], fork=True)
         left = self.recipe.restarts - len(run)
         if not paused and (left <= 0 or any(e.solved for e in over)):
+            if self.parts.bank is not None:  # the process may have been killed before it told the outcome
+                for episode in over:
+                    await tell_outcome(self.parts.bank, episode, self.notice)
             if await self._delivered_late(over[-1]):
                 return max(over, key=_worth)
             raise InvalidInput(
