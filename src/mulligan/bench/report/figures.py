@@ -11,15 +11,29 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields, replace
 from importlib.metadata import version
 from itertools import combinations
 from statistics import fmean
 from typing import Any, cast
 
 from mulligan.app.plugins import short_name
-from mulligan.bench.harness.plan import LOG, SETTING, Choice, no_stream, options_of_today
-from mulligan.bench.report.statistics import Mean, Paired, Rate, mean, paired, pass_at_k, rate
+from mulligan.bench.harness.plan import LOG, SETTING, Choice, family_in, no_stream, options_of_today
+from mulligan.bench.report.statistics import (
+    FEW,
+    Estimate,
+    Mean,
+    Paired,
+    Rate,
+    clustered,
+    groups,
+    holm,
+    mean,
+    paired,
+    paired_detectable,
+    pass_at_k,
+    rate,
+)
 from mulligan.core.benchmarks import BenchRun, CaseResult, Marked, Status
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Store
@@ -140,6 +154,8 @@ class Figures:
         graded: some score is neither 0 nor 1.
         limit: the most trials of an episode.
         parts: as `trials`, for each part of the score, by name.
+        samples: the mean score over all samples of all cases, clustered by family (by case where families are few);
+            None where there is one sample of each case, and no families.
     """
 
     cases: int
@@ -151,6 +167,7 @@ class Figures:
     trials: Sequence[AtTrial]
     parts: Mapping[str, Sequence[AtTrial]]
     episodes: Sequence[AtEpisode]
+    samples: Estimate | None
     at_first: Verdicts
     at_end: Verdicts
     spent: Spent
@@ -174,6 +191,7 @@ def figures(recorded: Recorded) -> Figures:
         trials=[_at_trial(results, trial, graded) for trial in range(1, limit + 1)],
         parts={part: [_at_trial(results, trial, False, part) for trial in range(1, limit + 1)] for part in parts},
         episodes=_by_episode(run, results),
+        samples=_over_samples(recorded) if _in_clusters(recorded) else None,
         at_first=_verdicts(recorded, first=True),
         at_end=_verdicts(recorded, first=False),
         spent=_spent(recorded, counts["solved"]),
@@ -318,6 +336,10 @@ class Comparison:
 
     Attributes:
         counts: over the cases that have a verdict in both.
+        samples: the difference of the mean scores of each case, over all its samples, clustered by family; None where
+            each run has one sample of each case, and no families.
+        p: of `samples`, or else of `counts`, corrected for the number of comparisons in the report (Holm).
+        detectable: the least difference that would have been found with a power of 80 %; None where it is not known.
         left_out: cases of both runs without a verdict in one of them.
         alone_a, alone_b: cases that only this run has, or that have not ended in the other.
     """
@@ -328,6 +350,9 @@ class Comparison:
     left_out: int
     alone_a: int
     alone_b: int
+    samples: Estimate | None
+    detectable: float | None
+    p: float
 
 
 def compare(a: Recorded, b: Recorded) -> Comparison:
@@ -347,9 +372,37 @@ def compare(a: Recorded, b: Recorded) -> Comparison:
         raise InvalidInput(f"{who}: of {len(shared)} shared cases none has a verdict in both.")
     cells = [known.count(pair) for pair in ((True, True), (True, False), (False, True), (False, False))]
     counts = paired(*cells)
-    return Comparison(
-        a.run.id, b.run.id, counts, len(shared) - len(known), len(firsts) - len(shared), len(seconds) - len(shared)
-    )
+    left_out, alone = len(shared) - len(known), (len(firsts) - len(shared), len(seconds) - len(shared))
+    samples = _over_samples(a, b) if _in_clusters(a) or _in_clusters(b) else None
+    p = counts.p if samples is None or samples.p is None else samples.p
+    detectable = paired_detectable(counts) if samples is None else samples.detectable
+    return Comparison(a.run.id, b.run.id, counts, left_out, *alone, samples, detectable, p)
+
+
+def _in_clusters(recorded: Recorded) -> bool:
+    """Whether verdicts go together: there are several samples of a case, or families of cases."""
+    families = {_family(result) for result in recorded.results}
+    return int(recorded.run.options.get("samples") or 1) > 1 or FEW <= len(families) < len(recorded.results)
+
+
+def _family(result: CaseResult) -> str:
+    return result.family or family_in(result.case)
+
+
+def _case_means(recorded: Recorded) -> dict[str, float]:
+    """The mean score of each case, over all its samples that were scored."""
+    scored = {r.case: scores for r in recorded.results if r.status != "error" and (scores := final_scores(r))}
+    return {case: fmean(scores) for case, scores in scored.items()}
+
+
+def _over_samples(a: Recorded, b: Recorded | None = None) -> Estimate | None:
+    """The mean score over all samples, or how much that of `b` is higher, on their common cases."""
+    first, families = _case_means(a), {result.case: _family(result) for result in a.results}
+    if b is not None:
+        second = _case_means(b)
+        first = {case: second[case] - score for case, score in first.items() if case in second}
+    cases = list(first)
+    return clustered(list(first.values()), groups([families[case] for case in cases], cases)) if cases else None
 
 
 def data_hashes(run: BenchRun) -> dict[str, str]:
@@ -537,7 +590,9 @@ def make_report(recorded: Sequence[Recorded], *, every_pair: bool = False) -> Re
         raise InvalidInput("A run is given twice: name each run once.")
     runs = [RunReport(about(one.run, one.episodes.values()), figures(one), one) for one in recorded]
     pairs = [pair for pair in combinations(recorded, 2) if every_pair or pair[0] is recorded[0]]
-    return Report(runs, _labels(runs), [compare(a, b) for a, b in pairs])
+    found = [compare(a, b) for a, b in pairs]
+    corrected = holm([one.p for one in found])
+    return Report(runs, _labels(runs), [replace(one, p=p) for one, p in zip(found, corrected, strict=True)])
 
 
 def _labels(runs: Sequence[RunReport]) -> Sequence[str]:

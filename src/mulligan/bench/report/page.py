@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from mulligan.bench.report.figures import Comparison, Report, RunReport
-from mulligan.bench.report.statistics import Mean, Rate
+from mulligan.bench.report.statistics import Estimate, Mean, Rate
 from mulligan.core.records import Usage
 from mulligan.text.pages import Block, Facts, Heading, Line, Picture, Table
 
@@ -83,6 +83,7 @@ def _tables(group: Sequence[LabelledRun]) -> Iterator[Block]:
         "trials": _by_trial,
         "parts": _by_part,
         "episodes": _by_episode,
+        "samples": _all_samples,
         "spent": _took,
         "roles": _by_role,
         "verdicts": _verdicts,
@@ -130,6 +131,15 @@ def _by_episode(group: Sequence[LabelledRun]) -> Table:
             counts = (str(at.within.count), str(at.within.n))
             rows.append([label, str(at.k), *_mean(at.estimate, "{:.1%}"), share, *counts, interval])
     return Table(columns, rows)
+
+
+def _all_samples(group: Sequence[LabelledRun]) -> Table:
+    rows = [
+        [label, f"{one.value:.3f}", _between(one, "{:.3f}"), str(one.n), str(one.clusters)]
+        for label, run in group
+        if (one := run.figures.samples) is not None
+    ]
+    return Table(["run", "mean score", "95 % interval", "cases", "clusters"], rows)
 
 
 def _took(group: Sequence[LabelledRun]) -> Table:
@@ -183,7 +193,20 @@ def _compared(report: Report) -> list[Block]:
     columns = ["A", "B", "n", "both", "only A", "only B", "neither", "B - A", "95 % interval", "p", "left out"]
     rows = [_row(one, by_id[one.a], by_id[one.b]) for one in report.comparisons]
     texts = _TEXTS["tables"]["compared"]
-    return [Heading(2, texts["title"]), Table(columns, rows, left=2), Line(texts["note"])]
+    blocks: list[Block] = [Heading(2, texts["title"]), Table(columns, rows, left=2), Line(texts["note"])]
+    sampled = [
+        [
+            *(*_names(by_id[one.a], by_id[one.b]), f"{found.value:+.3f}", _between(found, "{:+.3f}")),
+            *(_p(found.p), str(found.n), str(found.clusters)),
+        ]
+        for one in report.comparisons
+        if (found := one.samples) is not None
+    ]
+    if sampled:
+        columns = ["A", "B", "B - A", "95 % interval", "p", "cases", "clusters"]
+        texts = _TEXTS["tables"]["compared_samples"]
+        blocks += [Heading(3, texts["title"]), Table(columns, sampled, left=2), Line(texts["note"])]
+    return [*blocks, *(Line(_power(one, by_id[one.a], by_id[one.b], len(rows))) for one in report.comparisons)]
 
 
 def _row(one: Comparison, a: LabelledRun, b: LabelledRun) -> list[str]:
@@ -191,8 +214,33 @@ def _row(one: Comparison, a: LabelledRun, b: LabelledRun) -> list[str]:
     cells = (found.n, found.both, found.only_a, found.only_b, found.neither)
     interval = f"{found.low:+.1%} to {found.high:+.1%}"
     out = str(one.left_out + one.alone_a + one.alone_b)
-    names = [f"{label}{_MARKS[kind_of(run)]}" for label, run in (a, b)]
-    return [*names, *map(str, cells), f"{found.difference:+.1%}", interval, f"{found.p:.3g}", out]
+    return [*_names(a, b), *map(str, cells), f"{found.difference:+.1%}", interval, _p(found.p), out]
+
+
+def _names(a: LabelledRun, b: LabelledRun) -> list[str]:
+    return [f"{label}{_MARKS[kind_of(run)]}" for label, run in (a, b)]
+
+
+def _power(one: Comparison, a: LabelledRun, b: LabelledRun, comparisons: int) -> str:
+    """What the comparison could have shown, and whether it did."""
+    names = " and ".join(_names(a, b))
+    p = _p(one.p) + (f", corrected for {comparisons} comparisons" if comparisons > 1 else "")
+    if one.detectable is None:
+        return f"{names}: too few cases to say what could have been shown."
+    least = f"{one.detectable:.1%} or more (power 80 %)"
+    if one.p < 0.05:
+        return f"{names}: a difference was shown (p {p}); the runs would have shown one of {least}."
+    return (
+        f"{names}: no difference was shown (p {p}). The runs would have shown one of {least}, and say nothing of less."
+    )
+
+
+def _p(value: float | None) -> str:
+    return NONE if value is None else f"{value:.3g}"
+
+
+def _between(one: Estimate, form: str) -> str:
+    return NONE if one.low is None else f"{form.format(one.low)} to {form.format(one.high)}"
 
 
 _MARKS = {"results": "", "oracle": " (oracle)", "scripted": " (no result)"}
