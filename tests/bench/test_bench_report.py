@@ -195,7 +195,7 @@ def test_bench_runs_as_json(two: tuple[str, str], capsys: pytest.CaptureFixture[
     [
         (["b"], "no run|begins several|No benchmark run"),
         (["b", "--plot", "curve.jpg"], "must end in .svg or .png"),
-        (["b", "--all"], "give --gallery"),
+        (["b", "--all"], "need --gallery"),
         ([], "Missing argument"),
     ],
 )

@@ -228,16 +228,16 @@ def test_half_a_character_stops_nothing(kg: Path, agent_on: Any) -> None:
 
 
 def test_user_and_password_are_used(agent_on: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    import mulligan.graphs.bolt as bolt
+    from mulligan.graphs.bolt import BoltGraph
 
     made: list[dict[str, Any]] = []
 
-    class Kept(bolt.BoltGraph):
+    class Kept(BoltGraph):
         def __init__(self, address: str, **given: Any) -> None:
             made.append({"address": address, **given})
             super().__init__(address, **given)
 
-    monkeypatch.setattr(bolt, "BoltGraph", Kept)
+    monkeypatch.setattr("mulligan.app.graphs.BoltGraph", Kept)
     access = {"host": "db.example", "port": "7688", "user": "reader", "password": "hunter2", "db_name": "genes"}
     agent, _ = agent_on(access)
     assert made == [{"address": "bolt://db.example:7688", "user": "reader", "password": "hunter2", "database": "genes"}]

@@ -238,8 +238,8 @@ def test_claude_is_told_the_command_too() -> None:
         (("--print-config", "emacs"), "'emacs' is not one of 'claude'"),
         (("--print-config", "json", "--memory-depth", "0"), "depth must be at least 1"),
         (("--print-config", "json", "--agent-id", " "), "agent_id is empty"),
-        (("--print-config", "json", "--transport", "http", "--port", "0"), "has to be told the port"),
-        (("--print-config", "json", "--print-prompt"), "ask for one at a time"),
+        (("--print-config", "json", "--transport", "http", "--port", "0"), "needs to know the port"),
+        (("--print-config", "json", "--print-prompt"), "not both"),
         (("--print-prompt", "--tools", "reflexion"), "leave --tools reflexion out"),
     ],
 )
