@@ -222,11 +222,11 @@ def test_a_stream_is_the_same_for_a_seed_and_as_long_as_one_likes(family: str) -
     assert [c.target for c in cases] != [c.target for c in loaded(family, tasks=500, drift="none", seed=SEED + 1)]
 
 
-def test_another_order_keeps_to_each_side_of_the_drift() -> None:
-    plain, other = loaded("service", tasks=12, drift=5), loaded("service", tasks=12, drift=5, order=1)
-    assert [case.id for case in plain] != [case.id for case in other]
-    assert {case.id for case in plain[:4]} == {case.id for case in other[:4]}
-    assert [bool(case.task.inputs) for case in other] == [n == 4 for n in range(12)]
+def test_a_case_names_its_kind_and_its_side_of_the_drift() -> None:
+    cases = loaded("service", tasks=12, drift=5)
+    assert [bool(case.task.inputs) for case in cases] == [n == 4 for n in range(12)]
+    assert [case.phase for case in cases] == [1] * 4 + [2] * 8
+    assert len({case.family for case in cases}) == 8
     assert not [case for case in loaded("service", announce=False) if case.task.inputs]
 
 

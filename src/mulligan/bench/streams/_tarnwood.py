@@ -22,9 +22,11 @@ _THEMES = (
 
 @dataclass(frozen=True)
 class CodeTask:
-    """value: the expression that is right. visible, hidden: the texts of tests, an assert a line."""
+    """kind: what the names of such functions end in. value: the expression that is right. visible, hidden: the texts of
+    tests, an assert a line."""
 
     name: str
+    kind: str
     prompt: str
     value: str
     solution: str
@@ -59,7 +61,9 @@ def task(seed: int, number: int, changed: bool, kinds: int = KINDS) -> CodeTask:
         f"Write the function in Python."
     )
     solution = convention.code(name, value)
-    return CodeTask(name, prompt, value, solution, "\n".join(tests[:VISIBLE]), "\n".join(tests[VISIBLE:]))
+    return CodeTask(
+        name, convention.suffix, prompt, value, solution, "\n".join(tests[:VISIBLE]), "\n".join(tests[VISIBLE:])
+    )
 
 
 def _inputs(convention: Convention, value: str, chance: Random) -> Sequence[Sequence[Any]]:

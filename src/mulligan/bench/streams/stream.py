@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
 from mulligan.bench.streams import _tarnwood
-from mulligan.bench.streams._drawing import LEAST, MOST, drawn
+from mulligan.bench.streams._drawing import LEAST, MOST
 from mulligan.bench.streams.environments import database, game, service
 from mulligan.core.benchmarks import Judges, Method, Score, Source
 from mulligan.core.errors import InvalidInput
@@ -72,8 +72,7 @@ class Stream:
     kinds of tasks come in rotation (in the game: stances); None: all that there are.
 
     drift: the number of the task (from 1) from which on the world is changed; "middle", "none". announce: whether that
-    task says so, in its input `change`. order: another number is another order of the tasks; those before the drift
-    stay before it.
+    task says so, in its input `change`.
     """
 
     data = ""
@@ -89,12 +88,11 @@ class Stream:
         seed: int = 0,
         drift: int | str = "middle",
         announce: bool = True,
-        order: int = 0,
         kinds: int | None = None,
     ) -> None:
         self._world = WORLDS[family]
         self.title = f"Stream: {self._world.title}"
-        self._family, self._judges, self._seed, self._order = family, judges, seed, order
+        self._family, self._judges, self._seed = family, judges, seed
         self._tasks, self._announce = tasks, announce
         if tasks < 1:
             raise InvalidInput(f"tasks must be at least 1, not {tasks}.")
@@ -106,11 +104,8 @@ class Stream:
     def load(self, files: Sequence[Path]) -> Sequence[Case]:
         if files:
             raise InvalidInput(f"A stream makes its tasks itself and reads no file: leave out {files[0].name}.")
-        before, after = list(range(self._drift)), list(range(self._drift, self._tasks))
-        for part in (before, after) if self._order else ():
-            drawn("order", self._order, len(part)).shuffle(part)
-        cases = [self._case(number) for number in (*before, *after)]
-        if self._announce and after:
+        cases = [self._case(number) for number in range(self._tasks)]
+        if self._announce and self._drift < self._tasks:
             first = cases[self._drift]
             announced = replace(first.task, inputs={"change": self._world.change})
             cases[self._drift] = replace(first, task=announced)
@@ -176,19 +171,20 @@ class Stream:
         place: dict[str, Json] = {"seed": self._seed, "number": number, "changed": changed, "kinds": self._kinds}
         if self._family == "code":
             made = self._code(place)
-            prompt, target = made.prompt, {"solution": made.solution}
+            prompt, kind, target = made.prompt, made.kind, {"solution": made.solution}
         elif self._family == "database":
-            prompt = f"{QUESTION} {database.inquiry(self._seed, number, self._kinds).text()}"
+            inquiry = database.inquiry(self._seed, number, self._kinds)
+            prompt, kind = f"{QUESTION} {inquiry.text()}", inquiry.things
             target = {"answer": database.Database(**place).answer()}
         elif self._family == "service":
             operation, id, more = service.job(self._seed, number, self._kinds)
             job = operation.job.format(id=id, more=more)
-            prompt = f"{JOB} {job}; answer with what the service gives."
+            prompt, kind = f"{JOB} {job}; answer with what the service gives.", operation.name
             target = {"answer": service.Service(**place).answer()}
         else:
-            prompt = f"{MATCH} {game.ROUNDS} rounds, match {number + 1}."
+            prompt, kind = f"{MATCH} {game.ROUNDS} rounds, match {number + 1}.", ""
             target = {"openings": dict(game.openings(self._seed, changed))}
-        return Case(f"{self._family}-{number + 1:03d}", Task(prompt), {**place, **target}, phase=1 + changed)
+        return Case(f"{self._family}-{number + 1:03d}", Task(prompt), {**place, **target}, kind, 1 + changed)
 
     def _code(self, place: Mapping[str, Any]) -> _tarnwood.CodeTask:
         return _tarnwood.task(place["seed"], place["number"], place["changed"], place["kinds"])

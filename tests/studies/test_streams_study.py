@@ -1,0 +1,26 @@
+"""The tasks of the study of streams are those that were written down before any model saw them."""
+
+import importlib.util
+import json
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "studies" / "streams"
+
+
+def fix() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("streams_fix", FOLDER / "fix.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("family", ["database", "code"])
+def test_the_settings_give_the_tasks_that_were_written_down(family: str) -> None:
+    written = json.loads((FOLDER / f"{family}.json").read_text("utf-8"))
+    assert len(written["cases"]) == 36
+    assert fix().made(family) == written
