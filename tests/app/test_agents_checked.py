@@ -78,7 +78,7 @@ async def test_a_tool_of_the_user_that_is_none(agent: Callable[..., Path]) -> No
     lay(folder, {"act.md": "Act, then finish.", "skills/s/SKILL.md": skill})
     (folder / "skills" / "s" / "half.py").write_text("class Half:\n    async def call(self, tool, arguments): ...\n")
     (problem,) = lint().problems
-    assert problem.message.endswith("half.py is no tool: it has no offer(), close().")
+    assert problem.message.endswith("half.py is not a tool: it has no offer(), close().")
     assert await refused(ScriptedModel([])) == str(problem)
 
 

@@ -358,8 +358,8 @@ BROKEN = [
     ("a: [", ":1: "),
     ("retrieval:\n  strategy: cosin", ":2: retrieval.strategy: No strategy of retrieval is called 'cosin'"),
     ("retrieval:\n  default_top_k: none", ":2: retrieval.default_top_k: top_k must be a whole number"),
-    ("memory_manager:\n  enabled: maybe", ":2: memory_manager.enabled: true or false is wanted"),
-    ("retrieval:\n  min_score_threshold: high", ":2: retrieval.min_score_threshold: a number from 0 to 1 is wanted"),
+    ("memory_manager:\n  enabled: maybe", ":2: memory_manager.enabled: true or false is expected"),
+    ("retrieval:\n  min_score_threshold: high", ":2: retrieval.min_score_threshold: a number from 0 to 1 is expected"),
     ("memory_manager:\n  merge:\n    trigger:\n      min_similar_count: 1", "merging: "),
 ]
 

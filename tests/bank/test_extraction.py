@@ -259,7 +259,7 @@ def test_nothing_to_learn_is_an_answer_when_it_says_why() -> None:
         (answer(lesson(title=7)), '"title" must be a text, and is a number'),
         (answer(lesson(steps=[])), r'cites no step: name in "steps" .* \(s1 to s3\)'),
         (answer(lesson(steps=None)), "cites no step"),
-        (answer(lesson(steps=[4])), "cites 4, and there is no such step: there is s1 to s3"),
+        (answer(lesson(steps=[4])), "cites 4, which is not a step. Steps: s1 to s3"),
         (answer(lesson(steps=[0])), "cites 0"),
         (answer(lesson(steps=[True])), "cites True"),
         (answer(lesson(steps=[2, "x"])), "cites 'x'"),
@@ -277,7 +277,7 @@ async def test_a_bad_answer_is_sent_back_once_with_the_error() -> None:
     thinker: Thinker[Extracted] = extractor()
     model = ScriptedModel([answer(lesson(steps=[9])), answer(lesson())])
     assert len((await think(thinker, model, [EPISODE], Sampling(1.0))).lessons) == 1
-    assert "cites 9, and there is no such step" in model.questions[1].messages[-1].text
+    assert "cites 9, which is not a step" in model.questions[1].messages[-1].text
     with pytest.raises(BadAnswer, match="nothing_because"):
         await think(thinker, ScriptedModel([answer(), answer()]), [EPISODE], Sampling(1.0))
 

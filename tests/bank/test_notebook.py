@@ -120,7 +120,7 @@ async def test_operations_of_a_model_add_change_and_remove_with_their_reasons(ba
         (answer(operation("drop")), '"operation" must be'),
         (answer(operation("change", "12345678")), "must be the id of an entry"),
         (answer(operation("remove", "ENTRY", reason="")), '"reason" is empty'),
-        (answer(operation("add", steps=[9])), "there is no such step"),
+        (answer(operation("add", steps=[9])), "which is not a step"),
         (answer(operation("add", steps=[])), "cites no step"),
         (answer(operation("add", content="zzz qqq")), "nothing of its content stands in the record"),
         (answer(operation("change", "ENTRY"), operation("remove", "ENTRY")), "is the second for entry"),

@@ -196,5 +196,5 @@ def test_a_folder_of_no_known_layout_is_refused(tmp_path: Path) -> None:
         InvalidInput, match=r"has neither nodes/LABEL\.csv nor X-header\.csv files: see docs/graphs\.md"
     ):
         read_tables(tmp_path)
-    with pytest.raises(InvalidInput, match="is no folder"):
+    with pytest.raises(InvalidInput, match="is not a folder"):
         read_tables(tmp_path / "nowhere")

@@ -87,7 +87,7 @@ def test_successes_and_failures_meet_only_when_asked_for() -> None:
         replace(FAILED, id="h"),
     )
     for strategy in (llm(), Voting()):
-        with pytest.raises(InvalidInput, match="Merge them apart"):
+        with pytest.raises(InvalidInput, match="Merge them separately"):
             strategy.ask([A, FAILED])
         with pytest.raises(InvalidInput, match="mixed = true"):
             strategy.take([A, FAILED], said())

@@ -61,7 +61,7 @@ def test_what_cannot_work_is_refused_at_once(tmp_path: Path) -> None:
 
 async def test_images_are_refused(not_weights: Path) -> None:
     seen = Message("user", "What is this?", (Image("image/png", b"png"),))
-    with pytest.raises(InvalidInput, match="see no images"):
+    with pytest.raises(InvalidInput, match="cannot read images"):
         await EmbeddedModel(str(not_weights)).ask(Question((seen,)))
 
 

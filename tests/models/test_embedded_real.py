@@ -94,7 +94,7 @@ async def test_with_a_schema_the_answer_is_json_that_fits(model: EmbeddedModel) 
     assert isinstance(answer.content["passed"], bool)
     with pytest.raises(BadAnswer, match=r"asked for JSON: it was cut off after 4 tokens \(max_tokens is 4"):
         await model.ask(asked, sampling(max_tokens=4))
-    with pytest.raises(InvalidInput, match="cannot take this question"):
+    with pytest.raises(InvalidInput, match="cannot process this question"):
         await model.ask(question("Hello", {"type": "no such type"}))
 
 

@@ -250,6 +250,6 @@ async def test_a_copy_is_all_or_nothing(store: SqliteStore) -> None:
         await store.copy("e", "e", "r1", Head(), {}, Forked(Plan()))
     with pytest.raises(NotFound):
         await store.copy("x", "y", "r1", Head(), {}, Forked(Plan()))
-    with pytest.raises(StoreError, match="Episode y cannot be kept"):
+    with pytest.raises(StoreError, match="Episode y cannot be stored"):
         await store.copy("e", "y", "r1", Head(settings={"t": float("nan")}), {}, Forked(Plan()))
     assert [episode.id for episode in await store.list()] == ["e"]

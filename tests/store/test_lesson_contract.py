@@ -45,7 +45,7 @@ async def test_every_field_comes_back(store: LessonStore) -> None:
 
 
 async def test_a_lesson_that_cannot_be_json_is_refused_and_nothing_of_its_batch_is_kept(store: LessonStore) -> None:
-    with pytest.raises(StoreError, match=r"Lesson bad cannot be kept: Lesson.context.when"):
+    with pytest.raises(StoreError, match=r"Lesson bad cannot be stored: Lesson.context.when"):
         await store.add("a", [entry("good"), entry("bad", context={"when": {1, 2}})])
     await store.add("a", [entry("first")])
     with pytest.raises(StoreError, match="'first' already"):

@@ -214,7 +214,7 @@ async def test_a_write_settles_its_work_or_is_not_made(memory: Memory) -> None:
     claim = await claimed(queue)
     with pytest.raises(LeaseLost, match="another agent's"):
         await store.add("b", [entry("4")], claim=claim)
-    with pytest.raises(StoreError, match=r"result of work .* cannot be kept"):
+    with pytest.raises(StoreError, match=r"result of work .* cannot be stored"):
         await store.add("a", [entry("4")], claim=claim, result={1, 2})
     assert (await queue.look("a", claim.id)).status == "running"
     assert await ids(store, None) == ["m", "3"]

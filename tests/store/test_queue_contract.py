@@ -187,11 +187,11 @@ async def test_work_is_behind_the_wall(queue: Queue) -> None:
 
 
 async def test_what_is_not_json_is_refused(queue: Queue) -> None:
-    with pytest.raises(StoreError, match="Work of kind k cannot be kept"):
+    with pytest.raises(StoreError, match="Work of kind k cannot be stored"):
         await queue.enqueue("k", "a", {"x": float("nan")})
     await queue.enqueue("k", "a", {})
     _, claim = await got(queue)
-    with pytest.raises(StoreError, match=r"The result of work .* cannot be kept"):
+    with pytest.raises(StoreError, match=r"The result of work .* cannot be stored"):
         await queue.finish(claim, {1: 2})
 
 

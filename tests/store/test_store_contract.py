@@ -152,12 +152,12 @@ async def test_an_episode_is_created_as_it_begins(store: Store) -> None:
 
 async def test_what_cannot_be_kept_is_reported_and_changes_nothing(store: Store) -> None:
     lease = await started(store, "e")
-    with pytest.raises(StoreError, match=r"Event 0 of episode e cannot be kept: Acted\.seconds: nan"):
+    with pytest.raises(StoreError, match=r"Event 0 of episode e cannot be stored: Acted\.seconds: nan"):
         await store.append(lease, 0, Acted(1, Attempt("x"), seconds=float("nan")))
     with pytest.raises(InvalidInput, match="a set is not JSON"):
         await store.begin_step(lease, "model#1", {1}, "hash")
     await store.begin_step(lease, "model#1", 1, "hash")
-    with pytest.raises(StoreError, match="The result of the step model#1 cannot be kept"):
+    with pytest.raises(StoreError, match="The result of the step model#1 cannot be stored"):
         await store.finish_step(lease, "model#1", float("inf"))
     assert [row.done for row in await store.steps("e")] == [False]
     assert await store.events("e") == ()
@@ -300,7 +300,7 @@ async def test_a_lease_that_ran_out_can_be_taken_and_its_holder_changes_nothing_
         store.renew(mine, 60),
         store.release(mine),
     ):
-        with pytest.raises(LeaseLost, match="now driven by you: me may not write"):
+        with pytest.raises(LeaseLost, match="now driven by you: me can no longer write"):
             await write
     assert len(await store.events("e")) == 1
     assert [(row.key, row.done) for row in await store.steps("e")] == [("model#1", False)]

@@ -137,14 +137,14 @@ async def test_links_inside_the_workspace_are_followed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "why"),
     [
-        ("none.txt", "there is no 'none.txt': list_files says what there is"),
+        ("none.txt", "there is no 'none.txt': call list_files to see the files"),
         ("src", "'src' is a folder"),
         (".", r"'\.' is a folder"),
-        ("src/main.py/x", "what stands before a / in it is no folder"),
+        ("src/main.py/x", "the part before a / is not a folder"),
         ("round", "'round': "),
-        ("pipe", "is no ordinary file"),
+        ("pipe", "is not a regular file"),
         ("binary", "is a binary file"),
-        ("latin", r"is no text in UTF-8 \(byte 2\)"),
+        ("latin", r"is not valid UTF-8 \(byte 2\)"),
         ("long", "has 101 bytes, more than the 100 that are read"),
         ("a" * 300, "File name too long"),
     ],
@@ -165,8 +165,8 @@ async def test_what_cannot_be_written(tmp_path: Path) -> None:
     for path, content, why in [
         ("src", "x", "is a folder, not a file"),
         ("new/", "x", "is a folder: name a file"),
-        ("src/main.py/x", "x", "is no folder"),
-        ("pipe", "x", "is no ordinary file"),
+        ("src/main.py/x", "x", "is not a folder"),
+        ("pipe", "x", "is not a regular file"),
         ("new.txt", "x" * 101, "has 101 bytes, more than the 100"),
         ("new.txt", "\ud800", "cannot be written as UTF-8"),
     ]:

@@ -124,8 +124,8 @@ async def test_an_answer_is_cut_to_a_size(pages: ThreadingHTTPServer) -> None:
         ("/gone", r"answered 410 Gone\. It is no more\.$"),
         ("/none", "answered 404 Not Found"),
         ("/brotli", "is packed as br, which cannot be read"),
-        ("/to?gopher://127.0.0.1/", "is no address of the web"),
-        ("/to?http://a:b/", "redirects to what is no address"),
+        ("/to?gopher://127.0.0.1/", "is not an address of the web"),
+        ("/to?http://a:b/", "redirects to something that is not an address"),
         ("/to?to", "more than 5 redirects"),
     ],
 )
@@ -153,7 +153,7 @@ async def test_it_does_not_wait_for_ever(seconds: float, pages: ThreadingHTTPSer
 
 
 async def test_nobody_is_there() -> None:
-    with pytest.raises(ToolError, match=r"^http://127\.0\.0\.1:9/ could not be got: "):
+    with pytest.raises(ToolError, match=r"^http://127\.0\.0\.1:9/ could not be fetched: "):
         await HttpGet(hosts=["127.0.0.1:9"]).call("http_get", {"url": "http://127.0.0.1:9/"})
 
 
@@ -187,7 +187,7 @@ async def test_nobody_is_there() -> None:
 )
 async def test_where_it_never_goes(url: str) -> None:
     tool = HttpGet(hosts=["allowed.org", "*.below.org", "localhost:8000"])
-    with pytest.raises(ToolError, match=r"is not among the hosts|is no address|a user or a password"):
+    with pytest.raises(ToolError, match=r"is not among the hosts|is not an address|a user or a password"):
         await tool.call("http_get", {"url": url})
 
 

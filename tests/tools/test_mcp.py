@@ -63,7 +63,7 @@ async def test_over_stdio(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         assert await tools.call("ex_environment", {"name": "SESAME"}) == "(not set)"
         assert await tools.call("ex_where", {}) == str(tmp_path)
         picture = await tools.call("ex_picture", {})
-        assert picture == "A picture:\n[image, which is no text: image/png]"
+        assert picture == "A picture:\n[image, which is not text: image/png]"
         with pytest.raises(ToolError, match="the moon is too far away"):
             await tools.call("ex_fail", {})
         assert await tools.call("ex_add", {"a": 1, "b": 1}) == "2"  # its own word ends no connection

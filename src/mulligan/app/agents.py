@@ -194,7 +194,7 @@ def check_skills(skills: Mapping[str, Skill], sources: Mapping[str, Source], con
 def _check_methods(tool: str) -> None:
     cls = find("tools", tool)
     if missing := [f"{name}()" for name in ("offer", "call", "close") if not hasattr(cls, name)]:
-        raise InvalidInput(f"{cls.__name__} in {file_of(tool)} is no tool: it has no {', '.join(missing)}.")
+        raise InvalidInput(f"{cls.__name__} in {file_of(tool)} is not a tool: it has no {', '.join(missing)}.")
 
 
 def steps_of(agent: Agent) -> tuple[StepSpec, ...]:

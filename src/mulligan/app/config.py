@@ -193,7 +193,7 @@ def read_dotenv(file: Path) -> dict[str, str]:
         if binding.key is None or binding.value is None:
             continue
         if not _VARIABLE.fullmatch(binding.key):
-            raise InvalidInput(f"{file}:{line}: before the = must stand a name of letters, digits and _.")
+            raise InvalidInput(f"{file}:{line}: a name of letters, digits and _ must stand before the =.")
         if "\0" in binding.value:
             raise InvalidInput(f"{file}:{line}: the value holds a NUL character.")
         found[binding.key] = binding.value

@@ -92,5 +92,5 @@ def read_tables(source: str | Path) -> Tables:
         return csv_tables(folder)
     if is_biocypher(folder):
         return biocypher_tables(folder)
-    there = "is no folder" if not folder.is_dir() else "has neither nodes/LABEL.csv nor X-header.csv files"
+    there = "is not a folder" if not folder.is_dir() else "has neither nodes/LABEL.csv nor X-header.csv files"
     raise InvalidInput(f"{folder} {there}: see docs/graphs.md for the layouts of a graph in files.")

@@ -37,14 +37,14 @@ class Rule:
 
 def _switch(value: Json) -> Json:
     if not isinstance(value, bool):
-        raise InvalidInput(f"true or false is wanted, not {value!r}.")
+        raise InvalidInput(f"true or false is expected, not {value!r}.")
     return value
 
 
 def _threshold(value: Json) -> Json:
     """Their scores cannot be compared with our calibrated relevance; the modes that their README names can."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InvalidInput(f"a number from 0 to 1 is wanted, not {value!r}.")
+        raise InvalidInput(f"a number from 0 to 1 is expected, not {value!r}.")
     if value <= 0:
         return 0.0
     return "strict" if value >= 0.9 else "standard" if value >= 0.8 else "lenient"
@@ -57,7 +57,7 @@ def _handled(value: Json) -> None:
             "archived, and `mulligan memory purge` deletes what you name."
         )
     if value not in ("archive", "mark"):
-        raise InvalidInput(f"archive or mark is wanted, not {value!r}.")
+        raise InvalidInput(f"archive or mark is expected, not {value!r}.")
 
 
 def _skips(value: Json) -> Json:

@@ -105,7 +105,7 @@ def parse_spec(role: str, text: str) -> Spec:
         return Spec(text)
     first = next(iter(settings_of(find(role, name))), None)
     if first is None:
-        raise InvalidInput(f"{name!r} takes no argument, and {argument!r} was given.")
+        raise InvalidInput(f"{name!r} takes no argument, but got {argument!r}.")
     return Spec(name, {first: argument})
 
 

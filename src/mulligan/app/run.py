@@ -65,7 +65,7 @@ async def run(
     here = load()
     wanted = Task(task) if isinstance(task, str) else task
     if not wanted.prompt.strip():
-        raise InvalidInput("The task is empty: say what is to be done.")
+        raise InvalidInput("The task is empty: describe what to do.")
     folder = find_agent(agent, here)
     config = config_of(folder, here)
     found, warnings = load_agent(folder, config)

@@ -54,12 +54,12 @@ class Runner:
         scored highest, else the newest.
         """
         if not task.prompt.strip():
-            raise InvalidInput("The task is empty: say what is to be done.")
+            raise InvalidInput("The task is empty: describe what to do.")
         try:
             task.prompt.encode()
         except UnicodeEncodeError as error:  # bytes of another encoding on the command line
             raise InvalidInput(
-                f"The task is no text in UTF-8 (character {error.start}): no model could read it."
+                f"The task is not valid UTF-8 (character {error.start}): no model could read it."
             ) from None
         done, run = list(over), over[-1].run if over else secrets.token_hex(4)
         while len(done) < self.recipe.restarts and not any(_final(e) for e in done):

@@ -11,6 +11,7 @@ from typing import Any
 
 from mulligan.app.compose import FOLDERS, OBJECT, object_name
 from mulligan.app.config import Config, choose_model, load, prompts_folder
+from mulligan.app.defaults import completed
 from mulligan.app.model_roles import Models
 from mulligan.app.plugins import find, names, parse_spec
 from mulligan.app.recipe import DEFAULT_STRATEGY, Recipe
@@ -27,7 +28,6 @@ from mulligan.app.session import (
     with_memory_settings,
 )
 from mulligan.app.tasks import read_task, tests_spec
-from mulligan.app.thinkers import completed
 from mulligan.app.workspaces import Notice
 from mulligan.core.errors import InvalidInput
 from mulligan.core.limits import Limits
@@ -159,7 +159,9 @@ async def resume(
         )
         recipe = _with_settings(recipe, settings or {})
         if recipe.recalls and bank is None and recipe.bank is None:
-            raise InvalidInput(f"Run {episodes[0].run} recalls from a bank: go on with mulligan.resume(id, bank=…).")
+            raise InvalidInput(
+                f"Run {episodes[0].run} recalls from a bank: resume it with mulligan.resume(id, bank=…)."
+            )
         async with session.runner(at, recipe, episodes[0].agent) as runner:
             return await runner.resume(episodes, fork=fork)
 

@@ -28,7 +28,7 @@ def read_task(given: str | Task | os.PathLike[str]) -> TaskFolder:
     if isinstance(given, Task):
         return TaskFolder(given)
     if not str(given).strip():  # an empty path would be the working folder
-        raise InvalidInput("The task is empty: say what is to be done.")
+        raise InvalidInput("The task is empty: describe what to do.")
     folder = Path(given)
     try:
         is_folder, is_file = folder.is_dir(), folder.is_file()

@@ -332,7 +332,7 @@ class Bank:
         """The question of this work. Raises `InvalidInput` for work that does not wait for an answer."""
         queued = await self._queue.look(self._ports.writes, work)
         if queued.status != "waiting":
-            raise InvalidInput(f"Work {work} waits for no answer: it is {queued.status}.")
+            raise InvalidInput(f"Work {work} is not waiting for an answer: it is {queued.status}.")
         if queued.kind != "merge":
             return await self._learning.question(queued)
         lessons = await self._lessons.get(self._ports.writes, queued.payload["lessons"])

@@ -10,8 +10,8 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from mulligan.app.config import choose_model, load
+from mulligan.app.defaults import asks_model
 from mulligan.app.plugins import attribute_of, parse_spec
-from mulligan.app.thinkers import asks_model
 from mulligan.cli import words
 from mulligan.cli.errors import UNFINISHED, exit_status, report, run_status
 from mulligan.cli.progress import Progress, first

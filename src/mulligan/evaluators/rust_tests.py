@@ -15,10 +15,10 @@ from mulligan.core.errors import InvalidInput, SandboxError
 from mulligan.core.protocols import Ran, Sandbox
 from mulligan.core.records import Episode, Feedback, Finding, Json
 from mulligan.oracle.python.feedback import FORGEABLE
-from mulligan.oracle.rust import saying
+from mulligan.oracle.rust import feedback
 from mulligan.oracle.rust.building import COMPILING, NONE_MADE, Crate, crate, job, toolchain
+from mulligan.oracle.rust.feedback import CompilerErrors, Verdict, refused
 from mulligan.oracle.rust.program import read
-from mulligan.oracle.rust.saying import CompilerErrors, Verdict, refused
 from mulligan.text.evidence import evidence_of
 from mulligan.text.rust import masked, open_braces
 
@@ -97,8 +97,8 @@ class RustTests:
     def _of_verdicts(self, verdicts: Mapping[int, Verdict], notes: tuple[str, ...]) -> Feedback:
         tests = [(test.text, verdicts[number]) for number, test in enumerate(self._program.tests)]
         passed = [verdict.passed for _, verdict in tests]
-        text = saying.ours(tests) if self._layout == "ours" else saying.as_reference(tests)
-        return self._feedback(passed, text, notes, saying.findings(tests))
+        text = feedback.ours(tests) if self._layout == "ours" else feedback.as_reference(tests)
+        return self._feedback(passed, text, notes, feedback.findings(tests))
 
     def _failed(self, text: str, notes: tuple[str, ...]) -> Feedback:
         return self._feedback([False] * len(self._program.tests), text, notes)
@@ -125,14 +125,14 @@ class RustTests:
             errors = refused(ran.stderr, made, self._toolchain)
             if errors.code or not errors.tests:
                 return found, self._refusal(errors, ran)
-            found |= saying.uncompiled(errors.tests)
+            found |= feedback.uncompiled(errors.tests)
         lacking = {number: ("the compiler refuses it",) for number in range(len(tests)) if number not in found}
-        return found | saying.uncompiled(lacking), ""
+        return found | feedback.uncompiled(lacking), ""
 
     def _ran(
         self, found: dict[int, Verdict], active: Sequence[int], ran: Ran, made: Crate
     ) -> tuple[dict[int, Verdict], str]:
-        said = saying.read(ran.stdout, made.secret)
+        said = feedback.read(ran.stdout, made.secret)
         if not said and ran.exit_code in (126, 127):
             raise SandboxError(f"The judged program could not be started: {ran.stderr.strip()[-600:]}")
         if not said and made.secret not in ran.stdout and ran.exit_code is None:
@@ -147,7 +147,7 @@ class RustTests:
             if "$message_type" not in ran.stderr and '"level"' not in ran.stderr:
                 raise SandboxError(f"The Rust compiler could not be started: {ran.stderr.strip()[-600:]}")
             shown = ("error: the compiler ended without saying where the mistake is",)
-        return saying.refusal(shown, self._layout)
+        return feedback.refusal(shown, self._layout)
 
 
 def _notes(code: str, verdicts: Mapping[int, Verdict]) -> tuple[str, ...]:

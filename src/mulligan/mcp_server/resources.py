@@ -250,7 +250,7 @@ def _bad_cursor() -> InvalidInput:
 
 def _check_variable(uri: str, name: str) -> None:
     if uri not in (one.uri_template for one in TEMPLATES):
-        raise InvalidInput("There is no such resource template: resources/templates/list says which there are.")
+        raise InvalidInput("There is no such resource template: call resources/templates/list to see them.")
     if name != "id":
         raise UnknownName("variable of this template", name[:MAX_ID], ["id"])
 

@@ -142,7 +142,7 @@ class ProviderModel(ProviderClient["PydanticModel"]):
         model = f"{self._provider}:{got.model or self._model}"
         usage = self._usage(response, asked, got.text + "".join(str(call.arguments) for call in got.calls))
         if got.finish == "content_filter":
-            raise Unusable(f"{self.name} held its answer back: its content filter objects to the question.", usage)
+            raise Unusable(f"{self.name} withheld its answer: its content filter rejected the question.", usage)
         cut = got.finish == "length"
         if cut and not got.text and not got.calls:
             raise Unusable(

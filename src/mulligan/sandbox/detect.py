@@ -58,7 +58,7 @@ def choose(wanted: str) -> Level:
     if not lowest.fits(sys.platform):
         raise SandboxError(
             f"--sandbox strict needs Linux. The strongest level on {sys.platform} is {usable()[-1].name!r}, which was "
-            "not run by us: --sandbox auto takes it where a trial job shows that it works."
+            "untested: --sandbox auto uses it where a trial job shows that it works."
         )
     if wanted not in ("auto", "strict"):
         level = level_named(wanted)

@@ -33,7 +33,7 @@ def report() -> list[Row]:
     if sys.platform == "linux":
         rows += [_landlock(), _seccomp(), _user()]
     else:
-        rows.append(Row("platform", True, f"{sys.platform}: not run by us; on Linux more is held, and tested"))
+        rows.append(Row("platform", True, f"{sys.platform}: untested here; on Linux more is confined, and tested"))
     return rows
 
 

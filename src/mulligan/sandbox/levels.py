@@ -48,7 +48,7 @@ LEVELS = (
         landlock=True,
         unprivileged=True,
     ),
-    Level("seatbelt", "macOS's own sandbox: no files but its own, no network; not run by us", seatbelt=True),
+    Level("seatbelt", "macOS's own sandbox: no files but its own, no network; untested", seatbelt=True),
     Level("landlock+seccomp", "no files but its own, no network; runs as root", landlock=True, seccomp=True),
     Level(
         "landlock+seccomp+unprivileged",

@@ -101,7 +101,7 @@ def _received(control: socket.socket) -> Spec:
         length = int.from_bytes(file.read(8), "little")
         data = file.read(length)
     if len(data) < length or not length:
-        raise EOFError("the job was given up before it began")
+        raise EOFError("the job was cancelled before it started")
     return cast(Spec, marshal.loads(data))
 
 

@@ -47,7 +47,7 @@ def parsed(path: Path | str, text: str, first: int = 1) -> Json:
     """The text as JSON. `path` names it in errors. Raises `InvalidInput` with the line, counted from `first`."""
 
     def refuse(constant: str) -> NoReturn:
-        raise InvalidInput(f"{path}: {constant[:20]} is no number that JSON has.")
+        raise InvalidInput(f"{path}: {constant[:20]} is not a JSON number.")
 
     def finite(number: str) -> float:
         return value if math.isfinite(value := float(number)) else refuse(number)

@@ -67,9 +67,9 @@ def tool_errors(path: str) -> Generator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise ToolError(f"there is no {path!r}: list_files says what there is") from None
+        raise ToolError(f"there is no {path!r}: call list_files to see the files") from None
     except NotADirectoryError:
-        raise ToolError(f"{path!r}: what stands before a / in it is no folder") from None
+        raise ToolError(f"{path!r}: the part before a / is not a folder") from None
     except IsADirectoryError:
         raise ToolError(f"{path!r} is a folder, not a file") from None
     except (OSError, ValueError) as error:

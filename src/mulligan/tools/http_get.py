@@ -71,7 +71,7 @@ class HttpGet(OneTool):
         size: Annotated[int, "Bytes that are read of an answer."] = 500_000,
     ) -> None:
         if not hosts:
-            raise InvalidInput(f"http_get may reach no host yet: name those that it may under {WHERE}.")
+            raise InvalidInput(f"http_get has no allowed hosts: name them under {WHERE}.")
         check_proxies()
         self._named = ", ".join(hosts)
         self._hosts = tuple(_Host.parse(host) for host in hosts)
@@ -90,7 +90,7 @@ class HttpGet(OneTool):
         except (TimeoutError, httpx2.TimeoutException):
             raise ToolError(f"{url} did not answer within {self._seconds:g} seconds") from None
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
-            raise ToolError(f"{url} could not be got: {str(error) or type(error).__name__}") from None
+            raise ToolError(f"{url} could not be fetched: {str(error) or type(error).__name__}") from None
 
     async def _got(self, client: httpx2.AsyncClient, url: str) -> str:
         httpx2 = _httpx2()
@@ -103,7 +103,7 @@ class HttpGet(OneTool):
                 try:
                     url = str(response.url.join(response.headers["location"]))
                 except (httpx2.InvalidURL, ValueError):
-                    raise ToolError(f"{url} redirects to what is no address") from None
+                    raise ToolError(f"{url} redirects to something that is not an address") from None
         raise ToolError(f"more than {REDIRECTS} redirects; the last one leads to {url}")
 
     def _check(self, url: str) -> None:
@@ -113,11 +113,11 @@ class HttpGet(OneTool):
             # What is checked is what the client will do, so it reads the address, and nobody else.
             address = httpx2.URL(url)
         except (httpx2.InvalidURL, ValueError):
-            raise ToolError(f"{url!r} is no address: give it whole, such as https://example.org/page") from None
+            raise ToolError(f"{url!r} is not an address: give a whole one, such as https://example.org/page") from None
         if address.scheme not in _PORTS or not address.host:
-            raise ToolError(f"{url!r} is no address of the web: give it whole, such as https://example.org/page")
+            raise ToolError(f"{url!r} is not an address of the web: give a whole one, such as https://example.org/page")
         if address.userinfo:
-            raise ToolError("an address with a user or a password in it is not used")
+            raise ToolError("an address must not contain a user or a password")
         host = address.raw_host.decode("ascii").strip("[]").rstrip(".").lower()
         if not any(known.allows(address.scheme, host, address.port) for known in self._hosts):
             port = f":{address.port}" if address.port else ""

@@ -181,11 +181,11 @@ def _shown(block: mcp_types.ContentBlock) -> str:
             return block.text
         case "resource":
             text = getattr(block.resource, "text", None)
-            return text if isinstance(text, str) else f"[a resource that is no text: {block.resource.uri}]"
+            return text if isinstance(text, str) else f"[a resource that is not text:  {block.resource.uri}]"
         case "resource_link":
             return f"[a link to {block.uri}]"
         case kind:
-            return f"[{kind}, which is no text: {block.mime_type}]"
+            return f"[{kind}, which is not text: {block.mime_type}]"
 
 
 def _innermost(error: BaseException) -> str:

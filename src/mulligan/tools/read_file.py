@@ -38,7 +38,7 @@ class ReadFile(OneTool):
     def _read(self, path: str) -> str:
         parts = located(self._folder, path)
         if not parts:
-            raise ToolError(f"{path!r} is a folder: list_files says what is in it")
+            raise ToolError(f"{path!r} is a folder: call list_files to see what is in it")
         with tool_errors(path), opened(self._folder, parts[:-1]) as folder:
             # NONBLOCK: a pipe without a writer would hold us up.
             flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -46,16 +46,16 @@ class ReadFile(OneTool):
             with os.fdopen(file, "rb") as source:
                 about = os.fstat(file)
                 if stat.S_ISDIR(about.st_mode):
-                    raise ToolError(f"{path!r} is a folder: list_files says what is in it")
+                    raise ToolError(f"{path!r} is a folder: call list_files to see what is in it")
                 if not stat.S_ISREG(about.st_mode):
-                    raise ToolError(f"{path!r} is no ordinary file")
+                    raise ToolError(f"{path!r} is not a regular file")
                 if about.st_size > self._size:
                     raise ToolError(f"{path!r} has {about.st_size:,} bytes, more than the {self._size:,} that are read")
                 data = source.read(self._size)
         try:
             text = data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            raise ToolError(f"{path!r} is no text in UTF-8 (byte {error.start})") from None
+            raise ToolError(f"{path!r} is not valid UTF-8 (byte {error.start})") from None
         if "\0" in text:
             raise ToolError(f"{path!r} is a binary file (it holds zero bytes)")
         return text

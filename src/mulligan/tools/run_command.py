@@ -47,7 +47,7 @@ class RunCommand(OneTool):
         given: Mapping[str, Any] = arguments
         command: str = given["command"]
         if "\0" in command or not _encodes(command):
-            raise ToolError("the command holds characters that no command can")
+            raise ToolError("the command contains characters that a command cannot have")
         job = Job(
             ("sh", "-c", command),
             cwd=self._folder,

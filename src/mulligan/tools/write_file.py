@@ -55,7 +55,7 @@ def _before(folder: int, name: str, path: str) -> int | None:
     if stat.S_ISDIR(mode):
         raise IsADirectoryError
     if not stat.S_ISREG(mode):
-        raise ToolError(f"{path!r} is no ordinary file: it is left as it is")
+        raise ToolError(f"{path!r} is not a regular file; it was not changed")
     return stat.S_IMODE(mode)
 
 

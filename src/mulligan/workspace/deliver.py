@@ -59,7 +59,7 @@ def _best(episode: Episode) -> tuple[str, str]:
         if best and artifact.kind == "git":
             so = "" if episode.solved else " (the best, though not solved)" if episode.judged else " (not judged)"
             return artifact.ref, f"trial {best.number}{so}"
-    raise InvalidInput(f"Episode {episode.id} has no trial whose state could be handed over.")
+    raise InvalidInput(f"Episode {episode.id} has no trial whose state could be delivered.")
 
 
 def _commit(git: Git, start: str, state: str, episode: Episode, what: str) -> str:
@@ -88,7 +88,7 @@ def _branch(git: Git, name: str, commit: str) -> str:
         except GitFailed:
             continue
         return branch
-    raise InvalidInput(f"No branch name is free: mulligan/{name} to mulligan/{name}-99 are there already.")
+    raise InvalidInput(f"No branch name is free: mulligan/{name} to mulligan/{name}-99 exist already.")
 
 
 def _apply(workspace: GitWorkspace, top: str, patch: bytes, name: str) -> None:

@@ -19,8 +19,8 @@ from mulligan.core.episode import newest_state
 from mulligan.core.errors import InvalidInput, WorkspaceError
 from mulligan.core.home import home
 from mulligan.core.records import Episode
+from mulligan.workspace._checkout import GitCheckout, remove
 from mulligan.workspace._git import Git, in_thread
-from mulligan.workspace._place import GitCheckout, remove
 from mulligan.workspace._user import UserTree, below, find, inner_repositories, snapshot
 from mulligan.workspace.leftovers import REFS, clear, leftovers
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mulligan.core.errors import InvalidInput
+from mulligan.workspace._checkout import remove
 from mulligan.workspace._git import Git, GitFailed
-from mulligan.workspace._place import remove
 from mulligan.workspace._user import find
 
 # Above the states of all episodes, by their ids.

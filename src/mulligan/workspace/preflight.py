@@ -12,8 +12,8 @@ from pathlib import Path
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import PreflightEvaluator
 from mulligan.core.records import Episode, Feedback
+from mulligan.workspace._checkout import GitCheckout
 from mulligan.workspace._git import in_thread
-from mulligan.workspace._place import GitCheckout
 from mulligan.workspace.git_workspace import GitWorkspace
 
 _WATCHER = Path(__file__).parent / "_imports"

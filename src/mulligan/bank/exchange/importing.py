@@ -45,7 +45,9 @@ def archives_from_json(data: Mapping[str, Json], path: Path | str = "The export"
     """Raises `InvalidInput` that names the way to what is wrong."""
     schema = data.get("schema")
     if isinstance(schema, bool) or not isinstance(schema, int):
-        raise InvalidInput(f"{path}: schema: the version of the records is missing, so this is no export of ours.")
+        raise InvalidInput(
+            f"{path}: schema: the version of the records is missing, so this is not an export of Mulligan."
+        )
     try:
         archives = from_json(_Export, dict(data), schema).agents
     except InvalidInput as error:
@@ -123,7 +125,7 @@ class _Record:
     def __init__(self, value: Json, at: str) -> None:
         self.at = at
         if not isinstance(value, dict):
-            raise InvalidInput(f"{at}: an object is wanted, not {_shown(value)}.")
+            raise InvalidInput(f"{at}: an object is expected, not {_shown(value)}.")
         self.values = cast(dict[str, Json], value)
 
     def get(
@@ -132,10 +134,10 @@ class _Record:
         value = self.values.get(key)
         if value is None:
             if need:
-                raise InvalidInput(f"{self.at}.{key}: it is missing; {words} is wanted.")
+                raise InvalidInput(f"{self.at}.{key}: it is missing; {words} is expected.")
             return default
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            raise InvalidInput(f"{self.at}.{key}: {words} is wanted, not {_shown(value)}.")
+            raise InvalidInput(f"{self.at}.{key}: {words} is expected, not {_shown(value)}.")
         return value
 
     def text(self, key: str, *, need: bool = False) -> str:
@@ -151,7 +153,7 @@ class _Record:
         items = cast(list[Json], self.get(key, list, "a list of texts", [], need=need))
         for n, item in enumerate(items):
             if not isinstance(item, str):
-                raise InvalidInput(f"{self.at}.{key}.{n}: a text is wanted, not {_shown(item)}.")
+                raise InvalidInput(f"{self.at}.{key}.{n}: a text is expected, not {_shown(item)}.")
         return tuple(cast(list[str], items))
 
     def time(self, key: str) -> float | None:
@@ -164,7 +166,7 @@ class _Record:
             moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
             return round(moment.timestamp(), 6)
         except (ValueError, OverflowError):
-            raise InvalidInput(f"{self.at}.{key}: {text[:60]!r} is no time such as 2025-10-31T12:00:00Z.") from None
+            raise InvalidInput(f"{self.at}.{key}: {text[:60]!r} is not a time such as 2025-10-31T12:00:00Z.") from None
 
 
 # --- ReasoningBank-MCP ------------------------------------------------------------------------------------------
@@ -179,14 +181,14 @@ def of_upstream(path: Path, data: Mapping[str, Json]) -> tuple[tuple[Lesson, ...
     if archive != path and archive.is_file():
         beside = mask_json(parsed(archive, file_text(archive)))
         if not isinstance(beside, dict) or "memories" not in beside:
-            raise InvalidInput(f"{archive}: it lies beside {path.name}, and is no archive of {UPSTREAM}.")
+            raise InvalidInput(f"{archive}: the file beside {path.name} is not an archive of {UPSTREAM}.")
         found.append((f"{archive}: memories", cast(dict[str, Json], beside)))
         notes.append(f"{archive.name} beside it was read too.")
     lessons: dict[str, Lesson] = {}
     for at, table in found:
         items = table["memories"]
         if not isinstance(items, list):
-            raise InvalidInput(f"{at}: a list is wanted, not {_shown(items)}.")
+            raise InvalidInput(f"{at}: a list is expected, not {_shown(items)}.")
         for n, item in enumerate(cast(list[Json], items)):
             lesson = _upstream(_Record(item, f"{at}.{n}"))
             if lessons.setdefault(lesson.id, lesson) != lesson:
@@ -271,11 +273,13 @@ def of_memory_server(path: Path, lines: Sequence[tuple[int, str]]) -> tuple[tupl
                     )
                 )
             case other:
-                raise InvalidInput(f"{path}:{number}: type: entity or relation is wanted, not {_shown(other)}.")
+                raise InvalidInput(f"{path}:{number}: type: entity or relation is expected, not {_shown(other)}.")
     notes: list[str] = []
     for begins, _, _ in relations:
         if begins not in entities:
-            notes.append(f"A relation begins at {begins!r}, which is no entity here; it is a lesson of its own.")
+            notes.append(
+                f"A relation begins at {begins!r}, which is not an entity of this file; it becomes a lesson of its own."
+            )
             entities[begins] = ("", [])
     now = time.time()
     lessons = tuple(_entity(name, *entities[name], relations, now) for name in entities)
@@ -339,7 +343,7 @@ def read_bank_file(path: Path) -> BankFile:
         if "episodes" in table:
             raise InvalidInput(f"{path} is an export of runs, not of lessons.")
     raise InvalidInput(
-        f"{path} is no file of lessons that is known here: an export of `mulligan memory export`, the memories.json or "
+        f"{path} is not a lesson file that Mulligan knows: an export of `mulligan memory export`, the memories.json or "
         f"archived_memories.json of {UPSTREAM}, or the memory.jsonl of {MEMORY_SERVER}."
     )
 

@@ -178,7 +178,7 @@ def cited_places(lesson: Json, there: Sequence[StepPosition], where: str) -> tup
         raise BadAnswer(f'{where} cites no step: name in "steps" those that it rests on ({known}).')
     for number, one in zip(numbers, listed, strict=True):
         if number is None or not 1 <= number <= len(there):
-            raise BadAnswer(f"{where} cites {one!r:.40}, and there is no such step: there is {known}.")
+            raise BadAnswer(f"{where} cites {one!r:.40}, which is not a step. Steps: {known}.")
     return tuple(there[number - 1] for number in sorted({number for number in numbers if number}))
 
 

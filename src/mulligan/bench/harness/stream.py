@@ -242,7 +242,7 @@ async def stream_record(store: Store, id: str) -> BenchRun:
     """The record of a stream. Raises `NotFound`, `InvalidInput` for another run."""
     run = await store.benches.run(id)
     if not run.benchmark.startswith(STREAM):
-        raise InvalidInput(f"{run.id} is no stream but a run of its own: mulligan bench run --resume {run.id}")
+        raise InvalidInput(f"{run.id} is not a stream but a single run: mulligan bench run --resume {run.id}")
     return run
 
 

@@ -110,7 +110,7 @@ class EmbeddedModel:
         try:
             reply = generate(loaded(self._load), asked, abandoned)
         except ValueError as error:
-            raise InvalidInput(f"llama.cpp cannot take this question: {error}") from error
+            raise InvalidInput(f"llama.cpp cannot process this question: {error}") from error
         if abandoned.is_set():
             raise ModelError("The question was abandoned.")
         if reply.error:
@@ -133,7 +133,7 @@ class EmbeddedModel:
 def request(question: Question, sampling: Sampling) -> dict[str, Json]:
     """The question as a request to llama.cpp's chat completions. Raises `InvalidInput` for images."""
     if any(message.images for message in question.messages):
-        raise InvalidInput("The embedded models see no images. Choose a model that does with --model.")
+        raise InvalidInput("The embedded models cannot read images. Choose a model that can with --model.")
     asked: dict[str, Json] = {
         "messages": [{"role": message.role, "content": message.text} for message in question.messages],
         "max_tokens": DEFAULT_MAX_TOKENS if sampling.max_tokens is None else sampling.max_tokens,

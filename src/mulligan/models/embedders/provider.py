@@ -54,7 +54,7 @@ class ProviderEmbedder(ProviderClient["EmbeddingModel"]):
             return infer_embedding_model(f"{provider}:{self._model}", provider_factory=lambda _: made)
         except UserError:
             raise InvalidInput(
-                f"{self.id}: {provider} has no embedders that are known here. Take another provider, or local."
+                f"{self.id}: {provider} has no embedder that Mulligan knows. Use another provider, or local."
             ) from None
 
     async def embed(self, texts: Sequence[str]) -> Any:
@@ -90,7 +90,7 @@ class ProviderEmbedder(ProviderClient["EmbeddingModel"]):
         except (ValueError, TypeError):
             found = np.empty(0)
         if found.ndim != 2 or len(found) != wanted or not np.isfinite(found).all():
-            raise ModelError(f"{self._where} was asked for {wanted} vectors and gave something else.")
+            raise ModelError(f"{self._where} was asked for {wanted} vectors and returned something else.")
         if found.shape[1] != (self.dim or found.shape[1]):
             raise ModelError(
                 f"{self._where} gave {found.shape[1]} dimensions, not {self.dim}: "

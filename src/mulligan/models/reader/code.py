@@ -57,7 +57,7 @@ def act(notes: Notes) -> str:
     The checks are taken in the order in which facts count. One that fits no value that is left is older: passed over.
     """
     named = _NAME.search(notes.own)
-    assert named is not None, f"this is no task of the stream: {notes.task!r}"
+    assert named is not None, f"this is not a task of the stream: {notes.task!r}"
     convention = next(one for one in conventions() if one.suffix == named[2])
     left: Sequence[str] = convention.values
     seen = False

@@ -44,7 +44,7 @@ class Inquiry:
     @classmethod
     def read(cls, text: str) -> Inquiry:
         found = _OF_ALL.search(text) or _COUNT.search(text)
-        assert found is not None, f"this is no question of the stream: {text!r}"
+        assert found is not None, f"this is not a question of the stream: {text!r}"
         named = found.groupdict()
         pairs = [condition.split(" ") for condition in named["conditions"].split(" and ")]
         kind = named.get("kind")

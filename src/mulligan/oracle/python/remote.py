@@ -112,7 +112,7 @@ class Remote:
             if reply[0] != "items":
                 self._result(reply, None)
             if len(reply) != 3 or not is_a(reply[1], list):
-                raise self.stop(Refused("what came back is no reply"))
+                raise self.stop(Refused("what came back is not a reply"))
             _, items, more = reply
             yield from items
 
@@ -127,7 +127,7 @@ class Remote:
         try:
             reply = decode(self._ask(line), self._held)
             if not isinstance(reply, list) or not reply:
-                raise NotPlain("is no reply")
+                raise NotPlain("is not a reply")
         except NotPlain as error:
             raise self.stop(Refused(f"what came back {error}")) from None
         return reply  # pyright: ignore[reportUnknownVariableType]
@@ -154,7 +154,7 @@ class Remote:
             raise self.stop(ProcessEnded(*rest))
         if what == "unsupported":
             raise self.stop(Refused(f"the value that came back {rest[0] if rest else 'cannot be read'}"))
-        raise self.stop(Refused("what came back is no reply"))
+        raise self.stop(Refused("what came back is not a reply"))
 
     def _hold(self, value: Any) -> str | None:
         if isinstance(value, Opaque | Function | Stream):

@@ -59,7 +59,7 @@ def decode(text: str, special: Callable[[str, str], Any] | None = None) -> Any:
     except NotPlain:
         raise
     except (Exception, StopIteration) as error:
-        raise NotPlain("is no value in the form that was asked for") from error
+        raise NotPlain("is not a value in the expected form") from error
     if next(tokens, None) is not None:
         raise NotPlain("is followed by something else")
     return value

@@ -413,7 +413,7 @@ class Lane:
 
     async def do(self, work: Work[T], *, whole: bool = True, under_way: bool = False) -> T:
         if self._closed:
-            raise StoreError(f"{self._path} was closed: open the store anew.")
+            raise StoreError(f"{self._path} was closed: open the store again.")
         if not self._running:
             self._start()
         return await self._hand_in(work, whole=whole, under_way=under_way)

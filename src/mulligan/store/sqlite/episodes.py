@@ -31,7 +31,7 @@ def insert(db: sqlite3.Connection, episode: Episode, record: str, files: Mapping
         (episode.id, episode.run, SCHEMA, record, agent_column(episode)),
     )
     if not added.rowcount:
-        raise StoreError(f"There is an episode {episode.id!r} already: ids are given once.")
+        raise StoreError(f"An episode {episode.id!r} exists already: each id is used once.")
     n = row(db, episode.id)
     for name, text in files.items():
         content = text.encode("utf-8", "surrogatepass")
@@ -194,7 +194,7 @@ def resolve(db: sqlite3.Connection, prefix: str) -> Sequence[str]:
         ).fetchall()
     )
     if not found:
-        raise NotFound(f"No run or episode begins with {prefix!r}. See those that there are: mulligan runs list")
+        raise NotFound(f"No run or episode begins with {prefix!r}. To list the runs: mulligan runs list")
     runs = list(dict.fromkeys(run or id for id, run in found))
     if len(runs) > 1:
         more = f" and {len(runs) - 5} more" if len(runs) > 5 else ""

@@ -65,7 +65,7 @@ def held(db: sqlite3.Connection, lease: Lease, of: Leased = EPISODES) -> int:
     row, holder, fence, _ = _found(db, lease.episode, of)
     if (holder, fence) != (lease.owner, lease.fence):
         now = f"is now driven by {named(holder)}" if holder else "was released"
-        raise LeaseLost(f"{of.word} {lease.episode} {now}: {named(lease.owner)} may not write to it any more.")
+        raise LeaseLost(f"{of.word} {lease.episode} {now}: {named(lease.owner)} can no longer write to it.")
     return row
 
 

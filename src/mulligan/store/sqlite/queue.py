@@ -202,11 +202,11 @@ def held(db: sqlite3.Connection, claim: Claim) -> int:
     """
     found = db.execute("SELECT n, status, owner, fence FROM work WHERE id = ?", (claim.id,)).fetchone()
     if found is None:
-        raise LeaseLost(f"Work {claim.id} is not there any more: it was purged.")
+        raise LeaseLost(f"Work {claim.id} no longer exists: it was purged.")
     n, status, owner, fence = found
     if (status, owner, fence) != ("running", claim.owner, claim.fence):
         now = f"is now being done by {owner}" if status == "running" else f"is {status} by now"
-        raise LeaseLost(f"Work {claim.id} {now}: {claim.owner} may not settle it any more.")
+        raise LeaseLost(f"Work {claim.id} {now}: {claim.owner} can no longer settle it.")
     return n
 
 
@@ -234,7 +234,7 @@ def _enqueue(
         if db.execute(pending, (agent,)).fetchone()[0] >= capacity:
             raise StoreError(
                 f"The queue of agent {agent_id!r} is full: {capacity} pieces of work are pending. "
-                "Let them be done first (mulligan memory work)."
+                "Finish them first: mulligan memory work."
             )
         id = f"w{secrets.token_hex(6)}"
         added = db.execute(
@@ -341,4 +341,4 @@ def _text(value: Json, what: str) -> str:
     try:
         return json_text(mask_json(json.loads(json_text(value))))  # what is no JSON is refused before it is masked
     except InvalidInput as error:
-        raise StoreError(f"{what} cannot be kept: {error}") from error
+        raise StoreError(f"{what} cannot be stored: {error}") from error

@@ -49,7 +49,7 @@ def object_of(what: str, text: Any) -> dict[str, Any]:
     """The JSON object in this column. Raises `Unreadable`."""
     value = json_of(what, text)
     if not isinstance(value, dict):
-        raise unreadable(what, f"it is no object but a {type(value).__name__}")
+        raise unreadable(what, f"it is not an object but a {type(value).__name__}")
     return cast(dict[str, Any], value)
 
 
@@ -77,7 +77,7 @@ def encoded(record: object, what: str) -> str:
     try:
         return record_text(record)
     except InvalidInput as error:
-        raise StoreError(f"{what} cannot be kept: {error}") from error
+        raise StoreError(f"{what} cannot be stored: {error}") from error
 
 
 def broken(rows: Iterable[R], read: Callable[[R], object]) -> Iterator[tuple[R, str]]:

@@ -40,7 +40,7 @@ class SqliteBenches:
 
         def work(db: sqlite3.Connection) -> None:
             if not db.execute("INSERT OR IGNORE INTO bench_runs (id, schema, record) VALUES (?, ?, ?)", row).rowcount:
-                raise StoreError(f"There is a run {run.id!r} already: ids are given once.")
+                raise StoreError(f"A run {run.id!r} exists already: each id is used once.")
 
         await self._db.write(work)
 
@@ -50,9 +50,7 @@ class SqliteBenches:
             found = db.execute(f"{columns} id = ?", (prefix,)).fetchall()
             found = found or db.execute(f"{columns} id >= ? AND id < ? ORDER BY n", (prefix, prefix + LAST)).fetchall()
             if not prefix or not found:
-                raise NotFound(
-                    f"No benchmark run begins with {prefix!r}. See those that there are: mulligan bench runs"
-                )
+                raise NotFound(f"No benchmark run begins with {prefix!r}. To list them: mulligan bench runs")
             if len(found) > 1:
                 ids = ", ".join(id for id, _, _ in found[:5])
                 raise NotFound(f"{prefix!r} begins several benchmark runs: {ids}. Give more of the id.")
@@ -271,7 +269,7 @@ class SqliteStore:
         try:
             text = json_text(result)
         except InvalidInput as error:
-            raise StoreError(f"The result of the step {key} cannot be kept: {error}") from error
+            raise StoreError(f"The result of the step {key} cannot be stored: {error}") from error
 
         def work(db: sqlite3.Connection) -> None:
             added = db.execute(

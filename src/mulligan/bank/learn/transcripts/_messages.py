@@ -143,12 +143,12 @@ def _listed(whole: Json, name: str) -> list[Json]:
         return [whole]
     listed, system = table.get("messages"), table.get("system")
     if not isinstance(listed, list):
-        raise InvalidInput(f'{name}: a list of messages is wanted, or an object with one under "messages".')
+        raise InvalidInput(f'{name}: a list of messages is expected, or an object with one under "messages".')
     before: list[Json] = [] if system is None else [{"role": "system", "content": system}]
     return [*before, *cast(list[Json], listed)]
 
 
 def _object(value: Json, at: str) -> Mapping[str, Json]:
     if not isinstance(value, dict):
-        raise InvalidInput(f"{at}: an object is wanted, not {type(value).__name__}.")
+        raise InvalidInput(f"{at}: an object is expected, not {type(value).__name__}.")
     return cast(dict[str, Json], value)

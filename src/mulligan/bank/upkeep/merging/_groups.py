@@ -49,11 +49,11 @@ def group(
 def one_lesson(lessons: Sequence[Lesson], *, least: int, mixed: bool, name: str) -> bool:
     """Whether these are of both outcomes. Raises `InvalidInput` when they may not become one lesson."""
     if len(lessons) < least:
-        raise InvalidInput(f"{name} merges at least {least} lessons, and these are {len(lessons)}.")
+        raise InvalidInput(f"{name} merges at least {least} lessons, not {len(lessons)}.")
     both = len({lesson.outcome for lesson in lessons}) > 1
     if both and not mixed:
         raise InvalidInput(
-            "Some of these lessons are of success and some of failure. Merge them apart, or allow it: mixed = true."
+            "Some of these lessons come from success and some from failure. Merge them separately, or allow it: mixed = true."
         )
     return both
 

@@ -73,7 +73,7 @@ def writer(db: sqlite3.Connection, agent_id: str) -> int:
 
 
 def missing(id: str) -> NotFound:
-    return NotFound(f"There is no lesson {id!r} in this bank. See those that there are: mulligan memory list")
+    return NotFound(f"There is no lesson {id!r} in this bank. To list the lessons: mulligan memory list")
 
 
 def number(db: sqlite3.Connection, agent: int | None, id: str) -> int:
@@ -146,7 +146,7 @@ def as_added(agent_id: str, entry: Addition) -> tuple[Addition, str]:
     """The entry as it is stored, and the encoded lesson. A superseded lesson keeps no vectors."""
     lesson = replace(entry.lesson, agent_id=agent_id, score=None)
     if not lesson.id:
-        raise StoreError("A lesson without an id cannot be kept: give it one.")
+        raise StoreError("A lesson without an id cannot be stored: give it one.")
     vectors: Mapping[Part, bytes] = {} if lesson.state == "superseded" else entry.vectors
     if vectors and not lesson.embedder:
         raise StoreError(f"Lesson {lesson.id} comes with vectors: name their embedder.")
@@ -159,7 +159,7 @@ def insert(db: sqlite3.Connection, agent: int, entry: Addition, text: str, detai
     seq, lesson = tip(db) + 1, entry.lesson  # nobody else writes to the log during this transaction
     n = add_row(db, lesson, agent, seq, n=None, fingerprint=entry.fingerprint, terms=entry.terms)
     if n is None:
-        raise StoreError(f"There is a lesson {lesson.id!r} already: ids are given once.")
+        raise StoreError(f"A lesson {lesson.id!r} exists already: each id is used once.")
     append(db, agent, n, "added", text, detail, seq)
     if lesson.uses or lesson.last_used is not None:
         db.execute("INSERT INTO uses (n, uses, last_used) VALUES (?, ?, ?)", (n, lesson.uses, lesson.last_used))

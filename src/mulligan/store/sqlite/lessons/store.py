@@ -341,7 +341,7 @@ def _unmerge(db: sqlite3.Connection, agent: int | None, id: str) -> Sequence[str
         )
     ids = rows.reactivate_parents(db, agent, id)
     if not ids:
-        raise StoreError(f"Lesson {id} holds no others: it was not merged, or has been taken apart already.")
+        raise StoreError(f"Lesson {id} is not a merged lesson, or its merge was undone already.")
     rows.update(db, agent, n, replace(merged, state="retired"), "unmerged", {"parents": list(ids)})
     return ids
 

@@ -112,7 +112,7 @@ def _described(test: str, verdict: Verdict) -> str:
         case "false":
             return "is false"
         case "mixed":
-            return f"compares a value of a type that the code defines ({left}) with {right}, which is no test"
+            return f"compares a value of a type that the code defines ({left}) with {right}, which is not a test"
         case "panicked":
             return f"panicked{f' in line {verdict.line}' if verdict.line else ''}: {verdict.message or '(no message)'}"
         case _:
