@@ -118,7 +118,7 @@ EDITS = {
     "NUL": (
         "Does",
         "Do\x00es",
-        ["AGENT.md:3: there is a NUL byte here, so this is not a text file. Save it as UTF-8 text."],
+        ["AGENT.md:3: there is a NUL byte here, so this is not text. Save it as UTF-8 text."],
     ),
     "half a character": (
         "Does it.",
@@ -218,14 +218,12 @@ FILES: dict[str, tuple[dict[str, str | bytes | None], list[str]]] = {
     "AGENT.md missing": (
         {"AGENT.md": None},
         [
-            "AGENT.md: this file does not exist, so the folder is not an agent. `mulligan add reflexion NAME` makes an agent."
+            "AGENT.md: this file does not exist: the folder is not an agent. `mulligan add reflexion NAME` makes an agent."
         ],
     ),
     "agent.md": (
         {"AGENT.md": None, "agent.md": AGENT},
-        [
-            "AGENT.md: this file does not exist, so the folder is not an agent. There is agent.md: rename it to AGENT.md."
-        ],
+        ["AGENT.md: this file does not exist: the folder is not an agent. There is agent.md: rename it to AGENT.md."],
     ),
     "act.md empty": ({"act.md": ""}, ["act.md: this file is empty. Write the system prompt: what the model is to do."]),
     "prompt missing": (

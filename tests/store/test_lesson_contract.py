@@ -48,7 +48,7 @@ async def test_a_lesson_that_cannot_be_json_is_refused_and_nothing_of_its_batch_
     with pytest.raises(StoreError, match=r"Lesson bad cannot be stored: Lesson.context.when"):
         await store.add("a", [entry("good"), entry("bad", context={"when": {1, 2}})])
     await store.add("a", [entry("first")])
-    with pytest.raises(StoreError, match="'first' already"):
+    with pytest.raises(StoreError, match="'first' exists already"):
         await store.add("a", [entry("good"), entry("first", "other words")])
     assert await ids(store) == ["first"]
 

@@ -205,7 +205,7 @@ async def test_where_it_never_goes(url: str) -> None:
 async def test_where_it_would_go(host: str, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")  # nothing leaves this machine
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
-    with pytest.raises(ToolError, match="could not be got"):
+    with pytest.raises(ToolError, match="could not be fetched"):
         await HttpGet(hosts=[host]).call("http_get", {"url": url})
 
 
@@ -215,5 +215,5 @@ async def test_where_it_would_go(host: str, url: str, monkeypatch: pytest.Monkey
 def test_hosts_that_are_none(host: str) -> None:
     with pytest.raises(InvalidInput, match=r"^\[tools\] http_hosts in mulligan\.toml takes hosts such as"):
         HttpGet(hosts=[host])
-    with pytest.raises(InvalidInput, match=r"name those that it may under \[tools\] http_hosts in mulligan\.toml"):
+    with pytest.raises(InvalidInput, match=r"name them under \[tools\] http_hosts in mulligan\.toml"):
         HttpGet()

@@ -72,9 +72,7 @@ def parse_document(path: Path, text: str) -> tuple[Document | None, list[Problem
     source = Source(path, text)
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
-        return None, [
-            Problem(path, line, "there is a NUL byte here, so this is not a text file. Save it as UTF-8 text.")
-        ]
+        return None, [Problem(path, line, "there is a NUL byte here, so this is not text. Save it as UTF-8 text.")]
     lines = text.split("\n")
     if not _fence(lines[0]):
         opening = next((number for number, line in enumerate(lines, 1) if line.strip()), 1)

@@ -159,9 +159,7 @@ async def resume(
         )
         recipe = _with_settings(recipe, settings or {})
         if recipe.recalls and bank is None and recipe.bank is None:
-            raise InvalidInput(
-                f"Run {episodes[0].run} recalls from a bank: resume it with mulligan.resume(id, bank=…)."
-            )
+            raise InvalidInput(f"Run {episodes[0].run} recalls from a bank: resume with mulligan.resume(id, bank=…).")
         async with session.runner(at, recipe, episodes[0].agent) as runner:
             return await runner.resume(episodes, fork=fork)
 

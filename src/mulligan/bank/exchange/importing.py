@@ -45,9 +45,7 @@ def archives_from_json(data: Mapping[str, Json], path: Path | str = "The export"
     """Raises `InvalidInput` that names the way to what is wrong."""
     schema = data.get("schema")
     if isinstance(schema, bool) or not isinstance(schema, int):
-        raise InvalidInput(
-            f"{path}: schema: the version of the records is missing, so this is not an export of Mulligan."
-        )
+        raise InvalidInput(f"{path}: schema: the version of the records is missing: not an export of Mulligan.")
     try:
         archives = from_json(_Export, dict(data), schema).agents
     except InvalidInput as error:
@@ -277,9 +275,7 @@ def of_memory_server(path: Path, lines: Sequence[tuple[int, str]]) -> tuple[tupl
     notes: list[str] = []
     for begins, _, _ in relations:
         if begins not in entities:
-            notes.append(
-                f"A relation begins at {begins!r}, which is not an entity of this file; it becomes a lesson of its own."
-            )
+            notes.append(f"A relation begins at {begins!r}, which is not an entity here; it becomes a lesson.")
             entities[begins] = ("", [])
     now = time.time()
     lessons = tuple(_entity(name, *entities[name], relations, now) for name in entities)

@@ -254,9 +254,7 @@ class Learning:
         if not episodes or not any(trial.attempt for episode in episodes for trial in episode.trials):
             raise InvalidInput("There is nothing to learn from: no attempt was made.")
         if len({episode.task.prompt for episode in episodes}) > 1:
-            raise InvalidInput(
-                "Several episodes can be learned from together only if they have the same task: learn them separately."
-            )
+            raise InvalidInput("Episodes of different tasks cannot be learned from together: learn them separately.")
         masks = Masks()
         masked = masks.json([to_json(episode) for episode in episodes])
         success = success_of(episodes) if success is None else success
