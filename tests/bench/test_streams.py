@@ -9,7 +9,7 @@ from statistics import mean
 import pytest
 
 from mulligan.bench.harness.plan import open_benchmark
-from mulligan.bench.harness.running import Finished, run_benchmark
+from mulligan.bench.harness.running import Finished, Hooks, run_benchmark
 from mulligan.bench.streams import _tarnwood
 from mulligan.bench.streams.environments.database import Database, inquiry, schema
 from mulligan.bench.streams.environments.game import Game, openings
@@ -220,6 +220,12 @@ def test_a_stream_is_the_same_for_a_seed_and_as_long_as_one_likes(family: str) -
     assert cases[:18] == loaded(family)[:18]
     assert cases[18:36] != loaded(family)[18:]
     assert [c.target for c in cases] != [c.target for c in loaded(family, tasks=500, drift="none", seed=SEED + 1)]
+
+
+async def test_the_only_method_is_not_compared_with_others() -> None:
+    said = list[str]()
+    await run_benchmark("stream:game", model="reader:game", limit=1, hooks=Hooks(notice=said.append))
+    assert said == ["Method simple: one attempt of each case (one attempt)."]
 
 
 def test_a_case_names_its_kind_and_its_side_of_the_drift() -> None:

@@ -131,8 +131,9 @@ class BenchPlan:
     def summary(self) -> str:
         """One sentence that says how the cases are tried."""
         trials = self.choice.trials or self.method.trials
-        others = list(self.benchmark.methods())
-        default = f" (the default; others: {', '.join(others[1:])})" if self.choice.method == others[0] else ""
+        first, *others = self.benchmark.methods()
+        named = others and self.choice.method == first
+        default = f" (the default; others: {', '.join(others)})" if named else ""
         most = "one attempt" if trials == 1 else f"at most {trials} attempts"
         how = f" ({self.method.summary})" if self.method.summary else ""
         if self.choice.strategy is not None:
