@@ -55,7 +55,7 @@ def test_copies_of_a_value_add_nothing() -> None:
 
 def test_what_never_varies_is_as_sure_as_its_clusters_are_many() -> None:
     found = clustered([0.5] * 8, range(8))
-    assert (found.low, found.high, found.p) == (0.5, 0.5, 2**-7)
+    assert (found.low, found.high, found.p, found.detectable) == (0.5, 0.5, 2**-7, None)
     assert clustered([0.0] * 8, range(8)).p == 1
     assert clustered([0.5, 0.7], ["a", "a"]).low is None
 

@@ -226,7 +226,7 @@ def _power(one: Comparison, a: LabelledRun, b: LabelledRun, comparisons: int) ->
     names = " and ".join(_names(a, b))
     p = _p(one.p) + (f", corrected for {comparisons} comparisons" if comparisons > 1 else "")
     if one.detectable is None:
-        return f"{names}: too few cases to say what could have been shown."
+        return f"{names}: too few cases, or none that differ, to say what could have been shown."
     least = f"{one.detectable:.1%} or more (power 80 %)"
     if one.p < 0.05:
         return f"{names}: a difference was shown (p {p}); the runs would have shown one of {least}."

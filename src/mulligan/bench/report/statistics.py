@@ -189,7 +189,7 @@ def clustered(values: Sequence[float], *ways: Sequence[Hashable], slope: Sequenc
         p = t_tail(abs(value) / se, clusters - 1)
     else:  # all alike: as sure as if each cluster had tossed a coin
         p = 1.0 if value == 0 else 2.0 ** (1 - max(len(set(way)) for way in ways))
-    detectable = reach + se * t_quantile(POWER, clusters - 1)
+    detectable = reach + se * t_quantile(POWER, clusters - 1) if se > 1e-12 else None
     return Estimate(value, n, clusters, se, value - reach, value + reach, p, detectable)
 
 

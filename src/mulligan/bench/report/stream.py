@@ -203,7 +203,7 @@ def _row(leg: Leg, seed: int, result: CaseResult, episodes: Mapping[str, Episode
         result.usage.calls,
         result.memory.calls,
         both.cost,
-        len(recall.lessons) if recall else 0,
+        len(recall.lessons) + len(recall.episodes) if recall else 0,
         tokens_of(recall.formatted_prompt) if recall and recall.formatted_prompt else 0,
         mark.episode if mark else "",
     )
@@ -437,7 +437,11 @@ def _power(report: StreamReport) -> list[Block]:
     for one in report.differences:
         least = one.difference.detectable
         if least is None:
-            lines.append(Line(f"{one.arm} against {one.reference}: too few cases to say how sure it is."))
+            lines.append(
+                Line(
+                    f"{one.arm} against {one.reference}: too few cases, or none that differ, to say what it could show."
+                )
+            )
         elif (one.p or 0.0) >= 0.05:
             lines.append(
                 Line(
