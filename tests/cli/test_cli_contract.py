@@ -11,7 +11,7 @@ import pytest
 from mulligan.cli import bench
 from mulligan.cli.errors import exit_status
 from mulligan.cli.main import COMMANDS, cli
-from mulligan.cli.words import closing, money
+from mulligan.cli.words import closing, dollars
 from mulligan.core.errors import (
     InvalidInput,
     JournalDiverged,
@@ -96,7 +96,7 @@ def test_each_end_has_its_status(end: Episode | Exception, status: int) -> None:
 
 
 def test_an_unknown_cost_is_never_zero() -> None:
-    assert money(None) == "cost unknown"
+    assert dollars(None) == "cost unknown"
     assert "15 tokens, cost unknown" in closing(episode("solved", True), Limits())[0]
 
 

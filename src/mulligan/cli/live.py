@@ -36,7 +36,7 @@ class Live(Lines):
         self._block.start()
 
     def saw(self, episode: Episode, event: Event) -> None:
-        if isinstance(event, Evaluated) and (line := words.happened(episode, event, self._limits)):
+        if isinstance(event, Evaluated) and (line := words.event_line(episode, event, self._limits)):
             self._verdicts.append(line)
         self._show(episode)
         self._block.refresh()

@@ -76,7 +76,7 @@ class Lines(Quiet):
         self._now(episode)
 
     def saw(self, episode: Episode, event: Event) -> None:
-        if line := words.happened(episode, event, self._limits):
+        if line := words.event_line(episode, event, self._limits):
             say(line)
         self._now(episode)
 

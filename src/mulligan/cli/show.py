@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from mulligan.cli.table import state
 from mulligan.cli.terminal import clean, one_line
-from mulligan.cli.words import grown, role, used, verdict
+from mulligan.cli.words import parent_note, role, used, verdict
 from mulligan.core.records import Attempt, Episode, Trial
 from mulligan.recording.drivers import driver, led_by_client, led_by_graph
 from mulligan.text.truncate import truncate_text
@@ -43,7 +43,7 @@ def _lines(episode: Episode, running: bool, tokens: int | None) -> Iterator[str]
 
 
 def _trial(trial: Trial, tokens: int | None) -> Iterator[str]:
-    yield f"\nTrial {trial.number}{grown(trial)}: {verdict(trial.feedback)} ({used(trial.usage)})"
+    yield f"\nTrial {trial.number}{parent_note(trial)}: {verdict(trial.feedback)} ({used(trial.usage)})"
     yield from _attempt(trial.attempt, tokens)
     if trial.feedback:
         if trial.feedback.text.strip():

@@ -29,8 +29,8 @@ WIDTH = 120
 """The most characters of a feedback or lesson in a line of progress."""
 
 
-def money(cost: float | None) -> str:
-    """The cost in US dollars; an unknown one is never shown as zero."""
+def dollars(cost: float | None) -> str:
+    """The cost in US dollars, or "cost unknown"; an unknown cost is never shown as zero."""
     return "cost unknown" if cost is None else f"${cost:.4f}"
 
 
@@ -39,7 +39,7 @@ def count(number: int, thing: str) -> str:
 
 
 def used(usage: Usage) -> str:
-    return f"{usage.tokens:,} tokens, {money(usage.cost)}"
+    return f"{usage.tokens:,} tokens, {dollars(usage.cost)}"
 
 
 def verdict(feedback: Feedback | None) -> str:
@@ -49,8 +49,8 @@ def verdict(feedback: Feedback | None) -> str:
     return text if feedback.score is None else f"{text}, score {feedback.score:.2f}"
 
 
-def grown(trial: Trial) -> str:
-    """The parent of a trial in a search; empty where that is the trial before it."""
+def parent_note(trial: Trial) -> str:
+    """Names the parent of a trial in a search; empty if that is the trial before it."""
     return "" if trial.parent in (None, trial.number - 1) else f" (grown from trial {trial.parent})"
 
 
@@ -92,7 +92,7 @@ def doing(episode: Episode, limits: Limits) -> str:
     return f"trial {move.trial} of {limits.trials}: {DOING[move.kind]}{parent}"
 
 
-def happened(episode: Episode, event: Event, limits: Limits) -> str:
+def event_line(episode: Episode, event: Event, limits: Limits) -> str:
     """The event in one line; empty for events that need none. episode: after the event."""
     number = event.trial if isinstance(event, Reflected) else len(episode.trials)
     at = f"trial {number} of {limits.trials}"

@@ -1,1 +1,1 @@
-"""Streams of tasks that share a structure: four families, made in process from a seed, with a change in the middle."""
+"""Streams: sequences of tasks in one generated world whose hidden facts recur, and change once. Four families."""

@@ -1,4 +1,4 @@
-"""What the families share: draws from a seed, and what a right answer is worth."""
+"""Helpers of all families: random draws from a seed, and the points for a right answer."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Iterator
 from random import Random
 
 MOST, LEAST, PRICE = 10, 1, 2
-"""Points for a right answer with one query or call, the least that a right one gets, and what a further call costs."""
+"""Points for a right answer with one query or call, the fewest for a right answer, and the cost of a further call."""
 _LETTERS = "bcdfghjkmnpqrstvwxz"
 
 
 def drawn(*parts: object) -> Random:
-    """A source of chance that depends on these values alone, in every process."""
+    """A random generator that depends only on these values, in every process."""
     return Random(":".join(map(str, parts)))
 
 
 def odd_names(chance: Random, form: str) -> Iterator[str]:
-    """Names that mean nothing, each once: of the form, `?` is replaced by a letter and `#` by a digit."""
+    """Yields meaningless names, each once. In `form`, `?` stands for a letter and `#` for a digit."""
     seen = set[str]()
     while True:
         letters = (chance.choice(_LETTERS) if c == "?" else chance.choice("23456789") if c == "#" else c for c in form)
@@ -26,5 +26,5 @@ def odd_names(chance: Random, form: str) -> Iterator[str]:
 
 
 def points(calls: int) -> int:
-    """What a right answer is worth after so many queries or calls."""
+    """The points for a right answer after this many queries or calls."""
     return max(MOST - PRICE * max(calls - 1, 0), LEAST)

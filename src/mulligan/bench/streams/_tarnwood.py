@@ -1,4 +1,4 @@
-"""Tasks of one made-up code base: functions whose form a test knows and the task does not say."""
+"""Tasks of one made-up code base: write functions in formats that tests expect and the task does not state."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mulligan.core.records import Json
 from mulligan.models.reader.code import OPENING, Convention, conventions
 
 KINDS = 12
-"""Conventions of one code base at most, drawn from those that there are; the change replaces a third of them."""
+"""The most conventions of one code base, drawn from all; the change replaces a third of them."""
 VISIBLE, HIDDEN = 2, 4
 _THEMES = (
     "stage ferry coach arena harbour museum clinic orchard station library market depot garden studio kitchen "
@@ -22,8 +22,14 @@ _THEMES = (
 
 @dataclass(frozen=True)
 class CodeTask:
-    """kind: what the names of such functions end in. value: the expression that is right. visible, hidden: the texts of
-    tests, an assert a line."""
+    """A task.
+
+    Attributes:
+        kind: the last word of the names of such functions.
+        value: the right expression.
+        visible: the text of the visible tests, one assert a line.
+        hidden: the text of the hidden tests.
+    """
 
     name: str
     kind: str
@@ -35,7 +41,7 @@ class CodeTask:
 
 
 def values(seed: int, changed: bool, kinds: int = KINDS) -> Sequence[tuple[Convention, str]]:
-    """The conventions of a code base in the order of their rotation, each with its value."""
+    """The conventions of a code base in the order of rotation, each with the value in force."""
     chance = drawn("tarnwood", seed)
     found = list[tuple[Convention, str]]()
     replaced = set(chance.sample(range(kinds), -(-kinds // 3)))
@@ -46,7 +52,7 @@ def values(seed: int, changed: bool, kinds: int = KINDS) -> Sequence[tuple[Conve
 
 
 def task(seed: int, number: int, changed: bool, kinds: int = KINDS) -> CodeTask:
-    """number: from 0, over the whole stream; so many kinds of functions come in rotation."""
+    """The task with this number, from 0 over the whole stream. kinds: how many kinds of functions come in rotation."""
     turn, which = divmod(number, kinds)
     convention, value = values(seed, changed, kinds)[which]
     themes = _THEMES.split()
@@ -67,7 +73,7 @@ def task(seed: int, number: int, changed: bool, kinds: int = KINDS) -> CodeTask:
 
 
 def _inputs(convention: Convention, value: str, chance: Random) -> Sequence[Sequence[Any]]:
-    """Arguments of the tests, each once: those of the visible tests tell the value from every other one."""
+    """Distinct arguments for the tests. Those of the visible tests distinguish the value from every other value."""
     while True:
         found = list[tuple[Any, ...]]()
         while len(found) < VISIBLE + HIDDEN:
@@ -80,7 +86,7 @@ def _inputs(convention: Convention, value: str, chance: Random) -> Sequence[Sequ
 
 
 def _one(kind: Sequence[Json], chance: Random) -> Json:
-    """A value for an argument: of the list, or in the range that a pair of whole numbers is."""
+    """A value for an argument: one of the list, or a number in the range that a pair of integers gives."""
     if len(kind) == 2 and all(isinstance(end, int) for end in kind):
         return chance.randint(*cast(tuple[int, int], tuple(kind)))
     return chance.choice(kind)

@@ -1,7 +1,7 @@
 """Streams: tasks of one world in a row, whose hidden facts recur, and change once.
 
-A task shows of its world only what an attempt observes. What was learned from one helps with the next, until the world
-changes. Source: the idea of Continual Learning Bench (2606.05661); the worlds and tasks are our own.
+Only the observations of an attempt show the facts of the world. Facts learned in one task help in the next, until the
+world changes. Source: the idea of Continual Learning Bench (2606.05661); the worlds and tasks are our own.
 """
 
 from __future__ import annotations
@@ -24,15 +24,22 @@ from mulligan.models.reader.service import OPERATIONS
 
 Family: TypeAlias = Literal["database", "game", "code", "service"]
 SECONDS = 10.0
-"""For the tests of an attempt."""
+"""Time limit for the tests of an attempt."""
 AT_TRIAL = (10, 5, 2)
 """Points for code that passes at the first, second and third trial."""
 
 
 @dataclass(frozen=True)
 class _World:
-    """title: in a line. kinds: of tasks at most, which come in rotation. change: how the change is announced. most:
-    points of a task at most. won: the share of them from which an attempt counts as passed in the loop."""
+    """The world of a family.
+
+    Attributes:
+        title: one line for `bench list`.
+        kinds: the most kinds of tasks that come in rotation.
+        change: the text that announces the change.
+        most: the most points of a task.
+        won: the share of them from which the loop counts an attempt as passed.
+    """
 
     title: str
     kinds: int
@@ -68,11 +75,16 @@ WORLDS: Mapping[str, _World] = {
 
 
 class Stream:
-    """family: whose tasks. tasks: how many, as many as you like. seed: of the world and the tasks. kinds: how many
-    kinds of tasks come in rotation (in the game: stances); None: all that there are.
+    """A stream of tasks as a benchmark.
 
-    drift: the number of the task (from 1) from which on the world is changed; "middle", "none". announce: whether that
-    task says so, in its input `change`.
+    Args:
+        family: the world: database, game, code or service.
+        judges: makes the evaluator that runs hidden tests.
+        tasks: the number of tasks, without an upper limit.
+        seed: decides the world and the tasks.
+        kinds: how many kinds of tasks come in rotation (in the game: stances). None: all of the world.
+        drift: the number of the first task after the change, from 1; or "middle", "none".
+        announce: whether that task announces the change, in its input `change`.
     """
 
     data = ""
@@ -127,7 +139,7 @@ class Stream:
         return {"simple": Method(actor, judge, reflector, summary="one attempt", trials=1)}
 
     def play(self, case: Case, method: Method) -> Method:
-        """With the visible tests of a coding task, or with the world of the task, of which a prompt shows nothing."""
+        """The method with the visible tests of a coding task, or with the environment of the task (in no prompt)."""
         target = cast(Mapping[str, Any], case.target)
         if self._family == "code":
             settings: dict[str, Json] = {"tests": self._code(target).visible, "seconds": SECONDS}
@@ -136,7 +148,7 @@ class Stream:
         return replace(method, environment=Spec(self._family, world))
 
     async def score(self, case: Case, episode: Episode) -> Score:
-        """The share of the points. parts: `reward`, the points, and `right`, whether there are any."""
+        """The share of the points. Parts: `reward`, the points, and `right`, 1 if the task was done."""
         trial = episode.trials[-1]
         if self._family == "code":
             return await self._score_code(case, episode)
@@ -166,7 +178,7 @@ class Stream:
         return Score(value, text, {"reward": points, "right": float(value >= self._world.won)})
 
     def _case(self, number: int) -> Case:
-        """The task of this number, from 0. Its target is what makes it anew, and the answer."""
+        """The task with this number, from 0. Its target holds the answer and the values that rebuild the task."""
         changed = number >= self._drift
         place: dict[str, Json] = {"seed": self._seed, "number": number, "changed": changed, "kinds": self._kinds}
         if self._family == "code":

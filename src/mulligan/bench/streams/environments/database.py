@@ -1,7 +1,8 @@
-"""A small SQLite database with names that say nothing, to be asked in SQL, read only.
+"""A small read-only SQLite database with meaningless names, queried in SQL.
 
-The table `dictionary` says what tables, columns and codes mean. Rows change from task to task, names at the drift.
-Deterministic: what can be called and read is listed, and a query is bounded by steps of SQLite's machine, not by time.
+The table `dictionary` says what tables, columns and codes mean. Rows change from task to task, names only at the drift.
+Results are deterministic: queries may only use listed tables and functions, and steps of SQLite's virtual machine limit
+a query, not time.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ THINGS: Mapping[str, tuple[str, Mapping[str, tuple[str, ...]]]] = {
     "machines": ("age", {"hall": ("upper", "lower", "outer"), "status": ("running", "idle", "broken")}),
     "visits": ("length", {"purpose": ("advice", "repair", "sale"), "weekday": ("monday", "thursday", "saturday")}),
 }
-"""By thing: its measure, and the values of its two attributes."""
+"""For each kind of thing: its measure, and the values of its two attributes."""
 ROWS, SHOWN, CELL = 60, 8, 120
 """Rows of a table, rows that a result shows, characters of a cell."""
 _WORK = 200_000
@@ -35,8 +36,8 @@ _FUNCTIONS = (
 
 @dataclass(frozen=True)
 class Schema:
-    """Names by what they mean. tables: by thing. columns: by thing and attribute or measure. codes: by thing, attribute
-    and value."""
+    """The meaningless names, keyed by their meaning. tables: by thing. columns: by thing and attribute or measure.
+    codes: by thing, attribute and value."""
 
     tables: Mapping[str, str]
     columns: Mapping[tuple[str, str], str]
@@ -61,7 +62,7 @@ class Schema:
 
 
 def schema(seed: int, changed: bool) -> Schema:
-    """The names before or after the change; none of them stands for anything in the other."""
+    """The names before or after the change. No name is in both."""
     chance = drawn("database", seed)
     tables, columns, codes = (odd_names(chance, form) for form in ("??_###", "??#_#", "?##"))
     for _ in range(2 if changed else 1):
@@ -79,7 +80,7 @@ def schema(seed: int, changed: bool) -> Schema:
 
 
 def inquiry(seed: int, number: int, kinds: int) -> Inquiry:
-    """The question of a task; so many things come in rotation."""
+    """The question of a task. kinds: how many things come in rotation."""
     chance = drawn("question", seed, number)
     thing = list(THINGS)[number % kinds]
     measure, attributes = THINGS[thing]
@@ -126,7 +127,7 @@ class Database:
         return float(value or 0)
 
     def _filled(self) -> sqlite3.Connection:
-        """A new database with the rows of this task, then closed to all but reading."""
+        """A new database with the rows of this task, read only."""
         made, chance = sqlite3.connect(":memory:", check_same_thread=False), drawn("rows", self._seed, self._number)
         made.execute("CREATE TABLE dictionary (kind TEXT, about TEXT, note TEXT)")
         made.executemany("INSERT INTO dictionary VALUES (?, ?, ?)", self._schema.notes())
@@ -152,7 +153,7 @@ class Database:
         return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
 
     def _answer(self, line: str) -> str:
-        """What is observed."""
+        """The observation after an action."""
         action = parse_action(line)
         if self._reward is not None:
             return "The question was answered."

@@ -1,4 +1,4 @@
-"""A fencer whose stance gives away where he is open: rounds in which one stance is shown and one strike is made."""
+"""A match against a fencer. Each round shows his stance, which decides the open side, and takes one strike."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STANCES = ("heron", "otter", "badger", "swift", "lynx", "toad", "raven", "hare",
 
 
 def openings(seed: int, changed: bool) -> Mapping[str, str]:
-    """The side that is open in each stance; after the change it is another one in all of them."""
+    """The open side for each stance. The change gives every stance another side."""
     found = {stance: drawn("game", seed, stance).sample(SIDES, 2) for stance in STANCES}
     return {stance: sides[changed] for stance, sides in found.items()}
 
@@ -43,7 +43,7 @@ class Game:
         return f"Round {self._round + 1} of {ROUNDS}. Orlo takes the stance '{self._stances[self._round]}'."
 
     def _answer(self, line: str) -> str:
-        """What is observed."""
+        """The observation after an action."""
         action = parse_action(line)
         if self._round == ROUNDS:
             return "The match is over."

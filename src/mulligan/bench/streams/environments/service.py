@@ -11,12 +11,12 @@ from mulligan.models.reader.service import HEADER, OPERATIONS, PAGE, PREFIX, TWI
 from mulligan.text.actions import parse_action
 
 PAGES = ("0", "7", "10", "50", "100", "1000")
-"""What the first page may be called; a newcomer calls it 1."""
+"""Possible numbers of the first page. 1 is not among them, because that is what a caller guesses first."""
 
 
 @dataclass(frozen=True)
 class Quirks:
-    """Of one operation. third: the number of the first page, the second name of a field, or a unit."""
+    """The quirks of one operation. third: the number of the first page, the second name of a field, or a unit."""
 
     header: str
     prefix: str
@@ -24,7 +24,7 @@ class Quirks:
 
 
 def quirks(seed: int, changed: bool) -> Mapping[str, Quirks]:
-    """By operation. At the change half of all quirks get another value: two of one operation, one of the next."""
+    """The quirks by operation. The change gives half of them another value: two of one operation, one of the next."""
     found = dict[str, Quirks]()
     for number, operation in enumerate(OPERATIONS):
         chance = drawn("service", seed, operation.name)
@@ -42,7 +42,7 @@ def quirks(seed: int, changed: bool) -> Mapping[str, Quirks]:
 
 
 def job(seed: int, number: int, kinds: int) -> tuple[Operation, str, str]:
-    """The operation of a task and its values; so many operations come in rotation."""
+    """The operation of a task and its values. kinds: how many operations come in rotation."""
     operation, chance = OPERATIONS[number % kinds], drawn("job", seed, number)
     return operation, str(chance.randint(11, 99)), str(chance.randint(2, 90))
 
@@ -70,11 +70,11 @@ class Service:
         pass
 
     def answer(self) -> str:
-        """What a call that is right gives: a receipt, or what was asked for."""
+        """The result of the right call: a receipt, or the value that the task asks for."""
         return self._result
 
     def _answer(self, line: str) -> str:
-        """What is observed."""
+        """The observation after an action."""
         action = parse_action(line)
         if self._reward is not None:
             return "The job is over."
@@ -116,12 +116,12 @@ class Service:
 
 
 def _third(operation: Operation) -> str:
-    """The field that the third quirk is about."""
+    """The field that the third quirk concerns."""
     return operation.more or operation.id
 
 
 def _refused(operation: Operation, quirks: Quirks, fields: Mapping[str, str]) -> str:
-    """Why a call is refused: one reason, with what is expected; "" where there is none."""
+    """The reason why a call is refused, with the expected value; "" if it is accepted."""
     name, third = operation.name, _third(operation)
     given = fields.get(third, "")
     if fields.get("header") != quirks.header:
