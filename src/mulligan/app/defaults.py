@@ -20,9 +20,13 @@ from mulligan.core.records import Spec
 def completed(recipe: Recipe, named: Collection[str], objects: Mapping[str, Any]) -> tuple[Recipe, str]:
     """The recipe with what was left open, and a sentence that says what was chosen and why; "" for the plain default.
 
-    recipe: its models are None where none was named. named: which of evaluator, reflector, strategy and reflect_model
-    the caller named. objects: roles that were given as such.
-    Raises `InvalidInput` where nobody is there to judge.
+    Args:
+        recipe: its models are None where none was named.
+        named: which of evaluator, reflector, strategy and reflect_model the caller named.
+        objects: roles that were given as objects.
+
+    Raises:
+        InvalidInput: nothing can judge.
     """
     if "evaluator" not in named and recipe.model is None and recipe.judge_model is None:
         raise InvalidInput(

@@ -23,11 +23,16 @@ MOST_TRIALS = 20
 
 @dataclass(frozen=True)
 class SolveRequest:
-    """A client's request. tests: the text of a Python tests file. expected: the exact answer. With neither, the model
-    judges itself. trials: None takes mulligan.toml's, else 4. agent_id: whose record it is, and whose bank, if
-    `remember`: recalled from before the first trial, taught by the episode.
+    """A client's request to solve a task.
 
-    Raises `InvalidInput` for both judges at once, and for less than 1 or more than `MOST_TRIALS` trials.
+    Raises `InvalidInput` if both judges are given, and if trials is below 1 or above `MOST_TRIALS`.
+
+    Attributes:
+        tests: the text of a Python tests file.
+        expected: the exact answer. Without tests and expected, the model judges itself.
+        trials: None takes mulligan.toml's, else 4.
+        agent_id: whose record it is, and whose bank.
+        remember: whether the bank is recalled from before the first trial and learns from the episode.
     """
 
     task: str

@@ -53,15 +53,18 @@ def open_bank(
     project: str | None = None,
     wrap: Callable[[Model], Model] | None = None,
 ) -> Bank:
-    """The bank of this agent; nothing is opened, loaded or called until it is used.
+    """The bank of this agent. Nothing is opened, loaded or called until it is used. Raises `InvalidInput`.
 
-    agent_id: whose lessons; "" is the unnamed agent, None reads those of all and writes to the unnamed one.
-    store: None is `mulligan.db` beside mulligan.toml, or in the user's data folder. model: who judges, extracts and
-    merges; only one that was named (here, in [memory], by MULLIGAN_MODEL, as `model` in mulligan.toml); without one,
-    questions are handed out. embedder: "local", PROVIDER:MODEL, "hash" (for tests), "none". preset: "paper".
-    settings: over those of [memory] in mulligan.toml. project: the one that is worked on, whose facts are recalled;
-    None stands for that of the working folder. wrap: gives what the bank calls in place of its model. Raises
-    `InvalidInput`.
+    Args:
+        agent_id: whose lessons; "" is the unnamed agent. None reads those of all and writes to the unnamed one.
+        store: None is `mulligan.db` beside mulligan.toml, or in the user's data folder.
+        model: judges, extracts and merges; only a model that was named (here, in [memory], by MULLIGAN_MODEL, as
+            `model` in mulligan.toml). Without one, the caller gets the questions.
+        embedder: "local", PROVIDER:MODEL, "hash" (for tests), "none".
+        preset: "paper".
+        settings: over those of [memory] in mulligan.toml.
+        project: whose facts are recalled. None is that of the working folder.
+        wrap: given the bank's model, returns what the bank calls instead.
     """
     config = config or load()
     memory = MemorySettings.of(config, settings or {}, preset)
@@ -114,9 +117,13 @@ LINKED = 64
 
 @dataclass(frozen=True)
 class Imported:
-    """The outcome of an import. lessons: the ids of the new ones. notes: sentences for the user.
+    """The outcome of an import.
 
-    known: how many were here already. quarantined: how many of the new ones are held back.
+    Attributes:
+        lessons: the ids of the new ones.
+        known: how many were here already.
+        quarantined: how many of the new ones are quarantined.
+        notes: sentences for the user.
     """
 
     format: str

@@ -21,18 +21,24 @@ BEFORE: Mapping[str, Json] = {"checks": False}
 
 @dataclass(frozen=True)
 class Recipe:
-    """`model` None: no model was named and no role needs one. A role given as an object is named `object:…`.
+    """The roles and settings of an episode, as they are recorded. A role given as an object is named `object:…`.
 
-    `workspace` holds the settings of the user's folder as a workspace (folder, mode, link, …), and `deliver`: how a
-    solved result is handed over (branch, patch, in_place).
-    `agent`: of a recipe made from an agent's files, what `app.agents` makes it from again; its `files` are read afresh
-    on a resume. `top_k`: how many lessons are recalled, where the episode recalls; None: the bank's own number.
-    `bank`: the agent_id whose bank is opened for it; None where none is. `learns`: whether it teaches the bank.
-    memory: the bank's settings over those of [memory] in mulligan.toml.
-    environment: the world that the actor acts in. expansion: of a search, how many children a candidate gets; None: one
-    line of trials. bench: the id of the benchmark run that the episode belongs to, which alone can go on with it.
-    checks: whether a reflector checks what it draws; False takes the settings that it has under `unchecked`.
     A setting of the form {"file": path} stands for that file's text, which is read afresh on a resume, too.
+
+    Attributes:
+        model: None if no model was named and no role needs one.
+        workspace: the settings of the user's folder as a workspace (folder, mode, link, …), and `deliver`: how a solved
+            result is delivered (branch, patch, in_place).
+        learns: whether the episode teaches the bank.
+        bank: the agent_id whose bank is opened for it. None: no bank is opened.
+        top_k: how many lessons are recalled. None: the bank's own number.
+        memory: the bank's settings over those of [memory] in mulligan.toml.
+        agent: of a recipe made from an agent's files, what `app.agents` makes it from again. Its `files` are read
+            afresh on a resume.
+        environment: the world that the actor acts in.
+        expansion: of a search, how many children a candidate gets. None: one line of trials.
+        bench: the id of the benchmark run that the episode belongs to, which alone can resume it.
+        checks: whether a reflector checks what it writes. False takes the settings that it has under `unchecked`.
     """
 
     actor: Spec

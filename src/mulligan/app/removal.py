@@ -38,8 +38,12 @@ MOST = 2**62
 class Removable:
     """A run, or what one left behind.
 
-    id: of the run, or of the episode that left something. what: a description. stays: why it is not removed, or "".
-    episodes: the recorded ones. states: whether to remove the states of trials, or only the working folders.
+    Attributes:
+        id: of the run, or of the episode that left something.
+        what: a description.
+        stays: why it is not removed, or "".
+        episodes: the recorded ones.
+        states: whether to remove the states of trials, or only the working folders.
     """
 
     id: str

@@ -49,18 +49,27 @@ async def run(
     on_step: StepObserver | None = None,
     notice: Notice | None = None,
 ) -> Episode:
-    """Run an agent on a task; the episode with all its trials, recorded and resumable (`mulligan.resume`).
+    """Run an agent on a task. The episode is recorded, and `mulligan.resume` continues it.
 
-    agent: a name in the project's agents/, a path, or a built-in one (code-improver, answerer, writer). One that is
-    named by its path has the settings, skills and records of the project that it lies in.
-    model: for every step, instead of what its files say. max_iter: act-reflect cycles; of a react agent, model calls.
-    limits: all, or those that differ from the agent's. workspace, mode: the folder that tools and checks work in.
-    bank: as for `solve`; "": the agent's own, or the one that its `memory` names; None: that too, if it has a `memory`.
-    forms: what of the bank a task is shown (lessons, notebook, history), instead of what `memory` says.
+    Args:
+        agent: a name in the project's agents/, a path, or a built-in agent (code-improver, answerer, writer). An agent
+            named by its path uses the settings, skills and records of the project that it lies in.
+        model: for every step, instead of what the agent's files say.
+        max_iter: act-reflect cycles; of a react agent, model calls.
+        limits: all, or those that differ from the agent's.
+        workspace, mode: the folder that tools and checks work in, and how it is kept apart.
+        bank: as for `solve`. "" is the agent's own bank, or the one that its `memory` names. None is the same if the
+            agent has a `memory`, else no bank.
+        forms: what of the bank a task is shown (lessons, notebook, history), instead of what `memory` says.
 
-    Returns the episode; `episode.best.attempt.output` is the result. One that nobody was to judge ends as "exhausted"
-    after its one trial, with `judged` False. Raises `InvalidInput` with every mistake in the files before any model is
-    called, `StoreError`, `asyncio.CancelledError` (resumable).
+    Returns:
+        The episode with all its trials; `episode.best.attempt.output` is the result. If nobody was to judge, it ends as
+        "exhausted" after one trial, with `judged` False.
+
+    Raises:
+        InvalidInput: before any model is called, with every mistake in the files.
+        StoreError: the record cannot be read or written.
+        asyncio.CancelledError: the episode can be resumed.
     """
     here = load()
     wanted = Task(task) if isinstance(task, str) else task

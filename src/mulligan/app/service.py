@@ -29,11 +29,15 @@ log = logging.getLogger("mulligan")
 
 @dataclass(frozen=True)
 class ServerOptions:
-    """What a server was started with. agent_id: the one that it serves, alone; None: whichever is named.
+    """What a server was started with.
 
-    model: who judges, extracts and solves; None: what MULLIGAN_MODEL or mulligan.toml names, else nobody.
-    embedder: over that of [memory]. preset: "paper". depth: reflections that a client's episode is shown, at least 1.
-    output_schemas: whether the list of tools says what they answer.
+    Attributes:
+        agent_id: the only agent that it serves. None: whichever the client names.
+        model: judges, extracts and solves. None: what MULLIGAN_MODEL or mulligan.toml names, else none.
+        embedder: over that of [memory].
+        preset: "paper".
+        depth: reflections that a client's episode is shown, at least 1.
+        output_schemas: whether the list of tools describes their answers.
     """
 
     agent_id: str | None = None

@@ -64,23 +64,36 @@ async def solve(
     on_step: StepObserver | None = None,
     notice: Notice | None = None,
 ) -> Episode:
-    """Try the task, judge, reflect, try again; the episode with all its trials, recorded and resumable.
+    """Try the task, judge, reflect, try again. The episode is recorded, and `mulligan.resume` continues it.
 
-    task: a sentence, a `Task`, or a folder with task.md and tests.py (or evaluate.toml). tests: a Python test file.
-    check: a command whose exit status judges. evaluator: a name such as "exact_match:42", "./mine.py", or an object.
-    Without these judge_model judges, or the model that is named judges itself.
-    actor, reflector, strategy: a name, an object, or a class, built afresh. reflector: None is "verbal". strategy: None
-    is "evidence_and_reflexion", and "evidence" for an actor that asks no model of Mulligan's (such as a command-line
-    agent) where no model is named, since nobody is there to reflect.
-    model: None is the one that `MULLIGAN_MODEL` or mulligan.toml names, else "local" for an actor that asks a model;
-    the default of reflect_model and judge_model.
-    limits: all, or those that differ from mulligan.toml's. restarts: independent episodes, until one is solved.
-    workspace: the folder that a command-line agent works on. bank: recalled from before the first trial; an agent_id
-    opens that agent's, which also learns from the episode.
-    settings: by role ("actor", "evaluator", "reflector", "strategy", "workspace"), what a name alone cannot say; under
-    "memory", the bank's settings, such as forms, over those of [memory] in mulligan.toml.
-    Returns the solved episode, or the best one: `episode.best.attempt.output` is the result. Raises `InvalidInput`
-    before any model is called, `StoreError`, `asyncio.CancelledError` (resumable).
+    Args:
+        task: a sentence, a `Task`, or a folder with task.md and tests.py (or evaluate.toml).
+        tests: a Python test file.
+        check: a command whose exit status judges.
+        actor: a name, an object, or a class, which is built afresh.
+        evaluator: a name such as "exact_match:42", "./mine.py", an object or a class. Without tests, check and
+            evaluator, judge_model judges, or the model that is named judges itself.
+        reflector: as `actor`. None is "verbal".
+        strategy: as `actor`. None is "evidence_and_reflexion"; it is "evidence" if no model is named and the actor asks
+            none of Mulligan's (such as a command-line agent), so that nobody can reflect.
+        model: None is the one that `MULLIGAN_MODEL` or mulligan.toml names, else "local" for an actor that asks a
+            model.
+        reflect_model, judge_model: None is `model`.
+        limits: all, or those that differ from mulligan.toml's.
+        restarts: independent episodes, until one is solved.
+        workspace: the folder that a command-line agent works on.
+        settings: by role ("actor", "evaluator", "reflector", "strategy", "workspace"), what a name alone cannot say;
+            under "memory", settings of the bank, such as forms, over those of [memory] in mulligan.toml.
+        bank: recalled from before the first trial. An agent_id opens that agent's bank, which also learns from the
+            episode.
+
+    Returns:
+        The solved episode, or the best one; `episode.best.attempt.output` is the result.
+
+    Raises:
+        InvalidInput: before any model is called.
+        StoreError: the record cannot be read or written.
+        asyncio.CancelledError: the episode can be resumed.
     """
     config, given, own = load(), read_task(task), dict[str, Any]()
     session = Session(config, Models(config), own, given_bank(bank), observers, on_start, on_step, notice)

@@ -117,14 +117,20 @@ async def learn(
 ) -> Learned:
     """Learns lessons from a transcript: what `mulligan learn` does.
 
-    source: the path of a file, or messages as OpenAI's or Anthropic's API takes them: a list, or an object with
-    `messages`. success: whether the task was done; None lets the model judge. task: what the task was; left out, what
-    the user asked first. format: `openai`, `anthropic`, `plain`, `./mine.py`; left out, it is recognised. bank: a
-    bank, or the agent whose bank is opened. model: who judges and extracts, where the bank is opened here; left out,
-    the one of [memory] or MULLIGAN_MODEL. recall: the id of the recall that gave the session lessons; it
-    gets the outcome. The ids of what was learned are in `lessons` of the answer. Raises `InvalidInput`, without having
-    asked any model, where the transcript cannot be read or, without a model, holds no failed check to draw a fact from;
-    `NotFound` for a recall of another bank.
+    Args:
+        source: the path of a file, or messages as OpenAI's or Anthropic's API takes them: a list, or an object with
+            `messages`.
+        success: whether the task was done. None lets the model judge.
+        task: what the task was. None: what the user asked first.
+        format: `openai`, `anthropic`, `plain`, `./mine.py`. None: it is recognised.
+        bank: a bank, or the agent whose bank is opened.
+        model: judges and extracts, if the bank is opened here. None: the one of [memory] or MULLIGAN_MODEL.
+        recall: the id of the recall that gave the session lessons; it gets the outcome.
+
+    Raises:
+        InvalidInput: before any model is asked, if the transcript cannot be read or, without a model, holds no failed
+            check to draw a fact from.
+        NotFound: the recall is of another bank.
     """
     if isinstance(source, (str, os.PathLike)):
         path = Path(source)

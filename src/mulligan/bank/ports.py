@@ -148,9 +148,11 @@ _returning: set[asyncio.Task[None]] = set()
 class Ports:
     """The parts of a bank.
 
-    agent_id: whose lessons; None reads those of all agents and writes those of the unnamed one. owner: the name under
-    which this process claims work. strategy: the name of the retrieval strategy. project: the current project, "" if
-    unknown.
+    Attributes:
+        agent_id: whose lessons. None reads those of all agents and writes those of the unnamed one.
+        owner: the name under which this process claims work.
+        strategy: the name of the retrieval strategy.
+        project: the current project, "" if unknown.
     """
 
     memory: Memory

@@ -22,7 +22,10 @@ Status: TypeAlias = Literal["solved", "failed", "unjudged", "error"]
 class Source:
     """A file of a benchmark's data, pinned: `fetch` takes it only with this size and sha256 (lower-case hex).
 
-    file: its name in the cache. url: its address, at a fixed commit. licence: as its owner states it.
+    Attributes:
+        file: its name in the cache.
+        url: its address, at a fixed commit.
+        licence: as its owner states it.
     """
 
     file: str
@@ -82,12 +85,16 @@ class Judges(Protocol):
 
 @runtime_checkable
 class Benchmark(Protocol):
-    """A plug-in: one file in the folder of its family, `bench/FAMILY/`. Its settings are keyword parameters of its
-    constructor; `judges` and `sandbox` are ports.
+    """A plug-in: one file in the folder of its family, `bench/FAMILY/`.
 
-    title: one line. data: the file's name, or a pattern such as "*.tw-pddl", that is searched for in --data,
-    MULLIGAN_DATA and the cache; "" for a benchmark that makes its cases itself. sources: what `fetch` downloads; empty
-    where nothing can be pinned, and `where` then says in a sentence where to get the data.
+    Its settings are keyword parameters of its constructor; `judges` and `sandbox` are ports.
+
+    Attributes:
+        title: one line.
+        data: the file's name, or a pattern such as "*.tw-pddl", that is searched for in --data, MULLIGAN_DATA and the
+            cache. "" for a benchmark that makes its cases itself.
+        sources: what `fetch` downloads; empty where nothing can be pinned.
+        where: if there are no sources, a sentence that says where to get the data.
     """
 
     title: str
@@ -145,10 +152,13 @@ class Rests(Protocol):
 
 @dataclass(frozen=True)
 class BenchRun:
-    """A run as it was started: enough to resume it. `options`: what the user chose, by name.
+    """A run as it was started: enough to resume it.
 
-    cases: ids in the order in which they start. rests_on: what must be the same on a resume, by name (data files,
-    prompts, models, settings): a hash or the value itself.
+    Attributes:
+        options: what the user chose, by name.
+        cases: ids in the order in which they start.
+        rests_on: what must be the same on a resume, by name (data files, prompts, models, settings): a hash or the
+            value.
     """
 
     id: str
@@ -179,10 +189,16 @@ class Marked:
 
 @dataclass(frozen=True)
 class CaseResult:
-    """The result of a case. position: from 1, in the order of the run. episodes: one for each restart or sample.
+    """The result of a case.
 
-    text: of an error, or of the score. seconds: of work. usage: of all its episodes. memory: what the bank's model used
-    to learn from them. family, phase: see `Case`.
+    Attributes:
+        position: from 1, in the order of the run.
+        episodes: one for each restart or sample.
+        text: of an error, or of the score.
+        seconds: of work.
+        usage: of all its episodes.
+        memory: what the bank's model used to learn from them.
+        family, phase: see `Case`.
     """
 
     position: int

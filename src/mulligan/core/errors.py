@@ -175,9 +175,13 @@ class JournalError(MulliganError):
 
 
 class JournalDiverged(JournalError):
-    """What is asked now differs from what was recorded. `changed` names what: a prompt, a file, a setting, a step.
+    """What is asked now differs from what was recorded.
 
-    where: at which step. of: what was recorded. otherwise: what can be done instead of undoing the change.
+    Args:
+        changed: what differs: a prompt, a file, a setting, a step.
+        where: at which step.
+        of: what was recorded.
+        otherwise: what can be done instead of undoing the change.
     """
 
     def __init__(

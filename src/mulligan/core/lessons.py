@@ -19,9 +19,13 @@ QueueStatus: TypeAlias = Literal["queued", "running", "done", "failed", "waiting
 
 @dataclass(frozen=True)
 class Queued:
-    """One piece of work. `payload` and `result` are JSON; `error` says why the last attempt failed.
+    """One piece of work.
 
-    attempts: how often it was claimed, this time included. payload: None once it is done.
+    Attributes:
+        payload: JSON; None once the work is done.
+        attempts: how often it was claimed, this time included.
+        result: JSON.
+        error: why the last attempt failed.
     """
 
     id: str
@@ -255,11 +259,15 @@ class TaskOutcome:
 
 @dataclass(frozen=True)
 class Receipt:
-    """A recall as it was returned: the lessons' ids with their scores. filtered: how many fell below the threshold.
+    """A recall as it was returned.
 
-    withheld: lessons that would have been among them, and that a draw withheld to measure what they are worth. drawn:
-    the share that the draw withheld, by the id of each lesson that it was made for; those without one were shown in any
-    case. outcomes: of the tasks that named this recall, oldest first; the store knows them.
+    Attributes:
+        lessons: their scores by id.
+        filtered: how many fell below the threshold.
+        outcomes: of the tasks that named this recall, oldest first; the store adds them.
+        withheld: lessons that a draw withheld to measure what they are worth, with their scores.
+        drawn: the share that the draw withholds, by the id of each lesson in the draw. The other lessons are always
+            shown.
     """
 
     id: str
@@ -287,7 +295,10 @@ class Worth:
 class Selection:
     """Which lessons to list. None does not filter.
 
-    prefix: how their ids begin. before: the id of a lesson; those that are older. subject: what facts are about.
+    Attributes:
+        prefix: how their ids begin.
+        before: the id of a lesson; selects older ones.
+        subject: what facts are about.
     """
 
     states: tuple[LessonState, ...] = ("active",)
@@ -305,10 +316,14 @@ class Selection:
 
 @dataclass(frozen=True)
 class Account:
-    """An episode in brief, as a later one may be shown it: what was asked, done and judged (`text`).
+    """An episode in brief, for later episodes.
 
-    id: of the episode. project: where it took place; "" if unknown. at: when it was learned from, in seconds since the
-    epoch. success: None where nobody judged.
+    Attributes:
+        id: of the episode.
+        project: where it took place; "" if unknown.
+        at: when it was learned from, in seconds since the epoch.
+        text: what was asked, done and judged.
+        success: None if nobody judged.
     """
 
     id: str

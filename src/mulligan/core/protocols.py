@@ -127,15 +127,22 @@ class Reflector(Protocol):
 
 @dataclass(frozen=True)
 class Learned:
-    """What the bank made of some episodes, by ids of lessons.
+    """What the bank learned from some episodes. Lessons are named by their ids.
 
-    lessons: new ones. folded: those that were there already, word for word. quarantined: those of both that are
-    held back. retired: lessons that already say the same and that somebody has retired, so they are not recalled.
-    success: what the extraction went by, given or judged (`reason`). nothing_because: why there was nothing to
-    learn. failed: why nothing could be made of it; "" where something was, or there was nothing to learn. work: the
-    id of queued work, where it is done in the background or waits for an answer. question: what the caller has to
-    think about, and commit with `work`; None: nothing. pending: it was accepted, and is not done yet. facts: what was
-    kept by rule beside all of this, new and known. by: the model that drew the lessons, where one did.
+    Attributes:
+        lessons: new ones.
+        folded: lessons that the bank already had, word for word.
+        quarantined: those of `lessons` and `folded` that are quarantined.
+        retired: lessons that say the same but were retired by a person, so they are not recalled.
+        success: whether the episodes succeeded, as given or judged.
+        reason: what the judge said of it.
+        nothing_because: why there was nothing to learn.
+        failed: why learning failed; "" if it did not.
+        work: the id of queued work that is done in the background or waits for an answer.
+        question: what the caller has to answer, and commit with `work`. None: nothing.
+        pending: whether the work was accepted and is not done yet.
+        facts: what rules alone learned, new and known.
+        by: the model that wrote the lessons, if one did.
     """
 
     lessons: tuple[str, ...] = ()
@@ -209,17 +216,22 @@ class Journal(Protocol):
 
 @dataclass(frozen=True)
 class Job:
-    """A process to run where nobody trusts it.
+    """A process to run that nobody trusts.
 
-    argv: the program and its arguments; "{scratch}" in them is replaced by the scratch folder.
-    files: written into the scratch folder before the start, by relative path.
-    cwd: where it runs; None is the scratch folder, which is made for the job and removed after it.
-    env: added to a nearly empty environment. writable, readable: folders beyond the scratch folder and the system's.
-    network: whether sockets beyond the machine's own pipes are allowed.
-    seconds: wall time; memory, file_size in MB; output: bytes kept of each stream, half of its
-    head and half of its tail.
-    confined: False runs as the user would by hand: own process group, time and output limits only, and, where the
-    kernel can hold it and `writable` names folders, no writes outside these.
+    Attributes:
+        argv: the program and its arguments; "{scratch}" in them is replaced by the scratch folder.
+        files: texts by relative path, written into the scratch folder before the start.
+        stdin: the text on standard input.
+        cwd: where it runs. None: the scratch folder, which is made for the job and removed after it.
+        env: variables added to a nearly empty environment.
+        writable, readable: folders beyond the scratch folder and the system's.
+        network: whether sockets beyond the machine's own pipes are allowed.
+        seconds: wall time.
+        memory, file_size: limits in MB.
+        processes: how many may run at once.
+        output: bytes kept of each stream, half from its head and half from its tail.
+        confined: False runs it as the user would by hand: its own process group, limits of time and output only, and no
+            writes outside `writable`, if that names folders and the kernel can hold it to them.
     """
 
     argv: tuple[str, ...]

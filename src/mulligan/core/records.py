@@ -108,8 +108,9 @@ class Task:
 class Case:
     """A task with its hidden target. Only benchmarks and scorers handle one; the loop takes `case.task`.
 
-    family: of cases that are alike; "": the part of the id before "/", or the case is a family of its own. phase: the
-    world that it belongs to, where the world changes in the middle of a stream: cases of two phases are never mixed.
+    Attributes:
+        family: of cases that are alike. "": the part of the id before "/", or the case is a family of its own.
+        phase: of the world, which may change in the middle of a stream. Cases of two phases are never mixed.
     """
 
     id: str
@@ -166,11 +167,14 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that a judge checked, as data: what was asked, what was expected there, and what came back.
+    """One thing that a judge checked, as data.
 
-    asked: the check in its own words, such as an assert or a command line; "" where there is only a text. expected:
-    the value that was expected, where the check says it. got: what came back: a value, an error, or a program's output.
-    where: the test, or the file and line, that the check belongs to. passed: whether the attempt passed it.
+    Attributes:
+        asked: the check in its own words, such as an assert or a command line; "" if there is only a text.
+        expected: the expected value, if the check names it.
+        got: what came back: a value, an error, or a program's output.
+        where: the test, or the file and line, that the check belongs to.
+        passed: whether the attempt passed the check.
     """
 
     asked: str = ""
@@ -184,11 +188,15 @@ class Finding:
 class Feedback:
     """An evaluator's verdict on an attempt.
 
-    `passed` is None when it could not be judged, with the reason in `text`. `score`: higher is better.
-    `source` names the evaluator; an evaluator that knows the target writes "oracle".
-    `notes` qualify the verdict for the record (such as "in-process: can be forged").
-    `evidence`: what the verdict rests on, as data. Under "checks" it holds findings, which later trials may be shown
-    (see `core.evidence`); the rest is the evaluator's own, such as the tests that it made, and no prompt shows it.
+    Attributes:
+        passed: None if the attempt could not be judged; `text` then has the reason.
+        text: the verdict in words.
+        score: higher is better.
+        source: the name of the evaluator; one that knows the target writes "oracle".
+        notes: what qualifies the verdict, for the record, such as "in-process: can be forged".
+        evidence: what the verdict rests on, as data. Under "checks" it holds findings, which later trials may be shown
+            (see `text.evidence`). The rest is the evaluator's own, such as the tests that it wrote, and no prompt shows
+            it.
     """
 
     passed: bool | None
@@ -207,10 +215,12 @@ class Feedback:
 
 @dataclass(frozen=True)
 class Reflection:
-    """A verbal lesson from one trial for the next trial of the same task (Reflexion, section 3).
+    """A verbal lesson from one trial for the next trial of the same task (Shinn et al. 2023, section 3).
 
-    An empty text is no lesson: the next trial is shown none. `notes` qualify it for the record, as those of a feedback.
-    withheld: why no later trial is shown it (see `reflectors._check`); "": it is shown.
+    Attributes:
+        text: "" is no lesson: the next trial is shown none.
+        notes: what qualifies it, for the record.
+        withheld: why no later trial is shown it (see `reflectors._check`). "": it is shown.
     """
 
     text: str
@@ -246,11 +256,14 @@ class Trial:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a lesson comes from. `steps` are those of the trial's trajectory that it cites, numbered from 1.
+    """Where a lesson comes from.
 
-    parents: the lessons that it was merged from. by: the model that extracted or merged it, empty where a person or a
-    calling agent did. reason: what the judge said of the episode, where one judged. removed: whether the episode's
-    record was removed since.
+    Attributes:
+        steps: those of the trial's trajectory that the lesson cites, numbered from 1.
+        parents: the lessons that it was merged from.
+        by: the model that extracted or merged it; "" if a person or a calling agent wrote it.
+        reason: what the judge said of the episode, if one judged.
+        removed: whether the episode's record was removed since.
     """
 
     kind: Literal["written", "extracted", "merged", "imported"] = "written"
@@ -270,17 +283,28 @@ Nature: TypeAlias = Literal["fact", "strategy"]
 
 @dataclass(frozen=True)
 class Lesson:
-    """A memory item that outlives its episode. `score` is its relevance in one recall, 0 to 1, else None.
+    """A memory item that outlives its episode.
 
-    agent_id: the tenant; "" is the unnamed agent. query: the task that it was learned from. experience: shared by the
-    lessons of one extraction. confidence: 0 to 1, before any use. created, last_used: seconds since the epoch; uses:
-    how often it was recalled. support: how many exact duplicates it stands for, itself included. kind: of task, free.
-    state: only active ones are recalled; a superseded one names the lesson that it was merged into, or the fact that
-    took its place. flags: why it was quarantined. embedder: whose vector it has; None: none yet.
-    nature: of a fact, `project` says where it holds ("": not known), `subject` what it is about, such as a function's
-    name, and `confirmed` whether an attempt that keeps to it has passed. to_check: why it may not hold any more, such
-    as a change that was announced; "" where nothing speaks against it. rests_on: ids of facts that it follows from.
-    pinned: a person wants it shown, so it is never withheld, and not retired for what it does.
+    Attributes:
+        score: its relevance in one recall, 0 to 1. None outside a recall.
+        agent_id: the agent that it belongs to; "" is the unnamed agent.
+        query: the task that it was learned from.
+        experience: an id that the lessons of one extraction share.
+        confidence: 0 to 1, before any use.
+        created, last_used: seconds since the epoch.
+        uses: how often it was recalled.
+        support: how many exact duplicates it stands for, itself included.
+        kind: the kind of task, in free words.
+        embedder: whose vector it has. None: it has none yet.
+        state: only active ones are recalled.
+        superseded_by: the lesson that it was merged into, or the fact that took its place.
+        flags: why it was quarantined.
+        project: where a fact holds; "" if unknown.
+        subject: what a fact is about, such as the name of a function.
+        confirmed: of a fact, whether an attempt that follows it has passed.
+        to_check: why it may no longer hold, such as a change that was announced; "" if nothing speaks against it.
+        rests_on: ids of facts that it follows from.
+        pinned: a person wants it shown, so it is never withheld, and not retired for its effect.
     """
 
     id: str
@@ -325,11 +349,16 @@ class HeldBack:
 
 @dataclass(frozen=True)
 class Recall:
-    """One retrieval from the bank: its receipt, the lessons, how many were held back, and the text for the prompt.
+    """One retrieval from the bank.
 
-    threshold: the relevance below which lessons were held back (0 to 1). held: the nearest of them. note: what
-    qualifies it, in a sentence, such as that no embedder was there. episodes: the ids of the earlier episodes that the
-    text gives an account of.
+    Attributes:
+        id: of its receipt.
+        filtered: how many lessons fell below the threshold.
+        formatted_prompt: the text for the prompt.
+        threshold: the relevance, 0 to 1, below which lessons were held back.
+        note: what qualifies the recall, in a sentence, such as that there was no embedder.
+        held: the most relevant of the lessons that were held back.
+        episodes: ids of the earlier episodes that the text describes.
     """
 
     id: str

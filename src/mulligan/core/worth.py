@@ -69,8 +69,11 @@ class Uplift:
 class Tally:
     """What is counted of an entry, or of a whole bank.
 
-    known, solved: outcomes of the recalls that it stood in, and how many were successes, whether it was drawn or not.
-    shown, withheld: those where a draw decided. evidence: that it does harm, for each of `BETS`.
+    Attributes:
+        known: outcomes of the recalls that it stood in, drawn or not.
+        solved: how many of them were successes.
+        shown, withheld: those where a draw decided.
+        evidence: that it does harm, for each of `BETS`.
     """
 
     known: int = 0

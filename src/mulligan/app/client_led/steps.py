@@ -21,11 +21,16 @@ Part: TypeAlias = Literal["act", "evaluate", "reflect"]
 class ClientStep:
     """A client's step in one call. Raises `InvalidInput` for values that can never be valid.
 
-    kind: "act" asks for the prompt of a trial, "evaluate" brings its output and asks for a verdict, "reflect" brings
-    the score and asks for a reflection, or brings that, too. trial: from 1 to `trials`, the number that is planned.
-    prompt: the task, for "act". output: for the other two. score: words, or a number (higher is better). passed: true
-    ends the episode as solved; a trial that was reflected on without it has failed. memory: reflections that take the
-    place of those that are remembered, newest first; None: as they are.
+    Attributes:
+        kind: "act" asks for the prompt of a trial; "evaluate" brings its output and asks for a verdict; "reflect"
+            brings the score, and either asks for a reflection or brings it.
+        trial: from 1 to `trials`.
+        trials: the planned number.
+        prompt: the task, for "act".
+        output: for "evaluate" and "reflect".
+        score: words, or a number (higher is better).
+        passed: True ends the episode as solved. A trial that was reflected on without it has failed.
+        memory: reflections, newest first, that replace the remembered ones. None keeps those.
     """
 
     kind: Part
@@ -60,10 +65,13 @@ class ClientStep:
 
 @dataclass(frozen=True)
 class StepResult:
-    """A step that is recorded. memory: reflections to be shown, newest first; of a step that was repeated, as then.
+    """A step that is recorded.
 
-    remembered: the reflections that the episode remembers now. completed: trials up to this one that were reflected on
-    or passed. over: whether the episode ended with this trial.
+    Attributes:
+        memory: reflections to be shown, newest first; for a repeated step, those of the first time.
+        remembered: the reflections that the episode remembers now.
+        completed: trials up to this one that were reflected on or passed.
+        over: whether the episode ended with this trial.
     """
 
     episode: Episode

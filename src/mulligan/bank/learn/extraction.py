@@ -42,19 +42,24 @@ class Extracted:
 
 
 class Extractor:
-    """success: how the task ended, one of several being enough. reason: what a judge said of it, "" where none did.
+    """Asks a model for the lessons of some episodes, and checks its answer.
 
-    contrast: several trajectories are compared. tokens: what task and trajectories may take of the prompt. paper: the
-    prompts have the paper's structure, and every lesson is a strategy. project: where facts hold.
-
-    Of one episode that failed and then passed, the last failed trial and the first that passed are compared (a pair).
-    A fact is confirmed if the task succeeded; one that holds no name, value or command is taken as a strategy. After a
+    Of one episode that failed and then passed, the last failed trial and the first that passed are compared (a pair). A
+    fact is confirmed if the task succeeded; one that holds no name, value or command is taken as a strategy. After a
     failure, one that names no value that a failed check expects is left out.
 
     A draft has no id, agent or times; its query is the task, its origin names episode, trial and the steps that it
     cites. Where it cites several trials, the origin is the one most cited, and `context["cites"]` holds them all. By
     contrast, a lesson that cites only trajectories that failed is one of failure. Of several with the same content, the
     first is taken.
+
+    Args:
+        success: how the task ended; of several episodes, one success is enough.
+        reason: what a judge said of it, "" if none did.
+        contrast: whether several trajectories are compared.
+        tokens: what task and trajectories may take of the prompt.
+        paper: the prompts have the paper's structure, and every lesson is a strategy.
+        project: where facts hold.
     """
 
     def __init__(

@@ -30,11 +30,17 @@ _WORD = re.compile(r"\w{3,}")
 
 
 class Notekeeper:
-    """entries: the notebook as it is, those that fit. success: how the task ended; None: nobody judged. reason: what a
-    judge said of it. tokens: what task and trajectories may take of the prompt. project: where entries hold.
+    """Asks a model how the notebook of a project should change after some episodes, and checks its answer.
 
     An added or changed entry is a fact; it is confirmed where the task succeeded. A changed one names the entry whose
     place it takes as its parent.
+
+    Args:
+        entries: those of the notebook that fit.
+        success: how the task ended. None: nobody judged.
+        reason: what a judge said of it.
+        tokens: what task and trajectories may take of the prompt.
+        project: where entries hold.
     """
 
     def __init__(

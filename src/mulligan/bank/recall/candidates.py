@@ -16,9 +16,14 @@ TAIL = 1 << 15
 
 @dataclass(frozen=True)
 class BM25:
-    """k1: how soon repetitions in a lesson stop counting. b: how far long lessons are held back, 0 to 1. common: terms
-    of more than this share of the lessons, and of more than `FEW`, are skipped, unless the query holds no other. most:
-    terms of a query that count, the heaviest. Chosen in studies/retrieval (design/036-ranking.md).
+    """Parameters of BM25, chosen in studies/retrieval (design/036-ranking.md).
+
+    Attributes:
+        k1: how soon repetitions in a lesson stop counting.
+        b: how far long lessons are held back, 0 to 1.
+        common: terms of more than this share of the lessons, and of more than `FEW`, are skipped, unless the query
+            holds no other.
+        most: terms of a query that count, the heaviest.
     """
 
     k1: float = 1.5
@@ -36,10 +41,13 @@ SHORT = 400.0
 
 @dataclass(frozen=True)
 class WordScores:
-    """What a query's words find: BM25 for each slot (float64), and what it is divided by.
+    """What the words of a query find.
 
-    share: of the query's words, by how rare they are anywhere, that each slot holds, 0 to 1. whole: gives the share by
-    their weight in this bank. length: gives scores that compare between short and long queries.
+    Attributes:
+        scores: BM25 for each slot (float64).
+        share: of the query's words, by how rare they are anywhere, that each slot holds, 0 to 1.
+        whole: divides `scores` into the share by the words' weight in this bank.
+        length: divides `scores` into scores that compare between short and long queries.
     """
 
     scores: Array
@@ -198,8 +206,12 @@ PRESETS = {"strict": 0.98, "standard": 0.9, "lenient": 0.5}
 class NullDistribution:
     """How the best score of a bank is spread where nothing fits: a Gumbel distribution.
 
-    place, width: of a bank of one lesson. growth: what the place rises by when the bank grows by a factor of e. By
-    meaning the size of a bank is how many lessons it has; by words, how many lessons of `LESSON` words its words make.
+    The size of a bank is, by meaning, how many lessons it has; by words, how many lessons of `LESSON` words its words
+    make.
+
+    Attributes:
+        place, width: of a bank of one lesson.
+        growth: what the place rises by when the bank grows by a factor of e.
     """
 
     place: float
@@ -281,10 +293,14 @@ class TextSelection(Sequence[str]):
 
 @dataclass(frozen=True)
 class Columns:
-    """All that an index holds, as it is now: arrays of one row per slot; `slots` are the active ones, oldest first.
+    """All that an index holds, as it is now: arrays of one row per slot.
 
-    whole: whether `slots` are simply all of them. project: a number for each name. vectors: unit, float32, by part,
-    and where there is one. unrelated: how unrelated texts score in this bank, by words and by meaning.
+    Attributes:
+        slots: the active ones, oldest first.
+        whole: whether `slots` are simply all of them.
+        project: a number for each name.
+        vectors: unit, float32, by part, and where there is one.
+        unrelated: how unrelated texts score in this bank, by words and by meaning.
     """
 
     ids: list[str]

@@ -18,10 +18,14 @@ POOL = 20
 
 
 class Fused:
-    """threshold: relevance below which a lesson is not given, where the caller names none; 0 gives all, by their order.
+    """Ranks by words and meaning together, and prefers lessons that differ.
 
-    words: how much the words count. gap: how many times the best lesson's doubt (1 - relevance) that of another may be.
-    diversity: 0 to 1, how much a lesson loses for being like one that is given before it.
+    Args:
+        threshold: relevance below which a lesson is not given, where the caller names none; 0 gives all, by their
+            order.
+        words: how much the words count.
+        gap: how many times the best lesson's doubt (1 - relevance) that of another may be.
+        diversity: 0 to 1, how much a lesson loses for being like one that is given before it.
     """
 
     queries = False

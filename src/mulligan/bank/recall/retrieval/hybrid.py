@@ -15,12 +15,16 @@ DAY = 86400.0
 
 
 class Hybrid:
-    """threshold: relevance of the meaning, 0 to 1, where the caller names none. The weights count from 0 up.
+    """Ranks by a weighted sum of meaning, confidence, success and recency.
 
     The confidence of a lesson that was measured is the probability that showing it helps; of another it is the one that
     it came with, and rises with its uses.
 
-    failure: what a failure counts for where a success counts 1. halflife: days after which recency counts half.
+    Args:
+        threshold: relevance of the meaning, 0 to 1, where the caller names none.
+        semantic, confidence, success, recency: weights, 0 or more.
+        failure: what a failure counts for where a success counts 1.
+        halflife: days after which recency counts half.
     """
 
     queries = False

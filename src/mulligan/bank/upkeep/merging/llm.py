@@ -29,13 +29,18 @@ SCHEMA: Json = {
 
 
 class Llm:
-    """min_similar_count: how many must be alike, the new one included, before they are merged by themselves;
-    similarity_threshold: cosine from which they count. mixed: whether successes and failures may become one lesson,
-    which then has the tag "mixed" and is one of success; min_success_share: of them must then be successes.
+    """A model writes one lesson in place of several similar ones. Ask it at temperature 0.7.
 
     The merged lesson has the support of all of them; `context` holds its abstraction_level: 0 (the same advice), 1 (a
-    rule for this kind of task) or 2 (a principle beyond it). Ask it at temperature 0.7. Raises `InvalidInput` for
-    settings that cannot work and lessons that may not be merged.
+    rule for this kind of task) or 2 (a principle beyond it). Raises `InvalidInput` for settings that cannot work and
+    lessons that may not be merged.
+
+    Args:
+        min_similar_count: how many must be alike, the new one included, before they are merged automatically.
+        similarity_threshold: cosine from which they count as alike.
+        mixed: whether successes and failures may become one lesson, which then has the tag "mixed" and is one of
+            success.
+        min_success_share: the share of successes that a mixed group needs.
     """
 
     def __init__(

@@ -11,14 +11,16 @@ from mulligan.core.records import Json, Lesson
 
 
 class Voting:
-    """The one recalled most is chosen; of equals one of success, then the newest. Its text is kept as it is.
+    """Keeps one of several similar lessons: the one recalled most; of equals one of success, then the newest.
 
-    min_similar_count: how many must be alike, the new one included, before they are merged by themselves;
-    similarity_threshold: cosine from which they count. min_group_size: how many it takes when a user asks. mixed:
-    whether successes and failures may become one lesson, which then has the tag "mixed".
+    Its text is kept as it is. The merged lesson has the uses and the support of all of them. Raises `InvalidInput` for
+    settings that cannot work and lessons that may not be merged.
 
-    The merged lesson has the uses and the support of all of them. Raises `InvalidInput` for settings that cannot work
-    and lessons that may not be merged.
+    Args:
+        min_similar_count: how many must be alike, the new one included, before they are merged automatically.
+        similarity_threshold: cosine from which they count as alike.
+        min_group_size: how many it takes when a user asks.
+        mixed: whether successes and failures may become one lesson, which then has the tag "mixed".
     """
 
     def __init__(
