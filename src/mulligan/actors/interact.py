@@ -111,7 +111,7 @@ class Interact:
 
 def plans_text(past: Past) -> str:
     """The previous trial, where the strategy shows it, and the plans of earlier trials, oldest first, numbered from 1
-    whatever their trials were (as the reference does, from 0)."""
+    whatever their trials were (as Reflexion's code does, from 0)."""
     plans = [f"Trial {number}: {' '.join(each.text.split())}" for number, each in enumerate(past.reflections, 1)]
     header = "Your plans from earlier trials at this task, oldest first:"
     parts = (past_text(replace(past, reflections=())), "\n".join([header, *plans]) if plans else "")

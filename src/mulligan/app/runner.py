@@ -48,7 +48,7 @@ class Runner:
     known: AnswerLookup | None = None
 
     async def run(self, task: Task, over: Sequence[Episode] = ()) -> Episode:
-        """k restarts at most, memory reset between them (pass@k of the reference); stops at the first solved one.
+        """k restarts at most, memory reset between them (pass@k of Reflexion's code); stops at the first solved one.
 
         over: episodes of the run that are over. Returns the best episode: a solved one, else the one whose best attempt
         scored highest, else the newest.

@@ -33,10 +33,14 @@ class Transcript:
     turns: tuple[Turn, ...]
 
     def episode(self, *, task: str | None = None, success: bool | None = None) -> Episode:
-        """One trial of the task: what was said and done after it was put. A system turn is no part of it.
+        """One trial of the task: what was said and done after it was put. A system turn is not part of it.
 
-        task: what the task was, where that is not what the user asked first. success: whether it was done; None where
-        nobody knows. Raises `InvalidInput` where there is no task, or nothing was done.
+        Args:
+            task: what the task was, if not what the user asked first.
+            success: whether it was done. None: unknown.
+
+        Raises:
+            InvalidInput: there is no task, or nothing was done.
         """
         turns = [turn for turn in self.turns if turn.role != "system" and (turn.text.strip() or turn.tool)]
         if task is None:

@@ -10,13 +10,14 @@ from mulligan.core.errors import InvalidInput
 
 @dataclass(frozen=True)
 class Limits:
-    """None means no limit. Raises `InvalidInput` for what can never work.
+    """The limits of an episode. None means no limit. Raises `InvalidInput` for what can never work.
 
-    trials: attempts at most, the first included (Reflexion's max_iters). Stop: exhausted.
-    tokens: input and output tokens of all model calls together. Stop: over_budget.
-    cost: US dollars; needs models of known price. Stop: over_budget.
-    seconds: time spent working, pauses between resumes left out. Stop: over_budget.
-    identical: attempts in a row with the same output and the same actions; 0, like None, never stops. Stop: stuck.
+    Attributes:
+        trials: attempts at most, the first included (Reflexion's max_iters). Stop: exhausted.
+        tokens: input and output tokens of all model calls together. Stop: over_budget.
+        cost: US dollars; needs models of known price. Stop: over_budget.
+        seconds: time spent working, without pauses between resumes. Stop: over_budget.
+        identical: attempts in a row with the same output and the same actions; 0, like None, never stops. Stop: stuck.
     """
 
     trials: int = 4

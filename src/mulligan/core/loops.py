@@ -15,11 +15,14 @@ SHOWN = 120
 
 
 class LoopDetector:
-    """`repeats` identical actions in a row are a loop, and so is a cycle of 2 or 3 actions repeated as often.
+    """Finds loops: an action `repeats` times in a row, or a cycle of 2 or 3 actions that is repeated as often.
 
-    repeats: how often, at least 2 (the reference stops ALFWorld at 2 identical ones, the paper after more than 3).
-    periods: lengths of the cycles to look for, each at least 2. Raises `InvalidInput` for less.
-    White space is not told apart. Thoughts (`think: …`) are the caller's to leave out.
+    White space makes no difference. The caller leaves out thoughts (`think: …`).
+
+    Args:
+        repeats: how often, at least 2 (Reflexion's code stops ALFWorld at 2 identical ones, the paper after more than
+            3).
+        periods: lengths of the cycles to look for, each at least 2. Raises `InvalidInput` for less.
     """
 
     def __init__(self, repeats: int = 3, periods: Sequence[int] = (2, 3)) -> None:

@@ -17,10 +17,13 @@ Array: TypeAlias = Any
 
 @dataclass(frozen=True)
 class Ranked:
-    """Rows of the candidates, best first, with their relevance (0 to 1), and how many were held back.
+    """Rows of the candidates, best first, with their relevance (0 to 1).
 
-    threshold: the one that was applied; None: none was. nearest: of the rows that were held back, the one that scores
-    best, and its relevance.
+    Attributes:
+        filtered: how many rows were held back.
+        threshold: the one that was applied, if any.
+        nearest: of the rows that were held back, the one that scores best.
+        nearest_score: its relevance.
     """
 
     rows: Sequence[int]
@@ -43,8 +46,13 @@ class Ranked:
 class Candidates(Protocol):
     """The active lessons that a query is compared with, as columns of shape (n,), and the query's scores over them.
 
-    success: bool. uses: int. created, now: seconds since the epoch. confidence: 0 to 1. worth: the probability that
-    showing it helps, as measured; nan where it is not. experience: text.
+    Attributes:
+        experience: texts.
+        success: bool.
+        uses: int.
+        created, now: seconds since the epoch.
+        confidence: 0 to 1.
+        worth: the measured probability that showing the lesson helps; nan if it was not measured.
     """
 
     n: int

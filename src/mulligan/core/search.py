@@ -2,7 +2,7 @@
 
 Each trial is a node, trial 1 is the root, and a trial costs what it misses of the full score: with tests, the share
 that fails. The cheapest node is expanded: it gets all its children before another one does. A node whose tests gave
-exactly the verdicts of one that was expanded is not expanded (reference, 1.1: reflexion-ucs).
+exactly the verdicts of one that was expanded is not expanded (as in Reflexion's reflexion_ucs.py).
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from mulligan.core.records import Episode, Feedback, Trial
 
 
 def next_parent(trials: Sequence[Trial], expansion: int) -> Trial | None:
-    """The trial that grows the next child; None when no candidate is left.
+    """The trial that grows the next child; None when no candidate is left. Ties go to the oldest.
 
-    trials: all judged, none of them passed. expansion: children of a trial at most. What could not be judged is no
-    candidate: its cost is unknown. Ties go to the oldest.
+    Args:
+        trials: all judged, none of them passed. One that could not be judged is not a candidate: its cost is unknown.
+        expansion: children of a trial at most.
     """
     newest = trials[-1]
     if newest.parent is not None:

@@ -34,8 +34,11 @@ def is_withheld(receipt: str, entry: str, share: float) -> bool:
 class Arm:
     """The outcomes of recalls that showed an entry, or of those that withheld it.
 
-    count, solved: how many, and how many of them successes. weight, good: the same, where older ones count less.
-    squares: the sum of the squared weights.
+    Attributes:
+        count: how many.
+        solved: how many of them successes.
+        weight, good: the same, where older ones count less.
+        squares: the sum of the squared weights.
     """
 
     count: int = 0

@@ -1,6 +1,6 @@
 """Asks a model once for unit tests of the task, and judges every attempt of the episode by them.
 
-Source: Shinn et al. 2023, section 4.3; the reference, 1.1. Tests that a model has written can be wrong: what passes
+Source: Shinn et al. 2023, section 4.3, and its code. Tests that a model has written can be wrong: what passes
 them is not solved for that, and what fails them may be right.
 """
 

@@ -31,7 +31,9 @@ log = logging.getLogger("mulligan.models")
 class Target:
     """Which model of which provider is called, and how.
 
-    sleep: waits between attempts. chance: gives numbers from 0 to 1 that vary how long.
+    Attributes:
+        sleep: waits between attempts.
+        chance: gives numbers from 0 to 1 that vary how long.
     """
 
     provider: str

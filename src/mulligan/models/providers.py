@@ -26,11 +26,16 @@ class MissingKey(InvalidInput):
 
 @dataclass(frozen=True)
 class Provider:
-    """`keys`: variables that may hold the key, the first set one counts. `package`: what must be importable.
+    """How to reach a provider.
 
-    `url`: the variables that may hold a base URL; none if only the provider's own server exists.
-    `home`: the default base URL.
-    `keyless`: works without a key, as a user's own server does.
+    Attributes:
+        keys: variables that may hold the key; the first that is set counts.
+        package: what must be importable.
+        extra: the extra of pydantic-ai-slim that installs it.
+        url: variables that may hold a base URL; none if only the provider's own server exists.
+        home: the default base URL.
+        keyless: whether it works without a key, as a user's own server does.
+        example: the name of one of its models.
     """
 
     keys: tuple[str, ...]

@@ -42,8 +42,10 @@ class Skill:
 class StepFile:
     """The content of a step's file: the system prompt and how the step is performed.
 
-    max_iter: model calls at most in a react step. uses: the skills that are offered; `skills` holds all that can be
-    read, by name.
+    Attributes:
+        max_iter: model calls at most in a react step.
+        uses: the skills that are offered.
+        skills: all that can be read, by name.
     """
 
     instructions: str

@@ -30,17 +30,21 @@ _holding: ContextVar[bool] = ContextVar("mulligan_sandbox_slot", default=False)
 class LocalSandbox:
     """A `Sandbox` on this machine.
 
-    level: "auto" takes the strongest level that works here (tried once per process with a small job), "strict" the
-    same but nothing below "landlock+seccomp+unprivileged", any other value is the name of a level (`levels.LEVELS`).
-    parallel: confined jobs at the same time; None is the number of CPUs. A job started inside an open one needs no
-    place of its own, so that nesting cannot lock up; an unconfined job is the user's own and never waits.
+    A job started inside an open one needs no slot of its own, so that nesting cannot lock up. An unconfined job is the
+    user's own and never waits. If it names folders in `writable`, it can write to no others, where Landlock is there
+    and `level` is not "none"; its `Ran.level` then is "unconfined+landlock-writes", else "none".
 
-    An unconfined job that names folders in `writable` can write to no others, where Landlock is there and `level` is
-    not "none"; its `Ran.level` then is "unconfined+landlock-writes", else "none".
+    Args:
+        level: "auto" takes the strongest level that works here (tried once per process with a small job); "strict" the
+            same but nothing below "landlock+seccomp+unprivileged"; any other value is the name of a level
+            (`levels.LEVELS`).
+        parallel: confined jobs at the same time. None is the number of CPUs.
 
-    `fallback` says in a sentence what is not held, where "auto" had to take a level that leaves files open.
+    Attributes:
+        fallback: a sentence that says what is not confined, if "auto" had to take a level that leaves files open.
 
-    Raises `SandboxError` when the level asked for does not work here, with what would raise it.
+    Raises:
+        SandboxError: the level does not work here; the error says what would raise it.
     """
 
     def __init__(self, *, level: str = "auto", parallel: int | None = None) -> None:

@@ -66,9 +66,12 @@ def supported() -> bool:
 def program(*, network: bool, metadata: bool, signals_to: int | None, truncate: bool) -> bytes:
     """The filter as struct sock_filter bytes.
 
-    network: sockets of IPv4 and IPv6 are allowed. metadata: chmod, chown, utime and xattr are allowed.
-    signals_to: when given, the only process that may be signalled (for kernels whose Landlock does not scope signals).
-    truncate: False refuses the calls that shorten a file by its name (for Landlock before ABI 3).
+    Args:
+        network: whether sockets of IPv4 and IPv6 are allowed.
+        metadata: whether chmod, chown, utime and xattr are allowed.
+        signals_to: the only process that may be signalled (for kernels whose Landlock does not scope signals). None:
+            any.
+        truncate: False refuses the calls that shorten a file by its name (for Landlock before ABI 3).
     """
     audit, column = _ARCHITECTURES[os.uname().machine]
     out: Program = [(_LOAD, 0, 0, 4), (_JEQ, 1, 0, audit), (_RET, 0, 0, _KILL_PROCESS), (_LOAD, 0, 0, 0)]

@@ -1,6 +1,6 @@
 """Shows the previous attempt with its feedback. It asks for no reflection.
 
-Source: Reflexion's LAST_ATTEMPT (reference, HotPotQA agents).
+Source: `LAST_ATTEMPT` of Reflexion's HotPotQA code.
 """
 
 from mulligan.core.records import Episode, Past

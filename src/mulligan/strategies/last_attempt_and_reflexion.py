@@ -1,6 +1,6 @@
 """Shows the previous attempt with its feedback, and the lessons drawn so far.
 
-Source: Reflexion's LAST_ATTEMPT_AND_REFLEXION. The reference shows only the newest reflection (`window = 1`).
+Source: `LAST_ATTEMPT_AND_REFLEXION` of Reflexion's HotPotQA code. It shows only the newest reflection (`window = 1`).
 """
 
 from collections.abc import Sequence

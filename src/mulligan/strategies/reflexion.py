@@ -1,6 +1,6 @@
 """Shows the lessons drawn so far, without the attempts that they came from.
 
-Source: Shinn et al. 2023, section 3, whose window is 3; the reference's HotPotQA code has none (`window = None`).
+Source: Shinn et al. 2023, section 3, whose window is 3; its HotPotQA code has none (`window = None`).
 """
 
 from collections.abc import Sequence

@@ -13,7 +13,7 @@ from mulligan.core.records import Attempt, Feedback, Finding, Past, Reflection, 
 from mulligan.text.evidence import finding_text
 from mulligan.text.truncate import estimate, truncate, truncate_text
 
-# What an attempt may take in a prompt (the reference's budget for a trajectory).
+# What an attempt may take in a prompt (the budget of Reflexion's code for a trajectory).
 TOKENS = 1600
 
 EVIDENCE = (

@@ -40,7 +40,7 @@ def whole(code: str, task: str, language: Language = "py") -> str:
 def typed(code: str) -> str:
     """The code after an import of the names of `typing` that it uses and never binds.
 
-    The reference runs all code behind `from typing import *`, and its models relied on it.
+    Reflexion's code runs all programs behind `from typing import *`, and its models relied on it.
     """
     names = sorted(unbound(code) & _TYPING)
     return _behind_future(f"from typing import {', '.join(names)}", code, parsed(code)) if names else code

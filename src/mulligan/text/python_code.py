@@ -1,7 +1,7 @@
 """Find the Python in a completion, whatever surrounds it. The code is parsed and never run.
 
 Three steps: find the pieces (fenced blocks, `[PYTHON]` wrappers, lines of code between prose), choose the one that is
-wanted, and put before it what it uses and only another piece defines. The reference takes the first ```python fence
+wanted, and put before it what it uses and only another piece defines. Reflexion's code takes the first ```python fence
 or a bare `def`, and dies on the rest.
 """
 

@@ -254,7 +254,7 @@ def _always(test: ast.expr) -> bool:
             return False
 
 
-# --- by the reference's own rules, for logs that were written by them ---------------------------------------------
+# --- by the rules of Reflexion's code, for logs that were written by them ---------------------------------------------
 
 
 _REFERENCE_FENCE = re.compile(r"```python\n(.*)\n```", re.DOTALL)
@@ -268,7 +268,7 @@ def reference_code(text: str) -> str:
 
 
 def reference_tests(text: str) -> tuple[str, ...]:
-    """Each line with "assert" in it that parses, stripped, comments too; doubles stay. Unlike in the reference, one
+    """Each line with "assert" in it that parses, stripped, comments too; doubles stay. Unlike in Reflexion's code, one
     that goes on over several lines is kept, as a whole. Never raises."""
     found, lines, at = list[str](), text.split("\n"), 0
     while at < len(lines):

@@ -32,13 +32,16 @@ _VARIABLE = re.compile(r"\$\{(\w+)\}")
 
 
 class Mcp:
-    """server: a table {command: [program, arguments…], env: {…}, cwd: …} or {url: …, headers: {…}}.
+    """The tools of an MCP server. It runs as by hand, in no sandbox.
 
-    `${NAME}` in env and headers is taken from the environment, of which a server is given little more than PATH and
-    HOME. It runs as by hand, in no sandbox. name: the user's name of the server; its tools are called NAME_TOOL.
-    seconds: for connecting, and for each call. A server that died or did not answer is started anew by the next call.
+    A server that died or did not answer is started again by the next call. Raises `InvalidInput` for a table that is
+    not valid.
 
-    Raises `InvalidInput` for a table that cannot be one.
+    Args:
+        server: {command: [program, arguments…], env: {…}, cwd: …} or {url: …, headers: {…}}. `${NAME}` in env and
+            headers is taken from the environment, of which a server gets little more than PATH and HOME.
+        name: the user's name of the server; its tools are called NAME_TOOL.
+        seconds: for connecting, and for each call.
     """
 
     def __init__(self, *, server: Mapping[str, Json], name: str, seconds: float = 60) -> None:

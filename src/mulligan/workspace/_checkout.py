@@ -22,11 +22,14 @@ DIFF = 60_000
 
 @dataclass
 class GitCheckout:
-    """A `Checkout`. `git` is the repository that keeps the history, with `root` as its files and a private index.
+    """A `Checkout`: the folder that one episode works in.
 
-    admin: the linked worktree's own git folder; None in place. links: folders of the user's, by their path in root.
-    apart: what of the user's tree is neither taken along nor watched.
-    kept: the user's tree as it was when this was opened; None when it is not watched.
+    Attributes:
+        git: the repository that keeps the history, with `root` as its files and a private index.
+        admin: the linked worktree's own git folder. None in place.
+        links: the user's folders that are linked, by their path in root.
+        apart: paths of the user's tree that are neither copied nor watched.
+        kept: the user's tree as it was when this was opened. None: it is not watched.
     """
 
     root: str

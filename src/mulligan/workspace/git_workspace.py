@@ -28,17 +28,20 @@ Mode = Literal["worktree", "copy", "in_place"]
 
 
 class GitWorkspace:
-    """A `Workspace`.
+    """A `Workspace` that keeps its states with git.
 
-    folder: the user's folder; below the top of a repository, the whole repository is taken along.
-    mode: "worktree" begins with a snapshot of the user's tree, uncommitted and untracked (not ignored) work included;
-    "copy" copies all files, ignored ones too, so it serves folders without git and submodules; "in_place" works in the
-    user's own folder, which must be clean, and puts it back to its state between trials.
-    data: where worktrees and histories are kept; None is `$MULLIGAN_HOME/workspaces` or the user's data folder.
-    link: ignored folders of the user's that are linked into a worktree or copy when there are any, because most
-    checks cannot run without them. Where writes are not confined, an agent can write through such a link.
-    max_file: MB above which a new or changed file is not kept in a trial's state.
-    watch: stop when the user's tree or repository changes during a trial. Turn it off to work there yourself meanwhile.
+    Args:
+        folder: the user's folder; below the top of a repository, the whole repository is taken along.
+        mode: "worktree" begins with a snapshot of the user's tree, uncommitted and untracked (not ignored) work
+            included; "copy" copies all files, ignored ones too, so it serves folders without git and submodules;
+            "in_place" works in the user's own folder, which must be clean, and puts it back to its state between
+            trials.
+        data: where worktrees and histories are kept. None is `$MULLIGAN_HOME/workspaces` or the user's data folder.
+        link: ignored folders of the user's that are linked into a worktree or copy if they exist, because most checks
+            cannot run without them. Where writes are not confined, an agent can write through such a link.
+        max_file: MB above which a new or changed file is not kept in a trial's state.
+        watch: whether to stop when the user's tree or repository changes during a trial. Turn it off to work there
+            meanwhile.
     """
 
     def __init__(

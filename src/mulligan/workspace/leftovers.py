@@ -22,9 +22,12 @@ REFS = "refs/mulligan"
 
 @dataclass
 class Leftovers:
-    """Of one episode. folder: its data, where there is any. worktrees: git's folders for its worktree.
+    """What one episode left on disk.
 
-    refs: the names of its states, by the repository that they are in.
+    Attributes:
+        folder: its data, if any.
+        worktrees: git's folders for its worktree.
+        refs: the names of its states, by the repository that they are in.
     """
 
     episode: str

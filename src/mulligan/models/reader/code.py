@@ -23,9 +23,13 @@ _CHECK = re.compile(r"\b\w+_([a-z]+)\(([^()\n]{1,120})\) == ('[^'\n]*'|\"[^\"\n]
 
 @dataclass(frozen=True)
 class Convention:
-    """The forms of one kind of function. values: the expressions that it may have to return. plain: a newcomer's.
+    """The forms of one kind of function.
 
-    suffix: what the names of these functions end in. inputs: values for each argument; two whole numbers are a range.
+    Attributes:
+        suffix: what the names of these functions end in.
+        plain: a newcomer's expression.
+        values: the expressions that it may have to return.
+        inputs: values for each argument; two whole numbers are a range.
     """
 
     suffix: str

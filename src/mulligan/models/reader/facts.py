@@ -33,9 +33,12 @@ class Fact:
 
 @dataclass(frozen=True)
 class Form:
-    """The sentence in which facts of one kind are stated, with slots `{name}`; one without quotes takes a word.
+    """The sentence in which facts of one kind are stated.
 
-    key: the slots that say what the fact is about; the one other slot is its value. title: see `Fact`.
+    Attributes:
+        template: the sentence with slots `{name}`; one without quotes takes a word.
+        key: the slots that say what the fact is about; the one other slot is its value.
+        title: see `Fact`.
     """
 
     template: str
@@ -66,8 +69,10 @@ class Form:
 class Notes:
     """The text of a question about a task, in its parts.
 
-    own: the task, and what this trial or earlier ones of the same task observed. recalled: what stands before the task
-    and counts. marked: what stands there and is marked as to be checked or superseded.
+    Attributes:
+        own: the task, and what this trial or earlier ones of the same task observed.
+        recalled: what stands before the task and counts.
+        marked: what stands there and is marked as to be checked or superseded.
     """
 
     own: str

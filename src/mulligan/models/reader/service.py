@@ -32,8 +32,14 @@ _DONE = re.compile(r"^200 \w+: (\S+)$")
 
 @dataclass(frozen=True)
 class Operation:
-    """id: the field that holds an id. more: the other field, where there is one. quirk: of the other field, or of the
-    id where there is none. job: what is asked, with the fields in it."""
+    """An operation of the service, as a task asks for it.
+
+    Attributes:
+        id: the field that holds an id.
+        more: the other field, if any.
+        quirk: of the other field, or of the id if there is none.
+        job: what is asked, with the fields in it.
+    """
 
     name: str
     id: str

@@ -22,7 +22,12 @@ class Part:
 
 @dataclass(frozen=True)
 class Weights:
-    """A weights file: its `parts`, joined in order. `hub`: the repository and file where a hub has the same bytes."""
+    """A weights file.
+
+    Attributes:
+        hub: the repository and file where a hub has the same bytes.
+        parts: joined in order, they are the file.
+    """
 
     name: str
     file: str

@@ -1,4 +1,4 @@
-"""Runs asserts as the reference's executor does, in the sandbox; a program of its own that imports nothing of ours.
+"""Runs asserts as the executor of Reflexion's code does, in the sandbox. A program that imports nothing of Mulligan's.
 
 Each test gets a process, which is killed when its time is over: no state leaks, and `sys.exit`, a crash or an endless
 loop fail that test alone. What a test looks at is computed in another one: the left side of its comparison, else the

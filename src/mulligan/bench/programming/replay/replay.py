@@ -190,7 +190,7 @@ METHOD = Method(
     Spec("internal_tests", {"layout": "reference", "reading": "reference"}),
     reflector=Spec("verbal", {"check": False}),
     strategy=Spec("last_attempt_and_reflexion", {"window": 1}),
-    summary="the reference's programming loop (1.1)",
+    summary="the programming loop of Reflexion's code",
     trials=TRIALS,
 )
 
