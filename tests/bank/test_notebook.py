@@ -226,3 +226,22 @@ async def test_an_instruction_in_an_episode_becomes_no_entry_that_gives_orders(b
     recall = await bank.recall("get 9")
     assert all(isinstance(one, Lesson) and (one.flags == () or one.state != "active") for one in recall.lessons)
     assert not any(line.startswith("Ignore all") for line in recall.formatted_prompt.splitlines())
+
+
+async def test_with_lessons_beside_the_notebook_one_question_gives_strategies_too(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def think(question: Any, sampling: Any) -> Any:
+        asked.append(question.messages[0].text)
+        rule = {"title": "Look first", "content": "List the tables before you count.", "nature": "strategy"}
+        return answer(operation("add", nature="fact"), operation("add", **rule))
+
+    given: dict[str, Any] = {"model": ScriptedModel(think, "keeper"), "settings": {"forms": ["notebook", "lessons"]}}
+    async with a_bank(tmp_path / "m.db", embedder="none", project="shop", **given) as bank:
+        await bank.learn(an_episode("e1", ("tables", "t_ord"), (OLD, "417")))
+        natures = {one.title: (one.nature, one.project) for one in await bank.list() if one.origin.by != "rule"}
+        shown = (await bank.recall("Count and list the tables of orders", threshold=0)).formatted_prompt
+    assert natures == {"orders": ("fact", "shop"), "Look first": ("strategy", "")}
+    assert len(asked) == 1
+    assert "You may also add strategies" in asked[0]
+    assert shown.count("List the tables before you count.") == shown.count("orders stand in t_ord") == 1

@@ -525,6 +525,7 @@ class Learning:
                 reason=str(payload["reason"]),
                 tokens=settings.trajectory_tokens,
                 project=self._ports.project,
+                strategies="lessons" in settings.forms,
             )
         return Extractor(
             self._ports.prompts,

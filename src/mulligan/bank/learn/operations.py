@@ -14,7 +14,7 @@ from typing import cast
 from mulligan.bank.learn.extraction import UNGROUNDED, Extracted, cited_places, context_of, origin_of
 from mulligan.bank.learn.facts import grounded
 from mulligan.bank.learn.trajectory import TOKENS, render, step_positions
-from mulligan.bank.learn.validation import CONTENT, DESCRIPTION, TITLE, object_of, text_of
+from mulligan.bank.learn.validation import CONTENT, DESCRIPTION, NATURE, TITLE, object_of, text_of
 from mulligan.bank.recall.notebook import entry_text
 from mulligan.core.errors import BadAnswer
 from mulligan.core.protocols import Prompts
@@ -25,6 +25,9 @@ from mulligan.text.formatting import fenced, labelled
 MOST, LISTED = 5, 100
 """Operations after one episode, and steps that stand in the schema."""
 OPERATIONS = ("add", "change", "remove")
+STRATEGIES = """You may also add strategies: how to think or what to check in tasks of this kind, in any project,
+without names, numbers and texts of this one. Give each operation its "nature": "strategy" for these, "fact" for
+entries of the notebook."""
 _ENDED = {True: "The task succeeded.", False: "The task failed.", None: "Nobody judged how the task ended."}
 _WORD = re.compile(r"\w{3,}")
 
@@ -41,6 +44,7 @@ class Notekeeper:
         reason: what a judge said of it.
         tokens: what task and trajectories may take of the prompt.
         project: where entries hold.
+        strategies: whether lessons that hold anywhere are asked for, too.
     """
 
     def __init__(
@@ -52,8 +56,11 @@ class Notekeeper:
         reason: str = "",
         tokens: int = TOKENS,
         project: str = "",
+        strategies: bool = False,
     ) -> None:
-        self._prompt = prompts.get("extraction.notebook").check("notebook", "task", "ended", "reason", "trajectory")
+        slots = ("strategies", "notebook", "task", "ended", "reason", "trajectory")
+        self._prompt = prompts.get("extraction.notebook").check(*slots)
+        self._strategies = strategies
         self._entries = {entry.id[:8]: entry for entry in entries}
         self._success, self._reason, self._tokens, self._project = success, reason, tokens, project
 
@@ -61,6 +68,7 @@ class Notekeeper:
         task, trajectory = render(episodes, self._tokens)
         page = "\n".join(f"{id} {entry_text(entry)}" for id, entry in self._entries.items())
         *before, last = self._prompt.render(
+            strategies=STRATEGIES if self._strategies else "",
             notebook=fenced(page or "(It is empty.)"),
             task=task,
             ended=_ENDED[self._success],
@@ -78,6 +86,7 @@ class Notekeeper:
         texts: dict[str, Json] = {name: {"type": "string"} for name in ("title", "content", "when", "reason")}
         fields: dict[str, Json] = {
             "operation": {"type": "string", "enum": list(OPERATIONS)},
+            **(NATURE if self._strategies else {}),
             "entry": entry,
             "steps": {"type": "array", "items": step, "minItems": 1},
             **texts,
@@ -122,7 +131,7 @@ class Notekeeper:
             draft = self._draft(fields, where)
             if not _words(draft.content) & seen:
                 raise BadAnswer(f"{where}: nothing of its content stands in the record. Keep what the record shows.")
-            if not self._success and not grounded(draft, episodes):
+            if draft.nature == "fact" and not self._success and not grounded(draft, episodes):
                 continue
             origin = origin_of(episodes, at, self._reason)
             lessons.append(
@@ -144,7 +153,7 @@ class Notekeeper:
         return self._entries[id]
 
     def _draft(self, fields: Mapping[str, Json], where: str) -> Lesson:
-        given = fields.get("rests_on")
+        given, fact = fields.get("rests_on"), not self._strategies or fields.get("nature") != "strategy"
         names = cast(list[Json], given) if isinstance(given, list) else []
         return Lesson(
             id="",
@@ -152,9 +161,9 @@ class Notekeeper:
             description=text_of(fields, "when", DESCRIPTION, where, needed=False),
             content=text_of(fields, "content", CONTENT, where),
             outcome="success" if self._success else "failure",
-            nature="fact",
-            project=self._project,
-            confirmed=bool(self._success),
+            nature="fact" if fact else "strategy",
+            project=self._project if fact else "",
+            confirmed=bool(self._success) or not fact,
             rests_on=tuple(dict.fromkeys(self._entry(name, where).id for name in names if name)),
         )
 
