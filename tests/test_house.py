@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 from measures import in_circles
@@ -62,6 +63,12 @@ def test_core_is_standard_library_only() -> None:
 POSIX = {"fcntl", "resource", "pwd", "grp", "termios", "tty", "pty", "syslog"}
 LINUX_PROCESSES = {"sandbox/confine.py", "graphs/_worker.py"}
 """Imported only by processes that are never started on Windows."""
+
+
+def test_no_two_test_files_have_one_name() -> None:
+    """pytest cannot collect both in one run, and whoever runs a part of the tests does not notice."""
+    names = sorted(file.name for file in sources() if file.name.startswith("test_"))
+    assert [name for name, other in pairwise(names) if name == other] == []
 
 
 def test_modules_that_windows_does_not_have_are_imported_where_they_are_used() -> None:

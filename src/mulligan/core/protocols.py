@@ -1,5 +1,6 @@
-"""The roles that plug-ins play and the ports that they speak to. All of Mulligan's seams are here but those
-of tools, environments and benchmarks: tools and environments stand below; benchmarks in `core.benchmarks`.
+"""The roles that plug-ins play, and the ports that they speak to: models, sandbox, store, tools, environments.
+
+The protocols of benchmarks are in `core.benchmarks`, those of the store's lessons and queue in `core.lessons`.
 
 A plug-in takes its settings and the ports it wants as keyword parameters; `mulligan.app.plugins` hands them in by
 name: `model`, `sandbox`, `journal`, `prompts`, `workspace`, `bank`, `tools`, `environment`, `agent`. Roles are built
