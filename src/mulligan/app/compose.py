@@ -134,7 +134,7 @@ class _Build:
             return fitted(FOLDERS[kind], own() if isinstance(own, type) else own)
         if spec.name.startswith(OBJECT):
             raise InvalidInput(
-                f"This episode was started from Python with a {kind} of its own ({spec.name[7:]}): go on with it "
+                f"This episode was started from Python with a {kind} of its own ({spec.name[7:]}): resume it "
                 f"there, with mulligan.resume(id, {kind}=...)."
             )
         if file := file_of(spec.name):

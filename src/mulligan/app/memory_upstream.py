@@ -163,10 +163,10 @@ def _filled(value: Json) -> Json:
     variable = _VARIABLE.fullmatch(value) if isinstance(value, str) else None
     if variable is None:
         return value
-    told = os.environ.get(variable["name"])
-    if told is None and variable["default"] is None and not variable["optional"]:
+    given = os.environ.get(variable["name"])
+    if given is None and variable["default"] is None and not variable["optional"]:
         raise InvalidInput(f"the variable {variable['name']} is not set: set it, or write the value into the file.")
-    return told if told is not None else variable["default"] or ""
+    return given if given is not None else variable["default"] or ""
 
 
 def _table(key: str) -> tuple[str, str]:

@@ -83,7 +83,7 @@ async def run(
     if config.store != here.store:
         (notice or log.info)(
             f"{found.name} belongs to the project {config.root}: its settings count, and the run is recorded there. "
-            f"To see it or go on with it, first: cd {shlex.quote(str(config.root))}"
+            f"To see or resume it, first: cd {shlex.quote(str(config.root))}"
         )
     if bank == "" or (bank is None and found.memory is not None):
         bank = (found.memory and found.memory.bank) or found.name

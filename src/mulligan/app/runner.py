@@ -27,7 +27,7 @@ from mulligan.recording.ledger import Ledger, inform
 log = logging.getLogger("mulligan")
 
 OnStart: TypeAlias = Callable[[Episode, Limits], None]
-"""Is told of each episode and its limits as it is begun or gone on with, before anything is asked of a model."""
+"""Called with each episode and its limits when it starts or resumes, before any model is called."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,9 @@ class Runner:
     known: AnswerLookup | None = None
 
     async def run(self, task: Task, over: Sequence[Episode] = ()) -> Episode:
-        """k restarts at most, memory reset between them (pass@k of Reflexion's code); stops at the first solved one.
+        """Run up to k restarts, none with memory of another (pass@k of Reflexion's code), until one solves the task.
 
-        over: episodes of the run that are over. Returns the best episode: a solved one, else the one whose best attempt
+        over: finished episodes of the run. Returns the best episode: a solved one, else the one whose best attempt
         scored highest, else the newest.
         """
         if not task.prompt.strip():
@@ -68,7 +68,7 @@ class Runner:
         return max(done, key=_worth)
 
     async def begin(self, id: str, run: str, task: Task, seed: int) -> Episode:
-        """A new episode of this task, from its first trial to its stop. `id` has to be new."""
+        """Start an episode of this task and drive it to its stop. `id` must be new."""
         composition = compose(self.recipe, self.parts, Drive(seed=seed))
         plan, began = self._plan(composition), round(time.time(), 3)
         episode = Episode(id, task, run, self.agent, plan, composition.head, started=began)
@@ -88,7 +88,7 @@ class Runner:
         return Plan(self.recipe.recalls, composition.roles.reflector is not None, self.recipe.expansion)
 
     async def _forget(self, ledger: Ledger, episode: Episode) -> None:
-        """Remove an episode of which nothing was done, as its check cannot judge it."""
+        """Remove an episode in which nothing was done because its check cannot judge it."""
         async with ledger.hold(episode.id) as entry:
             if not entry.events and not entry.steps:
                 if self.parts.workspace is not None:
@@ -96,36 +96,39 @@ class Runner:
                 await self.store.remove(entry.lease)
 
     async def resume(self, run: Sequence[Episode], *, fork: bool = False) -> Episode:
-        """Goes on with the episodes of the run that are not over (a fork: with the first), then with the restarts left.
-        Of a run that is over, a result that was not handed over is; a fork goes on with its first episode, alone.
+        """Resume the unfinished episodes of the run (a fork: the first), then make the restarts that are left.
 
-        Raises `JournalDiverged` when what it rests on has changed (`fork` goes on under a new id from there),
-        `LeaseLost` while another process drives it, `InvalidInput` when there is nothing left to do.
+        If the run is over, deliver a result that was not delivered; a fork continues its first episode alone.
+
+        Raises `JournalDiverged` if what it depends on has changed (`fork` continues under a new id),
+        `LeaseLost` while another process drives it, `InvalidInput` if nothing is left to do.
         """
         over = [e for e in run if e.stop and e.stop.reason not in RESUMABLE]
         paused = [e for e in run if e not in over]
         if fork and not paused:
-            return await self.go_on(run[0], fork=True)
+            return await self.resume_episode(run[0], fork=True)
         left = self.recipe.restarts - len(run)
         if not paused and (left <= 0 or any(e.solved for e in over)):
             if self.parts.bank is not None:  # the process may have been killed before it told the outcome
                 for episode in over:
                     await tell_outcome(self.parts.bank, episode, self.notice)
-            if await self._delivered_late(over[-1]):
+            if await self._deliver_missed(over[-1]):
                 return max(over, key=_worth)
             raise InvalidInput(
                 f"Run {run[0].run} is over ({_ends(run)}): there is nothing to resume. To try on from its first "
                 "episode, as a new run: --fork with a higher limit, such as --trials N."
             )
         for episode in paused[:1] if fork else paused:
-            over.append(await self.go_on(episode, fork=fork))
+            over.append(await self.resume_episode(episode, fork=fork))
             if _final(over[-1]):
                 break
         return await self.run(run[0].task, over)
 
-    async def go_on(self, episode: Episode, *, fork: bool = False) -> Episode:
-        """Resume an episode at its first step that is not done; a fork also resumes one that is over, where the limits
-        allow more. Raises as `resume` does."""
+    async def resume_episode(self, episode: Episode, *, fork: bool = False) -> Episode:
+        """Resume an episode at its first unfinished step; a fork also continues a finished one, if the limits allow.
+
+        Raises as `resume` does.
+        """
         composition = compose(self.recipe, self.parts, Drive(seed=episode.head.seed))
         differs = changed(episode.head, composition.head)
         if differs and not fork:
@@ -142,7 +145,7 @@ class Runner:
         return await self._drive(ledger, episode, composition.judge, fork=fork)
 
     async def _drive(self, ledger: Ledger, episode: Episode, judge: Evaluator, *, fork: bool = False) -> Episode:
-        """Take the episode to its stop. fork: it is one, made just now."""
+        """Drive the episode to its stop. fork: whether it was just forked."""
         try:
             async with (
                 ledger.hold(episode.id) as entry,
@@ -167,8 +170,8 @@ class Runner:
             raise
         return episode
 
-    async def _delivered_late(self, episode: Episode) -> bool:
-        """Hands over what a process that was killed between the episode's end and that has not. False: it was."""
+    async def _deliver_missed(self, episode: Episode) -> bool:
+        """Deliver a result that a process was killed before delivering. False: there is none."""
         steps = await self.store.steps(episode.id)
         if not deliverable(self.parts.workspace, episode) or any(s.key == DELIVERED and s.done for s in steps):
             return False
@@ -181,7 +184,7 @@ class Runner:
 
 
 def restart_seed(seed: int, number: int) -> int:
-    """Of the restart of this number, from 1: far enough apart that no trial of one has the seed of another's."""
+    """The seed of the restart of this number, from 1. No trial of one restart has the seed of another's."""
     return seed + 1000 * (number - 1)
 
 

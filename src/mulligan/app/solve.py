@@ -144,7 +144,7 @@ async def resume(
     on_step: StepObserver | None = None,
     notice: Notice | None = None,
 ) -> Episode:
-    """Go on with a run (by id, or the beginning of one) at the first step that is not done.
+    """Resume a run (by id, or the beginning of one) at the first step that is not done.
 
     Roles and models that were given as objects have to be given again; so has the bank. `limits` replaces the recorded
     ones, or, as a mapping, those that it names.

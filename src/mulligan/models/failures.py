@@ -71,8 +71,8 @@ def failure_of(error: Exception, model: str, key: str, secrets: Collection[str])
     status = error.status_code if isinstance(error, e.ModelHTTPError) else _redirect(error)
     wait = error.retry_after if isinstance(error, e.ModelAPIError) else None
     body = error.body if isinstance(error, e.ModelAPIError) else None
-    told = str(error).partition(":")[0] if isinstance(error, e.UnexpectedModelBehavior) else str(error)
-    words = " ".join(masked(_message_in(body) or told, secrets).split())[:LONGEST].rstrip(".")
+    summary = str(error).partition(":")[0] if isinstance(error, e.UnexpectedModelBehavior) else str(error)
+    words = " ".join(masked(_message_in(body) or summary, secrets).split())[:LONGEST].rstrip(".")
     message = f"{status} {words if body else _phrase(status)}." if status else f"{words or type(error).__name__}."
     match error:
         case e.ModelAuthenticationError():

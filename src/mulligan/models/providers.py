@@ -134,22 +134,22 @@ def access(name: str, model: str, settings: CallSettings, given: str | None = No
         )
     if settings.base_url and not provider.url:
         raise InvalidInput(f"{name} takes no base URL: write openai:{model} to ask a server that speaks its format.")
-    told = settings.base_url or _first(provider.url)[1]
-    if told and not told.startswith(("http://", "https://")):
+    base_url = settings.base_url or _first(provider.url)[1]
+    if base_url and not base_url.startswith(("http://", "https://")):
         raise InvalidInput(
-            f"The address of the server of {name}, {without_credentials(told)!r}, must begin with http:// or https://."
+            f"The address of the server of {name}, {without_credentials(base_url)!r}, must begin with http:// or https://."
         )
-    if told and urlsplit(told).hostname == "api.openai.com":
-        told = None  # OpenAI's own server: the default, which offers more than the copied format
+    if base_url and urlsplit(base_url).hostname == "api.openai.com":
+        base_url = None  # OpenAI's own server: the default, which offers more than the copied format
     variable, key = ("", given) if given else _first((settings.key,) if settings.key else provider.keys)
     if (
         key is None
         and not provider.keyless
-        and not (told and provider.keys == PROVIDERS["openai"].keys and not settings.key)
+        and not (base_url and provider.keys == PROVIDERS["openai"].keys and not settings.key)
     ):
         wanted = settings.key or " or ".join(provider.keys)
         raise MissingKey(f"{name}:{model} needs a key: set {wanted}, or take a model that needs none (--model local).")
-    return Access(variable, key, told or provider.home)
+    return Access(variable, key, base_url or provider.home)
 
 
 def _first(variables: tuple[str, ...]) -> tuple[str, str | None]:

@@ -265,9 +265,9 @@ class _React:
         self._warned = True
         self._circles.reset()
         last = self._messages[-1]
-        told = f"{last.text}\n\n[note: {why} Do something else, or finish.]"
-        self._messages[-1] = replace(last, text=told)
-        self._steps[-1] = replace(self._steps[-1], observation=told)
+        text = f"{last.text}\n\n[note: {why} Do something else, or finish.]"
+        self._messages[-1] = replace(last, text=text)
+        self._steps[-1] = replace(self._steps[-1], observation=text)
         return None
 
 

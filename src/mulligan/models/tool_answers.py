@@ -190,13 +190,13 @@ def _described(tool: Tool) -> str:
     lines = [f"- {tool.name}({names}): {' '.join(tool.description.split())}"]
     for name, schema in properties.items():
         about = cast(dict[str, Any], schema) if isinstance(schema, dict) else {}
-        told = " ".join(str(about.get("description") or "").split())
+        description = " ".join(str(about.get("description") or "").split())
         rest = {key: value for key, value in about.items() if key not in ("description", "title", "type")}
         shape = json.dumps(rest, ensure_ascii=False) if rest else ""
         kind = about.get("type")
         said = " ".join(part for part in (kind if isinstance(kind, str) and kind != "string" else "", shape) if part)
-        if said or told:
-            lines.append(f"  - {name}{f' ({said})' if said else ''}{f': {told}' if told else ''}")
+        if said or description:
+            lines.append(f"  - {name}{f' ({said})' if said else ''}{f': {description}' if description else ''}")
     lines += [f"  - {where}: {json.dumps(inner, ensure_ascii=False)}" for where, inner in _definitions(given).items()]
     return "\n".join(lines)
 

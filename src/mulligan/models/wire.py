@@ -137,14 +137,14 @@ def model_settings(
 
 def _refuses_temperature(profile: ModelProfile) -> bool:
     """A reasoning model, which refuses a temperature."""
-    told = cast(dict[str, Any], profile)
-    if told.get("anthropic_disallows_sampling_settings"):
+    known = cast(dict[str, Any], profile)
+    if known.get("anthropic_disallows_sampling_settings"):
         return True
-    if not told.get("openai_supports_reasoning"):
+    if not known.get("openai_supports_reasoning"):
         return False
-    efforts = told.get("openai_reasoning_efforts")
-    may_rest = "none" in efforts if efforts is not None else told.get("openai_supports_reasoning_effort_none", False)
-    return not may_rest or bool(told.get("thinking_enabled_by_default"))
+    efforts = known.get("openai_reasoning_efforts")
+    may_rest = "none" in efforts if efforts is not None else known.get("openai_supports_reasoning_effort_none", False)
+    return not may_rest or bool(known.get("thinking_enabled_by_default"))
 
 
 def messages_of(question: Question) -> list[ModelMessage]:
@@ -171,8 +171,8 @@ def messages_of(question: Question) -> list[ModelMessage]:
             if not waiting:
                 raise InvalidInput("A tool message must follow the assistant message with its call.")
             call = waiting.pop(0)
-            told = message.text or "(nothing)"  # Anthropic refuses empty texts
-            parts.append(ToolReturnPart(call.tool_name, told, call.tool_call_id))
+            result = message.text or "(nothing)"  # Anthropic refuses empty texts
+            parts.append(ToolReturnPart(call.tool_name, result, call.tool_call_id))
         else:
             parts.append(SystemPromptPart(message.text) if message.role == "system" else UserPromptPart(_user(message)))
     return [*said, ModelRequest(parts=parts)] if parts else said

@@ -45,12 +45,12 @@ def check_resumable(episode: Episode) -> None:
     run, settings = episode.run, episode.head.settings
     if led_by_client(episode):
         raise InvalidInput(
-            f"Run {run} is led by a client over MCP, which does the thinking itself: only that client can go on with "
+            f"Run {run} is led by a client over MCP, which does the thinking itself: only that client can resume "
             f"it, by calling reflexion-thinking with its episodeId. See how far it came: mulligan runs show {run}"
         )
     if bench := settings.get("bench"):
         raise InvalidInput(
-            f"Episode {episode.id} belongs to a benchmark run, which alone can go on with it: mulligan bench "
+            f"Episode {episode.id} belongs to a benchmark run, which alone can resume it: mulligan bench "
             f"run --resume {bench}"
         )
     if not led_by_graph(episode):
@@ -63,4 +63,4 @@ def check_resumable(episode: Episode) -> None:
         way = f"compile it with the same checkpointer and call invoke(None, config) with the thread_id {thread!r}"
     else:
         way = "it had neither a thread nor a checkpointer, so ask again"
-    raise InvalidInput(f"Run {run} is driven by a LangGraph graph, which has to go on with it itself: {way}.")
+    raise InvalidInput(f"Run {run} is driven by a LangGraph graph, which has to resume it itself: {way}.")

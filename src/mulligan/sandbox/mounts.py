@@ -85,14 +85,14 @@ def _ids(path: str, uid: int | None) -> Generator[int | None]:
         yield None
         return
     owner = os.stat(path)
-    told, tell = os.pipe()
+    ready, tell = os.pipe()
     holder = os.fork()
     if holder == 0:
         kernel.unshare(kernel.CLONE_NEWUSER)
         os.write(tell, b"x")
         signal.pause()
     try:
-        os.read(told, 1)
+        os.read(ready, 1)
         for name, mine in (("uid_map", owner.st_uid), ("gid_map", owner.st_gid)):
             with open(f"/proc/{holder}/{name}", "w") as file:
                 file.write(f"{mine} {uid} 1")
@@ -102,5 +102,5 @@ def _ids(path: str, uid: int | None) -> Generator[int | None]:
     finally:
         os.kill(holder, signal.SIGKILL)
         os.waitpid(holder, 0)
-        os.close(told)
+        os.close(ready)
         os.close(tell)

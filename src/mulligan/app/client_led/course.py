@@ -142,19 +142,19 @@ class Course:
         """The end as solved. A reflection is remembered by the journal alone: a trial that passed has none."""
         if self.episode.trials[step.trial - 1].feedback is None:
             await self.judge(step, self._shown(step))
-        told = self._result(step, "evaluate")
-        if told.get("reflection") != step.reflection:
-            raise self._differs(step, "reflection", str(told.get("reflection", "none")))
-        memory = self._same_memory(step, told)
+        recorded = self._result(step, "evaluate")
+        if recorded.get("reflection") != step.reflection:
+            raise self._differs(step, "reflection", str(recorded.get("reflection", "none")))
+        memory = self._same_memory(step, recorded)
         await self.stop()
         return memory
 
     async def _remember(self, step: ClientStep, reflection: str, memory: list[str]) -> tuple[str, ...]:
         if self.episode.trials[step.trial - 1].reflection is None:
             await self.reflect(step.trial, reflection, memory, last=step.trial >= step.trials)
-        told = self._result(step, "reflect")
-        after = self._same_memory(step, told)
-        if told["last"]:
+        recorded = self._result(step, "reflect")
+        after = self._same_memory(step, recorded)
+        if recorded["last"]:
             await self.stop()
         return after
 

@@ -351,7 +351,7 @@ class _Work:
             if recipe.learns and self.parts.bank is not None:  # it may have been killed before the bank learned from it
                 await teach(self.parts.bank, episode, runner.notice)
             return episode
-        return await runner.go_on(episode)
+        return await runner.resume_episode(episode)
 
     def _check_prompts(self, run: BenchRun, recipe: Recipe) -> None:
         """Raises `JournalDiverged` where a prompt, read anew for each episode, was edited since the run began."""

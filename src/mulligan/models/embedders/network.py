@@ -1,4 +1,4 @@
-"""The MiniLM network in onnxruntime: the graph in minilm.onnx, without weights, and the weights handed over beside it.
+"""The MiniLM network in onnxruntime: the graph in minilm.onnx, without weights, and the weights passed in separately.
 
 `tools/minilm_graph.py` makes the file; design/009-embedder.md says why it is so. Blocking; knows nothing of texts.
 """

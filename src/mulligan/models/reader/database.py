@@ -1,4 +1,4 @@
-"""What the reader knows of `stream:database`: how questions and facts are worded, and how to explore. No names."""
+"""What the scripted reader knows of `stream:database`: how questions and facts are worded, and how to explore."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OF_ALL = re.compile(
 
 @dataclass(frozen=True)
 class Inquiry:
-    """A question in words. conditions: attribute and value of each. measure: "" where rows are counted."""
+    """A question in words. conditions: attribute and value of each. measure: "" if rows are counted."""
 
     things: str
     conditions: tuple[tuple[str, str], ...]
@@ -76,7 +76,7 @@ def shown(account: str) -> Iterator[str]:
 def act(notes: Notes) -> str:
     """The next line: explore what is not known, ask the question, hand in what came back.
 
-    A name that the database refused, or that its dictionary does not know, counts no more.
+    A name that the database refused, or that its dictionary does not know, is no longer used.
     """
     inquiry = Inquiry.read(notes.task)
     asked = [action for action, _ in notes.steps]
