@@ -1,1 +1,1 @@
-"""Runs a benchmark: its data, its plan, its cases over the loop, replays of published logs."""
+"""Runs a benchmark: finds its data, plans the run, takes its cases through the loop, scores and stores the results."""
