@@ -1,4 +1,4 @@
-"""Runs and resumes: opens the store, holds the lease, keeps every event, tells the observers."""
+"""Runs and resumes episodes: holds the lease, stores every event, notifies the observers."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The one gate to language models and embedders."""
+"""Language models and embedders: open one by name, call it, count its cost."""

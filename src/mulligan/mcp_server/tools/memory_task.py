@@ -139,7 +139,7 @@ def _summary(learned: Learned, kept: list[Lesson]) -> str:
         return f"{LEARNED}, but somebody has retired what was learned, so it is not recalled: see management."
     if learned.folded:
         return f"{LEARNED}; all of it was known already."
-    return f"Nothing was learned: {learned.nothing_because or 'what was is not there any more'}"
+    return f"Nothing was learned: {learned.nothing_because or 'the lessons no longer exist'}"
 
 
 async def _management(bank: Bank, learned: Learned, kept: list[Lesson]) -> dict[str, Json]:
