@@ -1,10 +1,10 @@
-"""ALFWorld's engine beside itself unpatched: CPU milliseconds for loading, resetting, stepping; same games, same run.
+"""Compares the faster ALFWorld engine with the original: CPU milliseconds to load, reset and step, in one run.
 
     python perf/alfworld.py [../shared/data/alfworld]
 
 Each game is played by its stored walkthrough in two workers, one faster and one as upstream has it, turn by turn, so
-that both see the same machine. `load, anew` has nothing kept; `load, kept` is a fresh worker that finds the translation
-on disk, as the second trial and every later run do. It says, too, that both gave the same text.
+that both see the same machine. `load, anew` finds no cache; `load, kept` is a fresh worker that finds the translation
+on disk, as the second trial and every later run do. It also checks that both gave the same text.
 """
 
 import json

@@ -1,6 +1,6 @@
 """What one call of `BankStore` takes, in CPU (user and system), with a bank of so many lessons in SQLite.
 
-Aims: aget 1 ms, aput 2 ms. Other work on the machine makes a round dearer, never cheaper: read the best of the rounds.
+Aims: aget 1 ms, aput 2 ms. Other work on the machine only makes a round slower: read the best of the rounds.
 
     python perf/bank_store.py [--lessons 1000] [--calls 200] [--rounds 5]
 """

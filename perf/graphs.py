@@ -1,4 +1,4 @@
-"""Milliseconds of a question to a graph: through the process that asks, beside the engine in this process.
+"""Milliseconds of a query to a graph: through Mulligan's query process, and with the engine in this process.
 
     python perf/graphs.py            with ArcadeDB over Bolt as well, where arcadedb-embedded is installed
 

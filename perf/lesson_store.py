@@ -1,6 +1,6 @@
 """What the store of lessons costs, by the size of the bank: CPU and wall per call, and the file.
 
-Nothing thinks here: texts, terms (100 of 12 bytes) and vectors (384 float32, of the lesson and of its task) are made
+No model takes part: texts, terms (100 of 12 bytes) and vectors (384 float32, of the lesson and of its task) are made
 up. One agent's bank grows in one file; with --agents, a bank of many agents in a file of its own. Aim: an add at 100k
 lessons within 1.5 times that at 100.
 

@@ -1,6 +1,6 @@
 """What the loop itself costs: CPU per trial with journal and store, beside the same without them.
 
-Scripted roles answer at once, so that all that is measured is ours. Each trial makes three journal steps (a model
+Scripted roles answer at once, so that only the loop is measured. Each trial makes three journal steps (a model
 call of a few kB, a check, a model call) and records three events. Aim: 1 ms of CPU per trial.
 
     python perf/loop.py [--rounds 20] [--synchronous normal|full] [--parallel 1]

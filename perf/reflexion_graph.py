@@ -2,7 +2,7 @@
 
 One run, the variants in turns: bare, ours with recording off, ours with recording on (SQLite), each by invoke and by
 ainvoke. A run drafts once and revises `--revisions` times, so it has 2 x revisions + 1 nodes. Aim: recording off within
-1.2 x bare. Other work on the machine makes a round dearer, never cheaper: read the best of the rounds.
+1.2 x bare. Other work on the machine only makes a round slower: read the best of the rounds.
 
     python perf/reflexion_graph.py [--rounds 15] [--runs 20] [--revisions 3]
 

@@ -1,1 +1,1 @@
-"""The parts of `perf/mcp_server.py`: a light client, the servers and their work, what is read of a process."""
+"""The parts of `perf/mcp_server.py`: a light client, the servers and their work, and the figures of a process."""

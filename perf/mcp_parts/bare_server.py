@@ -1,4 +1,4 @@
-"""The least that the SDK can be: a lowlevel server over stdio with one trivial tool. What ours is held against."""
+"""The smallest server that the SDK allows: lowlevel, over stdio, one trivial tool. Mulligan's is compared with it."""
 
 import asyncio
 from typing import Any

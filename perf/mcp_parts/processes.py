@@ -1,4 +1,4 @@
-"""A server as a process: how it is started and ended, and what the kernel knows of it. Linux."""
+"""Starts and ends a server as a process, and reads its figures from the kernel. Linux only."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Which strategy mends what: twenty tasks, each strategy, solved by trial. `tasks/` are hard, `tasks_b/` easier.
+"""Which strategy solves more: twenty tasks with each strategy, solved by trial. `tasks/` are hard, `tasks_b/` easier.
 
     mulligan models pull qwen2.5-coder-1.5b
     python studies/second_tries/run.py --tasks tasks_b --store second-tries-b.db
 
-The episodes are recorded in the store and the run goes on where it was stopped. All strategies begin with the same
-greedy attempt, so its answer is remembered (by the hash of the whole request) and asked of the model once.
+The episodes are recorded in the store, and the same command continues a run that was stopped. All strategies begin with
+the same greedy attempt, so the model is asked for it once (by the hash of the whole request).
 `--report` prints the table of what the store holds, without a model.
 """
 

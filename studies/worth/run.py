@@ -5,7 +5,7 @@
     python studies/worth/run.py --world "kept back"   the same on those kept back: "kept back", "fresh"
 
 `play` uses the counting of `mulligan.core.worth` itself; `play_many` does the same for all runs at once, and a test
-holds the two against each other. Seeds are fixed.
+compares the two. Seeds are fixed.
 """
 
 from __future__ import annotations

@@ -20,8 +20,14 @@ def openings(seed: int, changed: bool) -> Mapping[str, str]:
 
 
 class Game:
-    """seed, number: of the stream and the task. changed: whether the openings are those after the change. kinds: how
-    many stances there are."""
+    """The environment of one match.
+
+    Args:
+        seed: of the stream.
+        number: of the task.
+        changed: whether the openings after the change apply.
+        kinds: the number of stances.
+    """
 
     def __init__(self, *, seed: int, number: int, changed: bool = False, kinds: int = len(STANCES)) -> None:
         self._openings = openings(seed, changed)
