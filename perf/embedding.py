@@ -3,8 +3,8 @@
     python perf/embedding.py [FOLDER]
 
 Its weights must be installed (`mulligan models pull minilm-l6-v2`), or in FOLDER. Aims: 100 texts/s on two cores, and
-25 ms of CPU a query. Each row is the best and the median of five; the load of the machine is printed, because wall time means
-little on a busy one.
+25 ms of CPU a query. Each row is the best and the median of five; the load of the machine is printed, because wall time
+means little on a busy one.
 """
 
 import asyncio
