@@ -4,8 +4,8 @@
     python studies/graph_questions/run.py --no-prompt-engine --max-steps 4
 
 The runs are recorded in the store, and the same command continues a study that was stopped. `--report` prints the
-table of what the store holds, without a model. "solved" is the agent's own rule: the model's own score was good; "right"
-is ours: see questions.json.
+table of what the store holds, without a model. "solved" is the agent's own rule: the model's own score was good;
+"right" is ours: see questions.json.
 """
 
 from __future__ import annotations
