@@ -10,7 +10,6 @@ from functools import partial
 from typing import Annotated, Any, Literal, Protocol, TypeAlias, TypeVar, cast, get_args
 
 from mulligan.bank.recall.embedding import Vectors
-from mulligan.core.codec import to_json
 from mulligan.core.errors import InvalidInput, MulliganError, StoreError, UnknownName
 from mulligan.core.lessons import Claim, Memory, Queued
 from mulligan.core.protocols import Model, Prompts
@@ -239,9 +238,9 @@ class Ports:
 
 
 class Answers(Protocol):
-    """Keeps the answer to each request, and gives it again where it is there."""
+    """Gives the answers that were kept in turn, and keeps each new one."""
 
-    async def step(self, request: Json, do: Callable[[], Awaitable[Answer]]) -> Answer: ...
+    async def next(self, ask: Callable[[], Awaitable[Answer]]) -> Answer: ...
 
 
 class CountingModel:
@@ -258,7 +257,6 @@ class CountingModel:
 
     async def ask(self, question: Question, sampling: Sampling = Sampling()) -> Answer:
         ask = partial(self.model.ask, question, sampling)
-        request = [self.model.id, to_json(question), to_json(sampling)]
-        answer = await (self._kept.step(request, ask) if self._kept else ask())
+        answer = await (self._kept.next(ask) if self._kept else ask())
         self.usage += answer.usage
         return answer

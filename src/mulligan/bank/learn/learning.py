@@ -184,7 +184,7 @@ class LessonWriter:
             for other in await self._lessons.list(agent_id, which):
                 rests = set(other.rests_on).intersection(fact.origin.parents) or names_in(other) & gone
                 if rests and other.id not in fact.origin.parents:
-                    await self.doubt(other, f"it rests on {replaced[0].id[:8]}, which {fact.id[:8]} has replaced")
+                    await self.doubt(other, f"it rests on {replaced[0].id[:8]}, which was replaced")
 
     async def _superseding(self, agent_id: str, entry: Addition) -> Addition:
         """The entry; a fact names as its parents the known facts that it contradicts, which it supersedes."""
@@ -548,19 +548,22 @@ class Learning:
 
 
 class KeptAnswers:
-    """The answers of a model to one piece of work, kept with it, so that none is paid for twice."""
+    """The answers of a model to one piece of work in their order, kept with it, so that none is paid for twice.
+
+    Work that is done again after a crash takes them in turn, even where the bank and so the question has changed.
+    """
 
     def __init__(self, queue: Queue, claim: Claim, payload: Mapping[str, Any]) -> None:
         self._queue, self._claim, self._payload = queue, claim, dict(payload)
+        self._answers: list[Json] = list(payload.get("answers", ()))
+        self._taken = 0
 
-    async def step(self, request: Json, do: Callable[[], Awaitable[Answer]]) -> Answer:
-        key, kept = digest(request), dict(self._payload.get("answers", {}))
-        if key in kept:
-            return from_json(Answer, kept[key])
-        answer = await do()
-        self._payload["answers"] = {**kept, key: to_json(answer)}
-        await self._queue.keep(self._claim, self._payload)
-        return answer
+    async def next(self, ask: Callable[[], Awaitable[Answer]]) -> Answer:
+        if self._taken == len(self._answers):
+            self._answers.append(to_json(await ask()))
+            await self._queue.keep(self._claim, {**self._payload, "answers": self._answers})
+        self._taken += 1
+        return from_json(Answer, self._answers[self._taken - 1])
 
 
 def _task_texts(episodes: Json) -> str:
