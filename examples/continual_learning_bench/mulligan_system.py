@@ -14,14 +14,26 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from mulligan import Limits
 from mulligan.app.config import Config
 from mulligan.app.memory import open_bank
-from mulligan.core.limits import Limits
-from mulligan.core.loop import Meter
-from mulligan.core.questions import asked_again
 from mulligan.models.catalog import open_model
-from mulligan.models.gate import Gate
-from mulligan.plugins import Answer, Attempt, Episode, Feedback, Message, Model, Question, Sampling, Step, Task, Trial
+from mulligan.models.gate import Gate, Meter
+from mulligan.plugins import (
+    Answer,
+    Attempt,
+    BadAnswer,
+    Episode,
+    Feedback,
+    Message,
+    Model,
+    Question,
+    Sampling,
+    Step,
+    Task,
+    Trial,
+    think,
+)
 from mulligan.recording.journal import NoJournal
 from mulligan.store import open_store
 
@@ -48,6 +60,22 @@ class _Counted:
         answer = await self._inner.ask(question, sampling)
         self._system.spent(self.id, answer)
         return answer
+
+
+class _Action:
+    """Asks for the action of a turn. An answer that does not fit the schema is asked for once more."""
+
+    def __init__(self, question: Question, schema: type[BaseModel]) -> None:
+        self._question, self._schema = question, schema
+
+    def ask(self, episodes: Any) -> Question:
+        return self._question
+
+    def take(self, episodes: Any, answer: Any) -> BaseModel:
+        try:
+            return self._schema.model_validate(answer)
+        except ValidationError as error:
+            raise BadAnswer(f"{error}.") from error
 
 
 @register_system("mulligan")
@@ -165,12 +193,7 @@ class MulliganSystem(ContinualLearningSystem):
         last = query.prompt if self._turns or not self._notes else f"{self._notes}\n\n{query.prompt}"
         question = Question((*said, Message("user", last)), query.response_schema.model_json_schema())
         model = Gate(self._model, role="actor", journal=NoJournal(), meter=Meter(), limits=Limits())
-        answer = await model.ask(question)
-        try:
-            return query.response_schema.model_validate(answer.content)
-        except ValidationError as error:
-            answer = await model.ask(asked_again(question, answer.content, f"{error}."))
-        return query.response_schema.model_validate(answer.content)
+        return await think(_Action(question, query.response_schema), model, (), Sampling())
 
     async def _learn(self, observation: Observation) -> None:
         turns, self._turns = self._turns, []

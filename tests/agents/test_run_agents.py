@@ -275,7 +275,7 @@ async def test_a_result_that_was_not_handed_over_is_on_a_resume(project: Path, m
 
 async def test_a_task_that_is_not_text_is_refused_before_anything_begins(project: Path) -> None:
     model = ScriptedModel([])
-    with pytest.raises(InvalidInput, match="no text in UTF-8"):
+    with pytest.raises(InvalidInput, match="not valid UTF-8"):
         await mulligan.run("answerer", "t\udcff", model=model)
     assert model.questions == []
 

@@ -220,8 +220,9 @@ class Worker:
                 due = time.time() + LONGEST
             if self._leaving or (due is None and not self._bell.is_set()):
                 return
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._bell.wait(), min(max((due or 0.0) - time.time(), SHORTEST), LONGEST))
+            with suppress(TimeoutError):  # not wait_for: in Python 3.11 it loses a cancellation as the bell rings
+                async with asyncio.timeout(min(max((due or 0.0) - time.time(), SHORTEST), LONGEST)):
+                    await self._bell.wait()
 
     async def _do(self, work: Queued, claim: Claim) -> None:
         """Does a piece of work. Where it fails, it is tried again later, or has failed for good."""
@@ -230,7 +231,8 @@ class Worker:
         except LeaseLost:
             log.warning("work %s was taken over by another process", work.id)
         except asyncio.CancelledError:
-            await self._queue.fail(claim, STOPPED, retry_in=0.0)
+            with suppress(StoreError):  # it was settled already; nothing may take the place of the cancellation
+                await self._queue.fail(claim, STOPPED, retry_in=0.0)
             raise
         except Exception as error:
             last = work.attempts >= self._ports.settings.attempts and work.error != STOPPED
