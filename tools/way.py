@@ -38,7 +38,7 @@ def file_of(frame: FrameType) -> str | None:
 async def ask(self: Any, *given: Any, **options: Any) -> Any:
     """Counts the frames that the model is asked through."""
     files: list[str] = []
-    frame: FrameType | None = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
     while frame is not None:
         if file := file_of(frame):
             files.append(file)
