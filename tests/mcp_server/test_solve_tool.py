@@ -349,8 +349,9 @@ async def test_a_cancelled_call_is_kept_and_goes_on_later(wire: Wire, mode: str)
                 await calling
             while (stopped := await only(service)).stop is None:
                 await asyncio.to_thread(time.sleep, 0.01)
+            while await service.store.holder(stopped.id) is not None:  # let go of a moment after the stop is recorded
+                await asyncio.to_thread(time.sleep, 0.01)
         assert stopped.stop.reason == "interrupted"
-        assert await service.store.holder(stopped.id) is None
         wire.plays("42")
         episode = await resume(stopped.id, store=service.store)
     assert (episode.solved, episode.agent) == (True, "me")
