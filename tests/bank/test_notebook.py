@@ -139,6 +139,37 @@ async def test_an_operation_that_does_not_fit_changes_nothing(bank: Bank, wrong:
     assert (await bank.outcome(learned.work or "")).question is not None, "the question stays open"
 
 
+async def test_an_entry_that_a_person_pinned_is_not_changed_by_a_model(bank: Bank) -> None:
+    entry = await bank.pin((await bank.add("name", "orders stand in t_ord", nature="fact")).id)
+    for kind in ("change", "remove"):
+        learned = await bank.learn(an_episode(f"e-{kind}", ("tables", "t_ord"), (OLD, "417")))
+        with pytest.raises(BadAnswer, match="was pinned by a person"):
+            await bank.commit(learned.work or "", answer(operation(kind, entry.id[:8])))
+    assert (await bank.get(entry.id)).state == "active"
+
+
+async def test_what_takes_the_place_of_an_entry_is_a_fact_whatever_nature_is_given(tmp_path: Path) -> None:
+    given = {"forms": ["notebook", "lessons"]}
+    async with a_bank(tmp_path / "m.db", embedder="none", project="shop", settings=given) as bank:
+        old = await bank.add("name", "orders stand in orders", nature="fact")
+        learned = await bank.learn(an_episode("e1", ("tables", "t_ord"), (OLD, "417")))
+        await bank.commit(learned.work or "", answer(operation("change", old.id[:8], nature="strategy")))
+        assert (await bank.get(old.id)).state == "superseded"
+        (new,) = [entry for entry in await bank.notebook() if entry.origin.parents == (old.id,)]
+        assert (new.nature, new.project) == ("fact", "shop")
+
+
+async def test_an_unjudged_episode_asks_a_client_for_the_verdict_and_then_for_operations(tmp_path: Path) -> None:
+    async with a_bank(tmp_path / "m.db", embedder="none", project="shop", settings={"forms": ["notebook"]}) as bank:
+        attempt = Attempt("417", (Step("", "tables", "t_ord"), Step("", OLD, "417")))
+        learned = await bank.learn(Episode("e1", Task(TASK), trials=(Trial(1, attempt, None),)))
+        after = await bank.commit(learned.work or "", {"reasoning": "It shows the count.", "verdict": "success"})
+        assert after.question is not None
+        done = await bank.commit(after.work or "", answer(operation("add")))
+        assert "orders" in [entry.title for entry in await bank.notebook()]
+        assert done.lessons
+
+
 async def test_history_shows_the_newest_episodes_within_its_tokens(tmp_path: Path) -> None:
     given = {"forms": ["history"], "history_tokens": 250}
     async with a_bank(tmp_path / "m.db", embedder="none", project="shop", settings=given) as bank:

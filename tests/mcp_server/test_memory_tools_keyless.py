@@ -49,6 +49,20 @@ async def test_verdict_then_lessons_then_found_again() -> None:
             assert known["memory_id"] == done["memory_id"]
 
 
+async def test_operations_on_the_notebook_are_given_as_lessons(tmp_path: Path) -> None:
+    (tmp_path / "mulligan.toml").write_text(f'{SETTINGS}\nforms = ["notebook"]\n')
+    async with a_service() as service, a_client(service) as client:
+        asked = await good(client, "extract_memory", **TASK, success_signal=True)
+        assert "operations" in asked["schema"]["properties"]
+        texts = {"title": "history", "content": "Click on order history", "when": "orders", "reason": ""}
+        kept = {"operation": "add", "entry": "", "steps": [1], "rests_on": [], **texts}
+        lessons = {"why": "The record shows it.", "operations": [kept]}
+        done = await good(client, "extract_memory", task_id=asked["task_id"], agent_id="me", lessons=lessons)
+        assert done["status"] == "success"
+        found = await good(client, "retrieve_memory", query="where are the orders?", agent_id="me", forms=["notebook"])
+        assert "Click on order history" in found["formatted_prompt"]
+
+
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_either_revision_of_the_protocol(mode: str) -> None:
     async with a_service() as service, a_client(service, mode) as client:

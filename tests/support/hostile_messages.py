@@ -116,6 +116,14 @@ def id_key(id: Json) -> str:
     return json.dumps(id)
 
 
+def _read_key(id: str) -> str:
+    """The key of an id as it stands in a text; "" for one that is no JSON, such as a string with a wrong escape."""
+    try:
+        return id_key(json.loads(id, strict=False))
+    except ValueError:
+        return ""
+
+
 def whole(digits: str) -> int | None:
     """None for what Python does not read."""
     return int(digits) if len(digits.lstrip("-")) <= 4300 else None
@@ -129,7 +137,7 @@ def judged(data: bytes, kind: str) -> Message:
         ids = re.findall(
             r'"id"\s*:\s*(-?(?:0|[1-9]\d{0,3999})(?!\d)|"(?:[^"\\]|\\.)*")', data.decode("utf-8", "replace")
         )
-        return Message(data, kind, None, maybe=tuple(id_key(json.loads(id, strict=False)) for id in ids))
+        return Message(data, kind, None, maybe=tuple(key for id in ids if (key := _read_key(id))))
     if not isinstance(found, dict):
         return Message(data, kind, False)
     said = cast(dict[str, Json], found)

@@ -36,7 +36,7 @@ DEFAULT_MODEL = "local"
 
 @dataclass(frozen=True)
 class Session:
-    """Everything of a run that is no part of its recipe.
+    """What a run needs besides its recipe.
 
     objects: roles that were given as such, by kind. wrap: that of `open_bank`.
     """

@@ -30,6 +30,7 @@ from mulligan.core.ranking import Ranked
 from mulligan.core.records import Episode, HeldBack, Json, Lesson, Nature, Recall, Task
 from mulligan.core.worth import is_withheld
 from mulligan.text.formatting import task_text
+from mulligan.text.plain import one_line
 from mulligan.text.secrets import mask
 
 HEAD_START = 0.05
@@ -138,8 +139,12 @@ class Bank:
         as_of = None if as_of is None else moment(as_of)
         wanted = settings.threshold if threshold is None else threshold
         change = task.inputs.get("change") if isinstance(task, Task) else None
+        unmarked = ""
         if counted and isinstance(change, str) and change.strip() and as_of is None:
-            await self.announce(change)
+            try:
+                await self.announce(change)
+            except StoreError as error:  # as for the receipt below
+                unmarked = f"the change could not be marked: {str(error).rstrip('.')}"
         if counted:
             self._worker.wake(once=True)  # what another process accepted and left
         then: Mapping[str, Lesson] | None = None
@@ -152,6 +157,7 @@ class Bank:
             then = {lesson.id: lesson for lesson in await self._lessons.as_of(self.agent_id, as_of)}
             index = self._indexes.once(tuple(then.values()))
             vector, note = None, "as of then, by words alone"
+        note = _joined(note, unmarked)
         while True:
             now = time.time() if as_of is None else as_of
             both = index.by_nature(query, vector, now, self._ports.project, everywhere=all_projects)
@@ -179,7 +185,7 @@ class Bank:
         try:
             if counted:
                 await self._lessons.recalled(receipt)
-                note = _joined(note, *await self._told(len(withheld)))
+                note = _joined(note, *await self._recorded_notes(len(withheld)))
         except StoreError as error:  # a disk that is full, or may not be written, keeps nobody from reading
             id, note, withheld = "", _joined(note, f"without a receipt: {str(error).rstrip('.')}"), {}
         entries = [one for one in entries if one.id not in withheld]
@@ -230,8 +236,8 @@ class Bank:
         withheld = {one.id: one.score or 0.0 for one in mine if is_withheld(receipt, one.id, share)}
         return {one.id: share for one in mine}, withheld
 
-    async def _told(self, withheld: int) -> Sequence[str]:
-        """What is said once a recall is recorded."""
+    async def _recorded_notes(self, withheld: int) -> Sequence[str]:
+        """What a recorded recall notes: how many entries it withheld, and which lessons were retired for harm."""
         count = f"{withheld} {'entry' if withheld == 1 else 'entries'}"
         kept = [f"without {count}, withheld to measure what {'it is' if withheld == 1 else 'they are'} worth"]
         return [*(kept if withheld else ()), *await self.retired_for_harm()]
@@ -397,7 +403,7 @@ class Bank:
 
         A fact that is seen to hold again loses the mark. A task that has an input "change" announces it by itself.
         """
-        why = f"announced: {_shortened(change)}"
+        why = f"announced: {one_line(mask(change), 200)}"
         which = Selection(nature="fact", project=self._ports.project, limit=None)
         facts = [fact for fact in await self._lessons.list(self._ports.writes, which) if fact.to_check != why]
         for fact in facts:
@@ -638,11 +644,6 @@ def _rules_first(lessons: Sequence[Lesson]) -> tuple[Lesson, ...]:
     facts = sorted((n for n, one in enumerate(lessons) if one.nature == "fact"), key=lambda n: (by_model[n], n))
     turned = iter(facts)
     return tuple(lessons[next(turned)] if lesson.nature == "fact" else lesson for lesson in lessons)
-
-
-def _shortened(text: str) -> str:
-    text = " ".join(mask(text).split())
-    return text if len(text) <= 200 else f"{text[:199]}…"
 
 
 def _instead(lesson: Lesson) -> str:

@@ -244,9 +244,14 @@ class Answers(Protocol):
 
 
 class CountingModel:
-    """A model, with the usage of its calls summed up. kept: where its answers are kept, if anywhere.
+    """A model that counts the usage of its calls.
 
-    Raises `InvalidInput` when there is no model.
+    Args:
+        model: the model that is asked.
+        kept: where its answers are kept. None: nowhere.
+
+    Raises:
+        InvalidInput: the bank has no model.
     """
 
     def __init__(self, model: Model | None, kept: Answers | None = None) -> None:

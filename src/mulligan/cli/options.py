@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 F = TypeVar("F", bound=Callable[..., Any])
 ROLES = ("actor", "evaluator", "reflector", "strategy", "workspace", "memory")
@@ -135,3 +136,12 @@ def settings_of(roles: tuple[str, ...], values: tuple[str, ...]) -> dict[str, di
         except ValueError:
             read.setdefault(role, {})[key] = value
     return read
+
+
+def given_options(ctx: click.Context, *, besides: Sequence[str]) -> list[str]:
+    """The options on the command line, such as `--seed`, without those of these names."""
+    return [
+        option.opts[0]
+        for option in ctx.command.params
+        if option.name not in besides and ctx.get_parameter_source(str(option.name)) is ParameterSource.COMMANDLINE
+    ]

@@ -34,8 +34,8 @@ def init(folder: str) -> None:
 def add(kind: str, name: str) -> None:
     """Write a new agent or skill called NAME, which works as it is.
 
-    KIND is reflexion (act, review, try again), react (step by step, with tools), oneshot (one answer), or skill. It
-    goes into agents/ or skills/ of the project, or of this folder where there is no mulligan.toml.
+    KIND is reflexion (act, review, try again), react (step by step, with tools), oneshot (one answer), or skill. The
+    files are written to agents/ or skills/ of the project; without a mulligan.toml, to those of this folder.
     """
     root = project_root()
     for file in scaffold.add(kind, name, root or Path.cwd()):

@@ -148,16 +148,11 @@ def _prompt(prompts: Prompts, which: str) -> Prompt:
 def schema_of(most: int, steps: int, *, natures: bool = True) -> Json:
     """Why comes first, and the steps before the lesson that rests on them. All is required: some providers insist.
     natures: whether each lesson names its nature, fact or strategy.
-
-    The steps that there are stand in it while they are few: a small model makes up others.
     """
-    step: dict[str, Json] = {"type": "integer"}
-    if steps <= LISTED:
-        step["enum"] = list(range(1, steps + 1))
     fields = {**(NATURE if natures else {}), **TEXTS, **LABELS}
     lesson = {
         "type": "object",
-        "properties": {"steps": {"type": "array", "items": step, "minItems": 1}, **fields},
+        "properties": {"steps": steps_schema(steps), **fields},
         "required": ["steps", *fields],
         "additionalProperties": False,
     }
@@ -171,6 +166,15 @@ def schema_of(most: int, steps: int, *, natures: bool = True) -> Json:
         "required": ["why", "lessons", "nothing_because"],
         "additionalProperties": False,
     }
+
+
+def steps_schema(steps: int) -> Json:
+    """The numbers of the steps that are cited. Those that exist are listed while they are few: a small model makes up
+    others."""
+    step: dict[str, Json] = {"type": "integer"}
+    if steps <= LISTED:
+        step["enum"] = list(range(1, steps + 1))
+    return {"type": "array", "items": step, "minItems": 1}
 
 
 def cited_places(lesson: Json, there: Sequence[StepPosition], where: str) -> tuple[StepPosition, ...]:

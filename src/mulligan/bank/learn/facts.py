@@ -15,6 +15,7 @@ from typing import cast
 
 from mulligan.core.records import Episode, Finding, Json, Lesson, Origin, Step
 from mulligan.text.evidence import expected_by, findings_of
+from mulligan.text.plain import one_line
 
 MOST, CHECKS = 3, 4
 """Facts of one episode (of checks, and of steps), and checks in one fact: the most informative."""
@@ -182,7 +183,7 @@ def _fact(episode: Episode, project: str, subject: str, checks: Sequence[Check],
     return Lesson(
         id="",
         title=f"{subject} gives {value}" if subject in _CALLED.findall(checks[0].asked) else f"{subject}: {value}",
-        description=f"From the task: {_shortened(episode.task.prompt, 160)}",
+        description=f"From the task: {one_line(episode.task.prompt, 160)}",
         content="\n".join(check.text for check in checks),
         outcome="success" if solved else "failure",
         query=episode.task.prompt,
@@ -233,7 +234,7 @@ def _of_steps(episode: Episode, project: str) -> Iterator[Lesson]:
         shows = re.search(rf"(?<!\w){re.escape(answer)}(?!\w)", step.observation)
         if shows and not refused(step) and answer not in step.action:
             if step.action not in mends:
-                title, lines = f"for {_shortened(episode.task.prompt, 80)!r}", [f"{_WORKS}{step.action.strip()}"]
+                title, lines = f"for {one_line(episode.task.prompt, 80)!r}", [f"{_WORKS}{step.action.strip()}"]
                 yield _fact_of_steps(episode, project, trial, title, lines, {step.action: WORKS})
             return
 
@@ -243,8 +244,8 @@ def _fact_of_steps(
 ) -> Lesson:
     return Lesson(
         id="",
-        title=_shortened(title, 100),
-        description=f"From the task: {_shortened(episode.task.prompt, 160)}",
+        title=one_line(title, 100),
+        description=f"From the task: {one_line(episode.task.prompt, 160)}",
         content="\n".join(lines),
         outcome="success" if episode.solved else "failure",
         query=episode.task.prompt,
@@ -264,12 +265,7 @@ def _alike(one: Step, other: Step) -> bool:
 
 
 def _first_line(text: str) -> str:
-    return _shortened(next((line for line in text.splitlines() if line.strip()), ""), 200)
-
-
-def _shortened(text: str, most: int) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    return one_line(next((line for line in text.splitlines() if line.strip()), ""), 200)
 
 
 def _checks(episode: Episode, also: Container[str]) -> Iterator[Check]:
@@ -314,7 +310,7 @@ def _named(value: str) -> str:
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         literal = value
     text = f"the form {literal}" if isinstance(literal, str) and literal and literal is not value else value
-    return _shortened(text, 80)
+    return one_line(text, 80)
 
 
 def _folded(text: str) -> str:

@@ -53,6 +53,9 @@ REMEMBERED = 100
 ACCOUNTS, ACCOUNT_TOKENS = 100, 600
 """Accounts that are kept of a project, the newest, and what each may take."""
 
+ANSWERS = "answers"
+"""Under which the payload of work keeps what a model answered."""
+
 JUDGING, EXTRACTING = Sampling(0.0, 1024), Sampling(1.0, 2048)
 """The temperatures of the paper."""
 
@@ -123,7 +126,7 @@ class LessonWriter:
         """
         entries = await self.entries(lessons, named=named, by_a_person=by_a_person)
         entries = [await self._superseding(agent_id, entry) for entry in entries]
-        await self._doubt_dependents(agent_id, [entry.lesson for entry in entries])
+        await self._doubt_dependents(agent_id, [one.lesson for one in entries if one.lesson.state == "active"])
         entries, skipped = await self._without_near_duplicates(agent_id, entries)
         quarantined = [entry.lesson.id for entry in entries if entry.lesson.state == "quarantined"]
         ids: list[Json] = [entry.lesson.id for entry in entries]
@@ -457,6 +460,7 @@ class Learning:
         verdict = self._judge().take(episodes, answer)
         reason = self._masked_reason(work, verdict)
         payload |= {"success": verdict.success, "reason": reason}
+        payload.pop(ANSWERS, None)  # of the bank's own model, to the question that is answered here
         then = await self._queue.enqueue("extract", work.agent_id, payload, key=_after_verdict(work.id), waiting=True)
         await self._queue.finish(claim, {"next": then, "success": verdict.success, "reason": reason})
         question = (await self._extractor(payload, work.agent_id)).ask(episodes)
@@ -555,13 +559,13 @@ class KeptAnswers:
 
     def __init__(self, queue: Queue, claim: Claim, payload: Mapping[str, Any]) -> None:
         self._queue, self._claim, self._payload = queue, claim, dict(payload)
-        self._answers: list[Json] = list(payload.get("answers", ()))
+        self._answers: list[Json] = list(payload.get(ANSWERS, ()))
         self._taken = 0
 
     async def next(self, ask: Callable[[], Awaitable[Answer]]) -> Answer:
         if self._taken == len(self._answers):
             self._answers.append(to_json(await ask()))
-            await self._queue.keep(self._claim, {**self._payload, "answers": self._answers})
+            await self._queue.keep(self._claim, {**self._payload, ANSWERS: self._answers})
         self._taken += 1
         return from_json(Answer, self._answers[self._taken - 1])
 

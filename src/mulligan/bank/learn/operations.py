@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
-from mulligan.bank.learn.extraction import UNGROUNDED, Extracted, cited_places, context_of, origin_of
+from mulligan.bank.learn.extraction import UNGROUNDED, Extracted, cited_places, context_of, origin_of, steps_schema
 from mulligan.bank.learn.facts import grounded
 from mulligan.bank.learn.trajectory import TOKENS, render, step_positions
 from mulligan.bank.learn.validation import CONTENT, DESCRIPTION, NATURE, TITLE, object_of, text_of
@@ -22,8 +22,8 @@ from mulligan.core.questions import Question
 from mulligan.core.records import Episode, Json, Lesson
 from mulligan.text.formatting import fenced, labelled
 
-MOST, LISTED = 5, 100
-"""Operations after one episode, and steps that stand in the schema."""
+MOST = 5
+"""Operations after one episode."""
 OPERATIONS = ("add", "change", "remove")
 STRATEGIES = """You may also add strategies: how to think or what to check in tasks of this kind, in any project,
 without names, numbers and texts of this one. Give each operation its "nature": "strategy" for these, "fact" for
@@ -79,16 +79,13 @@ class Notekeeper:
         return Question(messages, self._schema(len(step_positions(episodes))))
 
     def _schema(self, steps: int) -> Json:
-        step: dict[str, Json] = {"type": "integer"}
-        if steps <= LISTED:
-            step["enum"] = list(range(1, steps + 1))
         entry: Json = {"type": "string", "enum": ["", *self._entries]}
         texts: dict[str, Json] = {name: {"type": "string"} for name in ("title", "content", "when", "reason")}
         fields: dict[str, Json] = {
             "operation": {"type": "string", "enum": list(OPERATIONS)},
             **(NATURE if self._strategies else {}),
             "entry": entry,
-            "steps": {"type": "array", "items": step, "minItems": 1},
+            "steps": steps_schema(steps),
             **texts,
             "rests_on": {"type": "array", "items": entry},
         }
@@ -120,7 +117,7 @@ class Notekeeper:
             operation = fields.get("operation")
             if operation not in OPERATIONS:
                 raise BadAnswer(f'{where}: "operation" must be {", ".join(OPERATIONS)}, not {operation!r:.40}.')
-            entry = None if operation == "add" else self._entry(fields.get("entry"), where)
+            entry = None if operation == "add" else self._changeable(fields.get("entry"), where)
             reason = text_of(fields, "reason", DESCRIPTION, where, needed=operation != "add")
             at = cited_places(fields, step_positions(episodes), where)
             if entry is not None and (entry.id in removed or any(entry.id in one.origin.parents for one in lessons)):
@@ -152,8 +149,16 @@ class Notekeeper:
             raise BadAnswer(f'{where}: "entry" must be the id of an entry ({known:.400}), not {id!r:.40}.')
         return self._entries[id]
 
+    def _changeable(self, id: Json, where: str) -> Lesson:
+        entry = self._entry(id, where)
+        if entry.pinned:
+            raise BadAnswer(f"{where}: entry {entry.id[:8]} was pinned by a person, who alone changes it.")
+        return entry
+
     def _draft(self, fields: Mapping[str, Json], where: str) -> Lesson:
-        given, fact = fields.get("rests_on"), not self._strategies or fields.get("nature") != "strategy"
+        given = fields.get("rests_on")
+        wanted = fields.get("nature") if self._strategies and fields.get("operation") == "add" else "fact"
+        fact = wanted != "strategy"  # an entry that takes another's place is a fact as that one is
         names = cast(list[Json], given) if isinstance(given, list) else []
         return Lesson(
             id="",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
+from mulligan.bank.learn.facts import RULE
 from mulligan.bank.recall.prompt_text import UNCONFIRMED
 from mulligan.core.lessons import Account
 from mulligan.core.records import Lesson
@@ -44,8 +45,8 @@ def entry_text(entry: Lesson) -> str:
     marks += [f"to be checked before it is used: {entry.to_check}"] if entry.to_check else []
     marks += [f"flagged: {', '.join(entry.flags)}"] if entry.flags else []
     marked = f" ({'; '.join(marks)})" if marks else ""
-    drawn = entry.description.startswith("From the task:")  # by rule: it says no more than the content
-    when = f" When: {entry.description}" if entry.description and not drawn else ""
+    by_rule = entry.origin.by == RULE  # its description says no more than the content
+    when = f" When: {entry.description}" if entry.description and not by_rule else ""
     return "\n".join((f"- {entry.title}{marked}{when}", *(f"  > {line}".rstrip() for line in lines)))
 
 

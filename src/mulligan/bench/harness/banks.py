@@ -56,8 +56,8 @@ class FrozenBank:
 
 
 class BankModel:
-    """The model of a bank. While there is a journal, each call is a step of it, named by its request: whoever asks
-    first, and in whatever order, a request that was answered before has its answer."""
+    """The model of a bank. While it has a journal, each call is a step there, named by its request: a request that was
+    answered before gets the same answer, whichever arm or process asks it."""
 
     def __init__(self, model: Model) -> None:
         self.name, self.id = model.name, model.id

@@ -212,16 +212,14 @@ async def run_stream(
 async def resume_stream(
     id: str,
     *,
-    same: StreamChoice | None = None,
     model: Model | None = None,
     store: Store | None = None,
     hooks: StreamHooks = StreamHooks(),
 ) -> BenchRun:
-    """Take a stream up where it was interrupted. What has ended stays; cases that ended with an error run again.
+    """Resume a stream that was interrupted. What has ended stays; cases that ended with an error run again.
 
     Args:
         id: of the stream.
-        same: what has to be what the stream was begun with.
         model: again, where it was given as an object.
     """
     config = load()
@@ -230,8 +228,6 @@ async def resume_stream(
     async with opened_store(store, config) as at:
         run = await stream_record(at, id)
         choice = StreamChoice.of(run.options)
-        if same is not None and same.to_json() != choice.to_json():
-            raise InvalidInput(f"The stream {run.id} was begun with other options: leave them out to take it up.")
         work = _Stream(config, models, choice, hooks)
         if work.record().rests_on != run.rests_on:
             raise JournalDiverged(["the cases"], of=f"the stream {run.id}", otherwise="begin a new one")

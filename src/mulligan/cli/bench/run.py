@@ -6,13 +6,12 @@ import asyncio
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from mulligan.bench.harness.plan import Choice
 from mulligan.bench.harness.running import Finished, Hooks, resume_benchmark, run_benchmark
 from mulligan.cli.bench._progress import Progress
 from mulligan.cli.conduct import run
-from mulligan.cli.options import limits_of, player_options, setting_options
+from mulligan.cli.options import given_options, limits_of, player_options, setting_options
 
 
 @click.command("run")
@@ -45,7 +44,7 @@ def command(ctx: click.Context, name: str | None, resume: str | None, form: str,
     """Run the cases of the benchmark NAME, or of a file of tasks (mine.toml)."""
     if (name is None) == (resume is None):
         raise click.UsageError("Name a benchmark, or a run to resume: --resume RUN.")
-    if resume is not None and (fixed := _chosen(ctx)):
+    if resume is not None and (fixed := given_options(ctx, besides=("resume", "parallel", "form", "quiet"))):
         raise click.UsageError(f"A resumed run keeps its options: leave out {', '.join(fixed)}, or begin a new one.")
     progress = Progress(quiet, form == "json")
     hooks = Hooks(on_case=progress.case, observers=(progress.saw,), notice=progress.notice)
@@ -64,13 +63,3 @@ def command(ctx: click.Context, name: str | None, resume: str | None, form: str,
         ctx.exit(progress.ended(run(work(), progress.interrupting)))
     except asyncio.CancelledError:
         ctx.exit(progress.interrupted())
-
-
-def _chosen(ctx: click.Context) -> list[str]:
-    """The options on the command line that a resumed run cannot change."""
-    free = ("resume", "parallel", "form", "quiet")
-    return [
-        option.opts[0]
-        for option in ctx.command.params
-        if option.name not in free and ctx.get_parameter_source(str(option.name)) is ParameterSource.COMMANDLINE
-    ]

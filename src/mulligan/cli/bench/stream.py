@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from mulligan.app.config import load
 from mulligan.bench.harness.plan import Choice
@@ -18,7 +17,7 @@ from mulligan.bench.report.plot import check_installed, draw
 from mulligan.bench.report.stream import StreamReport, as_csv, learning_curves, read_stream, stream_page
 from mulligan.cli.conduct import run
 from mulligan.cli.errors import SOLVED, UNFINISHED
-from mulligan.cli.options import format_option, limits_of, player_options, setting_options
+from mulligan.cli.options import format_option, given_options, limits_of, player_options, setting_options
 from mulligan.cli.terminal import emit, overwrite, say
 from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.core.errors import InvalidInput, MissingExtra
@@ -72,9 +71,9 @@ def command(
     sure that is.
     """
     if (tasks is None) == (resume is None):
-        raise click.UsageError("Name a benchmark or a file of tasks, or a stream to take up: --resume ID.")
-    if resume is not None and (fixed := _chosen(ctx)):
-        raise click.UsageError(f"A stream that is taken up keeps its options: leave out {', '.join(fixed)}.")
+        raise click.UsageError("Name a benchmark or a file of tasks, or a stream to resume: --resume ID.")
+    if resume is not None and (fixed := given_options(ctx, besides=("resume", "into", "form", "quiet"))):
+        raise click.UsageError(f"A resumed stream keeps its options: leave out {', '.join(fixed)}.")
     progress = _Progress(quiet)
 
     async def work() -> BenchRun:
@@ -143,16 +142,6 @@ async def _read(id: str) -> StreamReport:
 
 def _resume(id: str) -> str:
     return f"mulligan bench stream --resume {id}"
-
-
-def _chosen(ctx: click.Context) -> list[str]:
-    """The given options that a stream which is taken up cannot change."""
-    free = ("resume", "into", "form", "quiet")
-    return [
-        option.opts[0]
-        for option in ctx.command.params
-        if option.name not in free and ctx.get_parameter_source(str(option.name)) is ParameterSource.COMMANDLINE
-    ]
 
 
 class _Progress:
