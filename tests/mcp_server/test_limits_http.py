@@ -211,6 +211,20 @@ def test_an_id_in_flight_is_not_taken_twice_in_a_session(model: Wire) -> None:
         assert asks.status(ping(7)) == 200
 
 
+def test_who_takes_the_id_of_a_call_that_was_left_does_not_get_its_answer(server: Running) -> None:
+    """Each call is left at once; its id is refused while it is in flight, and then free."""
+    asks = poster(server, "older")
+    body = json.dumps(calling("older", RECALL, 7)).encode()
+    more = [f"{name}: {value}" for name, value in asks.headers.items()]
+    whole = head(server.url, *more, f"Content-Length: {len(body)}") + b"\r\n" + body
+    for _ in range(100):
+        with connected(server.url) as connection:
+            connection.sendall(whole)
+        answers = [answer for _ in range(8) if (answer := asks.post(ping(7)))[0] == 200]
+        assert all(b'"result":{}' in answer[2] for answer in answers)
+    until(lambda: asks.status(ping(7)) == 200)
+
+
 def test_an_id_is_free_as_soon_as_its_answer_was_read(server: Running, era: str) -> None:
     one = poster(server, era, RECALL)
     parts = urlsplit(server.url)

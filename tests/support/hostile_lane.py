@@ -115,7 +115,8 @@ async def intact(database: Path, known: Json, said: str, grown: str = "") -> Non
         await memory.close()
     now = await _kept(database)
     assert [one for one in known if one not in now] == [], "what was known is not as it was"
-    assert [one for one in now if one not in known and one[0] != grown] == [], "there is more than was known"
+    more = [one for one in now if one not in known and one[0] != grown]
+    assert more == [], f"there is more than was known: {more[:3]}"
 
 
 class StdioLane:

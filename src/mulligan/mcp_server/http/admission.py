@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import anyio
@@ -105,11 +106,19 @@ class Admission:
 
 
 async def hold_slot(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> Any:
-    """Middleware of the SDK's server: a call is in flight until it has ended, even if its client has hung up."""
-    slot = slot_of(ctx.request)
-    if slot is None:
+    """Middleware of the SDK's server: a call is in flight until it has ended, even if its client has hung up.
+
+    In a session it has ended when its task has, which writes the answer: one that takes the id before would get it.
+    """
+    request = ctx.request
+    slot = slot_of(request)
+    if request is None or slot is None:
         return await call_next(ctx)
     slot.hold()
+    task = asyncio.current_task()
+    if task and header(request.scope, b"mcp-session-id"):
+        task.add_done_callback(lambda _: slot.release())
+        return await call_next(ctx)
     try:
         return await call_next(ctx)
     finally:
