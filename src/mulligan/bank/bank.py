@@ -138,13 +138,7 @@ class Bank:
         checked_threshold(threshold)
         as_of = None if as_of is None else moment(as_of)
         wanted = settings.threshold if threshold is None else threshold
-        change = task.inputs.get("change") if isinstance(task, Task) else None
-        unmarked = ""
-        if counted and isinstance(change, str) and change.strip() and as_of is None:
-            try:
-                await self.announce(change)
-            except StoreError as error:  # as for the receipt below
-                unmarked = f"the change could not be marked: {str(error).rstrip('.')}"
+        unmarked = await self._announced_by(task) if counted and as_of is None else ""
         if counted:
             self._worker.wake(once=True)  # what another process accepted and left
         then: Mapping[str, Lesson] | None = None
@@ -186,7 +180,7 @@ class Bank:
             if counted:
                 await self._lessons.recalled(receipt)
                 note = _joined(note, *await self._recorded_notes(len(withheld)))
-        except StoreError as error:  # a disk that is full, or may not be written, keeps nobody from reading
+        except StoreError as error:  # as for a change that could not be marked
             id, note, withheld = "", _joined(note, f"without a receipt: {str(error).rstrip('.')}"), {}
         entries = [one for one in entries if one.id not in withheld]
         found = _rules_first([one for one in found if one.id not in withheld])
@@ -235,6 +229,17 @@ class Bank:
         mine = [one for one in lessons if one.agent_id == self._ports.writes and not one.pinned] if share else []
         withheld = {one.id: one.score or 0.0 for one in mine if is_withheld(receipt, one.id, share)}
         return {one.id: share for one in mine}, withheld
+
+    async def _announced_by(self, task: Task | str) -> str:
+        """Announces the change that a task names in its inputs, if it names one; returns why that failed, or ""."""
+        change = task.inputs.get("change") if isinstance(task, Task) else None
+        if not isinstance(change, str) or not change.strip():
+            return ""
+        try:
+            await self.announce(change)
+        except StoreError as error:  # a disk that is full, or may not be written, keeps nobody from reading
+            return f"the change could not be marked: {str(error).rstrip('.')}"
+        return ""
 
     async def _recorded_notes(self, withheld: int) -> Sequence[str]:
         """What a recorded recall notes: how many entries it withheld, and which lessons were retired for harm."""
