@@ -9,8 +9,8 @@ check:  ## format, lint, strict types, house rules
 test:  ## the tests that take seconds, on all cores; make test FILE=tests/core/test_loops.py runs one file
 	pytest $(or $(FILE),-n auto)
 
-slow:  ## the tests that take minutes; much of that is waiting, so more workers than cores; FILE=… runs one file
-	pytest -m slow $(or $(FILE),-n 4 --dist loadfile)
+slow:  ## the tests that take minutes, and properties with many examples; much is waiting, so more workers than cores
+	pytest -m "slow or hypothesis" $(or $(FILE),-n 4 --dist loadfile)
 
 record:  ## write inline snapshots anew, to be read before they are committed
 	pytest --inline-snapshot=create,fix

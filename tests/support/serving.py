@@ -30,6 +30,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, cast
 
+from forked import forked
 from mcp import StdioServerParameters
 
 START = 60.0
@@ -45,7 +46,7 @@ class Running:
 
     def __init__(self, command: list[str], env: Mapping[str, str], cwd: Path | None, stdin: int, stdout: int) -> None:
         self._said = tempfile.TemporaryFile()  # noqa: SIM115
-        self.process = subprocess.Popen(
+        self.process = forked(
             command, env={**os.environ, **env}, cwd=cwd, stdin=stdin, stdout=stdout, stderr=self._said
         )
         self.url = ""

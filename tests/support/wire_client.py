@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from forked import forked
+
 SERVER = Path(__file__).parent / "provider_server.py"
 KEY = "sk-test-0123456789abcdefSECRET"
 
@@ -50,7 +52,7 @@ class Wire:
 @contextmanager
 def running(*options: str) -> Generator[Wire]:
     command = [sys.executable, str(SERVER), *options]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with forked(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
             yield Wire(int(process.stdout.readline()))
