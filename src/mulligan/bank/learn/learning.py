@@ -259,9 +259,11 @@ class Learning:
         if len({episode.task.prompt for episode in episodes}) > 1:
             raise InvalidInput("Episodes of different tasks cannot be learned from together: learn them separately.")
         masks = Masks()
-        masked = masks.json([to_json(episode) for episode in episodes])
+        # What was recalled is in the bank already: only the ids are kept with the work.
+        masked = masks.json([to_json(replace(episode, recall=None)) for episode in episodes])
+        recalled = [lesson.id for episode in episodes if episode.recall for lesson in episode.recall.lessons]
         success = success_of(episodes) if success is None else success
-        payload = {"episodes": masked, "success": success, "reason": ""}
+        payload: dict[str, Json] = {"episodes": masked, "success": success, "reason": "", "recalled": [*recalled]}
         key = key_of(episodes)
         await self._keep_accounts([from_json(Episode, one) for one in masked], success)
         facts = await self._learn_facts([from_json(Episode, one) for one in masked], key)
@@ -524,7 +526,7 @@ class Learning:
         if "notebook" in settings.forms and len(episodes) == 1:
             return Notekeeper(
                 self._ports.prompts,
-                await self._page(agent_id, episodes[0]),
+                await self._page(agent_id, payload.get("recalled", ())),
                 success=payload["success"],
                 reason=str(payload["reason"]),
                 tokens=settings.trajectory_tokens,
@@ -541,9 +543,8 @@ class Learning:
             project=self._ports.project,
         )
 
-    async def _page(self, agent_id: str, episode: Episode) -> Sequence[Lesson]:
-        """The entries that the keeper of the notebook is shown: those of the episode's recall, then the newest."""
-        recalled = [lesson.id for lesson in episode.recall.lessons] if episode.recall else []
+    async def _page(self, agent_id: str, recalled: Sequence[str]) -> Sequence[Lesson]:
+        """The entries that the keeper of the notebook is shown: those of these that were recalled, then the newest."""
         which = Selection(nature="fact", project=self._ports.project, limit=PAGE)
         newest = await self._ports.memory.lessons.list(agent_id, which)
         shown = [one for one in await self._writer.present(agent_id, recalled) if one.nature == "fact"]
