@@ -4,8 +4,8 @@
 
 Each episode has a refused action with the one that worked (`--kind steps`), or a failed check (`--kind checks`), so one
 fact is kept by rule; every tenth replaces a fact of before. No model is asked. CPU is the mean of the last hundred
-episodes at each size, with all threads; bytes are those by which the file of the store grew since the size before, once
-its log is folded in.
+episodes at each size (of the last ten up to 100), with all threads; bytes are those by which the file of the store grew
+since the size before, once its log is folded in.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ async def measured(form: str, kind: str, most: int) -> None:
             recalls.append(1000 * (recalled - began))
             learns.append(1000 * (time.process_time() - recalled))
             if n + 1 in SIZES:
-                cpu = [statistics.fmean(times[-100:]) for times in (recalls, learns)]
+                last_ones = -100 if n >= 100 else -10
+                cpu = [statistics.fmean(times[last_ones:]) for times in (recalls, learns)]
                 size = folded_size(file)
                 grown = (size - bytes_before) / (n + 1 - last)
                 print(f"{form:>9} {n + 1:>9,} {cpu[0]:>10.2f} {cpu[1]:>9.2f} {grown:>17,.0f}", flush=True)

@@ -1,6 +1,7 @@
 """Facts: drawn by rule from what judges found, without a model; recalled in their project; replaced and confirmed."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +9,13 @@ import pytest
 from banks import a_bank, lessons_of, mind
 
 from mulligan import Bank
+from mulligan.app.memory import open_bank
 from mulligan.core.errors import InvalidInput
 from mulligan.core.lessons import Selection
 from mulligan.core.records import Attempt, Episode, Feedback, Finding, Lesson, Stop, Task, Trial
 from mulligan.store import open_store
+from mulligan.store.sqlite.lessons.store import SqliteLessons
+from mulligan.store.sqlite.store import SqliteStore
 from mulligan.text.evidence import evidence_of
 
 TASK = "Write release_name(year, week, tree), which names a release in the form of this project."
@@ -348,3 +352,37 @@ async def test_a_model_s_fact_from_a_failure_names_what_a_check_expects(file: Pa
         await bank.learn(an_episode("e1", a_trial(1, failed())))
         drawn = [lesson.title for lesson in await bank.list() if lesson.origin.by != "rule"]
     assert sorted(drawn) == ["Names", "Read first"]
+
+
+class CountingLessons(SqliteLessons):
+    """Counts the lessons that it reads out of its store."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        super().__init__(store.memory.database)
+        self.read = 0
+
+    async def list(self, agent_id: str | None, which: Selection = Selection()) -> Sequence[Lesson]:
+        found = await super().list(agent_id, which)
+        self.read += len(found)
+        return found
+
+    async def there(self, agent_id: str | None, ids: Sequence[str]) -> Sequence[Lesson]:
+        found = await super().there(agent_id, ids)
+        self.read += len(found)
+        return found
+
+
+async def test_what_learning_reads_does_not_grow_with_the_facts_about_one_subject(file: Path) -> None:
+    store = SqliteStore(file)
+    counting = CountingLessons(store)
+    memory = replace(store.memory, lessons=counting)
+    read = list[int]()
+    async with open_bank("", store=memory, embedder="none", project="shop") as bank:
+        for week in range(1, 31):
+            replaced = week % 10 == 0
+            asked = f'assert release_name(2024, {week - replaced}, "oak") == "24w{week}-Oak"'
+            before = counting.read
+            await bank.learn(an_episode(f"e{week}", a_trial(1, failed(asked)), a_trial(2, failed(asked, passed=True))))
+            read.append(counting.read - before)
+        assert len(await facts(bank)) == 27
+    assert (read[19], read[28]) == (read[9], read[8])

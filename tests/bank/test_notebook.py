@@ -96,6 +96,17 @@ async def test_entries_that_name_what_was_replaced_are_to_be_checked(bank: Bank)
     assert not (await bank.get(apart.id)).to_check
 
 
+async def test_an_entry_that_rests_on_one_that_was_replaced_is_to_be_checked(bank: Bank) -> None:
+    base = await bank.add("currency", "totals are in cents", nature="fact")
+    learned = await bank.learn(an_episode("e1", ("tables", "none"), (OLD, "417")))
+    added = operation("add", title="sums", content="t_ord has sums in cents", rests_on=[base.id[:8]])
+    await bank.commit(learned.work or "", answer(added))
+    (sums,) = (entry for entry in await bank.notebook() if entry.title == "sums")
+    assert (sums.rests_on, sums.to_check) == ((base.id,), "")
+    await bank.add("currency", "totals are in euros", nature="fact")
+    assert (await bank.get(sums.id)).to_check == f"it rests on {base.id[:8]}, which was replaced"
+
+
 async def test_operations_of_a_model_add_change_and_remove_with_their_reasons(bank: Bank) -> None:
     gone = await bank.add("old", "the table is orders_old", nature="fact")
     stays = await bank.add("name", "orders stand in orders", nature="fact")

@@ -220,14 +220,36 @@ def fact(id: str, says: str = "", *, parents: tuple[str, ...] = (), **fields: An
     return entry(id, says, nature="fact", **named)
 
 
-async def test_facts_are_listed_by_project_and_subject(store: LessonStore) -> None:
-    await store.add("a", [entry("1"), fact("2"), fact("3", project="q"), fact("4", subject="t")])
+def keyed(addition: Addition, *keys: str) -> Addition:
+    return replace(addition, keys=keys)
+
+
+async def test_facts_are_listed_by_project_and_key(store: LessonStore) -> None:
+    of_q = keyed(fact("3", project="q"), "k")
+    await store.add("a", [entry("1"), keyed(fact("2"), "k", "m"), of_q, keyed(fact("4"), "m"), fact("5")])
+    await store.add("b", [keyed(fact("6"), "k")])
     assert await ids(store, nature="strategy") == ["1"]
-    assert await ids(store, nature="fact") == ["4", "3", "2"]
-    assert await ids(store, nature="fact", project="p") == ["4", "2"]
-    assert await ids(store, nature="fact", project="p", subject="s") == ["2"]
-    rows = {row.id: (row.fact, row.project) for row in (await store.delta("a", None)).rows}
+    assert await ids(store, nature="fact") == ["5", "4", "3", "2"]
+    assert await ids(store, nature="fact", project="p") == ["5", "4", "2"]
+    assert await ids(store, project="p", keys=["k"]) == ["2"]
+    assert await ids(store, keys=["k", "m", "none"]) == ["4", "3", "2"]
+    assert await ids(store, keys=[]) == []
+    rows = {row.id: (row.fact, row.project) for row in (await store.delta("a", None)).rows if row.id < "5"}
     assert rows == {"1": (False, ""), "2": (True, "p"), "3": (True, "q"), "4": (True, "p")}
+
+
+async def test_a_change_of_text_takes_its_own_keys_and_a_purge_removes_them(store: LessonStore) -> None:
+    await store.add("a", [keyed(fact("1"), "old"), keyed(fact("2"), "old")])
+    (one,) = await store.get("a", ["1"])
+    await store.change("a", replace(one, to_check="why"), "doubted")
+    assert await ids(store, keys=["old"]) == ["2", "1"]
+    await store.change("a", replace(one, content="new"), "edited", entry=keyed(fact("1", "new"), "new"))
+    assert (await ids(store, keys=["old"]), await ids(store, keys=["new"])) == (["2"], ["1"])
+    await store.purge("a", ["1"])
+    await store.purge("a", None)
+    await store.add("a", [keyed(fact("3"), "other")])
+    assert await ids(store, keys=["old", "new"]) == []
+    assert await store.verify() == []
 
 
 async def test_a_fact_supersedes_those_that_it_names_and_unmerge_brings_them_back(store: LessonStore) -> None:

@@ -172,13 +172,16 @@ Change: TypeAlias = Literal[
 class Addition:
     """A lesson to add. `fingerprint` is equal for exact duplicates; `terms` are the words that it is found by.
 
-    vectors: by part, of the embedder that `lesson.embedder` names.
+    Attributes:
+        vectors: by part, of the embedder that `lesson.embedder` names.
+        keys: what `Selection.keys` selects it by.
     """
 
     lesson: Lesson
     fingerprint: str
     terms: bytes = b""
     vectors: Mapping[Part, bytes] = field(default_factory=dict[Part, bytes])
+    keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -298,7 +301,7 @@ class Selection:
     Attributes:
         prefix: how their ids begin.
         before: the id of a lesson; selects older ones.
-        subject: what facts are about.
+        keys: selects those that have one of these (`Addition.keys`); what this costs does not grow with the bank.
     """
 
     states: tuple[LessonState, ...] = ("active",)
@@ -311,7 +314,7 @@ class Selection:
     before: str | None = None
     nature: Nature | None = None
     project: str | None = None
-    subject: str | None = None
+    keys: Sequence[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -382,7 +385,7 @@ class LessonStore(Protocol):
     async def change(
         self, agent_id: str, lesson: Lesson, change: Change, *, entry: Addition | None = None, detail: Json = None
     ) -> None:
-        """Stores a changed lesson. entry: its new fingerprint, terms and vectors if its text changed.
+        """Stores a changed lesson. entry: its new fingerprint, terms, keys and vectors if its text changed.
 
         detail: kept with the change in its history, such as the reason.
         """

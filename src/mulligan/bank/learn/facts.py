@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import cast
 
+from mulligan.core.codec import digest
 from mulligan.core.records import Episode, Finding, Json, Lesson, Origin, Step
 from mulligan.text.evidence import expected_by, findings_of
 from mulligan.text.plain import one_line
@@ -145,10 +146,22 @@ def subject_of(lesson: Lesson) -> str:
     return _folded(lesson.title) if asked is None else subject_of_check(asked)
 
 
-def subjects_of(fact: Lesson) -> set[str]:
-    """The subjects under which facts that this one contradicts are found."""
-    others = (action[:80] for action in _actions(fact))
-    return {subject_of(fact), *map(subject_of_check, checks_of(fact)), *others}
+def keys_of(fact: Lesson) -> tuple[str, ...]:
+    """What a fact is looked up by; none of a strategy."""
+    if fact.nature != "fact":
+        return ()
+    about = working_actions(fact) or {*checks_of(fact), *claims(fact)}
+    return keys(fact.agent_id, fact.project, about, names_in(fact), fact.rests_on)
+
+
+def keys(
+    agent_id: str, project: str, about: Iterable[str] = (), names: Iterable[str] = (), bases: Iterable[str] = ()
+) -> tuple[str, ...]:
+    """The keys of the facts of a project that speak about one of these (a check, with or without its value, an action
+    that works, a title), that hold one of these names, or that rest on one of the facts with these ids."""
+    kinds = {"about": about, "name": names, "base": bases}
+    found = ((agent_id, project, kind, text) for kind, texts in kinds.items() for text in texts)
+    return tuple(sorted({digest([*one])[:16] for one in found}))
 
 
 def actions_of(episode: Episode) -> Mapping[str, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any, cast
@@ -23,10 +23,9 @@ from mulligan.bank.learn.facts import (
     claims,
     contradicts,
     facts_of,
+    keys,
     names_in,
     passed_checks,
-    subject_of_check,
-    subjects_of,
     upheld,
     working_actions,
 )
@@ -80,10 +79,10 @@ class LessonWriter:
         found = await self._lessons.there(agent_id, ids) if ids else ()
         return [lesson for lesson in found if not states or lesson.state in states]
 
-    async def facts_about(self, agent_id: str, project: str, subject: str) -> Sequence[Lesson]:
-        """The active facts of a project about a subject."""
-        which = Selection(nature="fact", project=project, subject=subject, limit=None)
-        return await self._lessons.list(agent_id, which)
+    async def facts(self, agent_id: str, project: str, **found_by: Iterable[str]) -> Sequence[Lesson]:
+        """The active facts of a project that have one of these keys; found_by: see `keys`."""
+        which = Selection(nature="fact", project=project, keys=keys(agent_id, project, **found_by), limit=None)
+        return await self._lessons.list(agent_id, which) if which.keys else ()
 
     async def entries(self, lessons: Sequence[Lesson], *, named: str = "", by_a_person: bool = False) -> list[Addition]:
         """The lessons as the store takes them, with vectors if the embedder answers.
@@ -183,8 +182,7 @@ class LessonWriter:
             if not replaced:
                 continue
             gone = names_in(*replaced) - names_in(fact)
-            which = Selection(nature="fact", project=fact.project, limit=None)
-            for other in await self._lessons.list(agent_id, which):
+            for other in await self.facts(agent_id, fact.project, names=gone, bases=fact.origin.parents):
                 rests = set(other.rests_on).intersection(fact.origin.parents) or names_in(other) & gone
                 if rests and other.id not in fact.origin.parents:
                     await self.doubt(other, f"it rests on {replaced[0].id[:8]}, which was replaced")
@@ -195,9 +193,7 @@ class LessonWriter:
         if fact.nature != "fact" or fact.origin.parents:
             return entry
         new = claims(fact)
-        known = [
-            one for subject in subjects_of(fact) for one in await self.facts_about(agent_id, fact.project, subject)
-        ]
+        known = await self.facts(agent_id, fact.project, about=new)
         old = tuple(dict.fromkeys(one.id for one in known if contradicts(new, claims(one))))
         return replace(entry, lesson=replace(fact, origin=replace(fact.origin, parents=old))) if old else entry
 
@@ -327,19 +323,17 @@ class Learning:
         writes, project = self._ports.writes, self._ports.project
         passed = passed_checks(episodes)
         actions = {action: how for episode in episodes for action, how in actions_of(episode).items()}
-        about_checks = {subject_of_check(check) for check in passed}
-        known = {
-            subject: await self._writer.facts_about(writes, project, subject)
-            for subject in (*about_checks, *(action[:80] for action in actions))
-        }
-        facts = {fact.id: fact for several in known.values() for fact in several}
+        claimed = {check: dict([claim_of(check)]) for check in passed}
+        about = {*actions, *passed, *(key for one in claimed.values() for key in one)}
+        facts = {fact.id: fact for fact in await self._writer.facts(writes, project, about=about)}
+        known = [claims(fact) for fact in facts.values()]
         holds = {id: upheld(fact, passed, actions) for id, fact in facts.items()}
         confirmed: list[Json] = [id for id, one in facts.items() if holds[id] and (one.to_check or not one.confirmed)]
         doubted: list[Json] = [id for id, one in facts.items() if holds[id] is False and not one.to_check]
         contradicting = [
             check
-            for check in passed
-            if any(contradicts(dict([claim_of(check)]), claims(fact)) for fact in known[subject_of_check(check)])
+            for check, claimed_by in claimed.items()
+            if any(contradicts(claimed_by, known_claims) for known_claims in known)
         ]
         working = {action for fact in facts.values() for action in working_actions(fact)}
         drafts = [fact for episode in episodes for fact in facts_of(episode, project, contradicting)]

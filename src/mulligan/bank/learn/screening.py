@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
-from mulligan.bank.learn.facts import subject_of
+from mulligan.bank.learn.facts import keys_of, subject_of
 from mulligan.bank.recall.terms import searched, terms_of
 from mulligan.core.lessons import Addition
 from mulligan.core.records import Json, Lesson
@@ -243,7 +243,7 @@ def addition_of(lesson: Lesson, *, quarantine: bool, named: str = "") -> Additio
         state = "quarantined" if held and lesson.state == "active" else lesson.state
         lesson = replace(lesson, state=state, flags=tuple(dict.fromkeys((*lesson.flags, *flags))))
     lesson = replace(lesson, subject=subject_of(lesson))
-    return Addition(lesson, fingerprint(lesson), terms_of(searched(lesson)))
+    return Addition(lesson, fingerprint(lesson), terms_of(searched(lesson)), keys=keys_of(lesson))
 
 
 def fingerprint(lesson: Lesson) -> str:

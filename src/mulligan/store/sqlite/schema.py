@@ -173,12 +173,18 @@ def recreate(db: sqlite3.Connection, one: Expected) -> None:
     db.execute(one.sql)
     if one.name == "bank":
         db.execute("INSERT INTO bank VALUES (0)")
-        if "agents" in {name for (name,) in db.execute("SELECT name FROM main.sqlite_master")}:
+        if _exists(db, "agents"):
             db.execute("UPDATE bank SET generation = (SELECT coalesce(max(generation), 0) + 1 FROM agents)")
+    if one.name == "keys" and _exists(db, "lessons"):  # facts without terms get both again, as those of a lost row
+        db.execute("UPDATE lessons SET terms = x'' WHERE fact")
     if (seen := _COUNTERS.get(one.name)) and not any(f" {lost.name}" in seen for lost in missing(db)):
         (last,) = db.execute(seen).fetchone()
         db.execute("DELETE FROM sqlite_sequence WHERE name = ?", (one.name,))
         db.execute("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", (one.name, last or 0))
+
+
+def _exists(db: sqlite3.Connection, name: str) -> bool:
+    return db.execute("SELECT 1 FROM main.sqlite_master WHERE name = ?", (name,)).fetchone() is not None
 
 
 def missing_table(error: BaseException) -> str | None:

@@ -278,7 +278,7 @@ def _agents(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Fault
         yield Fault(f"Agent number {n} is not known by its id. Mended, it is {owner!r} again.", mended)
 
 
-_MOVED = ("uses", "vectors", "query_vectors", "embedders", "links", "receipts", "outcomes", "payloads", "worth")
+_MOVED = ("uses", "keys", "vectors", "query_vectors", "embedders", "links", "receipts", "outcomes", "payloads", "worth")
 _LOOKED_AT = ("record", "payload")
 """Columns that are read as JSON elsewhere."""
 
@@ -351,6 +351,7 @@ def _rows(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Fault]:
 
 def _move_lesson_aside(db: sqlite3.Connection, n: int, agent: int, id: str) -> None:
     set_aside(db, "links", "a = ? OR b = ?", (n, n), about=id, agent=agent)
+    set_aside(db, "keys", "lesson = ?", (n,), about=id, agent=agent)
     set_aside(db, "worth", "lesson = ? AND agent = ?", (n, agent), about=id, agent=agent)
     for table in ("uses", *TABLES.values(), "lessons"):
         set_aside(db, table, "n = ?", (n,), about=id, agent=agent)

@@ -1,6 +1,7 @@
 -- Removes everything of one agent (:agent): its lessons, their histories, its receipts and its queued work.
 DELETE FROM links WHERE a IN (SELECT n FROM lessons WHERE agent = :agent);
 DELETE FROM worth WHERE agent = :agent;
+DELETE FROM keys WHERE lesson IN (SELECT n FROM lessons WHERE agent = :agent);
 DELETE FROM uses WHERE n IN (SELECT n FROM lessons WHERE agent = :agent);
 DELETE FROM vectors WHERE n IN (SELECT n FROM lessons WHERE agent = :agent);
 DELETE FROM query_vectors WHERE n IN (SELECT n FROM lessons WHERE agent = :agent);

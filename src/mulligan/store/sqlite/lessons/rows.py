@@ -161,6 +161,7 @@ def insert(db: sqlite3.Connection, agent: int, entry: Addition, text: str, detai
     if n is None:
         raise StoreError(f"A lesson {lesson.id!r} exists already: each id is used once.")
     append(db, agent, n, "added", text, detail, seq)
+    set_keys(db, n, entry.keys)
     if lesson.uses or lesson.last_used is not None:
         db.execute("INSERT INTO uses (n, uses, last_used) VALUES (?, ?, ?)", (n, lesson.uses, lesson.last_used))
     if lesson.embedder and entry.vectors:
@@ -245,6 +246,12 @@ def set_vectors(db: sqlite3.Connection, n: int, embedder: int, vectors: Mapping[
     db.execute("UPDATE lessons SET embedder = ? WHERE n = ?", (embedder, n))
 
 
+def set_keys(db: sqlite3.Connection, n: int, keys: Iterable[str]) -> None:
+    """Stores what a lesson is looked up by, in place of what there was."""
+    db.execute("DELETE FROM keys WHERE lesson = ?", (n,))
+    db.executemany("INSERT OR IGNORE INTO keys (lesson, key) VALUES (?, ?)", ((n, key) for key in keys))
+
+
 def drop_vectors(db: sqlite3.Connection, n: int) -> None:
     for table in TABLES.values():
         db.execute(f"DELETE FROM {table} WHERE n = ?", (n,))
@@ -323,17 +330,22 @@ def listed(db: sqlite3.Connection, agent: int | None, which: Selection) -> Seque
         values["success"] = int(which.outcome == "success")
     if which.nature:
         chosen.append("l.fact" if which.nature == "fact" else "NOT l.fact")
-    for name, value in (("project", which.project), ("subject", which.subject)):
-        if value is not None:
-            chosen.append(f"l.{name} = :{name}")
-            values[name] = value
+    if which.project is not None:
+        chosen.append("l.project = :project")
+        values["project"] = which.project
     if which.prefix:
         chosen.append("l.id >= :first AND l.id < :last")
         values |= {"first": which.prefix, "last": which.prefix + LAST}
     if which.before is not None:
         chosen.append("l.n < :before")
         values["before"] = number(db, agent, which.before)
-    query = f"SELECT l.n FROM lessons l WHERE {' AND '.join(chosen)} ORDER BY l.n DESC"
+    source = "lessons l"
+    if which.keys is not None:
+        # CROSS JOIN: SQLite looks up the keys first, and not all lessons of the agent
+        keyed = "SELECT DISTINCT lesson FROM keys WHERE key IN (SELECT value FROM json_each(:keys))"
+        source = f"({keyed}) k CROSS JOIN lessons l ON l.n = k.lesson"
+        values["keys"] = json_text(list(which.keys))
+    query = f"SELECT l.n FROM {source} WHERE {' AND '.join(chosen)} ORDER BY l.n DESC"
     fits = _filter(which)
     if fits is None:
         with closing(db.execute(f"{query} LIMIT -1 OFFSET :offset", {**values, "offset": which.offset})) as rows:

@@ -274,6 +274,7 @@ def _change(
     if entry:
         terms = (entry.fingerprint, entry.terms, n, agent)
         db.execute("UPDATE lessons SET fingerprint = ?, terms = ? WHERE n = ? AND agent = ?", terms)
+        rows.set_keys(db, n, entry.keys)
         rows.drop_vectors(db, n)
         if entry.vectors:
             maker = rows.embedder(db, entry.lesson.embedder or "", entry.vectors.values())
