@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -44,7 +44,10 @@ def imports(tree: ast.Module) -> Iterator[tuple[str, int]]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"relative import on line {node.lineno}"
             yield from ((f"{node.module}.{alias.name}", node.lineno) for alias in node.names)
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+        elif isinstance(node, ast.Call) and "import_module" in (
+            getattr(node.func, "id", None),
+            getattr(node.func, "attr", None),
+        ):
             yield from ((str(name.value), node.lineno) for name in node.args if isinstance(name, ast.Constant))
 
 
@@ -66,14 +69,15 @@ def layer(room: str) -> int:
     return next(n for n, rooms in enumerate(LAYERS.values()) if room in rooms)
 
 
-def crossings() -> Iterator[tuple[Path, int, str, str, str]]:
+@cache
+def crossings() -> Sequence[tuple[Path, int, str, str, str]]:
     """Each import from one room of another: file, line, the two rooms, the name that is imported."""
-    for file in sorted(SRC.rglob("*.py")):
-        here = room_of(file)
-        for dotted, line in imports(ast.parse(file.read_text(encoding="utf-8"))):
-            there = room_named(dotted)
-            if there is not None and there != here:
-                yield file, line, here, there, dotted
+    return [
+        (file, line, room_of(file), there, dotted)
+        for file in sorted(SRC.rglob("*.py"))
+        for dotted, line in imports(ast.parse(file.read_text(encoding="utf-8")))
+        if (there := room_named(dotted)) not in (None, room_of(file))
+    ]
 
 
 def wrong_crossings() -> list[str]:

@@ -132,7 +132,9 @@ async def test_10_agents_are_walls(tmp_path: Path) -> None:
         assert {lesson.id for lesson in found.lessons} == {hers.id, own.id}
 
 
-@pytest.mark.parametrize("strategy", ["hybrid", "fused", "cosine"])
+@pytest.mark.parametrize(
+    "strategy", ["hybrid", *(pytest.param(s, marks=pytest.mark.slow) for s in ("fused", "cosine"))]
+)
 async def test_11_a_unique_marker_is_found_at_the_first_rank(tmp_path: Path, strategy: str) -> None:
     sharp = HashEmbedder(30_011)  # so many places that no two words of this test share one
     async with a_bank(tmp_path / "m.db", settings={"retrieval": strategy}, embedder=sharp) as bank:

@@ -89,7 +89,10 @@ def covers(clusters: int, each: int, between: float, seed: int, *, naive: bool =
     return hits / RUNS
 
 
-@pytest.mark.parametrize(("clusters", "each", "between"), [(12, 4, 1.0), (30, 3, 0.5), (8, 5, 0.0)])
+@pytest.mark.parametrize(
+    ("clusters", "each", "between"),
+    [(12, 4, 1.0), *(pytest.param(*case, marks=pytest.mark.slow) for case in ((30, 3, 0.5), (8, 5, 0.0)))],
+)
 def test_intervals_cover_the_truth_at_their_rate(clusters: int, each: int, between: float) -> None:
     assert covers(clusters, each, between, 5) == pytest.approx(0.95, abs=_ERROR + 0.005)
 
@@ -98,7 +101,7 @@ def test_intervals_that_know_of_no_clusters_are_too_short() -> None:
     assert covers(12, 4, 1.0, 5, naive=True) < 0.85
 
 
-@pytest.mark.parametrize(("cases", "orders"), [(24, 5), (24, 12)])
+@pytest.mark.parametrize(("cases", "orders"), [(24, 5), pytest.param(24, 12, marks=pytest.mark.slow)])
 def test_two_ways_of_clustering_cover_the_truth(cases: int, orders: int) -> None:
     """Cases and orders each shift their values; few orders may cost coverage, which is bounded here."""
     chance, hits, runs = random.Random(11), 0, 600
@@ -143,7 +146,7 @@ def test_more_samples_need_fewer_cases_and_never_none() -> None:
     assert Design(comparisons=3).cases(0.05) > Design().cases(0.05)
 
 
-@pytest.mark.parametrize("samples", [1, 4])
+@pytest.mark.parametrize("samples", [1, pytest.param(4, marks=pytest.mark.slow)])
 def test_a_planned_comparison_has_its_power(samples: int) -> None:
     """True rates vary over cases (beta), and the change helps each by another amount; the plan is kept within error."""
     difference, correlation, rate = 0.1, 0.4, 0.5

@@ -100,19 +100,22 @@ async def test_fail_reflect_solve(tmp_path: Path, data: Path) -> None:
     await store.close()
 
 
-async def test_it_goes_on_wherever_it_was_cut_off(tmp_path: Path, data: Path) -> None:
+STOPS = [pytest.param(stop, marks=[] if stop in (2, 7) else pytest.mark.slow) for stop in range(1, CALLS + 1)]
+
+
+@pytest.mark.parametrize("stop", STOPS)
+async def test_it_goes_on_wherever_it_was_cut_off(tmp_path: Path, data: Path, stop: int) -> None:
     whole = SqliteStore(tmp_path / "whole.db")
     await ran(whole, data, Coder())
     expected = tree(await the_episode(whole))
     await whole.close()
-    for stop in range(1, CALLS + 1):
-        store, model = SqliteStore(tmp_path / f"{stop}.db"), Coder(stop)
-        with pytest.raises(asyncio.CancelledError):
-            await asyncio.create_task(ran(store, data, model), name="run")
-        (run,) = await store.benches.runs()
-        (result,) = (await resume_benchmark(run.id, model=model, store=store)).results
-        assert result.status == "solved"
-        assert tree(await the_episode(store)) == expected
-        assert model.asked.total() <= CALLS + 1, "only the call that was cut off is made again"
-        assert result.usage.calls == CALLS
-        await store.close()
+    store, model = SqliteStore(tmp_path / f"{stop}.db"), Coder(stop)
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.create_task(ran(store, data, model), name="run")
+    (run,) = await store.benches.runs()
+    (result,) = (await resume_benchmark(run.id, model=model, store=store)).results
+    assert result.status == "solved"
+    assert tree(await the_episode(store)) == expected
+    assert model.asked.total() <= CALLS + 1, "only the call that was cut off is made again"
+    assert result.usage.calls == CALLS
+    await store.close()

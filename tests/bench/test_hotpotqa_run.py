@@ -72,7 +72,7 @@ class Learner:
 
 @pytest.mark.skipif(not DATA.exists(), reason="needs ../shared/data")
 @pytest.mark.parametrize("judge", [pytest.param("model", marks=pytest.mark.slow), "oracle"])
-@pytest.mark.parametrize("mode", ["react", "cot", "cot-context"])
+@pytest.mark.parametrize("mode", ["react", *(pytest.param(m, marks=pytest.mark.slow) for m in ("cot", "cot-context"))])
 async def test_all_questions_go_through_fail_reflect_and_solve(mode: str, judge: str, tmp_path: Path) -> None:
     rows = json.loads(DATA.read_text("utf-8"))
     model = ScriptedModel(Learner(rows))

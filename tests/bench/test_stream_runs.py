@@ -227,7 +227,7 @@ class Mortal(Learner):
         return await super().ask(question, sampling)
 
 
-@pytest.mark.parametrize("dies", [0, 4, 9])
+@pytest.mark.parametrize("dies", [4, *(pytest.param(n, marks=pytest.mark.slow) for n in (0, 9))])
 async def test_a_stream_that_was_cut_off_ends_as_one_that_was_not(store: Store, tmp_path: Path, dies: int) -> None:
     file, whole = tasks(tmp_path, FAMILIES, 2), Learner()
     expected = await read_stream(store, (await ran(store, file, whole, arm(tmp_path))).id)

@@ -25,6 +25,8 @@ from mulligan.models.reader.game import OPEN
 from mulligan.sandbox.local import LocalSandbox
 
 FAMILIES = ("database", "game", "code", "service")
+QUICK = ("database", "game", "service", pytest.param("code", marks=pytest.mark.slow))
+"""Each score of a task of code takes a process in the sandbox."""
 SEED = 3
 
 
@@ -101,7 +103,7 @@ def loaded(family: str, **settings: Json) -> Sequence[Case]:
     return made.load([])
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", QUICK)
 async def test_without_memory_a_task_is_solvable_for_fewer_points(family: str) -> None:
     finished = await ran(family)
     assert [result.status for result in finished.results] == ["failed"] * 8  # none has all points
@@ -118,7 +120,7 @@ async def test_whoever_is_shown_all_facts_gets_all_points(family: str, changed: 
     assert part(finished, "reward") == [6.0 if family == "game" else 10.0] * 8
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", QUICK)
 async def test_stale_facts_cost_and_the_newer_ones_above_them_count(family: str) -> None:
     old, new = entries(stated(family, False)), entries(stated(family, True))
     tasks = 12 if family == "code" else 8
@@ -137,7 +139,7 @@ async def test_marked_facts_are_not_believed_where_asking_shows_them() -> None:
     assert values(await ran("database", marked, drift=1)) == values(await ran("database", drift=1))
 
 
-@pytest.mark.parametrize("family", ["game", "code", "service"])
+@pytest.mark.parametrize("family", ["game", "service", QUICK[-1]])
 async def test_marked_facts_are_tried_where_a_guess_costs_no_less(family: str) -> None:
     marked = entries(stated(family, False), " (to be checked before it is used: a change)")
     assert values(await ran(family, marked)) == [1.0] * 8
@@ -145,8 +147,8 @@ async def test_marked_facts_are_tried_where_a_guess_costs_no_less(family: str) -
     assert values(await ran(family, both, drift=1)) == [1.0] * 8
 
 
-@pytest.mark.parametrize("form", ["notebook", "history"])
-@pytest.mark.parametrize("family", ["database", "game", "service", pytest.param("code", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("family", QUICK)
+@pytest.mark.parametrize("form", ["notebook", pytest.param("history", marks=pytest.mark.slow)])
 async def test_a_bank_that_the_reader_teaches_brings_the_facts_to_later_prompts(family: str, form: str) -> None:
     finished = await run_benchmark(
         f"stream:{family}",

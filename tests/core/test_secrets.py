@@ -93,11 +93,12 @@ def test_json_is_masked_all_through() -> None:
 
 
 LOTS = st.integers(0, 10**6)
+FEW = settings(max_examples=min(10, settings().max_examples // 5))  # a hundred kinds, in many places each
 
 
 @pytest.mark.parametrize("kind", BY_LOOK)
 @given(LOTS)
-@settings(max_examples=10)
+@FEW
 def test_a_key_is_known_by_its_look_anywhere(kind: str, lot: int) -> None:
     secret = BY_LOOK[kind](Random(lot))
     for where, place in ANYWHERE.items():
@@ -108,7 +109,7 @@ def test_a_key_is_known_by_its_look_anywhere(kind: str, lot: int) -> None:
 
 @pytest.mark.parametrize("kind", BY_WORDS)
 @given(LOTS)
-@settings(max_examples=10)
+@FEW
 def test_a_secret_is_known_by_the_words_beside_it(kind: str, lot: int) -> None:
     secret, text = BY_WORDS[kind](Random(lot))
     for where, place in AROUND.items():
@@ -119,7 +120,7 @@ def test_a_secret_is_known_by_the_words_beside_it(kind: str, lot: int) -> None:
 
 @pytest.mark.parametrize("kind", ORDINARY)
 @given(LOTS)
-@settings(max_examples=10)
+@FEW
 def test_what_only_looks_like_a_secret_is_left_alone(kind: str, lot: int) -> None:
     text = ORDINARY[kind](Random(lot))
     for place in (*ANYWHERE.values(), *AROUND.values()):

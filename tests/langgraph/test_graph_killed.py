@@ -11,6 +11,7 @@ from pathlib import Path
 
 import mortal_graph
 import pytest
+from forked import forked
 from reflexion_graphs import recorded, steps_of
 
 CALLS = ["0", "1", "2", "3"]
@@ -19,7 +20,7 @@ RUNS = ["answer 1", "answer 2", "answer 3"]
 
 def process(folder: Path, side: str, durability: str, die_after: int, pause: float = 0.0) -> subprocess.Popen[str]:
     command = [sys.executable, mortal_graph.__file__, str(folder), side, durability, str(die_after), str(pause)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return forked(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def ended(running: subprocess.Popen[str], seconds: float = 60) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 
 import mortal_graph
 import pytest
+from forked import forked
 from reflexion_graphs import a_graph, a_store, an_open_store, asking, by_messages, on_thread, recorded
 
 from mulligan.core.errors import LeaseLost
@@ -112,12 +113,14 @@ async def force(store: SqliteStore, episode: str) -> None:
 def test_two_processes_on_one_thread_pay_once(side: str, tmp_path: Path) -> None:
     """The second is refused while the first is at a node; whoever comes after goes on with what is there."""
     command = [sys.executable, mortal_graph.__file__, str(tmp_path), side, "sync", "-1", "0.1"]
-    both = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    both = [forked(command, **pipes) for _ in range(2)]
     said = [running.communicate(timeout=60) for running in both]
     for running, (out, err) in zip(both, said, strict=True):
         assert running.returncode == 0 or "LeaseLost" in err or "locked" in err, (out, err)
-    last = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert last.returncode == 0, last.stderr
+    last = forked(command, **pipes)
+    _, err = last.communicate(timeout=60)
+    assert last.returncode == 0, err
     assert sorted((tmp_path / "calls.txt").read_text().split()) == ["0", "1", "2", "3"]
     (episode,) = recorded(tmp_path)
     assert episode.solved

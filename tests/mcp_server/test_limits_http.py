@@ -174,20 +174,21 @@ def test_limits_that_cannot_be_are_refused(rate: float) -> None:
 
 def test_more_calls_than_are_served_at_once_are_told_when_to_come_again(model: Wire, era: str) -> None:
     with served(*MODEL, "--concurrency", "2") as server, ThreadPoolExecutor(2) as pool:
-        model.plays({"when": "", "answer": "42", "delay": 3.0})
+        model.plays({"when": "", "answer": "42", "held": True})
         asks = [poster(server, era) for _ in range(3)]
         waiting = [pool.submit(one.post, calling(era, SOLVE)) for one in asks[:2]]
         until(lambda: len(model.requests) == 2)
         refused = asks[2].post(calling(era, SOLVE))
         assert error(refused)[:2] == (503, -32010)
         assert refused[1]["retry-after"] == "1"
+        model.release()
         assert [one.result(30)[0] for one in waiting] == [200, 200]
         assert asks[2].post(calling(era, SOLVE))[0] == 200
 
 
 def test_a_call_whose_client_has_hung_up_still_counts(model: Wire) -> None:
     with served(*MODEL, "--concurrency", "1", "--log-level", "info") as server:
-        model.plays({"when": "", "answer": "42", "delay": 2.0})
+        model.plays({"when": "", "answer": "42", "held": True})
         asks = poster(server, "older")
         body = json.dumps(calling("older", SOLVE)).encode()
         more = (f"{name}: {value}" for name, value in asks.headers.items())
@@ -196,17 +197,19 @@ def test_a_call_whose_client_has_hung_up_still_counts(model: Wire) -> None:
             until(lambda: len(model.requests) == 1)
         until(lambda: server.said().count("POST /mcp 200") == 2)  # the handshake, and the call that nobody waits for
         assert asks.status(ping(2)) == 503
+        model.release()
         until(lambda: asks.status(ping(2)) == 200)
 
 
 def test_an_id_in_flight_is_not_taken_twice_in_a_session(model: Wire) -> None:
     with served(*MODEL) as server, ThreadPoolExecutor(1) as pool:
-        model.plays({"when": "", "answer": "42", "delay": 2.0})
+        model.plays({"when": "", "answer": "42", "held": True})
         asks = poster(server, "older")
         first = pool.submit(asks.post, calling("older", SOLVE, 7))
         until(lambda: len(model.requests) == 1)
         assert error(asks.post(ping("7"))) == (400, -32600, "7")
         assert asks.status(ping(8)) == 200
+        model.release()
         assert b'"solved":true' in first.result(30)[2]
         assert asks.status(ping(7)) == 200
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forked import forked
 from mcp import Client, StdioServerParameters
 from serving import MULLIGAN, over, served
 
@@ -28,9 +29,10 @@ SCRIPTS = str(Path(sys.executable).parent)
 def printed(*arguments: str, cwd: Path | None = None, **env: str) -> tuple[str, str]:
     """What is written to stdout and to stderr."""
     command, where = [*MULLIGAN, *arguments], {**os.environ, **env}
-    ran = subprocess.run(command, env=where, cwd=cwd, capture_output=True, text=True, timeout=60)
-    assert ran.returncode == 0, ran.stderr
-    return ran.stdout, ran.stderr
+    with forked(command, env=where, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as ran:
+        out, err = ran.communicate(timeout=60)
+    assert ran.returncode == 0, err
+    return out, err
 
 
 def config(client: str, *arguments: str, cwd: Path | None = None, **env: str) -> Any:

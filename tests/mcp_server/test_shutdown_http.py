@@ -66,7 +66,7 @@ TERM, INT = signal.SIGTERM, signal.SIGINT
     ],
 )
 async def test_calls_in_flight_are_answered(model: Wire, transport: str, mode: str, by: signal.Signals) -> None:
-    model.plays({"when": "", "answer": "42", "delay": 1.0})
+    model.plays({"when": "", "answer": "42", "held": True})
     with served(*MODEL, "--log-level", "info", transport=transport) as server:
         with anyio.fail_after(60):
             async with Client(over(server.url), mode=mode) as client, anyio.create_task_group() as tasks:
@@ -82,6 +82,7 @@ async def test_calls_in_flight_are_answered(model: Wire, transport: str, mode: s
                 server.process.send_signal(by)
                 await anyio.to_thread.run_sync(server.wait_until_said, "stopping")
                 assert await anyio.to_thread.run_sync(refused, server)
+                model.release()
                 await answered.wait()
                 assert results[0].structured_content["solved"]
                 assert await anyio.to_thread.run_sync(server.ended) == 0

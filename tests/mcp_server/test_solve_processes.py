@@ -70,6 +70,7 @@ async def test_a_cancelled_request_is_not_answered(wire: Wire) -> None:
     await goes_on(wire, episode)
 
 
+@pytest.mark.slow
 async def test_a_client_that_goes_away(wire: Wire) -> None:
     with piped(*MODEL) as server:
         server.handshake()
@@ -111,12 +112,13 @@ async def test_a_session_that_is_ended_or_takes_it_back(wire: Wire, how: Callabl
 
 async def test_a_connection_of_a_session_that_is_dropped_has_cancelled_nothing(wire: Wire) -> None:
     """As the older revisions have it: the client may come back, and only what it cancels is cancelled."""
-    wire.plays(*HANGS[:2], {"answer": "42", "delay": 1.0})
+    wire.plays(*HANGS[:2], {"answer": "42", "held": True})
     with served(*MODEL) as server:
         client = RawHttp(server.url)
         client.handshake("2025-06-18")
         with client.begun(REQUEST) as told:
             until_hung(told.__next__)
+        wire.release()
         assert (await left()).solved
 
 

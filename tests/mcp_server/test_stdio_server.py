@@ -132,10 +132,12 @@ def test_a_client_that_reads_nothing_holds_us_back_and_not_our_memory() -> None:
 
 def test_a_second_request_of_an_id_in_flight_is_refused_and_the_first_is_answered(model: Wire) -> None:
     with piped(*MODEL) as server:
-        begin_to_solve(server, model, {"answer": "42", "delay": 1.0})
+        begin_to_solve(server, model, {"answer": "42", "held": True})
         server.send({**PING, "id": 1})
-        refused, answer = server.receive(), server.receive()
+        refused = server.receive()
         assert (refused["id"], refused["error"]["code"]) == (1, -32600)
+        model.release()
+        answer = server.receive()
         assert (answer["id"], answer["result"]["isError"]) == (1, False)
         assert server.ask("ping", id=1)["result"] == {}
 
@@ -157,10 +159,11 @@ def test_more_requests_than_there_is_room_for_are_refused_at_once(model: Wire) -
 
 def test_an_answer_outlives_the_end_of_the_input(model: Wire) -> None:
     with piped(*MODEL) as server:
-        begin_to_solve(server, model, {"answer": "42", "delay": 1.0})
+        begin_to_solve(server, model, {"answer": "42", "held": True})
         server.send(b'{"jsonrpc":"2.0","id":2,"meth')
         server.close_input()
         assert server.receive()["error"]["code"] == -32700
+        model.release()
         assert server.answer(1)["result"]["structuredContent"]["solved"]
         assert server.ended() == 0
 
@@ -169,9 +172,11 @@ def test_an_answer_outlives_the_end_of_the_input(model: Wire) -> None:
     "by", [signal.SIGTERM, *(pytest.param(by, marks=pytest.mark.slow) for by in (signal.SIGINT, signal.SIGHUP))]
 )
 def test_a_signal_lets_calls_in_flight_be_answered(model: Wire, by: signal.Signals) -> None:
-    with piped(*MODEL) as server:
-        begin_to_solve(server, model, {"answer": "42", "delay": 1.0})
+    with piped(*MODEL, "--log-level", "info") as server:
+        begin_to_solve(server, model, {"answer": "42", "held": True})
         server.process.send_signal(by)
+        server.wait_until_said("stopping")
+        model.release()
         assert server.answer(1)["result"]["structuredContent"]["solved"]
         assert server.ended() == 0
 

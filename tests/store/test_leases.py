@@ -108,7 +108,7 @@ async def test_a_holder_elsewhere_that_died_is_waited_out(store: SqliteStore, cl
     trying = asyncio.ensure_future(leased(store, "e", seconds=30).__aenter__())
     while not trying.done():
         clock.now += 10
-        await asyncio.wait({trying}, timeout=1)
+        await asyncio.wait({trying}, timeout=0.3)
     assert (await trying).fence == 2
 
 

@@ -28,19 +28,18 @@ from contextlib import suppress
 from typing import Any
 
 PRELOADED = (
-    *(
-        "mulligan.cli.serve",
-        "mulligan.cli.solve",
-        "mulligan.mcp_server.server",
-        "mulligan.store.sqlite",
-        "uvicorn.server",
-    ),
-    *(
-        "uvicorn.protocols.http.h11_impl",
-        "uvicorn.lifespan.on",
-        "pydantic_ai.models.openai",
-        "pydantic_ai.providers.openai",
-    ),
+    "mulligan.cli.serve",
+    "mulligan.cli.solve",
+    "mulligan.mcp_server.server",
+    "mulligan.store.sqlite",
+    "uvicorn.server",
+    "uvicorn.protocols.http.h11_impl",
+    "uvicorn.lifespan.on",
+    "pydantic_ai.models.openai",
+    "pydantic_ai.providers.openai",
+    "langgraph.checkpoint.sqlite",
+    "langgraph.checkpoint.sqlite.aio",
+    "mulligan.langgraph.reflexion_graph",
 )
 
 
@@ -95,7 +94,8 @@ class _Parent:
         self._lock = threading.Lock()
         with theirs:
             command = [sys.executable, __file__, str(theirs.fileno())]
-            self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
+            env = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # a process is forked while it has one thread
+            self._process = subprocess.Popen(command, env=env, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
         atexit.register(self.close)
 
     def fork(self, order: Any, files: Sequence[int]) -> int:

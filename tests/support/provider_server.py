@@ -3,7 +3,8 @@
     python tests/support/provider_server.py --port 0 --answers FILE        prints the port
 
 FILE holds a JSON list. An entry is what happens to one request: a text (the answer), or an object with one of
-    answer: TEXT or JSON     with finish (stop, length, content_filter), usage ([input, output] or null), delay in s
+    answer: TEXT or JSON     with finish (stop, length, content_filter), usage ([input, output] or null), delay in s,
+                             held: true (until PUT /_release)
     calls: [CALL, ...]       tools to call, with or without an answer (a text): {"name": NAME, "arguments": {...}}, or
                              arguments as a text, which then goes out as it is (not to Anthropic, which has no such)
     status: 429, ...         with body and headers
@@ -61,6 +62,7 @@ class Script:
         self.entries = [{"answer": entry} if isinstance(entry, str) else dict(entry) for entry in answers]
         self.received.clear()
         self.now = self.most = 0
+        self.released = asyncio.Event()
 
     def take(self, request: Received) -> Entry:
         for entry in self.entries:
@@ -117,6 +119,8 @@ class ProviderServer:
     def _control(self, request: Received) -> Any:
         if request.path == "/_script":
             self.script.load(request.body)
+        if request.path == "/_release":
+            self.script.released.set()
         seen = [
             {
                 "path": r.path,
@@ -133,6 +137,9 @@ class ProviderServer:
         self, entry: Entry, request: Received, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         await asyncio.sleep(entry.get("delay", 0))
+        if entry.get("held"):
+            async with asyncio.timeout(LONGEST_HANG):
+                await self.script.released.wait()
         if entry.get("drop"):
             writer.transport.abort()
         elif entry.get("hang"):

@@ -30,6 +30,10 @@ class Wire:
         """From now on the server does this, and has seen nothing."""
         self._call("PUT", "/_script", list(entries))
 
+    def release(self) -> None:
+        """Let out the answers that are held."""
+        self._call("PUT", "/_release")
+
     @property
     def log(self) -> dict[str, Any]:
         return self._call("GET", "/_log")

@@ -123,9 +123,9 @@ assert add(1, 1) == 2  # add(1, 1) returned 0\
 
 async def test_a_hanging_test_is_named_and_does_not_take_the_others_with_it(judge: Judge) -> None:
     code = "def f(x):\n    while x == 1:\n        pass\n    return x\n"
-    feedback = await judge(code, "assert f(0) == 0\nassert f(1) == 1\nassert f(2) == 2", seconds=6.0)
+    feedback = await judge(code, "assert f(0) == 0\nassert f(1) == 1\nassert f(2) == 2", seconds=3.0)
     assert (feedback.passed, feedback.score) == (False, 2 / 3)
-    assert "assert f(1) == 1  # timed out after 2.0 s" in feedback.text
+    assert "assert f(1) == 1  # timed out after 1.0 s" in feedback.text
 
 
 @pytest.mark.parametrize("first", ["", "import inspect\n"])
