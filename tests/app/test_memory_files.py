@@ -7,6 +7,7 @@ import json
 import tempfile
 from contextlib import suppress
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,9 @@ from mulligan.app.config import Config
 from mulligan.app.memory import export, import_file
 from mulligan.bank.exchange.importing import archives_from_json, archives_to_json, prepared, read_bank_file
 from mulligan.core.errors import InvalidInput
-from mulligan.core.lessons import Archive, Link, Receipt, Version
+from mulligan.core.lessons import Account, Archive, Link, Receipt, TaskOutcome, Version, Worth
 from mulligan.core.records import Lesson, Origin
+from mulligan.core.worth import Tally
 
 WORDS = Config(values={"memory": {"embedder": "none"}})
 """Without an embedder: lessons are found by their words."""
@@ -33,6 +35,7 @@ jsons = st.recursive(st.none() | st.booleans() | st.integers(-(2**40), 2**40) | 
 @st.composite
 def lessons(draw: st.DrawFn, agent: str, id: str) -> Lesson:
     state: Any = draw(st.sampled_from(["active", "retired", "superseded", "quarantined"]))
+    nature: Any = draw(st.sampled_from(["strategy", "fact"]))
     outcome: Any = draw(st.sampled_from(["success", "failure"]))
     uses = draw(st.integers(0, 9))
     return Lesson(
@@ -55,7 +58,20 @@ def lessons(draw: st.DrawFn, agent: str, id: str) -> Lesson:
         context=draw(st.dictionaries(texts, jsons, max_size=2)),
         state=state,
         superseded_by="elsewhere" if state == "superseded" else None,
+        nature=nature,
+        project=draw(texts),
+        confirmed=draw(st.booleans()),
+        to_check=draw(texts),
+        rests_on=tuple(draw(st.lists(texts, max_size=2))),
+        pinned=draw(st.booleans()),
     )
+
+
+tallies = st.lists(st.tuples(st.booleans(), st.booleans()), max_size=6).map(
+    lambda outcomes: reduce(
+        lambda tally, one: tally.with_outcome(one[0]).with_draw(one[0], withheld=one[1], share=0.3), outcomes, Tally()
+    )
+)
 
 
 @st.composite
@@ -73,8 +89,17 @@ def archives(draw: st.DrawFn, agent: str) -> Archive:
         for lesson in archive.lessons
     }
     links = (Link(f"{agent}0", f"{agent}1", 0.91, "e"),) if count > 1 else ()
-    receipts = (Receipt(f"r{agent}", agent, draw(times), draw(texts), {f"{agent}0": 0.5}, 2),) if count else ()
-    return Archive(agent, archive.lessons, history, links, receipts)
+    outcomes = tuple(TaskOutcome("", success) for success in draw(st.lists(st.booleans(), max_size=1)))
+    receipt = Receipt(f"r{agent}", agent, draw(times), draw(texts), {f"{agent}0": 0.5}, 2, outcomes)
+    receipt = replace(receipt, withheld={f"{agent}1": 0.4}, drawn={f"{agent}0": 0.3, f"{agent}1": 0.3})
+    accounts = [
+        Account(f"e{n}", draw(texts), at, draw(texts), draw(st.none() | st.booleans()))
+        for n, at in enumerate(sorted(draw(st.lists(times, max_size=3, unique=True))))
+    ]
+    worth = [Worth(agent, one.id, one.state, draw(tallies), draw(times)) for one in archive.lessons[:2]]
+    worth = [Worth(agent, "", "", draw(tallies)), *worth] if worth else []
+    receipts = (receipt,) if count else ()
+    return Archive(agent, archive.lessons, history, links, receipts, tuple(accounts), tuple(worth))
 
 
 @pytest.fixture(autouse=True)
@@ -87,7 +112,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @settings(max_examples=settings().max_examples // 5, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(a=archives("a"), b=archives(""), data=st.data())
 def test_an_export_comes_back_as_it_was(tmp_path: Path, a: Archive, b: Archive, data: Any) -> None:
-    several = [archive for archive in (b, a) if archive.lessons]
+    several = [archive for archive in (b, a) if archive.lessons or archive.accounts]
     with tempfile.TemporaryDirectory(dir=tmp_path) as folder, pytest.MonkeyPatch.context() as patch:
         patch.setenv("MULLIGAN_HOME", folder)
         file = Path(folder, "bank.json")
@@ -145,6 +170,14 @@ BROKEN: list[tuple[str, str]] = [
     (
         json.dumps(export_of(receipts=[{"id": "r", "agent_id": "b", "at": 1, "query": "q"}])),
         "agents.0.receipts.0: it is of another agent",
+    ),
+    (
+        json.dumps(export_of(accounts=[{"id": "e", "project": "p", "at": 1, "text": "t"}] * 2)),
+        "agents.0.accounts.1: the account of the episode e is there twice",
+    ),
+    (
+        json.dumps(export_of(worth=[{"agent_id": "", "id": "l2", "state": "active", "tally": {}}])),
+        "agents.0.worth.0: it is of a lesson that is not in the file",
     ),
     (json.dumps({**export_of(), "agents": export_of()["agents"] * 2}), "agents.1.agent_id: '' is there twice"),
     ('{"memories": 1}', "memories: a list is expected, not 1"),

@@ -155,7 +155,7 @@ async def test_a_row_that_is_gone_is_made_again_from_its_history(tmp_path: Path,
     sql(tmp_path / "m.db", "DELETE FROM lessons WHERE id = '3'")
     first = await memory.lessons.verify(mend=True)
     assert first[0] == Fault(
-        "Lesson 3 was gone but for its history. Its words are found again when it is edited.",
+        "Lesson 3 is gone but for its history. Mended, its words find it again once it is edited.",
         True,
         "3",
     )
@@ -193,7 +193,7 @@ async def test_vectors_of_the_superseded_are_dropped(tmp_path: Path, memory: Mem
 
 async def test_a_successor_that_is_missing(memory: Memory) -> None:
     await memory.lessons.add("b", [entry("s", state="superseded", superseded_by="m")])  # m is another agent's
-    assert await mended(memory) == ["Lesson s was merged into m, which is not there. Mended, it is retired."]
+    assert await mended(memory) == ["Lesson s was merged into m, which is missing. Mended, it is retired."]
     (lesson,) = await memory.lessons.get("b", ["s"])
     assert (lesson.state, lesson.superseded_by) == ("retired", None)
     assert (await memory.lessons.history("b", "s"))[-1].change == "retired"
@@ -221,11 +221,15 @@ async def test_work_that_nobody_does_is_queued_again(tmp_path: Path, memory: Mem
     gone.communicate(timeout=60)
     claimed = await memory.queue.claim(owner().replace(owner().split(":")[1], str(gone.pid)), 3600, ["k"])
     assert claimed is not None
-    assert await mended(memory) == [f"Work {claimed[0].id} is running, and nobody does it."]
+    assert await mended(memory) == [
+        f"Work {claimed[0].id} is running, but no process does it. Mended, it can be done again."
+    ]
     assert sql(tmp_path / "m.db", "SELECT status, owner FROM work") == [("queued", "")]
     sql(tmp_path / "m.db", "DELETE FROM payloads")
-    assert await mended(memory) == [f"Work {claimed[0].id} has lost its payload, so it cannot be done: learn again."]
-    assert (await memory.queue.look("a", claimed[0].id)).error == "what was to be done is lost"
+    assert await mended(memory) == [
+        f"Work {claimed[0].id} has lost its payload, so it cannot be done. Learn from the episode again."
+    ]
+    assert (await memory.queue.look("a", claimed[0].id)).error == "its payload was lost"
 
 
 async def test_a_damaged_index_is_made_again(tmp_path: Path, memory: Memory) -> None:

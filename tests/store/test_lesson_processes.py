@@ -164,7 +164,7 @@ async def found(path: Path) -> Known:
     memory = open_store(path).memory
     rows = (await memory.lessons.delta("a", None)).rows
     wrong = await memory.lessons.verify()
-    assert [finding for finding in wrong if "nobody does it" not in finding.what] == []
+    assert [finding for finding in wrong if "no process does it" not in finding.what] == []
     await memory.close()
     with closing(sqlite3.connect(path)) as db:
         work = {key: status == "done" for key, status in db.execute("SELECT key, status FROM work")}

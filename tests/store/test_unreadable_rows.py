@@ -18,7 +18,7 @@ from mulligan.bank.bank import Bank
 from mulligan.core.benchmarks import BenchRun
 from mulligan.core.episode import Acted
 from mulligan.core.errors import Unreadable
-from mulligan.core.lessons import Link, Memory, Receipt, Selection
+from mulligan.core.lessons import Account, Link, Memory, Receipt, Selection
 from mulligan.core.records import Attempt, Episode, Task
 from mulligan.recording.holders import owner
 from mulligan.store import open_store
@@ -41,11 +41,13 @@ BAD_LESSON = {
 
 @pytest.fixture
 async def memory(tmp_path: Path) -> AsyncIterator[Memory]:
-    """Three lessons of two agents, two of them linked, a recall and a piece of work."""
+    """Three lessons, two of them linked, a recall with its outcome, an account of an episode and a piece of work."""
     opened = open_store(tmp_path / "m.db").memory
     await opened.lessons.add("a", [entry("1"), entry("2"), entry("3")])
     await opened.lessons.link("a", [Link("2", "3", 0.9, E1)])
     await opened.lessons.recalled(Receipt("r", "a", 1.0, "q", {"2": 0.9}))
+    await opened.lessons.outcome_of("a", "r", True)
+    await opened.lessons.keep_accounts("a", [Account("e1", "p", 1.0, "t")], 9)
     await opened.queue.enqueue("k", "a", {"n": 1})
     yield opened
     await opened.close()
@@ -136,6 +138,10 @@ async def test_a_lesson_whose_newest_line_cannot_be_read_is_what_it_was_before(t
 
 ELSEWHERE = {
     "a receipt": "UPDATE receipts SET record = '['",
+    "an account": "UPDATE accounts SET record = '['",
+    "the project of an account": "UPDATE accounts SET project = 'q'",
+    "the episode of an account": "UPDATE accounts SET id = x'00'",
+    "a count of outcomes": "UPDATE worth SET record = '[' WHERE lesson > 0",
     "a detail": "UPDATE log SET detail = '{' WHERE change = 'used'",
     "a payload": "UPDATE payloads SET payload = '{'",
     "a count": "UPDATE uses SET uses = 'many'",
@@ -169,7 +175,10 @@ async def test_whatever_is_damaged_the_lessons_stay(tmp_path: Path, memory: Memo
     assert await memory.lessons.purge("a", None) == 3
 
 
-OF_THE_BANK = ("agents", "bank", "embedders", "lessons", "log", "uses", "vectors", "query_vectors", "links", "receipts")
+OF_THE_BANK = (
+    *("agents", "bank", "embedders", "lessons", "log", "uses", "vectors", "query_vectors", "links", "receipts"),
+    *("keys", "accounts", "worth"),
+)
 
 
 @pytest.mark.parametrize("table", [name for name, one in expected().items() if one.kind == "table"])
@@ -204,6 +213,15 @@ async def test_an_index_that_is_gone_is_made_again(tmp_path: Path, memory: Memor
     assert [finding.what for finding in await memory.lessons.verify()] == [f"The index {index} is gone."]
     assert [finding.mended for finding in await memory.lessons.verify(mend=True)] == [True]
     assert await memory.lessons.verify() == []
+
+
+async def test_an_account_whose_row_was_changed_is_found_by_its_record_again(tmp_path: Path, memory: Memory) -> None:
+    await memory.lessons.keep_accounts("a", [Account("e2", "p", 2.0, "t")], 9)
+    sql(tmp_path / "m.db", "UPDATE accounts SET project = 'q' WHERE id = 'e1'")
+    assert [one.id for one in await memory.lessons.accounts("a", "p", 9)] == ["e2"]
+    (found,) = await memory.lessons.verify(mend=True)
+    assert found.what == "The account of e1: its row is not what its record says."
+    assert [one.id for one in await memory.lessons.accounts("a", "p", 9)] == ["e2", "e1"]
 
 
 async def test_what_a_newer_mulligan_wrote_is_left_alone(tmp_path: Path, memory: Memory) -> None:

@@ -124,6 +124,7 @@ class Imported:
         known: how many were here already.
         quarantined: how many of the new ones are quarantined.
         notes: sentences for the user.
+        accounts: how many accounts of episodes the file holds.
     """
 
     format: str
@@ -131,10 +132,11 @@ class Imported:
     known: int = 0
     quarantined: int = 0
     notes: tuple[str, ...] = ()
+    accounts: int = 0
 
 
 async def export(agent_id: str | None = "", *, config: Config | None = None) -> Json:
-    """All that is known of this agent's lessons of any state, as JSON; None: of all agents."""
+    """The whole bank of this agent as JSON: lessons of any state, recalls and accounts; None: the banks of all."""
     async with open_store((config or load()).store) as store:
         return archives_to_json(await store.memory.lessons.archive(agent_id))
 
@@ -181,7 +183,8 @@ async def import_file(file: Path, agent_id: str | None = None, *, config: Config
         notes.append(f"Found by their words alone until there are vectors: {why_not}")
     if retired:
         notes.append(f"Known already, but retired, so not recalled. To bring back: {' && '.join(retired)}")
-    return Imported(found.format, tuple(lesson.id for lesson in everyone), total_known, held, tuple(notes))
+    accounts = sum(len(archive.accounts) for archive in archives)
+    return Imported(found.format, tuple(lesson.id for lesson in everyone), total_known, held, tuple(notes), accounts)
 
 
 async def _embedded(config: Config, agent_id: str, lessons: Sequence[Lesson], memory: Memory, *, link: bool) -> str:

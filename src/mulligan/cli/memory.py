@@ -609,6 +609,8 @@ def import_(file: str) -> None:
     for n, what in ((done.known, "known already"), (done.quarantined, "held back: mulligan memory list --quarantined")):
         if n:
             say(f"{count(n, 'lesson')} {what}")
+    if done.accounts:
+        say(f"{count(done.accounts, 'account')} of earlier episodes in the file: what the form history shows")
     say(f"{count(len(done.lessons), 'lesson')} imported from {file} ({done.format})")
 
 
@@ -624,7 +626,7 @@ def import_(file: str) -> None:
 @click.option("-o", "--output", metavar="FILE", help="Write there instead of to stdout.")
 @agent_options
 def export(form: str, output: str | None) -> None:
-    """Export the lessons of all states, with their histories, links and recalls."""
+    """Export the bank: lessons of all states with their histories and links, recalls, and accounts of episodes."""
     everything = asyncio.run(_library().export(reading()))
     text = clean(markdown(archives_from_json(everything))) if form == "md" else dumped(everything)
     put(text, output)

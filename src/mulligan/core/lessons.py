@@ -286,12 +286,18 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Worth:
-    """What is counted of a lesson, or of a whole bank (`id` is ""). state: the lesson's."""
+    """What is counted of a lesson, or of a whole bank (`id` is "").
+
+    Attributes:
+        state: the lesson's.
+        since: recalls before this time showed another text, so their outcomes do not count.
+    """
 
     agent_id: str
     id: str
     state: str
     tally: Tally
+    since: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -347,8 +353,16 @@ class Fault:
 
 @dataclass(frozen=True)
 class Archive:
-    """The lessons of all states in the order in which they came, without vectors (`embedder` is None); their histories
-    by id, oldest first; the links between them, each once; the recalls. agent_id None: recalls over all agents.
+    """A bank whole.
+
+    Attributes:
+        agent_id: whose it is; None: the recalls over all agents.
+        lessons: of all states, in the order in which they came, without vectors (`embedder` is None).
+        history: of each lesson by its id, oldest first.
+        links: between the lessons, each once.
+        receipts: the recalls, with the outcomes of their tasks.
+        accounts: of all projects, oldest first.
+        worth: what is counted of the bank and of its lessons.
     """
 
     agent_id: str | None = ""
@@ -356,6 +370,8 @@ class Archive:
     history: Mapping[str, tuple[Version, ...]] = field(default_factory=dict[str, tuple[Version, ...]])
     links: tuple[Link, ...] = ()
     receipts: tuple[Receipt, ...] = ()
+    accounts: tuple[Account, ...] = ()
+    worth: tuple[Worth, ...] = ()
 
 
 @runtime_checkable
@@ -522,7 +538,9 @@ class LessonStore(Protocol):
         """Puts the archives in, all or nothing; entries: one for each lesson, in order; vectors are not taken.
 
         A lesson whose id is there already, or was folded here before, changes nothing; an exact duplicate of one that
-        was there before, in the same state and not superseded, folds into it; all others come with their histories.
+        was there before, in the same state and not superseded, folds into it; all others come with their histories and
+        with what is counted of them. Accounts of episodes that have one here are left out; all stand in the order of
+        their time then.
         """
         ...
 

@@ -86,6 +86,14 @@ def _wrong(archive: Archive) -> str:
     for n, receipt in enumerate(archive.receipts):
         if receipt.agent_id != archive.agent_id:
             return f"receipts.{n}: it is of another agent, {receipt.agent_id!r}."
+    episodes: set[str] = set()
+    for n, account in enumerate(archive.accounts):
+        if account.id in episodes:
+            return f"accounts.{n}: the account of the episode {account.id} is there twice."
+        episodes.add(account.id)
+    for n, worth in enumerate(archive.worth):
+        if worth.agent_id != archive.agent_id or (worth.id and worth.id not in ids):
+            return f"worth.{n}: it is of a lesson that is not in the file."
     return ""
 
 
@@ -398,4 +406,6 @@ def as_one_agents(agent_id: str, archives: Sequence[Archive], file: Path) -> Arc
         history,
         tuple(link for archive in archives for link in archive.links),
         tuple(replace(receipt, agent_id=agent_id) for receipt in receipts),
+        tuple({account.id: account for archive in archives for account in archive.accounts}.values()),
+        tuple(replace(one, agent_id=agent_id) for archive in archives for one in archive.worth),
     )

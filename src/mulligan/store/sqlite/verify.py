@@ -18,7 +18,7 @@ from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.core.codec import SCHEMA
 from mulligan.core.episode import advance
 from mulligan.core.errors import OutOfOrder, Unreadable
-from mulligan.core.lessons import Fault, Receipt
+from mulligan.core.lessons import Account, Fault, Receipt
 from mulligan.core.records import Episode, Lesson
 from mulligan.core.worth import Tally
 from mulligan.recording.holders import died
@@ -26,6 +26,7 @@ from mulligan.store.sqlite.episodes import agent_column
 from mulligan.store.sqlite.lessons.archive import retire_orphans
 from mulligan.store.sqlite.lessons.rows import (
     TABLES,
+    account_of,
     add_row,
     columns,
     drop_vectors,
@@ -123,23 +124,44 @@ def _texts(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
         if mend:
             set_aside(db, "files", "sha256 = ?", (sha256,))
             set_aside(db, "texts", "rowid = ?", (row,))
-        yield Fault(f"The text {str(sha256)[:12]} of a prompt is not what it was. Mended, it is set aside.", mend)
+        yield Fault(f"The text {str(sha256)[:12]} of a prompt does not match its hash. Mended, it is set aside.", mend)
 
 
 def _benches(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
-    runs = db.execute("SELECT n, id, schema, record FROM bench_runs").fetchall()
-    for (n, id, *_), why in broken(runs, lambda row: record_of(BenchRun, f"Benchmark run {row[1]}", *row[2:])):
+    rest = ("bench_cases.run", "bench_leases.run")
+    then = "it is set aside with its results; its episodes stay"
+    yield from _records(db, mend, BenchRun, "bench_runs", "Benchmark run {}", "id", rest=rest, then=then)
+    what, then = "The result of case {} of a benchmark run", "it is set aside, and a resume settles the case again"
+    yield from _records(db, mend, CaseResult, "bench_cases", what, "position", then=then)
+
+
+def _records(
+    db: sqlite3.Connection,
+    mend: bool,
+    cls: type[Any],
+    table: str,
+    what: str,
+    name: str,
+    *,
+    agent: str = "NULL",
+    rest: Sequence[str] = (),
+    then: str = "it is set aside",
+) -> Iterator[Fault]:
+    """Rows whose record cannot be read.
+
+    Args:
+        cls: The class of the records.
+        what: Names a record in the message; `{}` is the value of the column `name`.
+        agent: The column of the agent that a row belongs to.
+        rest: Columns of other tables (`table.column`) that refer to the row; their rows are set aside with it.
+        then: What mending does.
+    """
+    found = db.execute(f"SELECT rowid, {name}, {agent}, schema, record FROM {table}").fetchall()
+    for (row, about, whose, *_), why in broken(found, lambda row: record_of(cls, what.format(row[1]), *row[3:])):
         if mend:
-            for table in ("bench_cases", "bench_leases"):
-                set_aside(db, table, "run = ?", (n,), about=str(id))
-            set_aside(db, "bench_runs", "n = ?", (n,), about=str(id))
-        yield Fault(f"{why} Mended, it is set aside with its results; its episodes stay.", mend)
-    cases = db.execute("SELECT rowid, position, schema, record FROM bench_cases").fetchall()
-    what = "The result of case {} of a benchmark run"
-    for (row, *_), why in broken(cases, lambda row: record_of(CaseResult, what.format(row[1]), *row[2:])):
-        if mend:
-            set_aside(db, "bench_cases", "rowid = ?", (row,))
-        yield Fault(f"{why} Mended, it is set aside, and a resume settles the case again.", mend)
+            for other, column in (*(one.split(".") for one in rest), (table, "rowid")):
+                set_aside(db, other, f"{column} = ?", (row,), about=str(about), agent=whose)
+        yield Fault(f"{why} Mended, {then}.", mend)
 
 
 def _found(error: Unreadable, mend: bool, then: str) -> Fault:
@@ -169,7 +191,8 @@ def verify(db: sqlite3.Connection, mend: bool) -> Sequence[Fault]:
     bad: set[int] = set()
     lessons = [*_history(db, mend, bad), *_agents(db, mend, bad), *_kinds(db, mend)]
     lessons += [*_lost_rows(db, mend, bad), *_rows(db, mend, bad), *_vectors(db, mend), *_successors(db, mend)]
-    found += [*lessons, *_receipts(db, mend), *_work(db, mend), *check_episodes(db, mend), *_orphans(db, mend)]
+    found += [*lessons, *_receipts(db, mend), *_accounts(db, mend), *_work(db, mend)]
+    found += [*check_episodes(db, mend), *_orphans(db, mend)]
     if any(finding.mended for finding in found):
         db.execute("UPDATE bank SET generation = generation + 1")
         db.execute("UPDATE agents SET generation = (SELECT generation FROM bank)")
@@ -203,7 +226,7 @@ _OF_A_KIND = re.compile(r"(NUMERIC|TEXT|NULL) value in \w+\.\w+$")
 
 
 def _newer(db: sqlite3.Connection) -> int:
-    tables = ("log", "receipts", "episodes", "events", "bench_runs", "bench_cases")
+    tables = ("log", "receipts", "accounts", "worth", "episodes", "events", "bench_runs", "bench_cases")
     gone = {one.name for one in missing(db)}
     query = "SELECT count(*) FROM {} WHERE typeof(schema) = 'integer' AND schema > ?"
     return sum(db.execute(query.format(table), (SCHEMA,)).fetchone()[0] for table in tables if table not in gone)
@@ -217,7 +240,7 @@ def _schema(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
                 recreate(db, one)
             except sqlite3.Error as error:
                 why = f" It cannot be made again: {error}."
-        empty = " What was in it is lost, as far as nothing else tells it." if one.kind == "table" else ""
+        empty = " Its rows are lost, except those that other tables tell." if one.kind == "table" else ""
         yield Fault(f"The {one.kind} {one.name} is gone.{empty}{why}", mend and not why)
     for table, column in missing_columns(db):
         yield Fault(f"The table {table} has no column {column}. Restore the file from a copy.")
@@ -267,7 +290,7 @@ def _agents(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Fault
         other = db.execute("SELECT n FROM agents WHERE id = ? AND n <> ?", (owner, n)).fetchone()
         mended = mend and owner is not None
         if mended and other:
-            for table in ("lessons", "log", "receipts", "work"):
+            for table in ("lessons", "log", "receipts", "accounts", "worth", "work"):
                 db.execute(f"UPDATE OR IGNORE {table} SET agent = ? WHERE agent = ?", (*other, n))
             set_aside(db, "agents", "n = ?", (n,))
         elif mended:
@@ -275,10 +298,13 @@ def _agents(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Fault
                 "INSERT OR REPLACE INTO agents (n, id, generation) SELECT ?, ?, coalesce(max(generation), 0) FROM bank",
                 (n, owner),
             )
-        yield Fault(f"Agent number {n} is not known by its id. Mended, it is {owner!r} again.", mended)
+        yield Fault(f"Agent number {n} has lost its id. Mended, it is {owner!r} again.", mended)
 
 
-_MOVED = ("uses", "keys", "vectors", "query_vectors", "embedders", "links", "receipts", "outcomes", "payloads", "worth")
+_MOVED = (
+    *("uses", "keys", "vectors", "query_vectors", "embedders", "links"),
+    *("receipts", "outcomes", "accounts", "payloads", "worth"),
+)
 _LOOKED_AT = ("record", "payload")
 """Columns that are read as JSON elsewhere."""
 
@@ -314,7 +340,7 @@ def _lost_rows(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Fa
             if lesson.uses or lesson.last_used is not None:
                 db.execute("INSERT OR IGNORE INTO uses VALUES (?, ?, ?)", (n, lesson.uses, lesson.last_used))
         yield Fault(
-            f"Lesson {lesson.id} was gone but for its history. Its words are found again when it is edited.",
+            f"Lesson {lesson.id} is gone but for its history. Mended, its words find it again once it is edited.",
             mend and not taken,
             lesson.id,
         )
@@ -330,12 +356,8 @@ def _rows(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Fault]:
         if newest is None:
             if mend:
                 _move_lesson_aside(db, n, agent, str(row[0]))
-            yield Fault(
-                f"Lesson {row[0]} has no history that can be read, so it cannot be either. Mended, its rows are set "
-                "aside.",
-                mend,
-                str(row[0]),
-            )
+            what = f"Lesson {row[0]} cannot be read, because no line of its history can."
+            yield Fault(f"{what} Mended, its rows are set aside.", mend, str(row[0]))
             continue
         lesson = _lesson_at(db, newest)
         expected_row = columns(lesson)
@@ -398,7 +420,7 @@ def _successors(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
     ).fetchall()
     for agent, successor in dict.fromkeys((agent, successor) for agent, _, successor in rows):
         if mend and successor is not None:
-            retire_orphans(db, agent, successor, f"{successor}, which it was merged into, is not there")
+            retire_orphans(db, agent, successor, f"{successor}, which it was merged into, is missing")
     held = (
         "SELECT DISTINCT s.agent, s.id FROM lessons s JOIN lessons l ON l.agent = s.agent AND l.superseded_by = s.id"
         " WHERE s.state = 'quarantined'"
@@ -406,10 +428,11 @@ def _successors(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
     for agent, id in db.execute(held).fetchall():
         if mend:
             reactivate_parents(db, agent, id)
-        yield Fault(f"Lesson {id} is held back, and those that it was merged from are not recalled either.", mend, id)
+        what = f"Lesson {id} is quarantined, and those that it was merged from are not recalled either."
+        yield Fault(f"{what} Mended, they are active again.", mend, id)
     for _, id, successor in rows:
         mended = mend and successor is not None
-        yield Fault(f"Lesson {id} was merged into {successor}, which is not there. Mended, it is retired.", mended, id)
+        yield Fault(f"Lesson {id} was merged into {successor}, which is missing. Mended, it is retired.", mended, id)
 
 
 def _orphans(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
@@ -419,23 +442,34 @@ def _orphans(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
         for table, row in sorted(found):
             if mend:
                 set_aside(db, table, "rowid = ?", (row,))
-            yield Fault(f"Row {row} of {table} belongs to nothing that is there. Mended, it is set aside.", mend)
+            yield Fault(f"Row {row} of {table} refers to a row that is missing. Mended, it is set aside.", mend)
         seen |= found
 
 
 def _receipts(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
-    found = db.execute("SELECT n, id, agent, schema, record FROM receipts").fetchall()
-    for (n, id, agent, *_), why in broken(found, lambda row: record_of(Receipt, f"The receipt {row[1]}", *row[3:])):
-        if mend:
-            set_aside(db, "outcomes", "receipt = ?", (n,), about=id, agent=agent)
-            set_aside(db, "receipts", "n = ?", (n,), about=id, agent=agent)
-        yield Fault(f"{why} Mended, it is set aside.", mend)
-    counted = db.execute("SELECT rowid, lesson, schema, record FROM worth").fetchall()
-    what = "What lesson number {} is worth"
-    for (row, *_), why in broken(counted, lambda row: record_of(Tally, what.format(row[1]), *row[2:])):
-        if mend:
-            set_aside(db, "worth", "rowid = ?", (row,))
-        yield Fault(f"{why} Mended, it is set aside, and counting begins anew.", mend)
+    rest = ("outcomes.receipt",)
+    yield from _records(db, mend, Receipt, "receipts", "The receipt {}", "id", agent="agent", rest=rest)
+    what, then = "What lesson number {} is worth", "it is set aside, and counting begins anew"
+    yield from _records(db, mend, Tally, "worth", what, "lesson", agent="agent", then=then)
+
+
+def _accounts(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
+    yield from _records(db, mend, Account, "accounts", "The account of {}", "id", agent="agent")
+    for n, id, project, *record in db.execute("SELECT n, id, project, schema, record FROM accounts").fetchall():
+        try:
+            account = account_of(id, *record)
+        except Unreadable:
+            continue
+        if (id, project) == (account.id, account.project):
+            continue
+        if (
+            mend
+            and not db.execute(
+                "UPDATE OR IGNORE accounts SET id = ?, project = ? WHERE n = ?", (account.id, account.project, n)
+            ).rowcount
+        ):  # there is another account of this episode
+            set_aside(db, "accounts", "n = ?", (n,), about=str(id))
+        yield Fault(f"The account of {account.id}: its row is not what its record says.", mend)
 
 
 def _work(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
@@ -457,10 +491,12 @@ def _work(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
     for n, id, status, owner, whole in rows:
         if not whole:
             if mend:
-                why = json.dumps("what was to be done is lost")
+                why = json.dumps("its payload was lost")
                 db.execute("UPDATE work SET status = 'failed', owner = '', error = ? WHERE n = ?", (why, n))
-            yield Fault(f"Work {id} has lost its payload, so it cannot be done: learn again.", mend, id)
+            yield Fault(
+                f"Work {id} has lost its payload, so it cannot be done. Learn from the episode again.", mend, id
+            )
         elif status not in ("queued", "running", "waiting") or (status == "running" and died(owner)):
             if mend:
                 requeue(db, n, "the process that did it ended")
-            yield Fault(f"Work {id} is {status}, and nobody does it.", mend, id)
+            yield Fault(f"Work {id} is {status}, but no process does it. Mended, it can be done again.", mend, id)

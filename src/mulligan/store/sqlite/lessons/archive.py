@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from mulligan.core.codec import SCHEMA, json_text, record_text, to_json
 from mulligan.core.errors import StoreError
-from mulligan.core.lessons import Added, Addition, Archive, Link, Receipt, Version
+from mulligan.core.lessons import Account, Added, Addition, Archive, Link, Receipt, Version
 from mulligan.core.records import Lesson
-from mulligan.store.sqlite.lessons import rows
+from mulligan.store.sqlite.lessons import rows, worth
 from mulligan.store.sqlite.lessons.rows import NO_AGENT, append, number, read, update
 from mulligan.store.sqlite.rows import object_of, purge_aside, readable, record_of
 from mulligan.store.sqlite.schema import statements
@@ -24,7 +24,7 @@ def archive(db: sqlite3.Connection, agent_id: str | None) -> Sequence[Archive]:
         return (_archive(db, agent_id),)
     ids = [id for (id,) in db.execute("SELECT id FROM agents ORDER BY id")]
     found = [*(_archive(db, id) for id in ids), Archive(None, receipts=_receipts(db, 0))]
-    return tuple(one for one in found if one.lessons or one.receipts)
+    return tuple(one for one in found if one.lessons or one.receipts or one.accounts)
 
 
 def _archive(db: sqlite3.Connection, agent_id: str) -> Archive:
@@ -44,12 +44,19 @@ def _archive(db: sqlite3.Connection, agent_id: str) -> Archive:
         {lesson.id: tuple(rows.versions(db, n, lesson.id)) for n, lesson in by_number.items()},
         tuple(Link(*row) for row in links if ids.issuperset(row[:2])),
         _receipts(db, agent),
+        tuple(_accounts(db, agent)),
+        tuple(one for one in worth.listed(db, agent) if one.id in ids or not one.id),
     )
 
 
 def _receipts(db: sqlite3.Connection, agent: int | None) -> tuple[Receipt, ...]:
     found = db.execute("SELECT n, id, schema, record FROM receipts WHERE agent = ? ORDER BY n", (agent,)).fetchall()
     return tuple(readable(found, lambda row: rows.receipt_of(db, *row)))
+
+
+def _accounts(db: sqlite3.Connection, agent: int | None) -> Iterator[Account]:
+    found = db.execute("SELECT id, schema, record FROM accounts WHERE agent = ? ORDER BY n", (agent,)).fetchall()
+    return readable(found, lambda row: rows.account_of(*row))
 
 
 def restore(db: sqlite3.Connection, archive: Archive, entries: Sequence[Addition]) -> Sequence[Added]:
@@ -66,6 +73,12 @@ def restore(db: sqlite3.Connection, archive: Archive, entries: Sequence[Addition
     for link in archive.links:
         _put_link(db, agent, link, kept)
     _put_receipts(db, agent, archive)
+    _put_accounts(db, agent, archive.accounts)
+    for one in archive.worth:
+        if not one.id:
+            worth.put(db, agent, worth.BANK, one)
+        elif one.id in kept and not kept[one.id].folded:
+            worth.put(db, agent, number(db, agent, one.id), one)
     return tuple(kept[entry.lesson.id] for entry in entries)
 
 
@@ -142,10 +155,24 @@ def _put_receipts(db: sqlite3.Connection, agent: int, archive: Archive) -> None:
     for receipt in archive.receipts:
         if receipt.agent_id != archive.agent_id:
             raise StoreError(f"The recall {receipt.id} is of another agent than the archive that it is in.")
+        success = next((one.success for one in receipt.outcomes if one.success is not None), None)
         db.execute(
-            "INSERT OR IGNORE INTO receipts (id, agent, schema, record) VALUES (?, ?, ?, ?)",
-            (receipt.id, agent, SCHEMA, record_text(receipt)),
+            "INSERT OR IGNORE INTO receipts (id, agent, schema, record, success) VALUES (?, ?, ?, ?, ?)",
+            (receipt.id, agent, SCHEMA, record_text(receipt), success),
         )
+
+
+def _put_accounts(db: sqlite3.Connection, agent: int, accounts: Sequence[Account]) -> None:
+    """Adds the accounts of episodes that have none here, and puts all in the order of their time."""
+    known = {id for (id,) in db.execute("SELECT id FROM accounts WHERE agent = ?", (agent,))}
+    new = [one for one in accounts if one.id not in known]
+    if not new:
+        return
+    here = list(_accounts(db, agent))
+    for one in here:
+        db.execute("DELETE FROM accounts WHERE agent = ? AND id = ?", (agent, one.id))
+    for one in sorted([*here, *new], key=lambda one: one.at):
+        rows.put_account(db, agent, one, record_text(one))
 
 
 _ALL, _ONE = (statements(Path(__file__).with_name(f"purge_{what}.sql")) for what in ("agent", "lesson"))

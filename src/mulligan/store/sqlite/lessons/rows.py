@@ -501,17 +501,22 @@ def receipt_of(db: sqlite3.Connection, n: int, id: str, schema: int, record: str
 
 def keep_accounts(db: sqlite3.Connection, agent: int, accounts: Iterable[tuple[Account, str]], most: int) -> None:
     for one, text in accounts:
-        db.execute(
-            "INSERT INTO accounts (agent, project, id, schema, record) VALUES (?, ?, ?, ?, ?)"
-            " ON CONFLICT (agent, id) DO UPDATE SET project = excluded.project, schema = excluded.schema,"
-            " record = excluded.record",
-            (agent, one.project, one.id, SCHEMA, text),
-        )
+        put_account(db, agent, one, text)
         db.execute(
             "DELETE FROM accounts WHERE agent = ? AND project = ? AND n <= (SELECT n FROM accounts"
             " WHERE agent = ? AND project = ? ORDER BY n DESC LIMIT 1 OFFSET ?)",
             (agent, one.project, agent, one.project, most),
         )
+
+
+def put_account(db: sqlite3.Connection, agent: int, one: Account, text: str) -> None:
+    """Stores an account, in place of one of the same episode."""
+    db.execute(
+        "INSERT INTO accounts (agent, project, id, schema, record) VALUES (?, ?, ?, ?, ?)"
+        " ON CONFLICT (agent, id) DO UPDATE SET project = excluded.project, schema = excluded.schema,"
+        " record = excluded.record",
+        (agent, one.project, one.id, SCHEMA, text),
+    )
 
 
 def accounts(db: sqlite3.Connection, agent: int | None, project: str, limit: int) -> Sequence[Account]:
@@ -520,7 +525,11 @@ def accounts(db: sqlite3.Connection, agent: int | None, project: str, limit: int
         " ORDER BY n DESC LIMIT :limit",
         {"agent": agent, "project": project, "limit": limit},
     )
-    return tuple(readable(found, lambda row: record_of(Account, f"The account of {row[0]}", row[1], row[2])))
+    return tuple(readable(found, lambda row: account_of(*row)))
+
+
+def account_of(id: str, schema: int, record: str) -> Account:
+    return record_of(Account, f"The account of {id}", schema, record)
 
 
 _SUMS = {

@@ -86,16 +86,25 @@ def begin_anew(db: sqlite3.Connection, agent: int, lesson: int, at: float) -> No
 
 def listed(db: sqlite3.Connection, agent: int | None) -> Sequence[Worth]:
     query = (
-        "SELECT w.lesson, a.id, l.id, l.state, w.schema, w.record FROM worth w JOIN agents a ON a.n = w.agent"
+        "SELECT w.lesson, a.id, l.id, l.state, w.since, w.schema, w.record FROM worth w JOIN agents a ON a.n = w.agent"
         f" LEFT JOIN lessons l ON l.n = w.lesson WHERE {rows.owned(agent, 'w.agent')} ORDER BY a.id, w.lesson"
     )
     found = db.execute(query, {"agent": agent}).fetchall()
     return tuple(
         readable(
             [row for row in found if row[0] == BANK or row[2] is not None],
-            lambda row: Worth(row[1], row[2] or "", row[3] or "", record_of(Tally, "What a lesson is worth", *row[4:])),
+            lambda row: Worth(
+                row[1], row[2] or "", row[3] or "", record_of(Tally, "What a lesson is worth", *row[5:]), row[4]
+            ),
         )
     )
+
+
+def put(db: sqlite3.Connection, agent: int, lesson: int, counted: Worth) -> None:
+    """Stores what was counted elsewhere of a lesson, unless something is counted of it here."""
+    if not db.execute("SELECT 1 FROM worth WHERE lesson = ? AND agent = ?", (lesson, agent)).fetchone():
+        _keep(db, agent, lesson, counted.tally)
+        db.execute("UPDATE worth SET since = ? WHERE lesson = ? AND agent = ?", (counted.since, lesson, agent))
 
 
 def untold(db: sqlite3.Connection, agent: int | None) -> Mapping[str, str]:
