@@ -63,7 +63,7 @@ async def beside_a_bystander(database: Path, seed: int, revision: str, count: in
 
 @pytest.mark.parametrize("revision", [pytest.param("2025-06-18", marks=pytest.mark.slow), "2026-07-28"])
 async def test_hostile_requests_bring_out_nothing_of_another(database: Path, revision: str) -> None:
-    await beside_a_bystander(database, 2, revision, 200)
+    await beside_a_bystander(database, 2, revision, 100)
 
 
 @pytest.mark.slow
@@ -88,7 +88,7 @@ async def event_stream(database: Path, seed: int, count: int) -> None:
 
 
 async def test_hostile_posts_beside_an_event_stream(database: Path) -> None:
-    await event_stream(database, 1, 300)
+    await event_stream(database, 1, 100)
 
 
 @pytest.mark.slow
@@ -98,7 +98,7 @@ async def test_many_hostile_posts_beside_an_event_stream(database: Path) -> None
 
 @pytest.mark.parametrize("revision", [pytest.param("2025-06-18", marks=pytest.mark.slow), "2026-07-28"])
 async def test_hostile_requests_among_good_ones(database: Path, revision: str) -> None:
-    await lane(database, 1, revision, 400)
+    await lane(database, 1, revision, 150)
 
 
 @pytest.mark.slow

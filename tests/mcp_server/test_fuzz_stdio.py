@@ -36,7 +36,7 @@ async def lane(database: Path, seed: int, revision: str, count: int) -> None:
 
 @pytest.mark.parametrize("revision", [pytest.param("2025-06-18", marks=pytest.mark.slow), "2026-07-28"])
 async def test_hostile_lines_among_good_ones(database: Path, revision: str) -> None:
-    await lane(database, 1, revision, 1_000)
+    await lane(database, 1, revision, 300)
 
 
 async def test_what_is_logged_of_hostile_lines_is_lines(database: Path) -> None:
