@@ -70,6 +70,13 @@ async def test_the_same_key_is_queued_once_until_it_fails(queue: Queue) -> None:
     assert await queue.enqueue("k", "b", {}, key="same") not in {*others, id}
 
 
+async def test_questions_that_nobody_answers_fill_no_queue(queue: Queue) -> None:
+    for _ in range(25):
+        await queue.enqueue("k", "a", {}, waiting=True)
+    await queue.enqueue("k", "a", {})
+    assert len(await queue.pending("a", limit=100)) == 26
+
+
 async def test_a_full_queue_says_so_and_only_to_its_agent(queue: Queue) -> None:
     for _ in range(20):
         await queue.enqueue("k", "a", {})

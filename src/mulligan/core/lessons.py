@@ -53,7 +53,8 @@ class Claim:
 class Queue(Protocol):
     """Raises `StoreError`, `NotFound`, `LeaseLost` for a claim that was lost.
 
-    capacity: how many pieces of one agent's work may be pending; `enqueue` refuses more.
+    capacity: how many pieces of one agent's work may be pending; `enqueue` refuses more. Questions that wait for
+        somebody's answer do not count: without a model each episode leaves one.
     """
 
     capacity: int

@@ -230,7 +230,8 @@ def _enqueue(
     agent = writer(db, agent_id)
     id = None if key is None else _keyed(db, agent, kind, key)
     if id is None:
-        pending = "SELECT count(*) FROM work WHERE agent = ? AND status <> 'done' AND status <> 'failed'"
+        # status <> 'done' is what the index work_open is limited to
+        pending = "SELECT count(*) FROM work WHERE agent = ? AND status IN ('queued', 'running') AND status <> 'done'"
         if db.execute(pending, (agent,)).fetchone()[0] >= capacity:
             raise StoreError(
                 f"The queue of agent {agent_id!r} is full: {capacity} pieces of work are pending. "
