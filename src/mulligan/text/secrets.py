@@ -79,6 +79,7 @@ class Masks:
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
+        self._found: dict[str, Sequence[Span]] = {}
         self._last = 0
 
     def text(self, text: str, key: str = "") -> str:
@@ -96,7 +97,7 @@ class Masks:
         self._last = max(self._last, *(int(number or 1) for number in _MASKS.findall(text)), 0)
         if key and _says_secret(key, text):
             self._name(text)
-        for start, end in find_secrets(text):
+        for start, end in self._secrets(text):
             self._name(text[start:end])
         return text
 
@@ -114,6 +115,12 @@ class Masks:
             self._names[value] = MASK if self._last == 1 else f"[secret masked {self._last}]"
         return self._names[value]
 
+    def _secrets(self, text: str) -> Sequence[Span]:
+        """Where secrets stand. A text is learned before it is masked, and looked at once."""
+        if text not in self._found:
+            self._found[text] = find_secrets(text)
+        return self._found[text]
+
     def _masked(self, text: str) -> str:
         if text in self._names:
             return self._names[text]
@@ -124,7 +131,7 @@ class Masks:
         return text
 
     def _replaced(self, text: str) -> str:
-        spans = find_secrets(text)
+        spans = list(self._secrets(text))
         known = sorted((value for value in self._names if len(value) >= _REPEATED), key=len, reverse=True)
         for value in known[:_MOST]:
             spans += _alone(text, value)
