@@ -222,6 +222,11 @@ async def test_an_account_whose_row_was_changed_is_found_by_its_record_again(tmp
     (found,) = await memory.lessons.verify(mend=True)
     assert found.what == "The account of e1: its row is not what its record says."
     assert [one.id for one in await memory.lessons.accounts("a", "p", 9)] == ["e2", "e1"]
+    sql(tmp_path / "m.db", "UPDATE accounts SET record = (SELECT record FROM accounts WHERE id = 'e2')")
+    (found,) = await memory.lessons.verify(mend=True)
+    assert found.mended
+    assert [one.id for one in await memory.lessons.accounts("a", "p", 9)] == ["e2"]
+    assert await memory.lessons.verify() == []
 
 
 async def test_what_a_newer_mulligan_wrote_is_left_alone(tmp_path: Path, memory: Memory) -> None:

@@ -462,13 +462,11 @@ def _accounts(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
             continue
         if (id, project) == (account.id, account.project):
             continue
-        if (
-            mend
-            and not db.execute(
-                "UPDATE OR IGNORE accounts SET id = ?, project = ? WHERE n = ?", (account.id, account.project, n)
-            ).rowcount
-        ):  # there is another account of this episode
-            set_aside(db, "accounts", "n = ?", (n,), about=str(id))
+        if mend:
+            values = (account.id, account.project, n)
+            written = db.execute("UPDATE OR IGNORE accounts SET id = ?, project = ? WHERE n = ?", values)
+            if not written.rowcount:  # there is another account of this episode
+                set_aside(db, "accounts", "n = ?", (n,), about=str(id))
         yield Fault(f"The account of {account.id}: its row is not what its record says.", mend)
 
 
