@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from forked import run_forked
 from mcp import Client
 from seed_agents import lay
 from serving import by_stdio
@@ -45,7 +45,7 @@ def on_the_command_line(script: Path, home: Path) -> None:
     options = ["--evaluator", "exact_match:4", "--model", f"scripted:{script}", "--trials", "3", "--identical", "2"]
     options += ["--strategy", STRATEGY]
     command = [sys.executable, "-m", "mulligan", "solve", TASK, *options, "--quiet"]
-    subprocess.run(command, env={"MULLIGAN_HOME": str(home)}, timeout=60, capture_output=True, check=False)
+    run_forked(command, env={"MULLIGAN_HOME": str(home)})
 
 
 AGENT = f"""---
@@ -65,7 +65,7 @@ def as_an_agent(script: Path, home: Path) -> None:
     files = {"AGENT.md": AGENT, "act.md": "---\npattern: oneshot\n---\nAnswer.", "reflect.md": "Say what was wrong."}
     agent = lay(home / "agents" / "answerer", files)
     command = [sys.executable, "-m", "mulligan", "run", str(agent), TASK, "--model", f"scripted:{script}", "--quiet"]
-    subprocess.run(command, env={"MULLIGAN_HOME": str(home)}, timeout=60, capture_output=True, check=False)
+    run_forked(command, env={"MULLIGAN_HOME": str(home)})
 
 
 def through_mcp(plain: Episode, home: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forked import run_forked
 from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from reflexion_graphs import QUESTION, a_graph, a_store, asking, chat, on_thread, recorded, run, scored, steps_of
@@ -22,7 +23,7 @@ BOTH = ("invoke", "ainvoke")
 
 def mulligan(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "mulligan", *words]
-    return subprocess.run(command, env={"MULLIGAN_HOME": str(home)}, capture_output=True, text=True, timeout=60)
+    return run_forked(command, env={"MULLIGAN_HOME": str(home)})
 
 
 @pytest.mark.parametrize("way", BOTH)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forked import forked
+from forked import run_forked
 from mcp import Client, StdioServerParameters
 from serving import MULLIGAN, over, served
 
@@ -29,10 +29,9 @@ SCRIPTS = str(Path(sys.executable).parent)
 def printed(*arguments: str, cwd: Path | None = None, **env: str) -> tuple[str, str]:
     """What is written to stdout and to stderr."""
     command, where = [*MULLIGAN, *arguments], {**os.environ, **env}
-    with forked(command, env=where, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as ran:
-        out, err = ran.communicate(timeout=60)
-    assert ran.returncode == 0, err
-    return out, err
+    ran = run_forked(command, env=where, cwd=cwd)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout, ran.stderr
 
 
 def config(client: str, *arguments: str, cwd: Path | None = None, **env: str) -> Any:
@@ -61,7 +60,9 @@ def test_every_client_is_offered() -> None:
     assert OFFERED == CLIENTS
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize(
+    "client", [pytest.param(name, marks=[] if name in ("claude", "vscode") else pytest.mark.slow) for name in CLIENTS]
+)
 async def test_what_is_printed_starts_a_server(client: str, tmp_path: Path) -> None:
     said = await told_by(entry(config(client, "--agent-id", "my agent", "--tools", "memory")), tmp_path) or ""
     assert "Your `agent_id` is `my agent`." in said

@@ -1,7 +1,6 @@
 """What a client led, as `mulligan runs` shows it; and a server that is killed while a client leads."""
 
 import json
-import os
 import random
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forked import run_forked
 from reflexion_clients import NAME, a_client, a_service, good, step
 from serving import Piped, piped
 
@@ -19,7 +19,7 @@ TASK = "Name a prime above 8."
 
 def mulligan(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "mulligan", *arguments]
-    return subprocess.run(command, env=dict(os.environ), capture_output=True, text=True, timeout=60, check=False)
+    return run_forked(command)
 
 
 async def led(*, passed: bool) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 import anyio
 import pytest
+from forked import run_forked
 from mcp import Client
 from posting import OLDER, Poster, Stream, modern, ping
 from serving import MULLIGAN, Running, over, served
@@ -141,7 +142,7 @@ def test_a_port_that_is_taken_is_one_sentence(tmp_path: Any) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         command = [*MULLIGAN, "--transport", "http", "--port", port]
-        ran = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        ran = run_forked(command)
     assert (ran.returncode, ran.stdout) == (2, "")
     assert ran.stderr.count("\n") == 1
     assert f"Port {port} on 127.0.0.1 cannot be opened" in ran.stderr
@@ -159,9 +160,7 @@ def test_a_port_that_is_taken_is_one_sentence(tmp_path: Any) -> None:
     ],
 )
 def test_settings_that_cannot_be_are_refused(options: tuple[str, str]) -> None:
-    ran = subprocess.run(
-        [*MULLIGAN, "--transport", "http", "--port", "0", *options], capture_output=True, text=True, timeout=60
-    )
+    ran = run_forked([*MULLIGAN, "--transport", "http", "--port", "0", *options])
     assert (ran.returncode, ran.stdout) == (2, "")
     assert "Serving" not in ran.stderr
     assert ran.stderr.startswith("Error: ")

@@ -1,11 +1,11 @@
 """Tokens over HTTP: who may call, as whom, and whose session it is."""
 
 import os
-import subprocess
 from collections.abc import Generator
 from typing import Any
 
 import pytest
+from forked import run_forked
 from mcp import Client
 from posting import OLDER, Poster, Stream, modern, ping
 from serving import MULLIGAN, Running, over, served
@@ -81,7 +81,7 @@ def test_a_server_that_could_not_be_safe_does_not_start(
     options: tuple[str, ...], env: dict[str, str], said: str
 ) -> None:
     command = [*MULLIGAN, "--transport", "http", "--port", "0", *options]
-    ran = subprocess.run(command, env={**os.environ, **env}, capture_output=True, text=True, timeout=60)
+    ran = run_forked(command, env={**os.environ, **env})
     assert (ran.returncode, ran.stdout) == (2, "")
     assert said in ran.stderr
     assert A not in ran.stderr

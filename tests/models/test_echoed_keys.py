@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from forked import run_forked
 from hypothesis import given
 from hypothesis import strategies as st
 from wire_client import KEY, Naps, Wire
@@ -136,7 +137,7 @@ async def test_an_error_that_holds_the_key(wire: Wire, naps: Naps, form: str) ->
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "mulligan", *arguments]
     env = {**os.environ, "MULLIGAN_HOME": str(folder / "home"), "XDG_DATA_HOME": str(folder / "home")}
-    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=100)
+    return run_forked(command, cwd=folder, env=env)
 
 
 def test_a_run_prints_stores_and_exports_no_key(wire: Wire, tmp_path: Path) -> None:

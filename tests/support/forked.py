@@ -51,9 +51,21 @@ def forked(command: Sequence[str], *, env: Mapping[str, str] | None = None, **op
     return start(command, env=env, **options)
 
 
+def run_forked(command: Sequence[str], *, timeout: float = 60, **options: Any) -> subprocess.CompletedProcess[str]:
+    """As `subprocess.run`, with what it says as text."""
+    with forked(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options) as process:
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
+
+
 def _of_python(env: Mapping[str, str]) -> dict[str, str]:
-    """What Python reads when it starts."""
-    return {name: value for name, value in env.items() if name.startswith(("PYTHON", "LC_", "LANG"))}
+    """What Python reads when it starts, but for where compiled modules are."""
+    names = {name for name in env if name.startswith(("PYTHON", "LC_", "LANG"))}
+    return {name: env[name] for name in names - {"PYTHONPYCACHEPREFIX", "PYTHONDONTWRITEBYTECODE"}}
 
 
 class _Forked(subprocess.Popen[Any]):
