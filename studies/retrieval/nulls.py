@@ -27,7 +27,7 @@ def best(of: Set, size: int, embedder: str, chance: random.Random) -> tuple[list
         bank = of.index(embedder, sorted(chance.sample(range(len(of.lessons)), size)))
         for n in asking:
             among = bank.candidates(of.queries[n], of.query_vectors[n])
-            words.append(float(among.lexical().max() / among.length))
+            words.append(float(among.lexical().max()) - among.by_chance)
             meaning.append(float(np.max(Fused().scores(among))))
     return words, meaning
 

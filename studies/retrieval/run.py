@@ -2,6 +2,7 @@
 
     python studies/retrieval/run.py [--embedder local]            ranking, beside bm25s with its defaults and cosine
     python studies/retrieval/run.py --young [--embedder local]    what a recall gives, banks of 1 to 50 lessons
+    python studies/retrieval/run.py --elsewhere                   what a recall gives to tasks of another collection
     python studies/retrieval/run.py --tune                        what was tried for BM25 and `fused`
 
 data/README.md says which collection was kept back. Needs bm25s (extra `webshop`).
@@ -18,7 +19,7 @@ from typing import Any, TypeAlias
 
 import bm25s
 import numpy as np
-from sets import Set, notes, talks, tau, webarena, young
+from sets import Set, held, notes, talks, tau, webarena, young
 
 from mulligan.bank.recall.candidates import BM25
 from mulligan.bank.recall.retrieval.fused import Fused
@@ -155,6 +156,31 @@ def recalls(sets: list[Set], embedder: str) -> None:
                 print(f"| {size} | {of.name} | {'words' if words else 'both'} | {given(banks, of, embedder, words)} |")
 
 
+def elsewhere(banks: list[Set], short: Set, long: Set, embedder: str) -> None:
+    """How often something is given to tasks of another collection: to those of `short` that nothing fits, and to those
+    of `long`."""
+    print(f"| bank | tasks | words in one | by | {' | '.join(map(str, SIZES))} |\n|---|---|--:|---|" + "--:|" * len(SIZES))
+    for of in banks:
+        for asking in (short,) if of is long else (short, long):
+            numbers = [n for n, needed in enumerate(asking.needed) if asking is long or not needed][:20]
+            mean = np.mean([len(asking.queries[n].split()) for n in numbers])
+            for words in (True, False):
+                cells = [f"{np.mean(strangers(of, size, asking, numbers, embedder, words)):.2f}" for size in SIZES]
+                by = "words" if words else "both"
+                print(f"| {of.name} | {asking.name} | {mean:.0f} | {by} | {' | '.join(cells)} |", flush=True)
+
+
+def strangers(of: Set, size: int, asking: Set, numbers: list[int], embedder: str, words: bool) -> list[bool]:
+    """Of each of these queries and of ten banks of so many lessons: whether something is given."""
+    chance, given = random.Random(size), list[bool]()
+    for _ in range(10):
+        index = of.index(embedder, sorted(chance.sample(range(len(of.lessons)), size)))
+        for n in numbers:
+            among = index.candidates(asking.queries[n], None if words else asking.query_vectors[n])
+            given.append(bool(Fused().rank(among, 3).rows))
+    return given
+
+
 # --- tuning -------------------------------------------------------------------------------------------------------
 
 
@@ -197,16 +223,19 @@ async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--embedder", default="local")
     parser.add_argument("--young", action="store_true")
+    parser.add_argument("--elsewhere", action="store_true")
     parser.add_argument("--tune", action="store_true")
     asked = parser.parse_args()
     embedder = open_embedder(asked.embedder)
     print(f"embedder: {embedder.id}\n")
     short = [await young(described).embed(embedder) for described in (False, True)]
     if asked.young:
-        recalls(short, embedder.id)
+        recalls([*short, *[await held(described).embed(embedder) for described in (False, True)]], embedder.id)
         return
     sets = [await of.embed(embedder) for of in (tau(), webarena(), talks())]
-    if asked.tune:
+    if asked.elsewhere:
+        elsewhere([*short[:1], *sets, await notes().embed(embedder)], short[0], sets[0], embedder.id)
+    elif asked.tune:
         tune([*sets, *short], embedder.id)
     else:
         ranking([*sets, await notes().embed(embedder), *short], embedder.id)

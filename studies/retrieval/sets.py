@@ -90,13 +90,22 @@ def notes() -> Set:
 
 def young(described: bool) -> Set:
     """Lessons of a young bank, with title and content alone or with description and task, too. 20 queries need none."""
+    return _bank("young", described)
+
+
+def held(described: bool) -> Set:
+    """As `young`, on other topics. Kept back while what a recall gives is chosen."""
+    return _bank("held", described)
+
+
+def _bank(folder: str, described: bool) -> Set:
     lessons: list[Lesson] = []
-    for id, text in _records(OWN / "young" / "lessons.txt"):
+    for id, text in _records(OWN / folder / "lessons.txt"):
         said = dict(line.split(": ", 1) for line in text.splitlines())
         more = {"description": said["description"], "query": said["task"]} if described else {}
         lessons.append(Lesson(id, said["title"], said["content"], "success", **more))
-    needed, queries = _asked(OWN / "young" / "queries.txt")
-    name = "young, described" if described else "young"
+    needed, queries = _asked(OWN / folder / "queries.txt")
+    name = f"{folder}, described" if described else folder
     return Set(name, lessons, queries, needed, [""] * len(queries))
 
 

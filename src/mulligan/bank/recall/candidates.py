@@ -35,8 +35,11 @@ class BM25:
 FEW = 10
 YOUNG = 20
 """Lessons after which a bank's own count of a term weighs as much as how common the term is anywhere."""
-SHORT = 400.0
-"""Keeps the scale of a short query from falling with each word that it lacks (squared weights: about 30 rare words)."""
+LESSON = 28
+"""Words of a short lesson, by which the size of a bank is measured where words are compared."""
+CHANCE = 3.5
+"""What a short query may score with an unrelated lesson. What a longer one is expected to score beyond it counts for
+nothing."""
 
 
 @dataclass(frozen=True)
@@ -47,13 +50,13 @@ class WordScores:
         scores: BM25 for each slot (float64).
         share: of the query's words, by how rare they are anywhere, that each slot holds, 0 to 1.
         whole: divides `scores` into the share by the words' weight in this bank.
-        length: divides `scores` into scores that compare between short and long queries.
+        chance: what an unrelated lesson of the bank's mean length scores, by how common the query's words are anywhere.
     """
 
     scores: Array
     share: Array
     whole: float = 1.0
-    length: float = 1.0
+    chance: float = 0.0
 
 
 class Segment:
@@ -149,8 +152,8 @@ class PostingsView:
         self._bm25, self._segments, self._lengths, self._alive = bm25, segments, lengths, alive
         self._n = len(lengths) if alive is None else int(np.count_nonzero(alive))
         self.total = float(lengths.sum() if alive is None else lengths[alive].sum())
-        mean = self.total / self._n if self.total else 1.0
-        self._held = (bm25.k1 * (1 - bm25.b + bm25.b * lengths / mean)).astype(np.float32)
+        self._mean = self.total / self._n if self.total else 1.0
+        self._held = (bm25.k1 * (1 - bm25.b + bm25.b * lengths / self._mean)).astype(np.float32)
 
     def scores(self, hashes: Array, counts: Array, anywhere: Array) -> WordScores:
         """hashes: the terms of the query, each once. counts: how often it stands there. anywhere: the share of texts
@@ -181,7 +184,8 @@ class PostingsView:
         for term, slots, _ in found:
             share[slots] += -np.log(anywhere[term])
         share /= -np.log(anywhere).sum()
-        return WordScores(scores, share, whole, float(np.sqrt(SHORT + (weights[heavy] ** 2).sum())))
+        shared = 1 - (1 - anywhere[heavy]) ** (self._mean / LESSON)
+        return WordScores(scores, share, whole, float((weights[heavy] * shared).sum()))
 
     def _found(self, hashes: Array) -> list[tuple[int, Array, Array]]:
         """The postings of each term of the query, as (index of the term, slots, counts)."""
@@ -224,11 +228,8 @@ class NullDistribution:
         return np.exp(-np.exp(np.minimum((place - np.asarray(scores, np.float64)) / self.width, 700.0)))
 
 
-LESSON = 28
-"""Words of a short lesson, by which the size of a bank is measured where words are compared."""
-
 SHIPPED = {
-    "words": NullDistribution(-0.085, 0.06, 0.046),
+    "words": NullDistribution(-2.0, 1.3, 1.05),
     "local:minilm-l6-v2": NullDistribution(0.036, 0.055, 0.03),
     "hash:384": NullDistribution(0.09, 0.08, 0.053),
 }
@@ -347,9 +348,9 @@ class Ranking:
         return self.lexical() / self._words.whole
 
     @property
-    def length(self) -> float:
-        """What BM25 is divided by, so that scores of short and of long queries can be compared."""
-        return self._words.length
+    def by_chance(self) -> float:
+        """What is taken from BM25 before it becomes relevance: a long query shares much with any lesson."""
+        return max(self._words.chance - CHANCE, 0.0)
 
     def alike(self, rows: Sequence[int]) -> Array | None:
         if "lesson" not in self._columns.vectors:
@@ -361,7 +362,7 @@ class Ranking:
         scores = np.asarray(scores, np.float64)
         if by == "lexical":
             size = self._columns.postings.total / LESSON
-            return np.where(scores > 0, self._columns.unrelated["words"].relevance(scores / self.length, size), 0.0)
+            return np.where(scores > 0, self._columns.unrelated["words"].relevance(scores - self.by_chance, size), 0.0)
         return self._columns.unrelated["meaning"].relevance(scores, self.n)
 
     def by_words(self) -> Array:
