@@ -1,4 +1,4 @@
-"""How the best lesson of a bank scores where nothing fits: what `SHIPPED` in bank/calibration.py was read from.
+"""How the best lesson of a bank scores where nothing fits: what `SHIPPED` in bank/recall/candidates.py was read from.
 
 The 20 queries of the young bank that nothing fits, over banks drawn from its 50 lessons, with descriptions and without:
 the score below which nine of ten banks stay, and half of them. A `NullDistribution` passes through the first at 0.9.

@@ -35,6 +35,21 @@ async def test_a_query_whose_every_word_many_lessons_hold_is_answered(file: Path
         assert not (await bank.recall("General anatomy of the salmon in best red wine")).lessons
 
 
+@pytest.mark.parametrize("lessons", [5, 20])
+async def test_a_long_task_finds_its_lesson_and_no_other_for_its_length(file: Path, lessons: int) -> None:
+    """The last four talks have 400 words and share a few of them with each lesson."""
+    *_, first, second, third, fourth = (TALKS.parent / "conversations" / "talks.txt").read_text("utf-8").split("\n= ")
+    near = "The HTTP call to the supplier timed out again. How many times do we retry a call, and after what pause?"
+    async with a_bank(file, embedder="none") as bank:
+        for text in (TALKS / "lessons.txt").read_text("utf-8").split("\n= ")[:lessons]:
+            said = dict(line.split(": ", 1) for line in text.splitlines()[1:] if line)
+            await bank.add(said["title"], said["content"])
+        silent = await bank.recall("\n".join((first, second, third, fourth)))
+        assert (silent.lessons, silent.filtered) == ((), lessons)
+        found = await bank.recall(f"{first}\n{near}")
+        assert [one.title for one in found.lessons] == ["Retry timeouts with backoff"]
+
+
 @pytest.mark.parametrize(("language", "title", "content", "query"), PAIRS)
 async def test_a_pair_that_shares_a_word_is_found_in_any_language(
     file: Path, language: str, title: str, content: str, query: str
