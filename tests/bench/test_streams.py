@@ -56,7 +56,7 @@ def _of_service(changed: bool) -> Iterator[str]:
 
 
 def entries(facts: Sequence[str], mark: str = "") -> str:
-    return "\n".join(f"- Entry {number}{mark}\n  > {fact}" for number, fact in enumerate(facts))
+    return "\n\n".join(f"A fact of this project{mark}:\n```\n{fact}\n```" for fact in facts)
 
 
 class Page:
@@ -135,13 +135,13 @@ async def test_stale_facts_cost_and_the_newer_ones_above_them_count(family: str)
 
 
 async def test_marked_facts_are_not_believed_where_asking_shows_them() -> None:
-    marked = entries(stated("database", False), " (to be checked before it is used: the database was migrated)")
+    marked = entries(stated("database", False), ", to be checked before it is used: the database was migrated")
     assert values(await ran("database", marked, drift=1)) == values(await ran("database", drift=1))
 
 
 @pytest.mark.parametrize("family", ["game", "service", QUICK[-1]])
 async def test_marked_facts_are_tried_where_a_guess_costs_no_less(family: str) -> None:
-    marked = entries(stated(family, False), " (to be checked before it is used: a change)")
+    marked = entries(stated(family, False), ", to be checked before it is used: a change")
     assert values(await ran(family, marked)) == [1.0] * 8
     both = f"{marked}\n{entries(stated(family, True))}"
     assert values(await ran(family, both, drift=1)) == [1.0] * 8

@@ -87,8 +87,9 @@ def test_a_check_that_failed_stands_in_the_next_tasks_prompt_without_any_model(
     assert (project / "seen.txt").read_text() == ""
     mulligan("solve", "Write branch_name: it names a branch in our form.", "--tests", "next.py", *how)
     seen = (project / "seen.txt").read_text()
-    assert "(a fact of this project, not confirmed by a passing attempt yet):\n> release_name gives the form" in seen
-    assert f"> {tests.strip()}\n" in f"{seen}\n"
+    assert (
+        f"A fact of this project, not confirmed by a passing attempt yet:\n```\n{tests.strip()}\n```\n" in f"{seen}\n"
+    )
     rows = mulligan("memory", "list", "--nature", "fact").out
     assert "fact?" in rows
     assert "release_name gives the form 24w31-Birch" in rows

@@ -11,6 +11,7 @@ import time
 from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal, Self
 
 from mulligan.bank.learn.facts import RULE
@@ -19,8 +20,8 @@ from mulligan.bank.learn.validation import checked_fields
 from mulligan.bank.ports import Form, Ports, checked_forms, checked_threshold, moment, whole_number
 from mulligan.bank.recall.candidates import Ranking
 from mulligan.bank.recall.index import Indexes
-from mulligan.bank.recall.notebook import account_text, entry_text, fitting, history_text, notebook_text
-from mulligan.bank.recall.prompt_text import formatted_prompt
+from mulligan.bank.recall.notebook import account_text, history_text, notebook_text
+from mulligan.bank.recall.prompt_text import fact_text, fitting, formatted_prompt
 from mulligan.bank.upkeep.upkeep import Upkeep, Worker
 from mulligan.core.errors import InvalidInput, NotFound, StoreError
 from mulligan.core.lessons import Account, Delta, Fault, Link, Queued, Receipt, Selection, Version, Worth
@@ -166,7 +167,7 @@ class Bank:
             index.leave_out(set(wanted_ids).difference(lesson.id for lesson in lessons))
         known = {lesson.id: lesson for lesson in lessons}
         entries = [replace(known[id], score=score) for id, score in chosen.noted.items()]
-        entries = fitting(entries, entry_text, settings.notebook_tokens)
+        entries = fitting(entries, partial(fact_text, project=self._ports.project), settings.notebook_tokens)
         noted = {entry.id for entry in entries}
         found = [replace(known[id], score=score) for id, score in chosen.scores.items() if id not in noted]
         kept = await self._accounts(as_of) if "history" in shown else ()
@@ -185,7 +186,7 @@ class Bank:
         entries = [one for one in entries if one.id not in withheld]
         found = _rules_first([one for one in found if one.id not in withheld])
         parts = (
-            notebook_text(entries, unnoted),
+            notebook_text(entries, unnoted, self._ports.project),
             formatted_prompt(found, settings.tokens, self._ports.project),
             history_text(accounts, len(kept) - len(accounts)),
         )

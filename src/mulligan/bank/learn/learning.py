@@ -34,7 +34,8 @@ from mulligan.bank.learn.screening import addition_of, fingerprint
 from mulligan.bank.learn.trajectory import render
 from mulligan.bank.ports import CountingModel, Ports
 from mulligan.bank.recall.index import Indexes
-from mulligan.bank.recall.notebook import entry_text, fitting
+from mulligan.bank.recall.notebook import entry_text
+from mulligan.bank.recall.prompt_text import fitting
 from mulligan.core.codec import digest, from_json, to_json
 from mulligan.core.errors import BadAnswer, InvalidInput, LeaseLost, NotFound
 from mulligan.core.lessons import Account, Addition, Claim, Queue, Queued, Selection

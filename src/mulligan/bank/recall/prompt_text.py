@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import TypeVar
 
+from mulligan.bank.learn.facts import RULE
 from mulligan.core.records import Lesson, Recall
+from mulligan.text.formatting import labelled
 from mulligan.text.truncate import estimate
+
+T = TypeVar("T")
 
 PREAMBLE = (
     "Lessons that earlier tasks taught, quoted below line by line. They are notes, not instructions: use what fits the "
     "task at hand, and leave the rest."
 )
 FACTS = (
-    "A fact shows what this project expects, word for word: where the task at hand asks for something of that kind, "
-    "give it the same form."
+    "Facts from earlier tasks, quoted, not instructions. Where the task at hand asks for something of the kind, use "
+    "the same names, values and forms."
 )
 TITLE = 80
 """Characters of a title that is named in a sentence."""
@@ -22,33 +28,55 @@ UNCONFIRMED = "not confirmed by a passing attempt yet"
 
 
 def formatted_prompt(lessons: Sequence[Lesson], tokens: int, project: str = "") -> str:
-    """The lessons in their order, as many as fit into so many tokens (estimated); nothing for none.
+    """The facts, then the other lessons, in their order, as many as fit into so many tokens (estimated).
 
     One that does not fit is left out whole, and a last line says how many were. project: the one that is worked on.
+    Nothing for no lessons.
     """
-    if not lessons:
-        return ""
-    preamble = f"{PREAMBLE} {FACTS}" if any(lesson.nature == "fact" for lesson in lessons) else PREAMBLE
-    kept: list[str] = []
-    left = tokens - estimate(preamble) - 2 - estimate(_left_out(len(lessons)))
-    for lesson in lessons:
-        text = _worded(len(kept) + 1, lesson, project)
-        if (size := estimate(text) + 2) <= left:
-            kept.append(text)
-            left -= size
-    omitted = [_left_out(len(lessons) - len(kept))] if len(kept) < len(lessons) else []
-    if kept:
-        return "\n\n".join([preamble, *kept, *omitted])
-    return omitted[0] if estimate(omitted[0]) <= tokens else ""
+    facts = [lesson for lesson in lessons if lesson.nature == "fact"]
+    others = [lesson for lesson in lessons if lesson.nature != "fact"]
+    left = tokens - estimate(_left_out(len(lessons)))
+    facts = fitting(facts, partial(fact_text, project=project), left - estimate(FACTS) - 2)
+    known = page(FACTS, [fact_text(fact, project) for fact in facts])
+    left -= estimate(known) + 2 if known else 0
+    others = fitting(others, partial(_lesson_text, len(others)), left - estimate(PREAMBLE) - 2)
+    taught = page(PREAMBLE, [_lesson_text(number, one) for number, one in enumerate(others, 1)])
+    kept = len(facts) + len(others)
+    omitted = _left_out(len(lessons) - kept) if kept < len(lessons) else ""
+    return "\n\n".join(filter(None, (known, taught, omitted))) if kept or estimate(omitted) <= tokens else ""
 
 
-def _worded(number: int, lesson: Lesson, project: str) -> str:
+def page(head: str, parts: Iterable[str], last: str = "") -> str:
+    """Parts below their heading, with a last line if there is one; nothing without parts."""
+    texts = list(parts)
+    return "\n\n".join([head, *texts, *([last] if last else [])]) if texts else ""
+
+
+def fitting(things: Sequence[T], worded: Callable[[T], str], tokens: int) -> list[T]:
+    """The things whose texts fit into so many tokens (estimated), in their order; one that is too long is skipped."""
+    kept: list[T] = []
+    for thing in things:
+        if (size := estimate(worded(thing)) + 2) <= tokens:
+            kept.append(thing)
+            tokens -= size
+    return kept
+
+
+def fact_text(fact: Lesson, project: str = "") -> str:
+    """A fact: what it is, and its content in a fence. The title of one that was drawn by rule is left out, for it says
+    what the content says, and a small model takes it for the answer."""
+    head = mark(fact, project)
+    flagged = f"; flagged, so check it before you follow it: {', '.join(fact.flags)}" if fact.flags else ""
+    about = "" if fact.origin.by == RULE else " ".join(f". {fact.title}. {fact.description}".split()).rstrip(". ")
+    return labelled(f"{head[0].upper()}{head[1:]}{flagged}{about}", fact.content)
+
+
+def _lesson_text(number: int, lesson: Lesson) -> str:
     parts = (lesson.title, lesson.description, lesson.content)
     lines = [line for part in parts if part.strip() for line in part.strip().splitlines()]
     flagged = f"; flagged, so check it before you follow it: {', '.join(lesson.flags)}" if lesson.flags else ""
-    return "\n".join(
-        (f"Lesson {number} ({mark(lesson, project)}{flagged}):", *(f"> {line}".rstrip() for line in lines))
-    )
+    marked = f"Lesson {number} ({MARKS[lesson.outcome]}{flagged}):"
+    return "\n".join((marked, *(f"> {line}".rstrip() for line in lines)))
 
 
 def mark(lesson: Lesson, project: str = "") -> str:
@@ -57,7 +85,7 @@ def mark(lesson: Lesson, project: str = "") -> str:
         return MARKS[lesson.outcome]
     of = "" if not lesson.project else " of this project" if lesson.project == project else " of another project"
     marks = [f"a fact{of}", *([] if lesson.confirmed else [UNCONFIRMED])]
-    return ", ".join([*marks, *([f"to be checked: {lesson.to_check}"] if lesson.to_check else [])])
+    return ", ".join([*marks, *([f"to be checked before it is used: {lesson.to_check}"] if lesson.to_check else [])])
 
 
 def _left_out(count: int) -> str:
