@@ -51,11 +51,30 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
+@pytest.fixture(scope="session")
+def _one_certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:  # pyright: ignore[reportUnusedFunction]
+    """The first of the authorities that HTTP clients trust. Each client reads the whole file, which takes longer than
+    most tests, and in the lane that takes seconds none speaks to anybody but loopback."""
+    import certifi
+
+    end = "-----END CERTIFICATE-----\n"
+    file = tmp_path_factory.mktemp("certificates") / "one.pem"
+    file.write_text(Path(certifi.where()).read_text("utf-8").partition(end)[0] + end, "utf-8")
+    return file
+
+
 @pytest.fixture(autouse=True)
-def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
+def _own_home(  # pyright: ignore[reportUnusedFunction]
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+    _one_certificate: Path,
+) -> None:
     """No test touches the user's store, models or settings, or calls a provider because a key is set."""
     home = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("MULLIGAN_HOME", str(home))
+    if request.node.get_closest_marker("slow") is None:
+        monkeypatch.setenv("SSL_CERT_FILE", str(_one_certificate))
     keys = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "DASHSCOPE_API_KEY")
     size = ("COLUMNS", "LINES")  # a worker of pytest-xdist has them; they would hide the size of a test's own terminal
     for name in (*keys, *size, *(name for name in os.environ if name.startswith("MULLIGAN_MODEL"))):
