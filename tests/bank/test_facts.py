@@ -235,7 +235,9 @@ async def test_what_a_check_says_word_for_word_stands_before_what_a_model_made_o
     }
     thinks = mind(lambda text: {"why": "", "lessons": [{**said, "nature": "fact"}], "nothing_because": ""})
     async with a_bank(file, embedder="none", model=thinks, project="shop") as bank:
-        await bank.learn(an_episode("e1", a_trial(1, failed()), prompt="Name a release."))
+        passed = a_trial(1, Finding("assert len(release_name(2024, 31, 'birch')) > 1", passed=True))
+        await bank.learn(an_episode("e1", passed, prompt="Name a release."))
+        await bank.learn(an_episode("e2", a_trial(1, failed()), prompt="Name a release."))
         given = await bank.recall(NEXT, threshold=0)
         assert [(lesson.nature, lesson.origin.by) for lesson in given.lessons] == [("fact", "rule"), ("fact", "mind")]
 
@@ -337,8 +339,8 @@ async def test_a_fact_that_nearly_says_what_another_does_is_kept(file: Path) -> 
         assert len(await facts(bank)) == 2
 
 
-async def test_a_model_s_fact_from_a_failure_names_what_a_check_expects(file: Path) -> None:
-    """A weak model takes the attempt's own form for the project's."""
+async def test_no_fact_of_a_model_stands_beside_the_checks_that_failed(file: Path) -> None:
+    """A weak model takes the attempt's own form for the project's; the rules keep what the checks expect."""
 
     def extract(text: str) -> Any:
         said = [("Tags", "A tag looks like `2024.31-birch`."), ("Names", "A name looks like `24w31-Birch`.")]
@@ -350,7 +352,9 @@ async def test_a_model_s_fact_from_a_failure_names_what_a_check_expects(file: Pa
     async with a_bank(file, embedder="none", project="shop", model=mind(extract)) as bank:
         await bank.learn(an_episode("e1", a_trial(1, failed())))
         drawn = [lesson.title for lesson in await bank.list() if lesson.origin.by != "rule"]
-    assert sorted(drawn) == ["Names", "Read first"]
+        kept = [lesson.content for lesson in await facts(bank)]
+    assert drawn == ["Read first"]
+    assert kept == [BIRCH]
 
 
 class CountingLessons(SqliteLessons):

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, cast
 
-from mulligan.bank.learn.facts import grounded
+from mulligan.bank.learn.facts import checks_say_what_they_expect
 from mulligan.bank.learn.trajectory import TOKENS, StepPosition, pair_of, render, step_positions
 from mulligan.bank.learn.validation import CONTENT, LABELS, NATURE, TEXTS, lesson_from, object_of, text_of
 from mulligan.core.errors import BadAnswer
@@ -25,7 +25,7 @@ _VALUE = re.compile(r"`.+?`|\".+?\"|(?<!\w)'.+?'(?!\w)|\d|\w_\w|\w[./:]\w|[a-z][
 _NAMED = re.compile(r"\s*s?(\d{1,9})\s*", re.IGNORECASE | re.ASCII)
 
 
-UNGROUNDED = "no fact names a value that a failed check expects"
+NO_GUESSES = "the failed checks say what they expect, and are kept by rule"
 VERDICTS = ("success", "failure", "uncertain")
 
 
@@ -46,7 +46,7 @@ class Extractor:
 
     Of one episode that failed and then passed, the last failed trial and the first that passed are compared (a pair). A
     fact is confirmed if the task succeeded; one that holds no name, value or command is taken as a strategy. After a
-    failure, one that names no value that a failed check expects is left out.
+    failure whose checks say what they expect no fact is kept: the rules keep the checks.
 
     A draft has no id, agent or times; its query is the task, its origin names episode, trial and the steps that it
     cites. Where it cites several trials, the origin is the one most cited, and `context["cites"]` holds them all. By
@@ -113,13 +113,14 @@ class Extractor:
             raise BadAnswer(f"There are {count} lessons, and at most {most} are kept: give the best of them.")
         there = step_positions(episodes)
         lessons: dict[str, Lesson] = {}
+        facts = self._success or not checks_say_what_they_expect(episodes)
         for number, one in enumerate(listed, 1):
             draft, cited = lesson_from(one, f"Lesson {number}"), cited_places(one, there, f"Lesson {number}")
             content = " ".join(unicodedata.normalize("NFC", draft.content).casefold().split())
             lesson = self._lesson(episodes, draft, cited)
-            if lesson.nature == "strategy" or self._success or grounded(lesson, episodes):
+            if facts or lesson.nature == "strategy":
                 lessons.setdefault(content, lesson)
-        return Extracted(tuple(lessons.values()), "" if lessons else UNGROUNDED)
+        return Extracted(tuple(lessons.values()), "" if lessons else NO_GUESSES)
 
     def _lesson(self, episodes: Sequence[Episode], draft: Lesson, cited: Sequence[StepPosition]) -> Lesson:
         """The draft with its origin. A fact that holds no value becomes a strategy."""

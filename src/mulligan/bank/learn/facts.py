@@ -83,12 +83,10 @@ def facts_of(episode: Episode, project: str, also: Container[str] = ()) -> tuple
     return (*of_checks, *_of_steps(episode, project))
 
 
-def grounded(fact: Lesson, episodes: Iterable[Episode]) -> bool:
-    """Whether a model's fact about episodes that failed names a value that a failed check expects; True where no check
-    says what it expects. What a weak model draws from a failure is else mostly the attempt's own mistake."""
-    values = {_bare(check.expected) for episode in episodes for check in _checks(episode, ())}
-    text = f"{fact.title}\n{fact.content}"
-    return not values or any(value in text for value in values)
+def checks_say_what_they_expect(episodes: Iterable[Episode]) -> bool:
+    """Whether a failed check of these episodes says what it expects. The rules keep that word for word; what a model
+    says of the failure beside it is a guess, and a weak model's is mostly the attempt's own mistake."""
+    return any(_bare(check.expected) for episode in episodes for check in _checks(episode, ()))
 
 
 def passed_checks(episodes: Iterable[Episode]) -> frozenset[str]:

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
-from mulligan.bank.learn.extraction import UNGROUNDED, Extracted, cited_places, context_of, origin_of, steps_schema
-from mulligan.bank.learn.facts import grounded
+from mulligan.bank.learn.extraction import NO_GUESSES, Extracted, cited_places, context_of, origin_of, steps_schema
+from mulligan.bank.learn.facts import checks_say_what_they_expect
 from mulligan.bank.learn.trajectory import TOKENS, render, step_positions
 from mulligan.bank.learn.validation import CONTENT, DESCRIPTION, NATURE, TITLE, object_of, text_of
 from mulligan.bank.recall.notebook import entry_text
@@ -109,6 +109,7 @@ class Notekeeper:
         if len(listed) > MOST:
             raise BadAnswer(f"There are {len(listed)} operations, and at most {MOST} are kept: give the best of them.")
         seen = _words("\n".join(render(episodes, self._tokens)))
+        facts = self._success or not checks_say_what_they_expect(episodes)
         lessons: list[Lesson] = []
         removed: dict[str, str] = {}
         for number, one in enumerate(listed, 1):
@@ -128,7 +129,7 @@ class Notekeeper:
             draft = self._draft(fields, where)
             if not _words(draft.content) & seen:
                 raise BadAnswer(f"{where}: nothing of its content stands in the record. Keep what the record shows.")
-            if draft.nature == "fact" and not self._success and not grounded(draft, episodes):
+            if draft.nature == "fact" and not facts:
                 continue
             origin = origin_of(episodes, at, self._reason)
             lessons.append(
@@ -140,7 +141,7 @@ class Notekeeper:
                 )
             )
         why = text_of(table, "why", 2 * CONTENT, "The answer", needed=False)[:CONTENT]
-        nothing = UNGROUNDED if listed else why or "the notebook says it all"
+        nothing = NO_GUESSES if listed else why or "the notebook says it all"
         return Extracted(tuple(lessons), "" if lessons or removed else nothing, removed)
 
     def _entry(self, id: Json, where: str) -> Lesson:
