@@ -21,15 +21,15 @@ ANSWERS = {
         "factorial never ends: 0 needs a value of its own.",
         "def factorial(n):\n    return n * factorial(n - 1) if n else 1",
     ],
-    "nearest_hundred": [
-        "def nearest_hundred(number):\n    return number // 100 * 100",
-        "nearest_hundred never rounds up: add half of 100 first.",
-        "def nearest_hundred(number):\n    return (number + 50) // 100 * 100",
+    "file_size": [
+        'def file_size(kilobytes):\n    return f"{kilobytes} KB"',
+        "A size stands in brackets here, with a k.",
+        'def file_size(kilobytes):\n    return f"[{kilobytes}k]"',
     ],
-    "nearest_ten": [
-        "def nearest_ten(number):\n    return round(number + 5) // 10",
-        "nearest_ten does not multiply the tens back.",
-        "def nearest_ten(number):\n    return (number + 5) // 10 * 10",
+    "folder_size": [
+        'def folder_size(sizes):\n    return f"{sum(sizes)} KB"',
+        "A size stands in brackets here, with a k.",
+        'def folder_size(sizes):\n    return f"[{sum(sizes)}k]"',
     ],
 }
 

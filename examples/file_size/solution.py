@@ -1,0 +1,2 @@
+def file_size(kilobytes):
+    return f"[{kilobytes}k]"

@@ -1,2 +1,0 @@
-def nearest_ten(number):
-    return (number + 5) // 10 * 10
