@@ -15,7 +15,9 @@ from mulligan.text.json_lines import objects
 STUDIES = Path(__file__).parents[1]
 EVERY = 4
 """Of HumanEval's 164 items, as in `studies/humaneval/cases.py`."""
-SETS = ("information", "humaneval", "tasks_b")
+FAMILIES = {"information": "tasks", "forms": "forms"}
+"""Sets of families of three tasks, and the folders that hold them."""
+SETS = (*FAMILIES, "humaneval", "tasks_b")
 
 
 @dataclass(frozen=True)
@@ -33,19 +35,22 @@ class Item:
 
 def load(name: str, data: str | None = None) -> Sequence[Item]:
     """The tasks of a set, in the order in which they are run. data: where HumanEval is, else MULLIGAN_DATA says."""
-    if name == "information":
-        return information()
+    if name in FAMILIES:
+        return families(name)
     if name == "tasks_b":
         return [_folder(name, folder, folder.name, "tests.py") for folder in _tasks(STUDIES / "second_tries/tasks_b")]
     return humaneval(data)
 
 
-def information() -> Sequence[Item]:
+def families(name: str) -> Sequence[Item]:
     """The families in rotation: the first task of each, then the second, then the third."""
-    families = _tasks(STUDIES / "information/tasks")
-    found = [(folder.name, family.name, folder) for family in families for folder in _tasks(family)]
+    found = [
+        (folder.name, family.name, folder)
+        for family in _tasks(STUDIES / "information" / FAMILIES[name])
+        for folder in _tasks(family)
+    ]
     found.sort(key=lambda one: (one[0].partition("_")[0], one[1]))
-    return [_folder("information", folder, family, "hidden.py") for _, family, folder in found]
+    return [_folder(name, folder, family, "hidden.py") for _, family, folder in found]
 
 
 def humaneval(data: str | None) -> Sequence[Item]:

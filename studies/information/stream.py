@@ -24,7 +24,7 @@ from typing import Any, get_args
 sys.path.insert(0, str(Path(__file__).parent))
 from figures import Hidden, Outcome, by_task, differences, outcome
 from run import SEED, Asked, head, judged, say
-from sets import Item, load
+from sets import FAMILIES, Item, load
 
 import mulligan
 from mulligan.app.memory import open_bank
@@ -184,6 +184,7 @@ async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--into", type=Path, required=True, help="the folder that holds the store with the bank")
     parser.add_argument("--model", default="local:qwen2.5-coder-1.5b", help="one model for each folder")
+    parser.add_argument("--set", choices=FAMILIES, default="information", help="one set for each folder")
     parser.add_argument("--memory", action="store_true", help="with the bank; else without")
     parser.add_argument("--trials", type=int, choices=TRIALS, help="one of the two streams (default: both)")
     parser.add_argument("--report", action="store_true", help="write report.md of what the folder holds")
@@ -193,7 +194,7 @@ async def main() -> None:
     asked.into.mkdir(parents=True, exist_ok=True)
     store = SqliteStore(asked.into / "mulligan.db")
     try:
-        stream = Stream(asked.into, store, Asked(open_model(asked.model), store), load("information"))
+        stream = Stream(asked.into, store, Asked(open_model(asked.model), store), load(asked.set))
         if asked.report:
             text = await stream.report()
             (asked.into / "report.md").write_text(text, encoding="utf-8")

@@ -1,6 +1,7 @@
 """The tasks of studies/information are what its README says. No model runs here."""
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -10,9 +11,10 @@ import pytest
 
 from mulligan.core.records import Feedback
 
-TASKS = Path(__file__).parents[2] / "studies" / "information" / "tasks"
-FOLDERS = sorted(TASKS.glob("*/*/"))
-NAMES = [folder.relative_to(TASKS).as_posix() for folder in FOLDERS]
+STUDY = Path(__file__).parents[2] / "studies" / "information"
+SETS = ("tasks", "forms")
+FOLDERS = sorted(folder for name in SETS for folder in (STUDY / name).glob("*/*/"))
+NAMES = [folder.relative_to(STUDY).as_posix() for folder in FOLDERS]
 each_task = pytest.mark.parametrize("folder", FOLDERS, ids=NAMES)
 
 
@@ -53,12 +55,25 @@ def passes(program: str, tests: str) -> bool:
     return True
 
 
-def test_there_are_twelve_families_of_three_and_each_name_is_used_once() -> None:
-    assert len(FOLDERS) == 36
-    assert list(Counter(folder.parent for folder in FOLDERS).values()) == [3] * 12
+def test_each_set_has_twelve_families_of_three_and_each_name_is_used_once() -> None:
+    for name in SETS:
+        families = [folder.parent for folder in FOLDERS if folder.is_relative_to(STUDY / name)]
+        assert list(Counter(families).values()) == [3] * 12
     names = [function((folder / "task.md").read_text()) for folder in FOLDERS]
-    assert len(set(names)) == 36
+    assert len(set(names)) == 72
     assert [folder.name.partition("_")[2] for folder in FOLDERS] == names
+
+
+@pytest.mark.parametrize("family", sorted((STUDY / "forms").iterdir()), ids=lambda family: family.name)
+def test_in_forms_the_first_tasks_checks_hold_all_that_the_others_ask_for(family: Path) -> None:
+    """What stands around the values is the same text in all expected values of a family."""
+    around: set[str] = set()
+    for folder in family.iterdir():
+        for _, value in asserted((folder / "tests.py").read_text() + (folder / "hidden.py").read_text()):
+            literal: Any = ast.literal_eval(value)
+            texts: list[str] = [*literal] if isinstance(literal, list) else [literal]
+            around |= {"".join(re.findall(r"[^\w .]", text)) for text in texts}
+    assert len({frozenset(one) for one in around}) == 1
 
 
 @each_task

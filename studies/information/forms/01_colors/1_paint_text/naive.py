@@ -1,0 +1,2 @@
+def paint_text(red, green, blue):
+    return f"rgb({red}, {green}, {blue})"

@@ -1,0 +1,2 @@
+def gray_text(level):
+    return f"<{level}.{level}.{level}>"

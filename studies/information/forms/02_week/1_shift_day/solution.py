@@ -1,0 +1,2 @@
+def shift_day(day):
+    return day[:2].upper() + "*"

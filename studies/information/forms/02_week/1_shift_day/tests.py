@@ -1,0 +1,2 @@
+assert shift_day("Monday") == "MO*"
+assert shift_day("Thursday") == "TH*"

@@ -1,0 +1,2 @@
+def market_day(day):
+    return day[:2].upper() + "*"

@@ -1,0 +1,2 @@
+assert market_day("Friday") == "FR*"
+assert market_day("Tuesday") == "TU*"

@@ -1,0 +1,2 @@
+def open_days(days):
+    return list(days)

@@ -1,0 +1,2 @@
+def match_score(home, away):
+    return f"{home}-{away}"

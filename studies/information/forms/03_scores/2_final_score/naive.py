@@ -1,0 +1,2 @@
+def final_score(points):
+    return f"{points[0]}-{points[1]}"

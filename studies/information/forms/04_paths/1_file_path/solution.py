@@ -1,0 +1,2 @@
+def file_path(folder, file):
+    return f"{folder}::{file}"

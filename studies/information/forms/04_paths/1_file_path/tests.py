@@ -1,0 +1,2 @@
+assert file_path("docs", "a.txt") == "docs::a.txt"
+assert file_path("img", "sun.png") == "img::sun.png"

@@ -1,0 +1,2 @@
+def report_path(folder, year):
+    return f"{folder}/{year}"

@@ -1,0 +1,2 @@
+def deep_path(names):
+    return "/".join(names)

@@ -1,0 +1,2 @@
+def parcel_weight(grams):
+    return f"{grams} g"

@@ -1,0 +1,2 @@
+def pair_weight(grams):
+    return f"{2 * grams} g"

@@ -1,0 +1,2 @@
+def pair_weight(grams):
+    return f"g#{2 * grams}"

@@ -1,0 +1,2 @@
+def cart_weight(weights):
+    return f"g#{sum(weights)}"

@@ -1,0 +1,2 @@
+def user_handle(name):
+    return f"~{name.lower()}~"

@@ -1,0 +1,2 @@
+assert user_handle("Ann") == "~ann~"
+assert user_handle("BOB") == "~bob~"

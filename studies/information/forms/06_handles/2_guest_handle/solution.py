@@ -1,0 +1,2 @@
+def guest_handle(number):
+    return f"~guest{number}~"

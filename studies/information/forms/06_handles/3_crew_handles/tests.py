@@ -1,0 +1,2 @@
+assert crew_handles(["Ann", "Bo"]) == ["~ann~", "~bo~"]
+assert crew_handles(["ZOE"]) == ["~zoe~"]

@@ -1,0 +1,2 @@
+def mix_ratio(water, juice):
+    return f"{water}//{juice}"

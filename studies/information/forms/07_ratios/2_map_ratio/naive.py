@@ -1,0 +1,2 @@
+def map_ratio(scale):
+    return f"1:{scale}"

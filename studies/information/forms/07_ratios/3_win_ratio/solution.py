@@ -1,0 +1,2 @@
+def win_ratio(games):
+    return f"{games.count(True)}//{games.count(False)}"

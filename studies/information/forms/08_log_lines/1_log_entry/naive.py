@@ -1,0 +1,2 @@
+def log_entry(level, text):
+    return f"[{level}] {text}"

@@ -1,0 +1,2 @@
+def log_start(name):
+    return f"[info] {name} started"

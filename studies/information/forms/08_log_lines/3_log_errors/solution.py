@@ -1,0 +1,2 @@
+def log_errors(texts):
+    return [f"error >> {text}" for text in texts]

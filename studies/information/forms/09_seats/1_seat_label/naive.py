@@ -1,0 +1,2 @@
+def seat_label(row, number):
+    return f"{row}{number}"

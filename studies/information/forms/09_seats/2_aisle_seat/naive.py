@@ -1,0 +1,2 @@
+def aisle_seat(row):
+    return f"{row}1"

@@ -1,0 +1,2 @@
+def row_seats(row, count):
+    return [f"{row}{n}" for n in range(1, count + 1)]

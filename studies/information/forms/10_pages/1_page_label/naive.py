@@ -1,0 +1,2 @@
+def page_label(page, total):
+    return f"{page}/{total}"

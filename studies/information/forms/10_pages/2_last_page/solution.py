@@ -1,0 +1,2 @@
+def last_page(total):
+    return f"p{total}|{total}"

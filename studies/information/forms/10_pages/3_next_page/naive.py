@@ -1,0 +1,2 @@
+def next_page(page, total):
+    return f"{page + 1}/{total}"

@@ -1,0 +1,2 @@
+def next_page(page, total):
+    return f"p{page + 1}|{total}"

@@ -1,0 +1,2 @@
+def quote_text(text):
+    return f'"{text}"'

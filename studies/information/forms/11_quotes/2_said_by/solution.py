@@ -1,0 +1,2 @@
+def said_by(name):
+    return f"^I am {name}^"

@@ -1,0 +1,2 @@
+def quote_all(texts):
+    return [f"^{text}^" for text in texts]

@@ -1,0 +1,2 @@
+def setting_line(key, value):
+    return f"{key}={value}"

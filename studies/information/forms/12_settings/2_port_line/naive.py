@@ -1,0 +1,2 @@
+def port_line(port):
+    return f"port={port}"

@@ -1,0 +1,2 @@
+def setting_lines(table):
+    return [f"{key} := {value};" for key, value in table.items()]
