@@ -27,9 +27,12 @@ def emit(text: str) -> None:
 
 
 def say(line: str) -> None:
-    """Write a line to stderr. Errors (a full disk, a closed descriptor) are ignored."""
-    with suppress(OSError):
+    """Write a line to stderr. Where that fails (a full disk, a closed descriptor), it and all later lines are
+    discarded, also what Python would flush as it ends."""
+    try:
         _write(sys.stderr, line)
+    except OSError:
+        _discard(sys.stderr)
 
 
 def overwrite(line: str) -> None:
@@ -65,7 +68,13 @@ def _write(stream: TextIO | None, text: str) -> None:
     try:
         stream.write(text if text.endswith("\n") else f"{text}\n")
         stream.flush()
-    except BrokenPipeError:  # the reader, such as `head`, has closed the pipe: discard the rest
+    except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
+        _discard(stream)
+
+
+def _discard(stream: TextIO) -> None:
+    """Send what is written to this stream from now on to nowhere."""
+    with suppress(OSError):  # its descriptor may be closed
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
