@@ -19,7 +19,7 @@ import hypothesis
 
 # A busy machine changes no verdict: no deadline for an example, and none for drawing it.
 hypothesis.settings.register_profile(
-    "quick", max_examples=25, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    "quick", max_examples=10, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.register_profile("thorough", hypothesis.settings.get_profile("quick"), max_examples=300)
 
@@ -33,6 +33,12 @@ ALLOWED = [
 def pytest_configure(config: pytest.Config) -> None:
     """Few examples of each property in the fast lane, many in the slow lane, which runs the properties once more."""
     hypothesis.settings.load_profile("quick" if config.option.markexpr == "not slow" else "thorough")
+
+
+@pytest.hookimpl(wrapper=True, optionalhook=True)
+def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
+    """One worker more than cores: while a test waits for a process or a time limit, another has its core."""
+    return (yield) + ("PYTEST_XDIST_AUTO_NUM_WORKERS" not in os.environ)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -22,7 +22,7 @@ from mulligan.app.project_schema import ProjectFile
 
 _AGENT = """
 An agent is a folder with an `AGENT.md` in it. The file begins with front matter: lines of YAML between two lines of
-`---`, which say what the agent is called and how it works. What comes below the front matter depends on the pattern:
+`---`, which give the agent's name and settings. The content below the front matter depends on the pattern:
 
 | `pattern` | what it does | its prompts |
 |---|---|---|
@@ -30,9 +30,9 @@ An agent is a folder with an `AGENT.md` in it. The file begins with front matter
 | `react` | thinks and calls tools until it calls `finish` | the text of AGENT.md |
 | `oneshot` | answers with one model call | the text of AGENT.md |
 
-`mulligan add reflexion NAME` makes a folder that works as it is, and `mulligan lint` says what is wrong with one, file
-and line, before any model is called. A key that is not on this page is an error there; `mulligan run` warns of it and
-goes on.
+`mulligan add reflexion NAME` makes a folder that works at once, and `mulligan lint` lists the mistakes in a folder,
+with file and line, before any model is called. A key that is not on this page is an error for `lint`; `mulligan run`
+warns of it and continues.
 
 The front matter is the plain part of YAML: text, numbers, `true` and `false`, lists and tables. Anchors, tags and dates
 are refused. A file is UTF-8 and at most 1 MB.
@@ -50,17 +50,18 @@ max_iter: 4
 
 _STEP = """
 A reflexion agent has two step files beside its [`AGENT.md`](agent.md): `act.md`, which does the task, and `reflect.md`,
-which judges what came of it. The text is the system prompt. The front matter above it may be left out: `act.md` is then
+which judges the result. The text is the system prompt. The front matter above it may be left out: `act.md` is then
 a react step, and `reflect.md` a oneshot step.
 
 **How a step ends.** A `react` step thinks and calls tools until it calls `finish(key, value)`; the value is its
 result. A `oneshot` step is one model call, and its text is the result.
 
-**How the loop ends.** A react reflector stops it with `finish(key="done", ...)`. Any other key goes on, and the value
-is what the actor is told. A oneshot reflector stops it with a text that begins with the word `DONE`, in any case; any
-other text goes on, and the whole of it is what the actor is told. A loop that is not stopped ends at `max_iter`.
+**How the loop ends.** A react reflector stops it with `finish(key="done", ...)`. With any other key the loop continues,
+and the value is the actor's feedback. A oneshot reflector stops it with a text that begins with the word `DONE`, in any
+case; after any other text the loop continues, and the whole text is the feedback. The loop ends at `max_iter` at the
+latest.
 
-**What a step is told.** The actor gets the task; from the second trial on also its previous attempt and the feedback.
+**What a step is shown.** The actor gets the task; from the second trial on also its previous attempt and the feedback.
 The reflector gets the task and the result.
 """
 
@@ -79,12 +80,12 @@ Otherwise, call finish(key="retry", value=<specific actionable feedback>).
 """
 
 _SKILL = """
-A skill is what an agent can read up on when it needs it: `skills/<name>/SKILL.md`, in the agent's own folder or beside
-`agents/` for all agents of the project. The agent's own comes first.
+A skill is a text that an agent can read when it needs it: `skills/<name>/SKILL.md`, in the agent's own folder or beside
+`agents/` for all agents of the project. The agent's own skills come first.
 
 A step names its skills under `uses`. The model is shown the name and the description of each. When it calls
-`read_skill(name)`, it gets the text below the front matter, the tools under `tools` can be called from then on, and the
-skills under `uses` can be read. Skills that use each other in a circle are an error. Only react steps have skills.
+`read_skill(name)`, it gets the text below the front matter; from then on it can call the tools under `tools` and read
+the skills under `uses`. Skills that use each other in a circle are an error. Only react steps have skills.
 """
 
 _SKILL_EXAMPLE = """
@@ -98,19 +99,19 @@ Read STYLE.md with read_file first. Run `ruff check` with run_command before you
 """
 
 _PROJECT = """
-`mulligan.toml` marks the folder of a project: it is looked for in the working folder and upward. Everything in it may
-be left out, and so may the file. `mulligan init` writes one that works as it is, and `mulligan lint` says what is
-wrong with one, line by line.
+`mulligan.toml` marks the folder of a project: Mulligan looks for it in the working folder and upward. Every key may be
+left out, and so may the file. `mulligan init` writes a file that works at once, and `mulligan lint` lists the mistakes
+in a file, line by line.
 
-**Roles of models.** Agents ask for a role (`thinker`, `worker`, or one of your own), and this file says which model
-that is. `thinker`, `worker` and `default` always exist: without a word of yours they are the `model` of this file, or
-the embedded one. A role's name can stand wherever a model's can: `mulligan solve … --model thinker`.
+**Roles of models.** Agents name a role (`thinker`, `worker`, or one of your own), and this file assigns a model to it.
+`thinker`, `worker` and `default` always exist: if you do not set them, they are the `model` of this file, or the
+embedded one. A role's name works wherever a model's name does: `mulligan solve … --model thinker`.
 
-**What goes before what.** A flag, then the front matter of the agent, then the environment, then this file, then what
-is built in. In the environment a role is `MULLIGAN_MODEL_THINKER` (the model), `MULLIGAN_MODEL_THINKER_TEMPERATURE`,
-`…_MAX_TOKENS`, `…_BASE_URL` and so on for its other keys.
+**Precedence.** First a flag, then the front matter of the agent, then the environment, then this file, then the
+built-in default. In the environment a role is `MULLIGAN_MODEL_THINKER` (the model),
+`MULLIGAN_MODEL_THINKER_TEMPERATURE`, `…_MAX_TOKENS`, `…_BASE_URL` and so on for its other keys.
 
-**Keys.** A `.env` beside this file is read, and never written: what is set in the environment already stays as it is.
+**Keys.** Mulligan reads a `.env` beside this file, and never writes it. The `.env` does not override the environment.
 """
 
 

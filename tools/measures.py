@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from rooms import SRC
+from rooms import SRC, statements
 
 _NO_CODE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 _SMALL = 40
@@ -48,8 +48,8 @@ def inner_imports(package: Path) -> Mapping[str, int]:
     found = Counter({"own": 0, "other": 0})
     for file in sources(package).values():
         tree = ast.parse(file.read_text(encoding="utf-8"))
-        functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-        inside = {id(node): node for function in functions for node in ast.walk(function)}
+        functions = [node for node in statements(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+        inside = {id(node): node for function in functions for node in statements(function)}
         for node in inside.values():
             if isinstance(node, ast.Import | ast.ImportFrom):
                 module = node.module or "" if isinstance(node, ast.ImportFrom) else node.names[0].name
@@ -64,11 +64,11 @@ def in_circles(package: Path) -> list[str]:
     for name, file in modules.items():
         tree = ast.parse(file.read_text(encoding="utf-8"))
         blocks = [
-            node for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
+            node for node in statements(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
         ]
-        typing_only = {id(node) for block in blocks for node in ast.walk(block)}
+        typing_only = {id(node) for block in blocks for node in statements(block)}
         uses[name] = set()
-        for node in ast.walk(tree):
+        for node in statements(tree):
             if isinstance(node, ast.ImportFrom) and id(node) not in typing_only and node.module:
                 targets = [f"{node.module}.{alias.name}" for alias in node.names]
                 uses[name] |= {target if target in modules else node.module for target in targets} - {name}

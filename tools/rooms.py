@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import cast
 
 ROOT = Path(__file__).resolve().parent.parent
 SRC = ROOT / "src" / "mulligan"
@@ -20,25 +21,41 @@ LAYERS: Mapping[str, Collection[str]] = {
     "text": ("text",),
     "real parts": ("recording", "oracle", "models", "sandbox", "store", "workspace"),
     "plug-ins": ("actors", "evaluators", "reflectors", "strategies", "tools"),
-    "features": ("bank", "graphs", "agentfile"),
-    "composition": ("app", "bench", "."),
+    "features": ("bank", "graphs", "agentfile", "hooks"),
+    "composition": ("app", "bench", "functions", "."),
     "faces": ("mcp_server", "langgraph", "inspect_tasks"),
     "command line": ("cli",),
 }
 """From the lowest to the highest, with the rooms of each. An import points down; `.` is the package's own face."""
 
-SIDEWAYS = {(".", "app"), (".", "bench"), ("bench", "app"), ("store", "recording")}
+SIDEWAYS = {
+    *((".", "app"), (".", "bench"), (".", "functions"), ("bench", "app"), ("functions", "app")),
+    *(("store", "recording"), ("hooks", "bank")),
+}
 """The imports within a layer that are allowed: from the first room to the second."""
 
 _HEAD, _TAIL = "```mermaid\n", "```\n"
 
 
-def imports(tree: ast.Module) -> Iterator[tuple[str, int]]:
+def statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """The statements below a node, at any depth. `ast.walk` also gives the expressions, which are ten times as many."""
+    within = [tree]
+    while within:
+        node = within.pop()
+        for block in ("body", "orelse", "finalbody", "handlers", "cases"):
+            found = getattr(node, block, None)
+            if isinstance(found, list):
+                yield from cast(list[ast.AST], found)
+                within += cast(list[ast.AST], found)
+
+
+def imports(text: str) -> Iterator[tuple[str, int]]:
     """Each module and name that is imported anywhere in a file, such as `mulligan.core.loop.run`, with its line.
 
     Names handed to `import_module` count, where they are written out.
     """
-    for node in ast.walk(tree):
+    tree = ast.parse(text)
+    for node in ast.walk(tree) if "import_module" in text else statements(tree):
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -75,7 +92,7 @@ def crossings() -> Sequence[tuple[Path, int, str, str, str]]:
     return [
         (file, line, room_of(file), there, dotted)
         for file in sorted(SRC.rglob("*.py"))
-        for dotted, line in imports(ast.parse(file.read_text(encoding="utf-8")))
+        for dotted, line in imports(file.read_text(encoding="utf-8"))
         if (there := room_named(dotted)) not in (None, room_of(file))
     ]
 

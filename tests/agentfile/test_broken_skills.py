@@ -90,7 +90,7 @@ SKILLS: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
     "keys of others": (
         {"skills/a/SKILL.md": skill("a", "tama:\n  depends: {apt: [jq]}\nallowed-tools: Bash")},
         [
-            "skills/a/SKILL.md:4: warning: the key 'tama' is ignored. What a skill depends on is not installed: it must be there.",
+            "skills/a/SKILL.md:4: warning: the key 'tama' is ignored. Mulligan does not install what a skill depends on: install it yourself.",
             "skills/a/SKILL.md:6: warning: the key 'allowed-tools' is ignored. Name tools under `tools`.",
         ],
     ),
@@ -150,6 +150,7 @@ def test_each_file_that_names_a_missing_skill_is_reported(tmp_path: Path) -> Non
     ]
 
 
+@pytest.mark.slow
 def test_a_long_chain_of_skills_is_no_danger(tmp_path: Path) -> None:
     count = 1500  # more than Python's own stack
     for number in range(count):

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from mulligan.app.prompts import FilePrompts
-from mulligan.bank.learn.extraction import Extracted, Extractor
-from mulligan.bank.learn.validation import CONTENT, TITLE
+from mulligan.bank.learn.extraction import CONTENT, TITLE, Extracted, Extractor
 from mulligan.core.errors import BadAnswer
 from mulligan.core.questions import Sampling, Thinker, think
 from mulligan.core.records import Attempt, Episode, Feedback, Origin, Reflection, Step, Stop, Task, Trial

@@ -64,6 +64,7 @@ def test_how_often_commands_are_missed_that_the_signs_were_not_made_for() -> Non
 DATA = Path(__file__).parents[2] / "../shared/data/retrieval"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not DATA.is_dir(), reason="needs ../shared/data")
 def test_real_texts_of_a_bank_and_of_shops_are_hardly_flagged() -> None:
     files = ("tau2-banking/corpus.jsonl", "tau2-banking/queries.jsonl", "webarena-intents/tasks.jsonl")

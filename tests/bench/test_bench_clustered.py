@@ -97,6 +97,7 @@ def test_intervals_cover_the_truth_at_their_rate(clusters: int, each: int, betwe
     assert covers(clusters, each, between, 5) == pytest.approx(0.95, abs=_ERROR + 0.005)
 
 
+@pytest.mark.slow
 def test_intervals_that_know_of_no_clusters_are_too_short() -> None:
     assert covers(12, 4, 1.0, 5, naive=True) < 0.85
 

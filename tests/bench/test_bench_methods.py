@@ -237,6 +237,7 @@ class Coin:
 '''
 
 
+@pytest.mark.slow
 def test_a_family_is_one_folder(tmp_path: Path) -> None:
     """A copy of the package with one folder more, which nothing else names, runs it."""
     package = tmp_path / "mulligan"

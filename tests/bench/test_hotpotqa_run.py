@@ -70,9 +70,10 @@ class Learner:
         return f"I know.\nAction {step}: Finish[{row['answer'] if LESSON in last and number % 3 else 'nobody'}]"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not DATA.exists(), reason="needs ../shared/data")
-@pytest.mark.parametrize("judge", [pytest.param("model", marks=pytest.mark.slow), "oracle"])
-@pytest.mark.parametrize("mode", ["react", *(pytest.param(m, marks=pytest.mark.slow) for m in ("cot", "cot-context"))])
+@pytest.mark.parametrize("judge", ["model", "oracle"])
+@pytest.mark.parametrize("mode", ["react", "cot", "cot-context"])
 async def test_all_questions_go_through_fail_reflect_and_solve(mode: str, judge: str, tmp_path: Path) -> None:
     rows = json.loads(DATA.read_text("utf-8"))
     model = ScriptedModel(Learner(rows))
@@ -134,6 +135,7 @@ async def test_an_oracles_answer_is_in_no_prompt_and_in_no_trial(mode: str, meth
     await store.close()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not DATA.exists(), reason="needs ../shared/data")
 async def test_no_answer_of_the_hundred_shows_before_a_page_is_read(tmp_path: Path) -> None:
     rows = {row["question"].strip(): row for row in json.loads(DATA.read_text("utf-8"))}

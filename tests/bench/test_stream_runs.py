@@ -90,6 +90,7 @@ async def test_equal_requests_are_paid_once(store: Store, tmp_path: Path) -> Non
     assert len(bare) == 6  # the first trials of the arm without memory, in whatever order
 
 
+@pytest.mark.slow
 async def test_after_a_change_an_arm_recovers_and_a_stale_bank_does_not(store: Store, tmp_path: Path) -> None:
     file = tasks(tmp_path, FAMILIES, 4, drifts=True)
     run = await ran(store, file, Learner(), arm(tmp_path), controls=("stale",), orders=1)
@@ -227,7 +228,8 @@ class Mortal(Learner):
         return await super().ask(question, sampling)
 
 
-@pytest.mark.parametrize("dies", [4, *(pytest.param(n, marks=pytest.mark.slow) for n in (0, 9))])
+@pytest.mark.slow
+@pytest.mark.parametrize("dies", [0, 4, 9])
 async def test_a_stream_that_was_cut_off_ends_as_one_that_was_not(store: Store, tmp_path: Path, dies: int) -> None:
     file, whole = tasks(tmp_path, FAMILIES, 2), Learner()
     expected = await read_stream(store, (await ran(store, file, whole, arm(tmp_path))).id)

@@ -213,7 +213,9 @@ async def test_no_prompt_shows_what_nothing_observed(family: str) -> None:
     assert sum("from this task on" in text for text in firsts) == 1
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(
+    "family", ["game", "service", *(pytest.param(f, marks=pytest.mark.slow) for f in ("database", "code"))]
+)
 def test_a_stream_is_the_same_for_a_seed_and_as_long_as_one_likes(family: str) -> None:
     cases = loaded(family, tasks=500, drift="none")
     assert len({case.id for case in cases}) == 500

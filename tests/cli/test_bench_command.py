@@ -170,6 +170,7 @@ def test_on_a_terminal_a_last_line_says_what_is_under_way(here: Path) -> None:
     assert sorted(parts, key=text.index) == parts
 
 
+@pytest.mark.slow
 def test_an_interrupt_is_recorded_and_says_how_to_go_on(here: Path) -> None:
     (here / "waits.py").write_text(WAITS)
     data = str(cases(here, "a", "b", "c"))

@@ -74,7 +74,9 @@ def _until(process: "subprocess.Popen[str]", line: str) -> None:
     raise AssertionError(f"it never said {line!r}: {seen}")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, *(pytest.param(n, marks=pytest.mark.slow) for n in (signal.SIGTERM, signal.SIGHUP))]
+)
 def test_a_signal_leaves_a_resumable_run(
     waiting: Callable[..., "subprocess.Popen[str]"], number: signal.Signals, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -130,7 +132,7 @@ def _on_terminal(
     return process.returncode, out.decode(), shown.decode()
 
 
-@pytest.mark.parametrize("columns", [100, 24])
+@pytest.mark.parametrize("columns", [100, pytest.param(24, marks=pytest.mark.slow)])
 def test_a_terminal_gets_one_block_that_leaves_a_summary(here: Path, second: tuple[str, ...], columns: int) -> None:
     status, out, shown = _on_terminal(second, columns, NO_COLOR="1")
     assert (status, out) == (0, "right\n")
@@ -145,7 +147,7 @@ def test_a_terminal_gets_one_block_that_leaves_a_summary(here: Path, second: tup
     assert max(map(len, rows)) <= columns
 
 
-@pytest.mark.parametrize("how", ["dumb", "quiet"])
+@pytest.mark.parametrize("how", ["dumb", pytest.param("quiet", marks=pytest.mark.slow)])
 def test_a_terminal_without_a_block(here: Path, second: tuple[str, ...], how: str) -> None:
     more, env = ((), {"TERM": "dumb"}) if how == "dumb" else (("--quiet",), {})
     status, out, shown = _on_terminal((*second, *more), 80, **env)
@@ -164,6 +166,7 @@ def test_a_reader_that_hangs_up_is_no_error(here: Path, second: tuple[str, ...])
     assert (ran.returncode, ran.stderr) == (0, b"")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 def test_a_stream_that_takes_nothing(here: Path, second: tuple[str, ...]) -> None:
     with open("/dev/full", "w") as full:
@@ -175,6 +178,7 @@ def test_a_stream_that_takes_nothing(here: Path, second: tuple[str, ...]) -> Non
     assert re.search(r"are recorded: mulligan runs show \w{8}$", lost.stderr.strip())
 
 
+@pytest.mark.slow
 def test_a_poor_encoding_and_a_task_on_standard_input(process: Run, here: Path) -> None:
     (here / "accents.txt").write_text("right, déjà vu ✓")
     poor = {**os.environ, "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii", "LC_ALL": "C"}

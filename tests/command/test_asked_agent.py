@@ -191,7 +191,9 @@ async def test_after_a_kill_it_is_asked_again_and_its_attempt_is_not_made_again(
     assert git(folder, "worktree", "list").count("\n") == 1
 
 
-@pytest.mark.parametrize("mode", ["worktree", "copy", "in_place"])
+@pytest.mark.parametrize(
+    "mode", ["copy", *(pytest.param(mode, marks=pytest.mark.slow) for mode in ("worktree", "in_place"))]
+)
 async def test_what_a_kill_left_of_the_copy_goes_with_the_run(tmp_path: Path, mode: Mode) -> None:
     folder = project(tmp_path / "user")
     await killed(tmp_path, mode)

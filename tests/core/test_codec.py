@@ -98,7 +98,7 @@ WHOLE = [Episode, Question, Answer, Sampling, Past, Case]
 
 @pytest.mark.parametrize("cls", WHOLE)
 def test_a_record_survives_writing_and_reading(cls: type) -> None:
-    @settings(max_examples=30, suppress_health_check=SLOW)
+    @settings(suppress_health_check=SLOW)
     @given(values(cls))
     def survives(record: Any) -> None:
         assert from_json(cls, json.loads(record_text(record))) == record
@@ -106,7 +106,7 @@ def test_a_record_survives_writing_and_reading(cls: type) -> None:
     survives()
 
 
-@settings(max_examples=60, suppress_health_check=SLOW)
+@settings(suppress_health_check=SLOW)
 @given(values(Event))
 def test_an_event_survives_writing_and_reading(event: Event) -> None:
     written = json.loads(record_text(event))
@@ -114,7 +114,7 @@ def test_an_event_survives_writing_and_reading(event: Event) -> None:
     assert event_from_json(written) == event
 
 
-@settings(max_examples=20, suppress_health_check=SLOW)
+@settings(suppress_health_check=SLOW)
 @given(lives())
 def test_an_episode_survives_a_real_store_and_is_the_fold_of_its_events(life: tuple[Episode, list[Event]]) -> None:
     begun, happened = life
@@ -138,7 +138,7 @@ def test_an_episode_survives_a_real_store_and_is_the_fold_of_its_events(life: tu
         asyncio.run(play(Path(folder) / "m.db"))
 
 
-@settings(max_examples=30, suppress_health_check=SLOW)
+@settings(suppress_health_check=SLOW)
 @given(values(Episode))
 def test_migration_of_what_this_version_wrote_changes_nothing(episode: Episode) -> None:
     written = to_json(episode)

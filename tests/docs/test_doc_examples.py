@@ -8,6 +8,7 @@ import ast
 import asyncio
 import inspect
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from mulligan.core.records import Attempt, Episode, Feedback, Spec, Task, Trial
 
 DOCS = Path(__file__).parents[2] / "docs"
 RUN = (
+    "functions.md",
     "graphs.md",
     "python.md",
     "plugins.md",
@@ -73,6 +75,7 @@ def test_the_examples_run_and_print_what_the_page_says(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [str(tmp_path), *sys.path])
     space: dict[str, Any] = {"__name__": "docs"}
     for block in blocks(page):
         if name := file_name(block):

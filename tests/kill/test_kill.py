@@ -207,6 +207,7 @@ def _killed_and_resumed(zygote: Zygote, store: Path) -> str:
     return phase(episode, steps)
 
 
+@pytest.mark.slow
 async def test_two_resumes_at_once(zygote: Zygote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While one process drives an episode another refuses, and says who drives it."""
     store = tmp_path / "held.db"

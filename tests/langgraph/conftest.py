@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from bolt_server import BoltServer
 from graph_agents import Chat, talking
-from sample_graphs import a_ladybug, a_server
+from sample_graphs import a_ladybug, a_server, opened
 
+from mulligan.graphs.protocol import Graph
 from mulligan.langgraph import KGQueryReflexionAgent
 
 
@@ -24,8 +25,23 @@ def bolt_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BoltServer
         yield server
 
 
+@pytest.fixture(scope="session")
+def graph(kg: Path) -> Iterator[Graph]:
+    """The Ladybug file, opened once: each agent that opens it itself starts a process."""
+    with opened(kg) as graph:
+        yield graph
+
+
 @pytest.fixture(params=["ladybug", pytest.param("bolt", marks=pytest.mark.slow)])
 def where(request: pytest.FixtureRequest) -> Any:
+    """What an agent takes for each of the databases, with the same in it: an open graph, or `connection_args`."""
+    if request.param == "ladybug":
+        return request.getfixturevalue("graph")
+    return request.getfixturevalue("bolt_server").access
+
+
+@pytest.fixture(params=["ladybug", pytest.param("bolt", marks=pytest.mark.slow)])
+def access(request: pytest.FixtureRequest) -> Any:
     """The `connection_args` of each of the databases, with the same in it."""
     if request.param == "ladybug":
         return {"path": str(request.getfixturevalue("kg"))}

@@ -10,6 +10,7 @@ from graph_agents import Chat, Conversation, golden, never_good, revision, talki
 from graph_agents import draft as drafted
 
 import mulligan.langgraph as face
+from mulligan.graphs.protocol import Graph
 from mulligan.langgraph import GenerateQuery, KGQueryReflexionAgent, ReflexionAgent, ReflexionAgentResult, ReviseQuery
 from mulligan.langgraph.graph_texts import has_values
 
@@ -54,26 +55,26 @@ def test_the_agent_goes_the_way_of_the_trace(trace: Any, where: Any) -> None:
 
 
 @pytest.mark.parametrize("rule", RULES["steps"], ids=lambda rule: f"max_steps={rule['max_steps']}")
-def test_the_step_limit_counts_drafts_and_revisions(rule: Any, kg: Path) -> None:
+def test_the_step_limit_counts_drafts_and_revisions(rule: Any, graph: Graph) -> None:
     chat = Chat(never_good)
-    agent = Watched(lambda: Conversation(chat), str(kg), max_steps=rule["max_steps"], store=False)
+    agent = Watched(lambda: Conversation(chat), graph, max_steps=rule["max_steps"], store=False)
     result = agent.execute("Who is nobody?", "The graph has genes.")
     assert (len(chat.asked), len(agent.queries)) == (rule["model_calls"], rule["queries"])
     assert (result.stop, result.tool_result) == ("exhausted", [])
     assert result.answer == agent.queries[-1]
 
 
-def test_the_default_is_the_seeds_thirty_steps_and_a_score_of_seven(kg: Path) -> None:
-    agent = KGQueryReflexionAgent(talking()[0], str(kg), store=False)
+def test_the_default_is_the_seeds_thirty_steps_and_a_score_of_seven(graph: Graph) -> None:
+    agent = KGQueryReflexionAgent(talking()[0], graph, store=False)
     assert agent.max_steps == RULES["default_max_steps"]["here"]
     assert agent.good_score == 7
 
 
 @pytest.mark.parametrize("rule", RULES["scores"], ids=lambda rule: repr(rule["score"]))
-def test_scores_that_end_it(rule: Any, kg: Path) -> None:
+def test_scores_that_end_it(rule: Any, graph: Graph) -> None:
     empty = "MATCH (g:Gene {name: 'nobody'}) RETURN g.name AS name"
     factory, chat = talking(drafted(empty), revision(rule["score"]), revision(0))
-    result = KGQueryReflexionAgent(factory, str(kg), max_steps=3, store=False).execute("Who is nobody?", "Genes.")
+    result = KGQueryReflexionAgent(factory, graph, max_steps=3, store=False).execute("Who is nobody?", "Genes.")
     assert len(chat.asked) == (2 if rule["ends"] else 3)
     assert result.stop == ("solved" if rule["ends"] else "exhausted")
 
@@ -83,10 +84,10 @@ def test_rows_that_are_empty(rule: Any) -> None:
     assert has_values(rule["rows"]) is not rule["empty"]
 
 
-def test_a_setting_says_which_score_is_good_enough(kg: Path) -> None:
+def test_a_setting_says_which_score_is_good_enough(graph: Graph) -> None:
     empty = "MATCH (g:Gene {name: 'nobody'}) RETURN g.name AS name"
     factory, chat = talking(drafted(empty), revision(8), revision(9))
-    agent = KGQueryReflexionAgent(factory, str(kg), good_score=8.5, store=False)
+    agent = KGQueryReflexionAgent(factory, graph, good_score=8.5, store=False)
     assert agent.execute("Who is nobody?", "Genes.").score == 9
     assert len(chat.asked) == 3
 

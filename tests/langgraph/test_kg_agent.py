@@ -13,13 +13,14 @@ from langchain_core.messages import AIMessage, ToolMessage
 
 from mulligan.app.graphs import open_graph
 from mulligan.core.errors import GraphError, InvalidInput
+from mulligan.graphs.protocol import Graph
 from mulligan.langgraph import KGQueryReflexionAgent
 
 QUESTION, PROMPT = "Which genes does EOMES regulate?", "Nodes:\n- Gene: name (STRING)"
 
 
-def test_both_prompts_hold_the_schema(kg: Path, agent_on: Any) -> None:
-    agent, chat = agent_on(str(kg), draft(EMPTY), revision(1, GOOD), revision(9))
+def test_both_prompts_hold_the_schema(graph: Graph, agent_on: Any) -> None:
+    agent, chat = agent_on(graph, draft(EMPTY), revision(1, GOOD), revision(9))
     agent.execute(QUESTION, PROMPT)
     first, second, third = (asked[0].text for asked in chat.asked)
     assert second == third
@@ -77,23 +78,23 @@ def test_without_a_prompt_the_schema_of_the_database_is_reported(where: Any, age
         assert "- Disease: " in asked[0].text
 
 
-def test_the_dialect_of_the_database_is_reported(where: Any, agent_on: Any) -> None:
-    agent, chat = agent_on(where, draft(GOOD), revision(9))
+def test_the_dialect_of_the_database_is_reported(access: Any, agent_on: Any) -> None:
+    agent, chat = agent_on(access, draft(GOOD), revision(9))
     agent.execute(QUESTION, PROMPT)
     told = chat.asked[0][0].text
-    database = open_graph(where)
+    database = open_graph(access)
     assert f"Write the {database.language} query" in told
     assert all(note in told for note in database.notes)
 
 
-def test_another_language_may_be_named(kg: Path, agent_on: Any) -> None:
-    agent, chat = agent_on(str(kg), draft(GOOD), revision(9), query_lang="openCypher 9")
+def test_another_language_may_be_named(graph: Graph, agent_on: Any) -> None:
+    agent, chat = agent_on(graph, draft(GOOD), revision(9), query_lang="openCypher 9")
     agent.execute(QUESTION, PROMPT)
     assert "Write the openCypher 9 query" in chat.asked[0][0].text
 
 
-def test_the_tools_are_forced(kg: Path, agent_on: Any) -> None:
-    agent, chat = agent_on(str(kg), draft(GOOD), revision(9))
+def test_the_tools_are_forced(graph: Graph, agent_on: Any) -> None:
+    agent, chat = agent_on(graph, draft(GOOD), revision(9))
     agent.execute(QUESTION, PROMPT)
     assert chat.bound == [
         {"tools": ["GenerateQuery"], "tool_choice": "GenerateQuery"},
@@ -115,26 +116,26 @@ def test_two_questions_in_a_row_do_not_pollute_each_other(where: Any, agent_on: 
     assert PROMPT not in said
 
 
-async def test_questions_at_once_keep_apart(kg: Path) -> None:
+async def test_questions_at_once_keep_apart(graph: Graph) -> None:
     def reply(messages: Any) -> Any:
         name = messages[1].text
         query = f"MATCH (g:Gene {{name: '{name}'}}) RETURN g.name AS name"
         return revision(9, query) if any(isinstance(m, AIMessage) for m in messages) else draft(query)
 
-    agent = KGQueryReflexionAgent(lambda: Conversation(Chat(reply)), str(kg))
+    agent = KGQueryReflexionAgent(lambda: Conversation(Chat(reply)), graph)
     names = ["EOMES", "TP53", "MYC", "GATA3"]
     results = await asyncio.gather(*(agent.aexecute(name, PROMPT) for name in names))
     await agent.aclose()
     assert [result.tool_result for result in results] == [[{"name": name}] for name in names]
 
 
-def test_several_tool_calls_are_one_trial(kg: Path, agent_on: Any) -> None:
+def test_several_tool_calls_are_one_trial(graph: Graph, agent_on: Any) -> None:
     calls = [
         {"name": "GenerateQuery", "args": {**draft(query)["arguments"]}, "id": f"call-{n}"}
         for n, query in enumerate((EMPTY, GOOD, "MATCH (g:Gene) RETURN g.name LIMIT 1"))
     ]
     content: Any = [{"type": "text", "text": "Let me see."}, *({"type": "tool_use", "id": c["id"]} for c in calls)]
-    agent, chat = agent_on(str(kg), AIMessage(content, tool_calls=calls), revision(9))
+    agent, chat = agent_on(graph, AIMessage(content, tool_calls=calls), revision(9))
     result = agent.execute(QUESTION, PROMPT)
     assert (result.answer, result.tool_result) == (GOOD, REGULATED)
     _, _, proposal, answer = chat.asked[1]
@@ -144,9 +145,9 @@ def test_several_tool_calls_are_one_trial(kg: Path, agent_on: Any) -> None:
     assert json.loads(answer.text)["others"] == [{"query": EMPTY, "gave": "no rows"}]
 
 
-def test_arguments_that_are_no_json_go_back_to_the_model(kg: Path, agent_on: Any) -> None:
+def test_arguments_that_are_no_json_go_back_to_the_model(graph: Graph, agent_on: Any) -> None:
     bad: Any = {"name": "GenerateQuery", "args": '{"answer": "MATCH', "id": "call-9", "error": "it ends too early"}
-    agent, chat = agent_on(str(kg), AIMessage("", invalid_tool_calls=[bad]), draft(GOOD), revision(9))
+    agent, chat = agent_on(graph, AIMessage("", invalid_tool_calls=[bad]), draft(GOOD), revision(9))
     assert agent.execute(QUESTION, PROMPT).tool_result == REGULATED
     answer = chat.asked[1][-1]
     assert isinstance(answer, ToolMessage)
@@ -165,27 +166,27 @@ def test_arguments_that_are_no_json_go_back_to_the_model(kg: Path, agent_on: Any
     ],
     ids=["fenced", "text for a list", "null for a list", "blanks"],
 )
-def test_small_slips_are_forgiven(kg: Path, agent_on: Any, arguments: Any) -> None:
-    agent, chat = agent_on(str(kg), {"tool": "GenerateQuery", "arguments": arguments}, revision(9))
+def test_small_slips_are_forgiven(graph: Graph, agent_on: Any, arguments: Any) -> None:
+    agent, chat = agent_on(graph, {"tool": "GenerateQuery", "arguments": arguments}, revision(9))
     assert agent.execute(QUESTION, PROMPT).tool_result == REGULATED
     assert len(chat.asked) == 2
 
 
-def test_a_score_may_be_a_number(kg: Path, agent_on: Any) -> None:
+def test_a_score_may_be_a_number(graph: Graph, agent_on: Any) -> None:
     reply = revision(9)
     reply["arguments"]["score"] = 9
-    agent, _ = agent_on(str(kg), draft(EMPTY), reply)
+    agent, _ = agent_on(graph, draft(EMPTY), reply)
     assert agent.execute(QUESTION, PROMPT).score == 9
 
 
-def test_no_query_at_all_goes_back_to_the_model(kg: Path, agent_on: Any) -> None:
-    agent, chat = agent_on(str(kg), draft(""), revision(0, GOOD), revision(9))
+def test_no_query_at_all_goes_back_to_the_model(graph: Graph, agent_on: Any) -> None:
+    agent, chat = agent_on(graph, draft(""), revision(0, GOOD), revision(9))
     assert agent.execute(QUESTION, PROMPT).tool_result == REGULATED
     assert "no query to run" in chat.asked[1][-1].text
 
 
-def test_a_call_of_another_tool_goes_back_to_the_model(kg: Path, agent_on: Any) -> None:
-    agent, chat = agent_on(str(kg), revision(9), draft(GOOD), revision(9))
+def test_a_call_of_another_tool_goes_back_to_the_model(graph: Graph, agent_on: Any) -> None:
+    agent, chat = agent_on(graph, revision(9), draft(GOOD), revision(9))
     assert agent.execute(QUESTION, PROMPT).tool_result == REGULATED
     assert "no tool 'ReviseQuery'" in chat.asked[1][-1].text
 
@@ -203,9 +204,9 @@ def test_the_model_is_shown_a_bound_of_rows_and_the_result_keeps_all(where: Any,
     assert shown["truncated"] == "there are more than these 150 rows"
 
 
-def test_the_model_is_told_whose_property_it_meant(kg: Path, agent_on: Any) -> None:
+def test_the_model_is_told_whose_property_it_meant(graph: Graph, agent_on: Any) -> None:
     wrong = "MATCH (g:Gene)-[:REGULATES]->(t:Gene) RETURN t.effect AS effect"
-    agent, chat = agent_on(str(kg), draft(wrong), revision(1, GOOD), revision(9))
+    agent, chat = agent_on(graph, draft(wrong), revision(1, GOOD), revision(9))
     agent.execute(QUESTION, PROMPT)
     error = json.loads(chat.asked[1][-1].text)["error"]
     assert "effect is a property of REGULATES." in error
@@ -221,8 +222,8 @@ def test_what_is_not_ascii_comes_through(where: Any, agent_on: Any) -> None:
     assert "基因" in agent.get_logs()
 
 
-def test_half_a_character_stops_nothing(kg: Path, agent_on: Any) -> None:
-    agent, chat = agent_on(str(kg), draft("RETURN '\ud83e' AS half"), revision(9, reflection="\ud83e?"))
+def test_half_a_character_stops_nothing(graph: Graph, agent_on: Any) -> None:
+    agent, chat = agent_on(graph, draft("RETURN '\ud83e' AS half"), revision(9, reflection="\ud83e?"))
     assert agent.execute(QUESTION, PROMPT).tool_result == [{"half": "?"}]
     assert len(chat.asked) == 2
 

@@ -9,6 +9,7 @@ import pytest
 from graph_agents import EMPTY, GOOD, REGULATED, Chat, Conversation, draft, revision
 
 from mulligan.core.errors import GraphError
+from mulligan.graphs.protocol import Graph
 from mulligan.langgraph import KGQueryReflexionAgent
 
 QUESTION, PROMPT = "Which genes does EOMES regulate?", "The graph has genes."
@@ -78,18 +79,18 @@ def test_it_is_connected_once() -> None:
     assert asked(own, NOWHERE, draft(EMPTY), revision(1, GOOD), revision(9))[1].connected == 1
 
 
-def test_a_query_may_be_changed_before_ours_is_asked(kg: Path) -> None:
+def test_a_query_may_be_changed_before_ours_is_asked(graph: Graph) -> None:
     class Corrected(KGQueryReflexionAgent):
         def _query_graph_database(self, query: str) -> Any:
             return super()._query_graph_database(query.replace("nobody", "EOMES"))
 
-    result, _, _ = asked(Corrected, str(kg), draft(EMPTY), revision(9))
+    result, _, _ = asked(Corrected, graph, draft(EMPTY), revision(9))
     assert (result.answer, result.tool_result) == (EMPTY, [{"name": "EOMES"}])
 
 
-def test_rows_of_its_own_are_capped_and_made_json(kg: Path) -> None:
+def test_rows_of_its_own_are_capped_and_made_json(graph: Graph) -> None:
     answers = [[{"at": Path("x"), "n": {"deep": (1, 2)}}] * 5]
-    result, _, _ = asked(type("Own", (OwnQueries,), {"answers": answers}), str(kg), draft(GOOD), revision(9), rows=2)
+    result, _, _ = asked(type("Own", (OwnQueries,), {"answers": answers}), graph, draft(GOOD), revision(9), rows=2)
     assert result.tool_result == [{"at": "x", "n": {"deep": [1, 2]}}] * 2
     assert result.note == "there are more than these 2 rows"
 
@@ -106,7 +107,9 @@ def unasked(question: str) -> str:
     pytest.fail(f"a prompt was made for {question}")
 
 
-@pytest.mark.parametrize("prompt", [PROMPT, unasked, None])
+@pytest.mark.parametrize(
+    "prompt", [unasked, *(pytest.param(prompt, marks=pytest.mark.slow) for prompt in (PROMPT, None))]
+)
 async def test_a_database_that_cannot_be_reached_is_found_before_the_model_is_asked(prompt: Any) -> None:
     chat = Chat([])
     agent = KGQueryReflexionAgent(lambda: Conversation(chat), NOWHERE, store=False)
@@ -117,7 +120,7 @@ async def test_a_database_that_cannot_be_reached_is_found_before_the_model_is_as
     assert chat.asked == []
 
 
-def test_ours_is_as_it_was(kg: Path) -> None:
-    result, agent, _ = asked(KGQueryReflexionAgent, str(kg), draft(GOOD), revision(9))
+def test_ours_is_as_it_was(graph: Graph) -> None:
+    result, agent, _ = asked(KGQueryReflexionAgent, graph, draft(GOOD), revision(9))
     assert result.tool_result == REGULATED
     assert agent.neodriver is None

@@ -10,8 +10,8 @@ STUDY = runpy.run_path(str(Path(__file__).parents[2] / "studies" / "graph_questi
 is_right: Any = STUDY["is_right"]
 
 
-async def test_what_is_right_is_what_the_graph_says(where: Any) -> None:
-    graph = open_graph(where)
+async def test_what_is_right_is_what_the_graph_says(access: Any) -> None:
+    graph = open_graph(access)
     assert len(STUDY["QUESTIONS"]) == 10
     for each in STUDY["QUESTIONS"]:
         rows = (await graph.run(each["query"])).rows

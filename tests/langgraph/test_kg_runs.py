@@ -89,9 +89,9 @@ def replying(*replies: Any) -> Chat:
     return Chat(reply)
 
 
-def test_a_run_that_was_cut_short_is_resumed(where: Any, store: SqliteStore) -> None:
+def test_a_run_that_was_cut_short_is_resumed(access: Any, store: SqliteStore) -> None:
     broken = replying(draft(EMPTY), ModelError("the provider is down"))
-    agent = KGQueryReflexionAgent(lambda: Conversation(broken), where, store=store)
+    agent = KGQueryReflexionAgent(lambda: Conversation(broken), access, store=store)
     with pytest.raises(ModelError, match="provider is down"):
         agent.execute(QUESTION, PROMPT)
     agent.close()
@@ -103,7 +103,7 @@ def test_a_run_that_was_cut_short_is_resumed(where: Any, store: SqliteStore) -> 
     assert episode.stop is not None
     assert episode.stop.reason == "error"
     healed = replying(None, revision(1, GOOD), revision(9))
-    again = KGQueryReflexionAgent(lambda: Conversation(healed), where, store=store)
+    again = KGQueryReflexionAgent(lambda: Conversation(healed), access, store=store)
     result = again.resume(episode.run)
     assert (result.answer, result.tool_result, result.run) == (GOOD, REGULATED, episode.run)
     assert len(healed.asked) == 2, "the draft was not asked for again"

@@ -40,10 +40,10 @@ def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[Wire]:
         yield wire
 
 
-def test_the_seeds_example_runs_after_changing_the_import(where: Any, provider: Wire, tmp_path: Path) -> None:
+def test_the_seeds_example_runs_after_changing_the_import(access: Any, provider: Wire, tmp_path: Path) -> None:
     code = re.sub(r"from biochatter\.\w+ import", "from mulligan.langgraph import", SEED)
     assert "biochatter" not in code
-    code = code.replace('{\n    "host": "",\n    "port": "7687",\n}', repr(where))
+    code = code.replace('{\n    "host": "",\n    "port": "7687",\n}', repr(access))
     space: dict[str, Any] = {"schema_dict": schema_info(), "question": QUESTION}
     exec(compile(code, "seed_example", "exec"), space)
     result, agent = space["cypher_query"], space["agent"]

@@ -61,7 +61,8 @@ async def beside_a_bystander(database: Path, seed: int, revision: str, count: in
     await intact(database, known, traces, "canary")
 
 
-@pytest.mark.parametrize("revision", [pytest.param("2025-06-18", marks=pytest.mark.slow), "2026-07-28"])
+@pytest.mark.slow
+@pytest.mark.parametrize("revision", ["2025-06-18", "2026-07-28"])
 async def test_hostile_requests_bring_out_nothing_of_another(database: Path, revision: str) -> None:
     await beside_a_bystander(database, 2, revision, 100)
 
@@ -87,6 +88,7 @@ async def event_stream(database: Path, seed: int, count: int) -> None:
     await intact(database, known, said)
 
 
+@pytest.mark.slow
 async def test_hostile_posts_beside_an_event_stream(database: Path) -> None:
     await event_stream(database, 1, 100)
 

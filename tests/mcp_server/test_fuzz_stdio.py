@@ -61,6 +61,7 @@ def shown(text: bytes) -> bytes:
     return b'{"jsonrpc":"2.0","id":"big","method":"tools/call","params":' + params + b"}"
 
 
+@pytest.mark.slow
 async def test_lines_that_are_too_long_too_deep_or_too_wide(database: Path) -> None:
     known = await keep(database)
     with piped("--embedder", "none", "--output-schemas") as server:

@@ -21,7 +21,8 @@ from wire_client import KEY, running
 OLDER = "2025-06-18"
 
 
-@pytest.mark.parametrize("revision", [MODERN, pytest.param(OLDER, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("revision", [MODERN, OLDER])
 async def test_what_is_told_is_the_same_whether_there_is_a_bystander_or_not(tmp_path: Path, revision: str) -> None:
     await the_same(tmp_path, revision, 3)
 
@@ -45,7 +46,8 @@ async def the_same(tmp_path: Path, revision: str, most: int) -> None:
     assert MARK not in received.replace(BYSTANDER, "")
 
 
-@pytest.mark.parametrize("near_duplicates", ["link", pytest.param("skip", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("near_duplicates", ["link", "skip"])
 async def test_learning_the_same_is_as_if_nobody_had_learned_it(tmp_path: Path, near_duplicates: str) -> None:
     """Nothing is folded with, or taken for, another agent's: lessons, work and recalls are those of a first time."""
     lives: list[list[str]] = []

@@ -228,6 +228,7 @@ async def test_a_lesson_that_gives_orders_is_held_back_and_never_shown() -> None
         assert held.title == "Note"
 
 
+@pytest.mark.slow
 async def test_a_hundred_calls_at_once_lose_nothing() -> None:
     async with a_service() as service, a_client(service) as client:
 

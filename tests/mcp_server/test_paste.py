@@ -61,7 +61,7 @@ def test_every_client_is_offered() -> None:
 
 
 @pytest.mark.parametrize(
-    "client", [pytest.param(name, marks=[] if name in ("claude", "vscode") else pytest.mark.slow) for name in CLIENTS]
+    "client", [pytest.param(name, marks=[] if name == "vscode" else pytest.mark.slow) for name in CLIENTS]
 )
 async def test_what_is_printed_starts_a_server(client: str, tmp_path: Path) -> None:
     said = await told_by(entry(config(client, "--agent-id", "my agent", "--tools", "memory")), tmp_path) or ""

@@ -237,6 +237,7 @@ async def test_no_secret_is_shown_by_its_half_where_an_episode_is_cut() -> None:
     assert "AKIA" not in told
 
 
+@pytest.mark.slow
 def test_reading_opens_no_bank() -> None:
     program = (
         "import anyio, sys; sys.path.insert(0, 'tests/support')\n"

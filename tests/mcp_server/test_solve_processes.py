@@ -44,7 +44,8 @@ async def cancelled(server: Any, mode: str) -> None:
         assert "solve" in [tool.name for tool in (await client.list_tools()).tools]
 
 
-@pytest.mark.parametrize("mode", ["auto", pytest.param("legacy", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_a_client_that_cancels(wire: Wire, mode: str) -> None:
     await cancelled(by_stdio(*MODEL), mode)
     await goes_on(wire, await left())

@@ -24,7 +24,9 @@ def imported(said: str) -> set[str]:
     return {line.rpartition("|")[2].strip() for line in lines}
 
 
-@pytest.mark.parametrize("tools", ["all", "reflexion", "memory"])
+@pytest.mark.parametrize(
+    "tools", ["all", *(pytest.param(tools, marks=pytest.mark.slow) for tools in ("reflexion", "memory"))]
+)
 def test_a_server_lists_its_tools_without_importing_what_does_the_work(tools: str) -> None:
     with piped("--tools", tools, env={"PYTHONPROFILEIMPORTTIME": "1"}) as server:
         server.handshake()
@@ -43,6 +45,7 @@ def ran(script: str) -> str:
     return run.stdout.strip()
 
 
+@pytest.mark.slow
 def test_the_rest_of_the_sdk_is_there_when_it_is_asked_for() -> None:
     script = """
 import sys
@@ -65,6 +68,7 @@ except AttributeError as error:
     assert ran(script) == "module 'mcp' has no attribute 'nothing'"
 
 
+@pytest.mark.slow
 def test_a_client_and_a_server_in_one_process_speak_after_it() -> None:
     script = """
 import asyncio
@@ -83,6 +87,7 @@ asyncio.run(main())
     assert ran(script) == "['echo']"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("broken", ["PARTS = ('mcp.server.lowlevel', 'mcp.gone')", "PACKAGES = ('mcp', 'mcp.gone')"])
 def test_an_sdk_that_has_changed_is_imported_as_any_other(broken: str) -> None:
     script = f"""

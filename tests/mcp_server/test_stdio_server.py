@@ -215,6 +215,7 @@ def test_what_is_printed_and_what_children_say_keeps_off_the_wire(tmp_path: Path
             assert said in server.said()
 
 
+@pytest.mark.slow
 def test_without_standard_input_or_output_there_is_nobody_to_serve() -> None:
     for closed in ("<&-", ">&-"):
         ran = subprocess.run(["sh", "-c", f'exec "$@" {closed}', "sh", *MULLIGAN], capture_output=True, timeout=60)
@@ -242,6 +243,7 @@ def test_a_client_that_hangs_up_on_our_answers_ends_the_server() -> None:
     process.stdin.close()
 
 
+@pytest.mark.slow
 def test_the_library_serves_and_gives_standard_output_back(tmp_path: Path) -> None:
     script = tmp_path / "own.py"
     script.write_text(

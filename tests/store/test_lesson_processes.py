@@ -84,6 +84,7 @@ async def learns(path: Path, batches: int) -> None:
     await memory.close()
 
 
+@pytest.mark.slow
 async def test_three_processes_that_learn_at_once_lose_nothing(tmp_path: Path) -> None:
     await learns(tmp_path / "m.db", 30)
 
@@ -93,6 +94,7 @@ async def test_nine_hundred_of_nine_hundred_batches_are_kept(tmp_path: Path) -> 
     await learns(tmp_path / "m.db", 300)
 
 
+@pytest.mark.slow
 async def test_two_processes_never_do_the_same_work(tmp_path: Path) -> None:
     memory = open_store(tmp_path / "m.db").memory
     for n in range(100):

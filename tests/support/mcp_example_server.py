@@ -1,15 +1,13 @@
 """An MCP server for tests, made with the official package: over stdio, or over HTTP on loopback.
 
-    python tests/support/mcp_example_server.py stdio|http|broken|silent
+    python tests/support/mcp_example_server.py stdio|http
 
-"http" prints its port and wants the header `authorization: Bearer sesame`. "broken" ends at once with a complaint,
-"silent" never answers.
+"http" prints its port and wants the header `authorization: Bearer sesame`.
 """
 
 import os
 import socket
 import sys
-import time
 from typing import Any
 
 import anyio
@@ -54,12 +52,6 @@ def picture() -> list[Any]:
 
 
 @server.tool()
-def die() -> str:
-    print("out of cheese", file=sys.stderr, flush=True)
-    os._exit(3)
-
-
-@server.tool()
 async def hang() -> str:
     await anyio.sleep(3600)
     return "never"
@@ -100,12 +92,7 @@ def serve_http() -> None:
 
 
 if __name__ == "__main__":
-    match sys.argv[1]:
-        case "stdio":
-            server.run("stdio")
-        case "http":
-            serve_http()
-        case "broken":
-            sys.exit("no such database: /var/lib/example")
-        case _:
-            time.sleep(3600)
+    if sys.argv[1] == "stdio":
+        server.run("stdio")
+    else:
+        serve_http()

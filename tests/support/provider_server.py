@@ -1,4 +1,4 @@
-"""A provider on loopback, for tests: answers in the formats of OpenAI, Anthropic and DashScope, or misbehaves to order.
+"""A provider on loopback, for tests: answers in the formats of OpenAI, Anthropic, DashScope and Gemini, or misbehaves to order.
 
     python tests/support/provider_server.py --port 0 --answers FILE        prints the port
 
@@ -6,7 +6,9 @@ FILE holds a JSON list. An entry is what happens to one request: a text (the ans
     answer: TEXT or JSON     with finish (stop, length, content_filter), usage ([input, output] or null), delay in s,
                              held: true (until PUT /_release)
     calls: [CALL, ...]       tools to call, with or without an answer (a text): {"name": NAME, "arguments": {...}}, or
-                             arguments as a text, which then goes out as it is (not to Anthropic, which has no such)
+                             arguments as a text, which then goes out as it is (not to Anthropic, which has no such);
+                             with an `id`, else they are numbered in each answer anew; with a `namespace` for OpenAI's
+                             responses
     status: 429, ...         with body and headers
     drop, hang, malformed    true: closes the connection; never answers; sends half of a JSON body
     drip: SECONDS            the answer `x`, one byte at a time, each after so many seconds
@@ -14,7 +16,8 @@ FILE holds a JSON list. An entry is what happens to one request: a text (the ans
                              `dimensions` asked for, or 8
 and, with any of them, `fill: {NAME: REGEX}`: then {NAME} anywhere in the entry is what the regex's first group matches in
 the request's text; and `when: TEXT`: then it is for every request whose text holds TEXT, and is never used up. A request
-that matches none takes the next entry without `when`. PUT /_script takes a new list. GET /_log gives the requests so far, and
+that matches none takes the next entry without `when`. `after: N` is such a condition, too: the request offers tools, and
+tells of the results of N calls; with both, both are to hold. PUT /_script takes a new list. GET /_log gives the requests so far, and
 of each the names of the `tools` that it offers and the `results` of calls that it tells of, whatever the format.
 It knows nothing of Mulligan. Standard library only.
 """
@@ -27,6 +30,7 @@ import base64
 import json
 import re
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -63,13 +67,17 @@ class Script:
         self.received.clear()
         self.now = self.most = 0
         self.released = asyncio.Event()
+        self.hanging = asyncio.Event()
 
     def take(self, request: Received) -> Entry:
         for entry in self.entries:
-            if "when" in entry and entry["when"] in request.text:
+            told = tools_of(request.body) and len(results_of(request.body))
+            if not entry.keys() & {"when", "after"}:
+                continue
+            if entry.get("when", "") in request.text and entry.get("after", told) == told:
                 return entry
         for number, entry in enumerate(self.entries):
-            if "when" not in entry:
+            if "when" not in entry and "after" not in entry:
                 return self.entries.pop(number)
         return {"status": 400, "body": {"error": {"message": "the script of this server has no more answers"}}}
 
@@ -143,6 +151,7 @@ class ProviderServer:
         if entry.get("drop"):
             writer.transport.abort()
         elif entry.get("hang"):
+            self.script.hanging.set()
             async with asyncio.timeout(LONGEST_HANG):
                 await reader.read()  # returns when the other side gives up
         elif entry.get("malformed"):
@@ -153,9 +162,9 @@ class ProviderServer:
             await _reply(writer, entry["status"], entry.get("body", {}), entry.get("headers", {}))
         else:
             body = answer(request, entry)
-            if request.body.get("stream") and request.path.endswith(("/messages", "/chat/completions")):
-                events = _events(body) if request.path.endswith("/messages") else _chunks(body)
-                await _reply(writer, 200, events, {"Content-Type": "text/event-stream"})
+            stream = STREAMS.get(re.split("[/:]", request.path)[-1])
+            if stream and (request.body.get("stream") or request.path.endswith(":streamGenerateContent")):
+                await _reply(writer, 200, stream(body), {"Content-Type": "text/event-stream"})
             else:
                 await _reply(writer, 200, body)
 
@@ -170,7 +179,9 @@ def _filled(entry: Entry, request: Received) -> Entry:
 
 def tools_of(body: Any) -> list[str]:
     """The names of the tools that a request offers."""
-    return [tool.get("name") or tool["function"]["name"] for tool in body.get("tools") or ()]
+    tools = body.get("tools") or ()
+    tools = [tool for group in tools for tool in group.get("functionDeclarations", [group])]  # Gemini's stand in groups
+    return [tool.get("name") or tool.get("function", tool).get("name", tool.get("type")) for tool in tools]
 
 
 def results_of(body: Any) -> list[Entry]:
@@ -187,6 +198,9 @@ def results_of(body: Any) -> list[Entry]:
             if block.get("type") == "tool_result":
                 text = "".join(inner["text"] for inner in _items(block["content"])) or block["content"]
                 found.append({"id": block["tool_use_id"], "text": text})
+    for part in [part for content in body.get("contents") or () for part in content["parts"]]:  # Gemini's
+        if response := part.get("functionResponse"):
+            found.append({"id": response.get("id", response["name"]), "text": response["response"].get("output", "")})
     return found
 
 
@@ -211,6 +225,8 @@ def answer(request: Received, entry: Entry) -> Any:
         return _anthropic(text, calls, counted or [0, 0], finish, model)
     if request.path.endswith("/responses"):
         return _responses(text, calls, counted or [0, 0], model)
+    if request.path.endswith("enerateContent"):
+        return _gemini(text, calls, counted or [0, 0], model)
     return _chat(text, calls, counted, finish, model)
 
 
@@ -236,7 +252,11 @@ def _ids(calls: list[Entry]) -> list[tuple[str, str, Entry]]:
     """Of each call an id that is this server's own, and its arguments as text."""
     texts = (call["arguments"] for call in calls)
     return [
-        (f"theirs-{number}", text if isinstance(text, str) else json.dumps(text, ensure_ascii=False), call)
+        (
+            call.get("id", f"theirs-{number}"),
+            text if isinstance(text, str) else json.dumps(text, ensure_ascii=False),
+            call,
+        )
         for number, (call, text) in enumerate(zip(calls, texts, strict=True), 1)
     ]
 
@@ -328,6 +348,7 @@ def _responses(text: str, calls: list[Entry], usage: list[int], model: str) -> A
             "name": call["name"],
             "arguments": arguments,
             "status": "completed",
+            **{key: call[key] for key in call.keys() & {"namespace"}},
         }
         for id, arguments, call in _ids(calls)
     ]
@@ -349,6 +370,43 @@ def _responses(text: str, calls: list[Entry], usage: list[int], model: str) -> A
             "output_tokens_details": {"reasoning_tokens": 0},
         },
     }
+
+
+def _steps(response: Any) -> str:
+    """OpenAI's response as the events of a stream, the few that Codex CLI waits for."""
+    events: list[Entry] = [
+        {"type": "response.created", "response": {**response, "output": [], "status": "in_progress"}}
+    ]
+    for index, item in enumerate(response["output"]):
+        events += [
+            {"type": f"response.output_item.{kind}", "output_index": index, "item": item} for kind in ("added", "done")
+        ]
+    events.append({"type": "response.completed", "response": response})
+    return "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
+
+
+def _gemini(text: str, calls: list[Entry], usage: list[int], model: str) -> Any:
+    parts: list[Entry] = [{"text": text}] if text or not calls else []
+    parts += [
+        {"functionCall": {"id": id, "name": call["name"], "args": call["arguments"]}} for id, _, call in _ids(calls)
+    ]
+    counted = {"promptTokenCount": usage[0], "candidatesTokenCount": usage[1], "totalTokenCount": sum(usage)}
+    candidate = {"index": 0, "finishReason": "STOP", "content": {"role": "model", "parts": parts}}
+    return {"responseId": "answer-1", "modelVersion": model, "candidates": [candidate], "usageMetadata": counted}
+
+
+def _once(body: Any) -> str:
+    """A stream of one event."""
+    return f"data: {json.dumps(body)}\n\n"
+
+
+STREAMS: dict[str, Callable[[Any], str]] = {
+    "messages": _events,
+    "completions": _chunks,
+    "responses": _steps,
+    "streamGenerateContent": _once,
+}
+"""How an answer is streamed, by the end of the path."""
 
 
 async def _read(reader: asyncio.StreamReader) -> Received | None:

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,16 @@ from mcp_example_server import LONG
 from mulligan.core.errors import InvalidInput, ToolError
 from mulligan.tools.mcp import Mcp
 
-SERVER = str(Path(__file__).parent.parent / "support" / "mcp_example_server.py")
+SUPPORT = Path(__file__).parent.parent / "support"
+SERVER = str(SUPPORT / "mcp_example_server.py")
+EXAMPLE = (sys.executable, SERVER, "stdio")
+"""A server made with the official package, which takes a second to start."""
+PLAIN = (sys.executable, str(SUPPORT / "mcp_plain_server.py"))
 
 
 @asynccontextmanager
-async def example(mode: str = "stdio", seconds: float = 30, **table: Any) -> AsyncGenerator[Mcp]:
-    tools = Mcp(server={"command": [sys.executable, SERVER, mode], **table}, name="ex", seconds=seconds)
+async def started(command: Sequence[str], seconds: float = 30, **table: Any) -> AsyncGenerator[Mcp]:
+    tools = Mcp(server={"command": list(command), **table}, name="ex", seconds=seconds)
     try:
         yield tools
     finally:
@@ -52,7 +56,7 @@ def is_gone(pid: int) -> bool:
 
 async def test_over_stdio(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SESAME", "open")
-    async with example(env={"WORD": "${SESAME}, please"}, cwd=str(tmp_path)) as tools:
+    async with started(EXAMPLE, env={"WORD": "${SESAME}, please"}, cwd=str(tmp_path)) as tools:
         offered = {tool.name: tool for tool in await tools.offer()}
         assert offered["ex_add"].description == "Add two numbers."
         assert set(offered["ex_add"].parameters["properties"]) == {"a", "b"}
@@ -74,7 +78,7 @@ async def test_over_stdio(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 async def test_names_fit_every_provider_and_differ() -> None:
-    async with example() as tools:
+    async with started(EXAMPLE) as tools:
         names = [tool.name for tool in await tools.offer()]
         assert len(set(names)) == len(names)
         assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name) for name in names)
@@ -96,20 +100,13 @@ async def test_over_http(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
         await tools.close()
 
 
-PLAIN = str(Path(__file__).parent.parent / "support" / "mcp_plain_server.py")
-
-
 async def test_a_server_that_echoes_what_it_was_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORD", "open sesame, please")
     env = {"A": "${WORD}", "API_KEY": "abc123def456", "MODE": "readonly mode"}
-    server = {"command": [sys.executable, PLAIN, str(tmp_path / "notes")], "env": env}
-    tools = Mcp(server=server, name="plain", seconds=30)
-    try:
+    async with started((*PLAIN, str(tmp_path / "notes")), env=env) as tools:
         said = "open sesame, please; abc123def456; YWJjMTIzZGVmNDU2; readonly mode"
-        text = await tools.call("plain_note", {"text": said})
+        text = await tools.call("ex_note", {"text": said})
         assert text == "noted [secret masked]; [secret masked]; [secret masked]; readonly mode"
-    finally:
-        await tools.close()
 
 
 async def test_over_http_without_the_right_key(port: int) -> None:
@@ -131,7 +128,7 @@ async def test_nobody_listens() -> None:
 
 
 async def test_one_that_dies_in_a_call_says_why_and_is_started_anew() -> None:
-    async with example() as tools:
+    async with started(PLAIN) as tools:
         before = await tools.call("ex_process", {})
         with pytest.raises(ToolError) as error:
             await tools.call("ex_die", {})
@@ -140,7 +137,7 @@ async def test_one_that_dies_in_a_call_says_why_and_is_started_anew() -> None:
 
 
 async def test_one_that_was_killed_between_two_calls() -> None:
-    async with example() as tools:
+    async with started(PLAIN) as tools:
         os.kill(int(await tools.call("ex_process", {})), signal.SIGKILL)
         with pytest.raises(ToolError, match="it ended, or hung up"):
             await tools.call("ex_add", {"a": 1, "b": 1})
@@ -157,13 +154,13 @@ async def test_a_call_that_hangs(port: int) -> None:
 
 
 async def test_one_that_never_answers() -> None:
-    async with example("silent", seconds=0.5) as tools:
+    async with started(("sh", "-c", "cat > /dev/null"), seconds=0.5) as tools:
         with pytest.raises(ToolError, match=r"did not list its tools: it did not answer within 0\.5 seconds"):
             await tools.offer()
 
 
 async def test_one_that_ends_at_once_says_why() -> None:
-    async with example("broken") as tools:
+    async with started(("sh", "-c", "echo 'no such database: /var/lib/example' >&2; exit 1")) as tools:
         with pytest.raises(ToolError, match=r"did not list its tools(.|\n)*no such database: /var/lib/example$"):
             await tools.offer()
 
@@ -176,7 +173,7 @@ async def test_a_program_that_there_is_not() -> None:
 
 
 async def test_a_cancelled_call_leaves_no_server_behind() -> None:
-    async with example() as tools:
+    async with started(PLAIN) as tools:
         pid = int(await tools.call("ex_process", {}))
         hanging = asyncio.create_task(tools.call("ex_hang", {}))
         done, _ = await asyncio.wait({hanging}, timeout=0.1)
@@ -188,7 +185,7 @@ async def test_a_cancelled_call_leaves_no_server_behind() -> None:
 
 
 async def test_closing_takes_a_bounded_time_while_it_still_connects() -> None:
-    tools = Mcp(server={"command": [sys.executable, SERVER, "silent"]}, name="ex")
+    tools = Mcp(server={"command": ["sleep", "3600"]}, name="ex")
     connecting = asyncio.create_task(tools.offer())
     await asyncio.wait({connecting}, timeout=0.1)
     began = time.monotonic()

@@ -18,10 +18,10 @@ from mulligan.core.questions import Tool
 from mulligan.core.records import Spec
 from mulligan.sandbox.local import LocalSandbox
 
-SERVER = str(Path(__file__).parent.parent / "support" / "mcp_example_server.py")
+SERVER = str(Path(__file__).parent.parent / "support" / "mcp_plain_server.py")
 NEEDS: dict[str, dict[str, Any]] = {
     "http_get": {"hosts": ["localhost"]},
-    "mcp": {"name": "ex", "server": {"command": [sys.executable, SERVER, "stdio"]}},
+    "mcp": {"name": "ex", "server": {"command": [sys.executable, SERVER]}},
 }
 WRONG: dict[str, dict[str, Any]] = {
     "read_file": {"path": "no/such.txt"},

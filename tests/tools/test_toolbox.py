@@ -23,8 +23,8 @@ from mulligan.core.records import Artifact, Attempt, Episode, Json, Task, Trial
 from mulligan.sandbox.local import LocalSandbox
 from mulligan.workspace.git_workspace import GitWorkspace
 
-SERVER = str(Path(__file__).parent.parent / "support" / "mcp_example_server.py")
-EXAMPLE: dict[str, Any] = {"ex": {"command": [sys.executable, SERVER, "stdio"]}}
+SERVER = str(Path(__file__).parent.parent / "support" / "mcp_plain_server.py")
+EXAMPLE: dict[str, Any] = {"ex": {"command": [sys.executable, SERVER]}}
 EPISODE = Episode("e1.1", Task("Mend it."))
 MINE = '''"""A tool of the user's that does wrong in every way."""
 from mulligan.core.errors import StoreError

@@ -55,7 +55,7 @@ def test_a_tests_file_that_is_too_large_for_the_wire_is_refused_before_anything_
     [
         "assert f()\n" * 2_501,
         "def test_a():\n" + "    assert f()\n" * 2_501,
-        "def check(f):\n" + "    assert f()\n" * 2_501 + "check(g)\n",
+        pytest.param("def check(f):\n" + "    assert f()\n" * 2_501 + "check(g)\n", marks=pytest.mark.slow),
     ],
 )
 def test_more_asserts_than_can_fit_are_refused_before_they_are_instrumented(tests: str) -> None:
@@ -74,6 +74,7 @@ async def test_a_large_literal_is_the_value_that_it_is_written_as(judge: Judge, 
     assert (feedback.passed, feedback.score) == (False, 1 / 3)
 
 
+@pytest.mark.slow
 async def test_as_many_asserts_as_are_read_fit_on_the_wire(judge: Judge) -> None:
     tests = "".join(f"assert add({n}, [{n}, 'text {n}']) == {n * n}\n" for n in range(2_450))
     feedback = await judge("def add(a, b): return a * a", tests)

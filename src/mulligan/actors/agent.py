@@ -14,9 +14,9 @@ from mulligan.text.programs import program
 
 
 class Agent:
-    """Performs the step on the task; on a retry the previous attempt and its feedback stand in the message too.
+    """Performs the step on the task; on a retry, the message also has the previous attempt and its feedback.
 
-    A react step that ends without `finish` or an answer is an attempt whose `outcome.halted` says why.
+    If a react step ends without `finish` or an answer, the attempt's `outcome.halted` says why.
 
     Args:
         step: a `StepFile` as JSON, made from AGENT.md or act.md.

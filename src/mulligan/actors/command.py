@@ -10,7 +10,7 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from mulligan.core.episode import newest_state
@@ -98,7 +98,7 @@ class Command:
         tokens: int = TOKENS,
     ) -> None:
         self._command = command
-        self._argv = _split(command)
+        self._argv = split_command(command)
         if seconds <= 0:
             raise InvalidInput(f"The agent's seconds must be above 0, not {seconds}.")
         self._workspace = workspace
@@ -107,7 +107,7 @@ class Command:
         self._prompt = prompts.get("command.task").check(*SLOTS)
         self._seconds = seconds
         self._fresh = fresh
-        self._writable = tuple(os.path.expanduser(path) for path in (HOMES if writable is None else writable))
+        self._writable = HOMES if writable is None else tuple(writable)
         self._tokens = tokens
 
     async def act(self, episode: Episode, past: Past) -> Attempt:
@@ -134,12 +134,12 @@ class Command:
         await place.reset(base, ignored=self._fresh)
         ran = await self._sandbox.run(self._job(place, prompt))
         state, notes = await place.save(number, base)
-        await _check_tree(place, f"trial {number}")
+        await check_tree(place, f"trial {number}")
         return {
             "state": state,
             "exit": ran.exit_code,
             "said": "\n".join(part for part in (_said(ran, self._tokens), *notes) if part),
-            "halted": _halted(ran, self._seconds),
+            "halted": halted(ran, self._seconds),
             "diff": kept_text(await place.diff(state)),  # judged in the folder, not by this text
         }
 
@@ -155,12 +155,12 @@ class Command:
         async def run() -> Json:
             async with self._workspace.aside(episode, state) as place:
                 ran = await self._sandbox.run(self._job(place, prompt))
-                await _check_tree(place, "the question to the agent")
+                await check_tree(place, "the question to the agent")
                 return {
                     "exit": ran.exit_code,
                     "text": truncate_text(ran.stdout.strip(), self._tokens),
                     "said": _said(ran, self._tokens),
-                    "halted": _halted(ran, self._seconds),
+                    "halted": halted(ran, self._seconds),
                     "discarded": list(await place.changed()),
                 }
 
@@ -172,26 +172,7 @@ class Command:
         return Reply(did["text"], None, tuple(did["discarded"]))
 
     def _job(self, place: Checkout, prompt: str) -> Job:
-        fills = {"{prompt}": prompt, "{prompt_file}": "{scratch}/task.md"}
-        argv = tuple(_SLOT.sub(lambda slot: fills[slot[0]], part) for part in self._argv)
-        if longest := max((len(part.encode()) for part in argv if len(part.encode()) > ARGUMENT), default=0):
-            raise InvalidInput(
-                f"The prompt makes an argument of {longest} bytes, too long for a command line. "
-                "Use {prompt_file}, or leave both out to have it on standard input."
-            )
-        placed = any(_SLOT.search(part) for part in self._argv)
-        return Job(
-            argv,
-            files={"task.md": prompt},
-            stdin="" if placed else prompt,
-            cwd=place.folder,
-            # Claude Code looks neither at TMPDIR nor whether it can write to /tmp.
-            env={"PWD": place.folder, "CLAUDE_CODE_TMPDIR": "{scratch}"},
-            writable=(*place.writable, *(path for path in self._writable if os.path.exists(path))),
-            network=True,
-            seconds=self._seconds,
-            confined=False,
-        )
+        return agent_job(self._argv, prompt, place, seconds=self._seconds, writable=self._writable)
 
     def _worded(self, episode: Episode, past: Past, at_start: bool) -> str:
         state: Literal["first", "fresh", "last"] = "first" if not episode.trials else "fresh" if at_start else "last"
@@ -203,7 +184,39 @@ class Command:
         )
 
 
-async def _check_tree(place: Checkout, when: str) -> None:
+def agent_job(
+    argv: Sequence[str],
+    prompt: str,
+    place: Checkout,
+    *,
+    seconds: float,
+    writable: Sequence[str] = HOMES,
+    env: Mapping[str, str] | None = None,
+) -> Job:
+    """One session of an agent in a folder. Raises `InvalidInput` for a prompt that is too long for an argument."""
+    fills = {"{prompt}": prompt, "{prompt_file}": "{scratch}/task.md"}
+    filled = tuple(_SLOT.sub(lambda slot: fills[slot[0]], part) for part in argv)
+    if longest := max((len(part.encode()) for part in filled if len(part.encode()) > ARGUMENT), default=0):
+        raise InvalidInput(
+            f"The prompt makes an argument of {longest} bytes, too long for a command line. "
+            "Use {prompt_file}, or leave both out to have it on standard input."
+        )
+    placed = any(_SLOT.search(part) for part in argv)
+    return Job(
+        filled,
+        files={"task.md": prompt},
+        stdin="" if placed else prompt,
+        cwd=place.folder,
+        # Claude Code looks neither at TMPDIR nor whether it can write to /tmp.
+        env={"PWD": place.folder, "CLAUDE_CODE_TMPDIR": "{scratch}", **(env or {})},
+        writable=(*place.writable, *(path for path in map(os.path.expanduser, writable) if os.path.exists(path))),
+        network=True,
+        seconds=seconds,
+        confined=False,
+    )
+
+
+async def check_tree(place: Checkout, when: str) -> None:
     if strayed := await place.strayed():
         raise MulliganError(
             f"The user's own tree changed during {when}: {', '.join(strayed[:10])}. If that was the agent, "
@@ -212,7 +225,8 @@ async def _check_tree(place: Checkout, when: str) -> None:
         )
 
 
-def _split(command: str) -> tuple[str, ...]:
+def split_command(command: str) -> tuple[str, ...]:
+    """The arguments of an agent's command. Raises `InvalidInput` if it cannot be started."""
     try:
         parts = tuple(shlex.split(command))
     except ValueError as error:
@@ -234,7 +248,8 @@ def _said(ran: Ran, tokens: int) -> str:
     return "\n".join(part for part in (out, err and f"[on standard error]\n{err}") if part)
 
 
-def _halted(ran: Ran, seconds: float) -> str | None:
+def halted(ran: Ran, seconds: float) -> str | None:
+    """Why an agent did not end well."""
     if ran.timed_out:
         return f"the agent was stopped after {seconds:g} seconds"
     if ran.exit_code is None:

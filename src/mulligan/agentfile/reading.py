@@ -1,6 +1,6 @@
 """Reads the folder of an agent and reports every problem of its files at once, without raising.
 
-Whether the models, plug-ins and tools that are named exist is checked by `app.agents`.
+`app.agents` checks whether the named models, plug-ins and tools exist.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class _Reading:
     def _alone(
         self, document: Document, values: AgentFile | None, pattern: Literal["react", "oneshot"]
     ) -> StepSpec | None:
-        """The one step that AGENT.md itself is."""
+        """The one step of an agent without step files, which AGENT.md describes."""
         source = document.source
         for name in ("act.md", "reflect.md"):
             if os.path.lexists(self._folder / name):
@@ -129,7 +129,7 @@ class _Reading:
     def _step(
         self, name: Literal["act", "reflect"], agent: Document | None, above: AgentFile | None
     ) -> StepSpec | None:
-        """The step of this file; None where it is not there or cannot be used."""
+        """The step of this file; None if the file is missing or cannot be used."""
         path = self._folder / f"{name}.md"
         document = self._document(path) if os.path.lexists(path) else None
         if document is None:
@@ -148,7 +148,7 @@ class _Reading:
         return self._inherited(spec, values, agent.source, above) if agent and above else spec
 
     def _spec(self, document: Document, values: AgentFile | StepKeys, pattern: Literal["react", "oneshot"]) -> StepSpec:
-        """The step as its own file says it. What a oneshot step has no use for is left out, with a warning."""
+        """The step as its own file describes it. Keys that a oneshot step does not use are left out, with a warning."""
         source = document.source
         model, model_key = _picked(values, "model")
         names, uses_key = _picked(values, "uses")
@@ -163,7 +163,7 @@ class _Reading:
         return StepSpec(source, pattern, document.body, _choice(model, model_key), tuple(names or ()), max_iter)
 
     def _inherited(self, spec: StepSpec, own: StepKeys, source: Source, above: AgentFile) -> StepSpec:
-        """With what AGENT.md says for both steps, where the step's own file does not say."""
+        """The step with the keys of AGENT.md that its own file leaves out."""
         model, model_key = _picked(above, "model")
         if model is not None and _picked(own, "model")[0] is None:
             spec = replace(spec, model=replace(_choice(model, model_key), source=source))
@@ -180,7 +180,7 @@ class _Reading:
     def _complete(
         self, document: Document, values: AgentFile | None, act: StepSpec | None, reflect: StepSpec | None
     ) -> None:
-        """Whether a reflexion agent has its files, and what is there beside them for nothing."""
+        """Reports missing files of a reflexion agent, and files that it does not use."""
         source = document.source
         missing = [name for name in ("act.md", "reflect.md") if not os.path.lexists(self._folder / name)]
         if missing:
@@ -216,7 +216,7 @@ class _Reading:
         return False
 
     def _says_how_to_end(self, document: Document, name: str, pattern: str, *, judged: bool) -> None:
-        """Prompts that leave out the word that everything waits for; only `lint` asks."""
+        """Reports prompts without the word that ends the loop. Only `lint` checks this."""
         word = "finish" if pattern == "react" else "DONE"
         if not self._strict or re.search(rf"\b{word}\b", document.body, re.IGNORECASE):
             return
@@ -287,7 +287,7 @@ class _Reading:
 
 
 def _picked(values: AgentFile | StepKeys, key: Literal["model", "uses", "max_iter"]) -> tuple[Any, str]:
-    """A value from the top level or from `call`, and where it stands."""
+    """A value from the top level or from `call`, and its place."""
     top, below = getattr(values, key), getattr(values.call, key, None)
     return (below, f"call.{key}") if top is None and below is not None else (top, key)
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import platform
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,7 @@ from mulligan.core.loop import Meter, Roles
 from mulligan.core.protocols import Agent, Bank, Environment, Evaluator, Journal, Model, Sandbox, Strategy, Tools, World
 from mulligan.core.records import Head, Spec, Usage
 from mulligan.models.gate import Gate, check_prices
+from mulligan.recording.drivers import versions
 from mulligan.recording.journal import JournaledBank, JournaledEvaluator, NoJournal
 from mulligan.workspace.git_workspace import GitWorkspace
 
@@ -100,7 +99,7 @@ def compose(recipe: Recipe, parts: Parts, drive: Drive) -> Composition:
         recipe.top_k,
     )
     head = Head(
-        {"mulligan": version("mulligan"), "python": platform.python_version(), "platform": platform.platform()},
+        versions(),
         build.models,
         recipe.to_json(),
         build.prompts.used,

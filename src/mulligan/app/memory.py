@@ -28,7 +28,8 @@ from mulligan.store import open_store
 
 
 class Bank(bank.Bank):
-    """The lessons of one agent: recalls, learns, and looks after them. Nothing in it is ever overwritten.
+    """The lessons of one agent: recalls, learns, and looks after them. Nothing in it is overwritten, except
+    by what removes for good (`purge`, `redact`).
 
     Close it, or use it as an async context manager. Methods raise `InvalidInput`, `NotFound` (also for another agent's
     lesson) and `StoreError`; those that ask a model, `ModelError` and `BadAnswer`, too.
@@ -59,7 +60,7 @@ def open_bank(
         agent_id: whose lessons; "" is the unnamed agent. None reads those of all and writes to the unnamed one.
         store: None is `mulligan.db` beside mulligan.toml, or in the user's data folder.
         model: judges, extracts and merges; only a model that was named (here, in [memory], by MULLIGAN_MODEL, as
-            `model` in mulligan.toml). Without one, the caller gets the questions.
+            `model` in mulligan.toml). Without one, or with "none", the caller gets the questions.
         embedder: "local", PROVIDER:MODEL, "hash" (for tests), "none".
         preset: "paper".
         settings: over those of [memory] in mulligan.toml.
@@ -72,7 +73,7 @@ def open_bank(
     own = prompts_folder(config)
     prompts = FilePrompts([Path(own)] if own else [])
     named = models.name(model) or memory.model or choose_model(None, config)
-    thinker = models.open(named) if named else None
+    thinker = models.open(named) if named and named != "none" else None
     return Bank(
         Ports(
             memory=store or open_store(config.store).memory,

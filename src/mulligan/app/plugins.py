@@ -11,7 +11,7 @@ import inspect
 import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType, NoneType, UnionType
 from typing import Any, Literal, NamedTuple, Union, cast, get_args, get_origin, get_type_hints
@@ -98,7 +98,7 @@ def parse_spec(role: str, text: str) -> Spec:
     """
     name, colon, argument = text.partition(":")
     if not name.strip():
-        raise InvalidInput(f"An empty name stands where one of the {role} should: {', '.join(names(role))}.")
+        raise InvalidInput(f"The name of one of the {role} is empty. Available: {', '.join(names(role))}.")
     if _is_file(name):
         return Spec(f"{Path(name).expanduser().resolve()}{colon}{argument}")
     if not colon or "." in name:
@@ -111,7 +111,7 @@ def parse_spec(role: str, text: str) -> Spec:
 
 def names(role: str) -> list[str]:
     """The plug-ins of a role that ship here or that installed packages bring."""
-    return sorted({*_shipped(role), *(point.name for point in entry_points(group=f"mulligan.{role}"))})
+    return sorted({*_shipped(role), *_brought(role)})
 
 
 def find(role: str, name: str) -> type[Any]:
@@ -129,15 +129,14 @@ def find(role: str, name: str) -> type[Any]:
             raise InvalidInput(f"{name!r} cannot be imported: {error}. Is it installed here?") from error
     if module := _shipped(role).get(path):
         return _class_in(importlib.import_module(module), role, class_name)
-    for point in entry_points(group=f"mulligan.{role}", name=path):
+    if point := _brought(role).get(path):
         return point.load()
     raise UnknownName(ROLES[role].kind, path, names(role), "A file of your own: ./mine.py.")
 
 
 def attribute_of(role: str, name: str, attribute: str, default: Any) -> Any:
     """An attribute of a plug-in's class. `default` where it is missing, and for a user's file, which is not run."""
-    known = name in _shipped(role) or entry_points(group=f"mulligan.{role}", name=name)
-    return getattr(find(role, name), attribute, default) if known else default
+    return getattr(find(role, name), attribute, default) if name in (*_shipped(role), *_brought(role)) else default
 
 
 @cache
@@ -148,9 +147,20 @@ def _shipped(role: str) -> Mapping[str, str]:
     return {f.stem: ".".join(("mulligan", *f.relative_to(_PACKAGE).with_suffix("").parts)) for f in public}
 
 
+@cache
+def _brought(role: str) -> Mapping[str, EntryPoint]:
+    """The plug-ins that installed packages bring, by name. To find them, the metadata of every package is read."""
+    return {point.name: point for point in entry_points(group=f"mulligan.{role}")}
+
+
+@cache
+def _parameters(cls: type[Any]) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(cls).parameters
+
+
 def settings_of(cls: type[Any]) -> dict[str, inspect.Parameter]:
     """The parameters of a plug-in, ports left out, in order."""
-    parameters = inspect.signature(cls).parameters
+    parameters = _parameters(cls)
     return {n: p for n, p in parameters.items() if n not in PORTS and p.kind is not p.VAR_KEYWORD}
 
 
@@ -167,14 +177,14 @@ _HINTS = {
 
 def ports_of(cls: type[Any]) -> list[str]:
     """The ports that a plug-in asks for."""
-    return [name for name in inspect.signature(cls).parameters if name in PORTS]
+    return [name for name in _parameters(cls) if name in PORTS]
 
 
 def checked(name: str, cls: type[Any], settings: Mapping[str, Json], role: str = "") -> dict[str, inspect.Parameter]:
     """The settings that a class has. With a role, an error names the plug-ins of it that have the setting.
 
-    Raises `UnknownName` for a given one that it has not, naming the nearest, and `InvalidInput` for one of another kind
-    than the class says, or one that is missing.
+    Raises `UnknownName`, with the most similar name, for a setting that the class does not have, and `InvalidInput` for
+    a value of the wrong kind or a missing setting.
     """
     known = settings_of(cls)
     for given, value in settings.items():
@@ -201,8 +211,9 @@ def check_setting(name: str, cls: type[Any], given: str, value: Json) -> None:
         raise InvalidInput(f"The setting {given!r} of {name!r} must be {worded(kinds[given])}, not {value!r}.")
 
 
-def _kinds(cls: type[Any]) -> dict[str, Any]:
-    """What the parameters are said to be; nothing where a user's class names what cannot be found at run time."""
+@cache
+def _kinds(cls: type[Any]) -> Mapping[str, Any]:
+    """The annotations of the parameters; empty if a user's class uses names that cannot be resolved at run time."""
     try:
         return get_type_hints(cls.__init__)
     except Exception:
@@ -212,8 +223,8 @@ def _kinds(cls: type[Any]) -> dict[str, Any]:
 def build(role: str, spec: Spec, ports: Mapping[str, Any]) -> Any:
     """The plug-in, with its settings and the ports that it asks for by name.
 
-    Raises `InvalidInput` for a setting that it does not have (naming the nearest), one that is missing or of another
-    kind, a port that is not there, or whatever else keeps it from being made.
+    Raises `InvalidInput` for an unknown setting (with the most similar name), a missing one or one of the wrong kind,
+    a missing port, or any other reason why it cannot be made.
     """
     cls = find(role, spec.name)
     checked(spec.name, cls, spec.settings, role)
@@ -235,8 +246,8 @@ def build(role: str, spec: Spec, ports: Mapping[str, Any]) -> Any:
 def tried(role: str, spec: Spec) -> None:
     """Raises `InvalidInput` for settings that do not go together, by building the plug-in without real ports.
 
-    A plug-in that asks a person as soon as it is made is not built, and neither is one of the user's, which may do
-    anything then.
+    A plug-in that asks a person as soon as it is made is not built, and neither is a user's own, which may do anything
+    when it is made.
     """
     cls = find(role, spec.name)
     checked(spec.name, cls, spec.settings)

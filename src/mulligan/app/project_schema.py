@@ -6,6 +6,7 @@ compares the others with theirs.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, cast, get_type_hints
@@ -36,8 +37,13 @@ def _keys(annotated: Any, defaults: Mapping[str, object]) -> dict[str, Any]:
 
 
 def _key(name: str, about: str, default: object) -> Any:
-    extra: dict[str, Any] = {} if default in (None, ()) else {"x-default": str(default)}
+    extra: dict[str, Any] = {} if default in (None, ()) else {"x-default": _in_words(default)}
     return Field(default=None, description=about, examples=[_EXAMPLES.get(name, default)], json_schema_extra=extra)
+
+
+def _in_words(default: object) -> str:
+    """The default as mulligan.toml writes it, texts without quotes."""
+    return default if isinstance(default, str) else json.dumps(default)
 
 
 def _of_tools() -> dict[str, Any]:

@@ -3,34 +3,57 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from mulligan.app.memory import open_bank
 from mulligan.app.plugins import build, names, parse_spec, short_name
 from mulligan.bank.bank import Bank
 from mulligan.bank.exchange.importing import file_text
 from mulligan.bank.learn.facts import facts_of
+from mulligan.bank.learn.learning import success_of
 from mulligan.bank.learn.trajectory import episode_of
-from mulligan.core.codec import json_text
+from mulligan.bank.learn.transcripts._records import as_record, record_in, records, text_at
+from mulligan.core.codec import digest, json_text
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Learned, Model, TranscriptFormat, Turn
 from mulligan.core.records import Episode, Finding, Json
+from mulligan.hooks.learning import NEEDED, keep
+from mulligan.hooks.pairs import Found, State, find, happened
 from mulligan.text.evidence import evidence_of
 from mulligan.text.json_lines import parsed
 
 _ROLE = "transcripts"
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 
 
 @dataclass(frozen=True)
 class Transcript:
-    """What was read. name: what errors call it. format: how it was read."""
+    """What was read. name: what errors call it. format: how it was read. id: of the session, where the text has it."""
 
     name: str
     format: str
     turns: tuple[Turn, ...]
+    id: str = ""
+
+    @property
+    def session(self) -> str:
+        """What coding agents call the session: as it says itself, else by the name of its file; else a digest."""
+        if self.id:
+            return self.id
+        stem = Path(self.name).stem
+        if self.format == "codex" and (found := _UUID.search(stem)):
+            return found[0]
+        return (
+            stem if Path(self.name).suffix in (".jsonl", ".json") else digest([turn.text for turn in self.turns])[:16]
+        )
+
+    def found(self) -> Sequence[Found]:
+        """What failed in the session and was overcome, and how the user corrected the agent."""
+        return find(State(self.format, self.session), [event for _, event in happened(self.turns)])[1]
 
     def episode(self, *, task: str | None = None, success: bool | None = None) -> Episode:
         """One trial of the task: what was said and done after it was put. A system turn is not part of it.
@@ -79,7 +102,38 @@ def read_transcript(text: str, name: str, format: str | None = None) -> Transcri
     turns = tuple(_reader(chosen).read(text, name))
     if not turns:
         raise InvalidInput(f"{name}: there is no turn in it.")
-    return Transcript(name, short_name(chosen), turns)
+    return Transcript(name, short_name(chosen), turns, _session_id(text))
+
+
+def read_messages(messages: Sequence[Any] | Mapping[str, Any], format: str | None = None) -> Transcript:
+    """Messages as turns: those of an API, or the objects of LangChain, pydantic-ai and provider's SDKs.
+
+    Raises `InvalidInput` that names the message by its number, and `UnknownName`.
+    """
+    given = dict(messages) if isinstance(messages, Mapping) else [_plain(one, n) for n, one in enumerate(messages, 1)]
+    return read_transcript(json_text(given), "the messages", format)
+
+
+def _plain(message: Any, number: int) -> Json:
+    """A message as JSON."""
+    if isinstance(message, Mapping):
+        return dict(cast("Mapping[str, Any]", message))
+    if hasattr(message, "model_dump"):
+        return message.model_dump(mode="json", exclude_none=True)
+    if is_dataclass(message) and not isinstance(message, type):
+        from pydantic import TypeAdapter
+
+        return TypeAdapter(cast(Any, message).__class__).dump_python(message, mode="json")
+    raise InvalidInput(
+        f"message {number} is of type {type(message).__name__}: an object of JSON, or a message of LangChain, "
+        "pydantic-ai or a provider's SDK is expected."
+    )
+
+
+def _session_id(text: str) -> str:
+    """The id of the session in the first record of a chat of Gemini CLI, or in an export of opencode."""
+    first = record_in(text) or next(records(text), as_record(None))
+    return text_at(first, "sessionId") if "projectHash" in first else text_at(first, "info", "id")
 
 
 def _recognised(text: str, name: str) -> str:
@@ -110,7 +164,7 @@ def _reader(name: str) -> TranscriptFormat:
 
 
 async def learn(
-    source: str | os.PathLike[str] | Sequence[Mapping[str, Any]] | Mapping[str, Any],
+    source: str | os.PathLike[str] | Sequence[Any] | Mapping[str, Any],
     *,
     success: bool | None = None,
     task: str | None = None,
@@ -122,43 +176,60 @@ async def learn(
     """Learns lessons from a transcript: what `mulligan learn` does.
 
     Args:
-        source: the path of a file, or messages as OpenAI's or Anthropic's API takes them: a list, or an object with
-            `messages`.
+        source: the path of a file; or messages as an API takes them (a list, or an object that holds one), or the
+            objects of LangChain, pydantic-ai or a provider's SDK.
         success: whether the task was done. None lets the model judge.
         task: what the task was. None: what the user asked first.
-        format: `openai`, `anthropic`, `plain`, `./mine.py`. None: it is recognised.
+        format: `openai`, `anthropic`, `google`, `plain`, …, `./mine.py`. None: it is recognised.
         bank: a bank, or the agent whose bank is opened.
         model: judges and extracts, if the bank is opened here. None: the one of [memory] or MULLIGAN_MODEL.
         recall: the id of the recall that gave the session lessons; it gets the outcome.
 
     Raises:
-        InvalidInput: before any model is asked, if the transcript cannot be read or, without a model, holds no failed
-            check to draw a fact from.
+        InvalidInput: before any model is asked, if the transcript cannot be read or, without a model, holds nothing
+            to draw a fact from.
         NotFound: the recall is of another bank.
     """
     if isinstance(source, (str, os.PathLike)):
         path = Path(source)
         transcript = read_transcript(file_text(path), str(path), format)
     else:
-        messages = dict(source) if isinstance(source, Mapping) else list(source)
-        transcript = read_transcript(json_text(messages), "the messages", format)
+        transcript = read_messages(source, format)
     episode = transcript.episode(task=task, success=success)
+    found = transcript.found()
     if isinstance(bank, Bank):
-        return await learn_from(bank, episode, recall)
+        return await learn_from(bank, episode, recall, found)
     async with open_bank(bank, model=model) as opened:
-        return await learn_from(opened, episode, recall)
+        return await learn_from(opened, episode, recall, found)
 
 
-async def learn_from(bank: Bank, episode: Episode, recall: str | None = None) -> Learned:
-    """Learns from an episode that was given lessons by this recall.
+def has_something_to_learn(bank: Bank, episode: Episode) -> bool:
+    """Whether a model of the bank may find something in the episode, or rules do."""
+    return bank.thinks or (not bank.paper and bool(facts_of(episode, bank.project)))
+
+
+async def learn_from(
+    bank: Bank, episode: Episode, recall: str | None = None, found: Sequence[Found] = (), needed: int = NEEDED
+) -> Learned:
+    """Learns from an episode that was given lessons by this recall. found: what was found in it by rule. needed: the
+    sessions in which that has to be found until it is confirmed.
 
     Raises `NotFound` for a recall of another bank; `InvalidInput`, before anything is kept, for a bank without a model
-    where no fact can be drawn by rule.
+    where nothing can be learned by rule.
     """
-    if not bank.thinks and (bank.paper or not facts_of(episode, bank.project)):
+    if found and not bank.paper:
+        kept = await keep(bank, found, needed)
+        ids = (*kept.new, *kept.known)
+        if bank.thinks or facts_of(episode, bank.project):
+            learned = await learn_from(bank, episode, recall)
+            return replace(learned, facts=(*ids, *learned.facts))
+        if recall and (success := success_of([episode])) is not None:
+            await bank.outcome_of(recall, success)
+        return Learned(facts=ids)
+    if not has_something_to_learn(bank, episode):
         raise InvalidInput(
             "No model was named. Name it with --model (model=), MULLIGAN_MODEL, or as model in [memory] of "
-            "mulligan.toml. Without one, only facts are learned: from failed asserts in what tools gave back, and only "
-            "with --outcome (success=)."
+            "mulligan.toml. Without one, only facts are learned: from commands that failed and were overcome, and, "
+            "with --outcome (success=), from failed asserts in what tools gave back."
         )
     return await bank.learn(replace(episode, recall=await bank.recalled(recall)) if recall else episode)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -17,18 +17,18 @@ from typing import Any, Literal, Self
 from mulligan.bank.learn.facts import RULE
 from mulligan.bank.learn.learning import ACCOUNTS, PAGE, Learning, LessonWriter, key_of, new_lesson
 from mulligan.bank.learn.validation import checked_fields
-from mulligan.bank.ports import Form, Ports, checked_forms, checked_threshold, moment, whole_number
+from mulligan.bank.ports import LEASE, Form, Ports, checked_forms, checked_threshold, moment, whole_number
 from mulligan.bank.recall.candidates import Ranking
 from mulligan.bank.recall.index import Indexes
 from mulligan.bank.recall.notebook import account_text, history_text, notebook_text
 from mulligan.bank.recall.prompt_text import fact_text, fitting, formatted_prompt
 from mulligan.bank.upkeep.upkeep import Upkeep, Worker
 from mulligan.core.errors import InvalidInput, NotFound, StoreError
-from mulligan.core.lessons import Account, Delta, Fault, Link, Queued, Receipt, Selection, Version, Worth
+from mulligan.core.lessons import Account, Claim, Delta, Fault, Link, Queued, Receipt, Selection, Version, Worth
 from mulligan.core.protocols import Learned
 from mulligan.core.questions import Question
 from mulligan.core.ranking import Ranked
-from mulligan.core.records import Episode, HeldBack, Json, Lesson, Nature, Recall, Task
+from mulligan.core.records import Episode, HeldBack, Json, Lesson, Nature, Origin, Recall, Task
 from mulligan.core.worth import is_withheld
 from mulligan.text.formatting import task_text
 from mulligan.text.plain import one_line
@@ -276,11 +276,15 @@ class Bank:
         if success not in (True, False, None):
             raise InvalidInput(f"success is true, false or None, not {success!r}.")
         several = [episodes] if isinstance(episodes, Episode) else list(episodes)
-        return await self._woken(self._learning.learn(several, success, background=background, borrow=borrow))
+        learned = await self._learning.learn(several, success, background=background, borrow=borrow)
+        self.wake()
+        return learned
 
     async def resume(self, work: str, *, background: bool = False, borrow: bool = False) -> Learned:
         """The outcome of what `learn` accepted; if there is none yet, what `learn` returns for the same episodes."""
-        return await self._woken(self._learning.resume(await self._extraction(work), background, borrow))
+        learned = await self._learning.resume(await self._extraction(work), background, borrow)
+        self.wake()
+        return learned
 
     async def outcome(self, work: str) -> Learned:
         """The outcome so far of what `learn` accepted. With a question, `failed` says what was wrong with the last
@@ -330,10 +334,12 @@ class Bank:
 
     async def commit(self, work: str, answer: Json) -> Learned:
         """Takes the answer to a question that was handed out. Raises `BadAnswer`; the question then stays open."""
-        taken, claim = await self._ports.taken(self._ports.writes, work)
+        taken, claim = await self._taken(work)
         try:
             if taken.kind != "merge":
-                return await self._woken(self._learning.commit(taken, claim, answer))
+                learned = await self._learning.commit(taken, claim, answer)
+                self.wake()
+                return learned
             lessons = await self._lessons.get(self._ports.writes, taken.payload["lessons"])
             return await self._upkeep.merged(lessons, answer, claim, taken.agent_id)
         except (Exception, asyncio.CancelledError) as error:
@@ -370,6 +376,7 @@ class Bank:
         nature: Nature = "strategy",
         project: str | None = None,
         confirmed: bool = True,
+        origin: Origin = Origin(),
         by_a_person: bool = False,
     ) -> Lesson:
         """A lesson that is given whole; the one that says the same, where there is one, with its support raised.
@@ -391,7 +398,7 @@ class Bank:
             "project": project if project is not None else self._ports.project if nature == "fact" else "",
             "confirmed": confirmed,
         }
-        lesson = new_lesson(Lesson("", **checked_fields(fields)), self._ports.writes)
+        lesson = new_lesson(Lesson("", **checked_fields(fields), origin=origin), self._ports.writes)
         lesson = replace(lesson, experience=lesson.id)
         learned = await self._writer.add(self._ports.writes, [lesson], by_a_person=by_a_person)
         return await self.get((*learned.lessons, *learned.folded)[0])
@@ -496,7 +503,7 @@ class Bank:
             return Learned(work=work, question=question)
         if question is None or answer is not None:
             return await self.commit(work, answer)
-        taken, claim = await self._ports.taken(writes, work)
+        taken, claim = await self._taken(work)
         try:
             return await self._ports.held(claim, lambda: self._upkeep.merge(taken, claim))
         except (Exception, asyncio.CancelledError) as error:
@@ -560,6 +567,11 @@ class Bank:
         whole = None if ids is None else [await self._lessons.resolve(writes, id) for id in ids]
         return await self._lessons.purge(writes, whole)
 
+    async def redact(self, id: str, change: Callable[[Mapping[str, Json]], Mapping[str, Json]]) -> bool:
+        """Changes the context of a lesson in all of its history: for what is not to be kept. This cannot be undone."""
+        writes = self._ports.writes
+        return await self._lessons.redact(writes, await self._lessons.resolve(writes, id), change)
+
     async def verify(self, *, mend: bool = False) -> Sequence[Fault]:
         """Finds what is wrong with the store, and with `mend` repairs what can be repaired."""
         found = list(await self._lessons.verify(mend=mend))
@@ -587,10 +599,8 @@ class Bank:
         await self._worker.leave(seconds)
         await self._ports.memory.close()
 
-    async def _woken(self, learning: Awaitable[Learned]) -> Learned:
-        learned = await learning
-        self.wake()
-        return learned
+    async def _taken(self, work: str) -> tuple[Queued, Claim]:
+        return await self._ports.claimed(self._queue.take(self._ports.writes, work, self._ports.owner, LEASE))
 
     async def _extraction(self, work: str) -> Queued:
         queued = await self._queue.look(self._ports.writes, work)

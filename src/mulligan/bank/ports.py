@@ -6,16 +6,13 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Annotated, Any, Literal, Protocol, TypeAlias, TypeVar, cast, get_args
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, cast, get_args
 
 from mulligan.bank.recall.embedding import Vectors
 from mulligan.core.errors import InvalidInput, MulliganError, StoreError, UnknownName
 from mulligan.core.lessons import Claim, Memory, Queued
 from mulligan.core.protocols import Model, Prompts
-from mulligan.core.questions import Answer, Question, Sampling
 from mulligan.core.ranking import Deduplication, Merging, Retrieval
-from mulligan.core.records import Json, Usage
 
 Form: TypeAlias = Literal["notebook", "lessons", "history"]
 FORMS: tuple[Form, ...] = get_args(Form)
@@ -32,44 +29,44 @@ class Settings:
 
     top_k: Annotated[
         int,
-        "Lessons that one recall gives at most; with the strategy `cosine`, experiences of up to three lessons.",
+        "The most lessons of a recall; with the strategy `cosine`, experiences of up to three lessons.",
     ] = 3
     threshold: Annotated[
         float | Literal["strict", "standard", "lenient"] | None,
         "The relevance, 0 to 1, below which a lesson is not given; or `strict`, `standard` or `lenient`. "
         "It is calibrated for each embedder, so that it means the same for all.",
     ] = None
-    tokens: Annotated[int, "Tokens that the recalled lessons may take in a prompt."] = 1200
+    tokens: Annotated[int, "The most tokens of the recalled lessons in a prompt."] = 1200
     forms: Annotated[
         tuple[Form, ...],
         "What of the past a task is shown, one or several of: `notebook` (the facts of this project, as many as fit, "
         "the nearest first), `lessons` (the few that are nearest to the task) and `history` (the newest episodes of "
         "this project in brief).",
     ] = ("lessons",)
-    notebook_tokens: Annotated[int, "Tokens that the notebook may take in a prompt."] = 1500
-    history_tokens: Annotated[int, "Tokens that the history may take in a prompt."] = 6000
+    notebook_tokens: Annotated[int, "The most tokens of the notebook in a prompt."] = 1500
+    history_tokens: Annotated[int, "The most tokens of the history in a prompt."] = 6000
     trajectory_tokens: Annotated[
         int,
-        "Tokens that an episode may take in what a judge or an extractor is asked.",
+        "The most tokens of an episode in a question to a judge or an extractor.",
     ] = 8000
-    fold: Annotated[bool, "Whether lessons that are equal, letter by letter, become one that counts them."] = True
+    fold: Annotated[bool, "Whether lessons with the same text become one lesson, which counts them."] = True
     near_duplicates: Annotated[
         Literal["link", "skip"],
-        "What is done with a new lesson that nearly says what another says: `link` keeps both and links "
-        "them, `skip` does not keep the new one.",
+        "What happens to a new lesson that nearly repeats another: `link` keeps both and links them, `skip` drops "
+        "the new one.",
     ] = "link"
-    auto_merge: Annotated[bool, "Whether lessons that are alike are merged in the background."] = True
+    auto_merge: Annotated[bool, "Whether similar lessons are merged in the background."] = True
     quarantine: Annotated[
         bool,
         "Whether a lesson that tries to instruct its reader is held back until it is released.",
     ] = True
     withhold: Annotated[
         float,
-        "The share of the entries that a recall withholds, each by a draw of its own, so that what they are worth can "
-        "be measured (`mulligan memory stats`); 0 to 0.5. Pinned entries are never withheld.",
+        "The probability with which a recall withholds each entry, to measure what entries are worth "
+        "(`mulligan memory stats`); 0 to 0.5. Pinned entries are never withheld.",
     ] = 0.0
     paper: bool = False
-    attempts: Annotated[int, "How often queued work is tried before it has failed."] = 3
+    attempts: Annotated[int, "How often queued work is tried before it counts as failed."] = 3
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "forms", checked_forms(self.forms))
@@ -136,6 +133,8 @@ def moment(value: object) -> float:
 T = TypeVar("T")
 C = TypeVar("C", Claim, "Claim | None")
 
+NO_MODEL = "No model was named for the bank: set one in [memory], or think yourself and commit."
+
 LEASE = 60.0
 """Seconds for which work is claimed; renewed while it is done."""
 
@@ -172,36 +171,8 @@ class Ports:
         """The agent that new lessons belong to."""
         return self.agent_id or ""
 
-    async def begun(
-        self,
-        kind: str,
-        payload: Json,
-        *,
-        key: str,
-        claim: bool,
-        waiting: bool = False,
-        follows: Sequence[str] = (),
-    ) -> tuple[Queued, Claim | None]:
-        """Accepts work, and claims it at once where `claim`. If the caller is cancelled meanwhile, it is given back."""
-        begin = self.memory.queue.begin
-        return await self._unless_cancelled(
-            begin(
-                kind,
-                self.writes,
-                payload,
-                key=key,
-                owner=self.owner if claim else None,
-                seconds=LEASE,
-                waiting=waiting,
-                follows=follows,
-            )
-        )
-
-    async def taken(self, agent_id: str, work: str) -> tuple[Queued, Claim]:
-        """Claims waiting work, to be done or given back. If the caller is cancelled meanwhile, it waits again."""
-        return await self._unless_cancelled(self.memory.queue.take(agent_id, work, self.owner, LEASE))
-
-    async def _unless_cancelled(self, claiming: Coroutine[Any, Any, tuple[Queued, C]]) -> tuple[Queued, C]:
+    async def claimed(self, claiming: Coroutine[Any, Any, tuple[Queued, C]]) -> tuple[Queued, C]:
+        """The work that this call of the queue claims. If the caller is cancelled meanwhile, it is given back."""
         task = asyncio.ensure_future(claiming)
         try:
             return await asyncio.shield(task)
@@ -235,33 +206,3 @@ class Ports:
         finally:
             heart.cancel()
             await asyncio.gather(heart, return_exceptions=True)
-
-
-class Answers(Protocol):
-    """Gives the answers that were kept in turn, and keeps each new one."""
-
-    async def next(self, ask: Callable[[], Awaitable[Answer]]) -> Answer: ...
-
-
-class CountingModel:
-    """A model that counts the usage of its calls.
-
-    Args:
-        model: the model that is asked.
-        kept: where its answers are kept. None: nowhere.
-
-    Raises:
-        InvalidInput: the bank has no model.
-    """
-
-    def __init__(self, model: Model | None, kept: Answers | None = None) -> None:
-        if model is None:
-            raise InvalidInput("No model was named for the bank: set one in [memory], or think yourself and commit.")
-        self.model, self._kept = model, kept
-        self.usage = Usage()
-
-    async def ask(self, question: Question, sampling: Sampling = Sampling()) -> Answer:
-        ask = partial(self.model.ask, question, sampling)
-        answer = await (self._kept.next(ask) if self._kept else ask())
-        self.usage += answer.usage
-        return answer

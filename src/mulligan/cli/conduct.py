@@ -31,7 +31,7 @@ def conduct(work: Callable[..., Coroutine[Any, Any, Any]], watch: Watch) -> int:
 
     Args:
         work: `mulligan.solve` or a function like it; called with `on_start`, `observers`, `on_step` and `notice`.
-        watch: told what happens.
+        watch: gets what happens.
     """
     try:
         begun = work(on_start=watch.began, observers=(watch.saw,), on_step=watch.on_step, notice=watch.notice)
@@ -68,7 +68,7 @@ def run(work: Coroutine[Any, Any, T], interrupting: Callable[[], None]) -> T:
 
 
 def mention_keys(actor: str | None, model: str | None) -> None:
-    """Say which providers' keys are set, where no model was named: one is never chosen because its key is there."""
+    """If no model was named, name the providers whose keys are set: a key alone never chooses a provider."""
     if asks_model("actor", parse_spec("actors", actor or "complete")) and choose_model(model, load()) is None:
         for variable, name in found_keys():
             say(f"{variable} found; add --model {name} to use it")
@@ -97,7 +97,7 @@ class Watch:
         self.progress.began(episode, limits)
 
     def _chosen(self, episode: Episode) -> Progress:
-        """The live display on a terminal; lines where the terminal is needed for a trace or for a person's verdicts."""
+        """The live display on a terminal; lines if the terminal is needed for a trace or for a person's verdicts."""
         asked = attribute_of("evaluators", words.role(episode, "evaluator"), "interactive", False)
         screen = sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
         if self._quiet or self._json or self._trace or asked or not screen:

@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
+from mulligan.app.sessions import AGENTS, Old, alone, learn_since
 from mulligan.app.teaching import summary
 from mulligan.app.transcripts import learn_from, read_transcript
 from mulligan.bank.bank import Bank
 from mulligan.bank.exchange.importing import file_text
 from mulligan.cli.errors import SOLVED, UNFINISHED
 from mulligan.cli.memory import agent_options, with_bank, writing
-from mulligan.cli.terminal import columns, emit, one_line, say, standard_input
+from mulligan.cli.memory_review import project_agent, with_project_bank
+from mulligan.cli.terminal import columns, emit, one_line, overwrite, say, standard_input
 from mulligan.cli.words import count
+from mulligan.core.errors import InvalidInput, StoreError
+from mulligan.core.home import home
 from mulligan.core.protocols import Turn
+from mulligan.hooks.journal import Journal
+from mulligan.hooks.learning import NEEDED
+from mulligan.hooks.project import project_id
 from mulligan.text.secrets import mask
 
 
 @click.command()
-@click.argument("file")
+@click.argument("file", required=False)
 @click.option(
     "--outcome", type=click.Choice(["success", "failure"]), help="How the session ended (default: the model judges)."
 )
@@ -33,37 +44,65 @@ from mulligan.text.secrets import mask
 )
 @click.option("--recall", metavar="ID", help="The recall that gave the session its lessons; it gets the outcome.")
 @click.option("--dry-run", is_flag=True, help="Print the turns as they were read; ask no model and keep nothing.")
+@click.option(
+    "--since", metavar="TIME", help="In place of FILE: what coding agents did here in this time, such as 30d, 12h, 4w."
+)
+@click.option(
+    "--agent",
+    "agents",
+    type=click.Choice(AGENTS),
+    multiple=True,
+    help="With --since: of this coding agent; may be repeated (default: of all).",
+)
+@click.option("--all-projects", is_flag=True, help="With --since: in all projects, not only in that of this folder.")
 @agent_options
 @click.pass_context
-def learn(
-    ctx: click.Context,
+def learn(ctx: click.Context, file: str | None, since: str | None, **given: Any) -> None:
+    """Learn lessons from the transcript in FILE (-: standard input), and print their ids and titles.
+
+    The transcript is that of a session of Claude Code, Codex CLI, Gemini CLI, opencode or Qwen Code, a list of chat
+    messages of OpenAI's or Anthropic's API (JSON or JSON Lines), or plain text in which each turn begins with User:,
+    Assistant: or Tool:. Without a model, what failed and was overcome is learned, and how the user corrected the agent.
+    """
+    if (file is None) == (since is None):
+        raise InvalidInput("Name a FILE, or with --since how far back to look for transcripts, such as --since 30d.")
+    if since is not None:
+        _mine(seconds_of(since) / 86400, given["agents"] or AGENTS, everywhere=given["all_projects"])
+    elif file is not None:
+        ctx.exit(_one(file, **given))
+
+
+def _one(
     file: str,
+    *,
     outcome: str | None,
     task: str | None,
     form: str | None,
     model: str | None,
     recall: str | None,
     dry_run: bool,
-) -> None:
-    """Learn lessons from the transcript in FILE (-: standard input), and print their ids and titles.
-
-    The transcript is a list of chat messages of OpenAI's or Anthropic's API (JSON or JSON Lines), or plain text in
-    which each turn begins with User:, Assistant: or Tool:.
-    """
+    **_: Any,
+) -> int:
+    """Learns from one transcript; the exit status."""
     agent = writing()
     name = "standard input" if file == "-" else file
     text = standard_input("transcript") if file == "-" else file_text(Path(file))
     transcript = read_transcript(text, name, form)
     say(f"{count(len(transcript.turns), 'turn')} read from {name} ({transcript.format})")
+    found = transcript.found()
     if dry_run:
         emit(_turn_rows(transcript.turns))
     episode = transcript.episode(task=task, success=None if outcome is None else outcome == "success")
     if dry_run:
         emit(f"task: {one_line(mask(episode.task.prompt), 400)}")
-        return
+        for one in found:
+            emit(f"found: {one_line(one.title, 400)}")
+        return SOLVED
+
+    needed = _needed() if found else NEEDED
 
     async def work(bank: Bank) -> int:
-        learned = await learn_from(bank, episode, recall)
+        learned = await learn_from(bank, episode, recall, found, needed)
         if outcome is None and learned.success is not None:
             verdict = "success" if learned.success else "failure"
             say(f"judged to be a {verdict}: {one_line(learned.reason, 200)}")
@@ -72,7 +111,59 @@ def learn(
             emit(f"{id}  {one_line((await bank.get(id)).title, 100)}")
         return UNFINISHED if learned.failed or learned.pending else SOLVED
 
-    ctx.exit(with_bank(agent, work, model=model))
+    if transcript.format not in AGENTS:
+        return with_bank(agent, work, model=model)
+    agent = project_agent(next((turn.folder for turn in transcript.turns if turn.folder), ""))
+    say(f"the bank is that of {agent or 'the unnamed agent'}")
+    return with_project_bank(agent, work, model)
+
+
+def _needed() -> int:
+    """What `mulligan hooks set needed` says."""
+    try:
+        with Journal() as journal:
+            return int(journal.setting("needed"))
+    except (sqlite3.Error, OSError):
+        return NEEDED
+
+
+def _mine(days: float, agents: Sequence[str], *, everywhere: bool) -> None:
+    """Learns from the transcripts of coding agents on this machine; what was read before is not read again."""
+    folder = "" if everywhere else os.getcwd()
+
+    def progress(done: int, of: int, old: Old) -> None:
+        overwrite(f"{done + 1} of {of} transcripts: {old.path}")
+
+    try:
+        with alone(), Journal() as journal:
+            result = asyncio.run(learn_since(journal, days, folder=folder, agents=agents, progress=progress))
+            frequent = journal.frequent(None if everywhere else journal.bank_of(project_id(folder)))
+    except sqlite3.Error as error:
+        raise StoreError(
+            f"What hooks note in {home()} cannot be used: {error}. If another process is learning, try again later."
+        ) from error
+    overwrite("")
+    for path, error in result.errors.items():
+        say(f"{path}: {one_line(error, 200)}")
+    confirmed = f"; {count(len(result.confirmed), 'lesson')} confirmed" if result.confirmed else ""
+    read = f"{count(result.sessions, 'session')} read with {count(result.calls, 'new call')}"
+    say(f"{read}; {count(len(result.new), 'lesson')} learned{confirmed}")
+    if frequent:
+        rows = [(str(often), str(sessions), one_line(words, 100)) for _, words, often, sessions in frequent]
+        emit(columns([("times", "sessions", "error"), *rows]))
+    if result.new and not everywhere:
+        say("To see what was learned: mulligan memory review")
+
+
+def seconds_of(text: str) -> float:
+    """A length of time such as 30d. Raises `InvalidInput`."""
+    number, unit = text[:-1], text[-1:]
+    if unit not in _UNITS or not number.isdigit():
+        raise InvalidInput(f"{text!r} is not a length of time such as 30d, 12h or 4w.")
+    return int(number) * _UNITS[unit]
+
+
+_UNITS = {"h": 3600.0, "d": 86400.0, "w": 7 * 86400.0}
 
 
 def _turn_rows(turns: Sequence[Turn]) -> str:

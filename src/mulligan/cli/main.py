@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import click
 
-from mulligan.cli.terminal import prepare
+from mulligan.cli.terminal import emit, prepare
 
 COMMANDS = {
     "init": "Begin a project in FOLDER (default: here).",
@@ -22,6 +22,7 @@ COMMANDS = {
     "bench": "Benchmarks: cases with hidden targets, scored when the episode is over.",
     "memory": "The bank: search, change, import and export the lessons that agents have learned.",
     "learn": "Learn lessons from the transcript in FILE (-: standard input), and print their ids and titles.",
+    "hooks": "Coding agents learn: their hooks recall lessons when something fails, and learn from sessions.",
     "graph": "Graph databases: write a sample, load files, and run queries.",
     "ask-graph": "Answer QUESTION from a graph database: write a query, run it, look at the rows, and improve it.",
     "models": "List, pull and remove weights of local models and embedders; list remote providers.",
@@ -33,8 +34,8 @@ COMMANDS = {
 """The commands, each a file of this folder with a click command of the same name (ask_graph for ask-graph). The first
 line of its help is repeated here, so that `mulligan --help` imports none of them."""
 
-_FILES = {"init": "scaffold", "add": "scaffold"}
-"""The files of commands that share one."""
+_FILES = {"init": "scaffold", "add": "scaffold", "help": "main", "memory": "memory_review"}
+"""The files of commands that are not in one of their own name; memory_review adds to the group `memory`."""
 
 
 class LazyGroup(click.Group):
@@ -68,6 +69,22 @@ class LazyGroup(click.Group):
 @click.version_option(package_name="mulligan", message="%(prog)s %(version)s")
 def cli() -> None:
     """Second tries for language agents that have learned from the first."""
+
+
+@click.command()
+@click.argument("command", nargs=-1)
+@click.pass_context
+def help(ctx: click.Context, command: tuple[str, ...]) -> None:
+    """Show the help of COMMAND, such as `mulligan help runs show`; without one, list the commands."""
+    assert ctx.parent is not None
+    at, here = ctx.parent, ctx.parent.command
+    for name in command:
+        if not isinstance(here, click.Group):
+            raise click.UsageError(f"{at.command_path} has no commands of its own.", at)
+        found, here, _ = here.resolve_command(at, [name])
+        assert here is not None
+        at = click.Context(here, at, info_name=found)
+    emit(here.get_help(at))
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

@@ -16,13 +16,12 @@ import click
 
 from mulligan.app.config import load, project_name
 from mulligan.app.teaching import memory_command
-from mulligan.bank.exchange.importing import archives_from_json
-from mulligan.bank.exchange.lesson_page import around, existing, markdown
+from mulligan.bank.exchange.lesson_page import around, existing
 from mulligan.bank.learn.validation import checked_fields
 from mulligan.cli import memory_words
 from mulligan.cli.errors import SOLVED, UNFINISHED
 from mulligan.cli.memory_words import learned_lines, question_json
-from mulligan.cli.terminal import clean, emit, one_line, put, say, standard_input
+from mulligan.cli.terminal import clean, emit, one_line, say, standard_input
 from mulligan.cli.words import count
 from mulligan.core.codec import to_json
 from mulligan.core.errors import InvalidInput, ModelError
@@ -83,7 +82,7 @@ def writing() -> str:
     return named_agent() or ""
 
 
-def _library():  # pyright gives it the type of the module
+def library():  # pyright gives it the type of the module
     from mulligan.app import memory as library  # with numpy
 
     return library
@@ -93,7 +92,7 @@ def with_bank(agent_id: str | None, work: Callable[[Bank], Awaitable[T]], **give
     """Run `work` with the bank of this agent, and close the bank afterwards."""
 
     async def main() -> T:
-        bank = _library().open_bank(agent_id, **{key: value for key, value in given.items() if value is not None})
+        bank = library().open_bank(agent_id, **{key: value for key, value in given.items() if value is not None})
         try:
             return await work(bank)
         finally:
@@ -601,7 +600,7 @@ def import_(file: str) -> None:
     checked before anything is stored. Lessons that are there already are left out.
     """
     agent = None if named_agent() in (None, EVERY) else writing()
-    done = asyncio.run(_library().import_file(Path(file), agent))
+    done = asyncio.run(library().import_file(Path(file), agent))
     for note in done.notes:
         say(clean(note))
     if done.lessons:
@@ -614,24 +613,6 @@ def import_(file: str) -> None:
     say(f"{count(len(done.lessons), 'lesson')} imported from {file} ({done.format})")
 
 
-@memory.command()
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["json", "md"]),
-    default="json",
-    show_default=True,
-    help="json has everything and can be imported, md is for reading.",
-)
-@click.option("-o", "--output", metavar="FILE", help="Write there instead of to stdout.")
-@agent_options
-def export(form: str, output: str | None) -> None:
-    """Export the bank: lessons of all states with their histories and links, recalls, and accounts of episodes."""
-    everything = asyncio.run(_library().export(reading()))
-    text = clean(markdown(archives_from_json(everything))) if form == "md" else dumped(everything)
-    put(text, output)
-
-
 @memory.command("import-config")
 @click.argument("file")
 def import_config(file: str) -> None:
@@ -639,9 +620,9 @@ def import_config(file: str) -> None:
 
     Settings that cannot be converted are listed on stderr.
     """
-    from mulligan.app.memory_upstream import import_config as library
+    from mulligan.app.memory_upstream import import_config as convert
 
-    text, notes = library(Path(file))
+    text, notes = convert(Path(file))
     emit(text)
     for note in notes:
         say(clean(f"note: {note}"))
@@ -651,7 +632,7 @@ def import_config(file: str) -> None:
 @for_bank(writing)
 async def reembed(bank: Bank) -> None:
     """Compute the missing vectors of the configured embedder for all lessons."""
-    why_not = await _library().reembed(bank)
+    why_not = await library().reembed(bank)
     if why_not:
         raise ModelError(f"No vectors could be computed: {why_not}")
     say("Every lesson has its vector.")

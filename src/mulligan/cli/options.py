@@ -35,6 +35,23 @@ limit_options = together(
     click.option("--trials", type=int, metavar="N", help="Attempts at most, the first included (default: 4)."),
     budget_options,
 )
+
+
+def export_options(json_is: str) -> Callable[[F], F]:
+    """In which format, and to where. json_is: what the format json is good for."""
+    return together(
+        click.option(
+            "--format",
+            "form",
+            type=click.Choice(["json", "md"]),
+            default="json",
+            show_default=True,
+            help=f"{json_is}, md is for reading.",
+        ),
+        click.option("-o", "--output", metavar="FILE", help="Write there instead of to stdout."),
+    )
+
+
 player_options = together(
     click.option("--method", metavar="NAME", help="One of the benchmark's bundles of roles: mulligan bench list."),
     click.option(

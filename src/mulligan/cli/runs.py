@@ -15,7 +15,7 @@ from mulligan.app.config import load
 from mulligan.app.story import markdown
 from mulligan.cli import table
 from mulligan.cli.errors import BAD_INPUT, SOLVED
-from mulligan.cli.options import limit_options, limits_of, progress_options, settings
+from mulligan.cli.options import export_options, limit_options, limits_of, progress_options, settings
 from mulligan.cli.show import story
 from mulligan.cli.terminal import emit, put, say
 from mulligan.core.protocols import Store
@@ -110,15 +110,7 @@ def resume(ctx: click.Context, run: str, fork: bool, **given: Any) -> None:
 
 @runs.command()
 @click.argument("run")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["json", "md"]),
-    default="json",
-    show_default=True,
-    help="json can be replayed (--model replay:FILE), md is for reading.",
-)
-@click.option("-o", "--output", metavar="FILE", help="Write there instead of to stdout.")
+@export_options("json can be replayed (--model replay:FILE)")
 def export(run: str, form: str, output: str | None) -> None:
     """Export the whole record of RUN, with secrets masked."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mulligan.cli.terminal import say
+from mulligan.core.errors import InvalidInput
 from mulligan.mcp_server.lifecycle import unused_keys
 from mulligan.mcp_server.tokens import Token, read_tokens
 
@@ -24,9 +26,16 @@ CLIENTS = ("claude", "cursor", "vscode", "qoder", "cherry-studio", "json")
 @click.option("--transport", type=click.Choice(["stdio", "sse", "http"]), default="stdio", help="How clients connect.")
 @click.option("--host", default="127.0.0.1", metavar="HOST", help="Address to bind to, for sse and http.")
 @click.option("--port", type=int, default=8000, metavar="PORT", help="Port to bind to, for sse and http.")
-@click.option("--tools", "which", default="all", metavar="NAMES", help="reflexion, memory, all, or names of tools.")
+@click.option(
+    "--tools",
+    "which",
+    default="all",
+    metavar="NAMES",
+    help="reflexion, memory, all (these two), hooks, or names of tools.",
+)
 @click.option("--output-schemas", is_flag=True, help="List the schemas of the answers, too: for programs, not models.")
 @click.option("--agent-id", metavar="NAME", help="Serve only this agent; clients cannot name another.")
+@click.option("--project", is_flag=True, help="Serve only the bank of this folder's project, which hooks use.")
 @click.option(
     "--model", metavar="MODEL", help="The model that judges, extracts and solves (default: the client's own)."
 )
@@ -62,6 +71,8 @@ def serve(**given: Any) -> None:
     from mulligan.mcp_server.sdk import import_server
 
     import_server()  # before anything that imports the SDK
+    if given["project"]:
+        given["agent_id"] = _bank_of_project(given["agent_id"])
     from mulligan.app.service import ServerOptions, Service
 
     served = ServerOptions(
@@ -73,6 +84,20 @@ def serve(**given: Any) -> None:
         given["output_schemas"],
     )
     asyncio.run(_serving(Service(served), given))
+
+
+def _bank_of_project(agent_id: str | None) -> str:
+    """The agent id of the bank that hooks use in this folder. Agents say in a variable where they work."""
+    from mulligan.hooks.journal import Journal
+    from mulligan.hooks.project import project_id
+    from mulligan.hooks.recall import store_file
+
+    if agent_id is not None:
+        raise InvalidInput("Give either --agent-id or --project: a project's bank has an id of its own.")
+    folder = os.environ.get("CLAUDE_PROJECT_DIR") or os.environ.get("GEMINI_CWD") or os.getcwd()
+    os.environ.setdefault("MULLIGAN_DATABASE", f"sqlite:///{store_file()}")  # not that of a project's mulligan.toml
+    with Journal() as journal:
+        return journal.bank_of(project_id(folder))
 
 
 def _serving(service: Service, given: Mapping[str, Any]) -> Coroutine[Any, Any, None]:

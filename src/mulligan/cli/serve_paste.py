@@ -25,7 +25,7 @@ _ELSEWHERE = ("transport", "host", "port", "print_config", "print_prompt")
 
 
 def printed(context: click.Context) -> None:
-    """Print what was asked for. Raises `InvalidInput` for options with which the server could not start."""
+    """Print the requested text. Raises `InvalidInput` for options with which the server could not start."""
     given = context.params
     select_tools(given["which"])
     ServerOptions(given["agent_id"], given["model"], given["embedder"], given["preset"], given["memory_depth"])

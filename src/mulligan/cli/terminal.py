@@ -29,10 +29,8 @@ def emit(text: str) -> None:
 def say(line: str) -> None:
     """Write a line to stderr. Where that fails (a full disk, a closed descriptor), it and all later lines are
     discarded, also what Python would flush as it ends."""
-    try:
+    with suppress(OSError):
         _write(sys.stderr, line)
-    except OSError:
-        _discard(sys.stderr)
 
 
 def overwrite(line: str) -> None:
@@ -63,13 +61,17 @@ def standard_input(what: str) -> str:
 
 
 def _write(stream: TextIO | None, text: str) -> None:
+    """Where a stream takes no more, what is left of it is discarded: Python would try again as it ends, and exit with
+    120."""
     if stream is None:  # Python's value for a descriptor that was closed before it started
         return
     try:
         stream.write(text if text.endswith("\n") else f"{text}\n")
         stream.flush()
-    except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
+    except OSError as error:
         _discard(stream)
+        if not isinstance(error, BrokenPipeError):  # the reader, such as `head`, has closed the pipe
+            raise
 
 
 def _discard(stream: TextIO) -> None:

@@ -8,6 +8,7 @@ MulliganError
 ├── ModelError          a provider refused, failed or broke off, after retries
 ├── OverBudget          a limit was reached at the gate
 ├── GaveUp              a role sees no way on: the episode ends as given up
+├── NotSolved           no try of a function that is retried was right
 ├── SandboxError        the sandbox could not run the job at all
 ├── WorldError          an environment failed, died, or did not answer in time
 ├── WorkspaceError      git or the disk failed where an agent works
@@ -95,6 +96,14 @@ class OverBudget(MulliganError):
 
 class GaveUp(MulliganError):
     """A role sees no way on. The episode ends with the stop reason `gave_up`."""
+
+
+class NotSolved(MulliganError):
+    """No try of a function that is retried was right. `episode` is the record of the call."""
+
+    def __init__(self, message: str, episode: Episode) -> None:
+        super().__init__(message)
+        self.episode = episode
 
 
 class ToolError(MulliganError):

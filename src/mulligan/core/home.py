@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
+
+TYPE_CHECKING = False  # as a type checker reads it; without the import, because the program of hooks starts so often
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def home() -> Path:
     """`MULLIGAN_HOME`, else `mulligan` in the user's data folder (XDG, or Application Support on macOS)."""
+    from pathlib import Path  # not above, for the same reason
+
+    return Path(home_path())
+
+
+def home_path() -> str:
+    """`home()` as text."""
     if chosen := os.environ.get("MULLIGAN_HOME"):
-        return Path(chosen).expanduser()
+        return os.path.expanduser(chosen)
     if sys.platform == "darwin":
-        return Path.home() / "Library" / "Application Support" / "mulligan"
-    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "mulligan"
+        return os.path.expanduser("~/Library/Application Support/mulligan")
+    return os.path.join(os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share"), "mulligan")

@@ -6,7 +6,7 @@ names one. Vectors and terms are opaque bytes here: the bank makes and reads the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -525,6 +525,11 @@ class LessonStore(Protocol):
 
         Returns how many lessons were removed. Lessons that were merged into a purged one are retired.
         """
+        ...
+
+    async def redact(self, agent_id: str, id: str, change: Callable[[Mapping[str, Json]], Mapping[str, Json]]) -> bool:
+        """Changes the context of a lesson in all of its history, as if it had never been another; False if that
+        changes nothing."""
         ...
 
     async def verify(self, *, mend: bool = False) -> Sequence[Fault]:

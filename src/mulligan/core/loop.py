@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 
@@ -85,10 +86,10 @@ async def _make(move: Move, episode: Episode, roles: Roles, limits: Limits, mete
     began, used = time.monotonic(), meter.usage
     left = None if limits.seconds is None else max(limits.seconds - episode.seconds, 0.001)
     here = (move.kind,) if move.kind == "recall" else (f"trial.{move.trial}", move.kind)
-    clock = asyncio.timeout(left)
+    clock = asyncio.timeout(left) if left is not None and _can_be_cut_off() else None
     try:
         with scope(*here):
-            async with clock:
+            async with clock or nullcontext():
                 match move.kind:
                     case "recall":
                         assert roles.bank is not None, "the plan recalls, so a bank must be there"
@@ -116,7 +117,7 @@ async def _make(move: Move, episode: Episode, roles: Roles, limits: Limits, mete
     except (StoreError, JournalError):
         raise
     except (Exception, asyncio.CancelledError) as error:
-        stop = _stop_after(error, move, limits, clock.expired())
+        stop = _stop_after(error, move, limits, clock is not None and clock.expired())
     return Stopped(stop, meter.usage - used, time.monotonic() - began)
 
 
@@ -137,6 +138,14 @@ def _stop_after(error: BaseException, move: Move, limits: Limits, expired: bool)
             return Stop("interrupted", f"during {move}")
         case _:  # a plug-in of the user's: an episode that erred is an error, never a failure
             return Stop("error", f"{move}: {described(error)}")
+
+
+def _can_be_cut_off() -> bool:
+    """Whether a task runs here; synchronous code that is run to its end is not cut off."""
+    try:
+        return asyncio.current_task() is not None
+    except RuntimeError:
+        return False
 
 
 def _decide(strategy: Strategy, episode: Episode) -> Decision:

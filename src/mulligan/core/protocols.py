@@ -615,11 +615,21 @@ class Turn:
 
     user: what a person said. assistant: what the agent said; with `tool`, the arguments that it called this tool with.
     tool: what a tool gave back. system: what stood above the conversation; nothing is learned from it.
+
+    Attributes:
+        id: of the call that this turn makes or answers; of what was said, where the format has one.
+        failed: of what a tool gave back, whether the call failed. None: nobody says.
+        at: seconds since the epoch; 0 if unknown.
+        folder: the working folder then; "" if unknown.
     """
 
     role: Role
     text: str
     tool: str = ""
+    id: str = ""
+    failed: bool | None = None
+    at: float = 0.0
+    folder: str = ""
 
 
 @runtime_checkable

@@ -1,4 +1,4 @@
-"""Passes an attempt that holds certain texts."""
+"""Passes an attempt that contains certain texts."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from mulligan.core.records import Episode, Feedback
 
 
 class Contains:
-    """Passed when the output holds `text`: one, or a list of which `match` says whether all or any must be there.
+    """Passes an output that contains `text`: a text, or a list of which it must contain `match`, all or any.
 
-    Score: the share of the texts that were found, 0 to 1. The feedback names those that are missing, so this is for
-    requirements that the agent may know; for a hidden answer there is exact_match. Raises `InvalidInput` for no text.
+    The score is the share of the texts that were found, 0 to 1. The feedback names the missing ones, so use this for
+    requirements that the agent may know, and exact_match for a hidden answer. Raises `InvalidInput` without a text.
     """
 
     expects: Literal["text", "code", "workspace"] = "text"

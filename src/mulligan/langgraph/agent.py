@@ -26,15 +26,15 @@ from mulligan.core.episode import RESUMABLE
 from mulligan.core.errors import BadAnswer, InvalidInput
 from mulligan.core.protocols import Bank, Store
 from mulligan.core.records import Json
-from mulligan.langgraph import bridge
 from mulligan.langgraph.asking import ResponderWithRetries, queries_in, recalled, score_of
-from mulligan.langgraph.bridge import called
 from mulligan.langgraph.defaults import OwnBank, store_of
 from mulligan.langgraph.graph_texts import result_in
 from mulligan.langgraph.journalled import journalled
 from mulligan.langgraph.nodes import STEPS, Nodes, Parts, episode_head
 from mulligan.langgraph.reflexion_graph import GOOD_SCORE, wired
 from mulligan.langgraph.working import DRAFT, EXECUTE_TOOL, REVISE, Reading, Recorder, check_limits, last, log
+from mulligan.recording import bridge
+from mulligan.recording.bridge import called
 from mulligan.text.plain import one_line
 
 Prompted: TypeAlias = "str | Callable[[str], str] | Callable[[str], Awaitable[str]] | None"

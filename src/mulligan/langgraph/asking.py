@@ -14,10 +14,10 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 from mulligan.core.errors import BadAnswer, InvalidInput
 from mulligan.core.prompts import Prompt
 from mulligan.core.records import Json
-from mulligan.langgraph.bridge import both_ways, finish, invoke
 from mulligan.langgraph.journalled import as_messages, journalled
 from mulligan.langgraph.working import Reading, here, text_of
 from mulligan.models.json_answers import parse
+from mulligan.recording.bridge import both_ways, finish, invoke
 from mulligan.text.formatting import labelled
 from mulligan.text.plain import encodable
 

@@ -28,7 +28,7 @@ from mulligan.bank.learn.validation import FIELDS
 from mulligan.core.errors import InvalidInput, NotFound
 from mulligan.core.lessons import Selection
 from mulligan.core.records import Json, Lesson
-from mulligan.langgraph.bridge import finish, portal, settled
+from mulligan.recording.bridge import finish, portal, settled
 
 T = TypeVar("T")
 

@@ -44,10 +44,10 @@ from mulligan.core.errors import BadAnswer, InvalidInput, UnknownName
 from mulligan.core.protocols import Model
 from mulligan.core.questions import Answer, Message, Question, Sampling, Tool, ToolCall
 from mulligan.core.records import Image, Json, Usage
-from mulligan.langgraph.bridge import run
 from mulligan.models.failures import NotJson
 from mulligan.models.settings import CallSettings
 from mulligan.models.tool_answers import call_of, in_json
+from mulligan.recording.bridge import run
 
 UNANSWERED = "(nothing: this call was not made)"
 """The answer to a call that no tool message answers: providers refuse a call without an answer."""

@@ -14,7 +14,7 @@ from mulligan.app.workspaces import Notice
 from mulligan.core.errors import MulliganError
 from mulligan.core.protocols import Learned, Model, Store
 from mulligan.core.records import Episode, Recall, Task
-from mulligan.langgraph.bridge import portal
+from mulligan.recording.bridge import portal
 from mulligan.store import open_store
 
 T = TypeVar("T")

@@ -20,9 +20,9 @@ from langchain_core.runnables import Runnable, RunnableParallel, RunnableSequenc
 from mulligan.core.errors import InvalidInput
 from mulligan.core.questions import Message
 from mulligan.core.records import Json, Usage
-from mulligan.langgraph.bridge import blocking, finish
 from mulligan.langgraph.chat import chunk_of
 from mulligan.langgraph.working import Work, here
+from mulligan.recording.bridge import blocking, finish
 
 _LEFT_OUT = object()
 _ASKED = ("content", "name", "tool_calls", "status", "role")

@@ -21,12 +21,12 @@ from mulligan.core.records import Json
 from mulligan.graphs.protocol import SECONDS, Graph, GraphSchema, Rows, check_limits
 from mulligan.langgraph.agent import Prompted, ReflexionAgent, ReflexionAgentLogger, ReflexionAgentResult
 from mulligan.langgraph.asking import ResponderWithRetries, SchemaResponder, merge_calls, queries_in, recorded
-from mulligan.langgraph.bridge import run, settled
 from mulligan.langgraph.defaults import prompts_of
 from mulligan.langgraph.graph_texts import has_values, record_in, result_in, schema_text, tool_message
 from mulligan.langgraph.nodes import STEPS
 from mulligan.langgraph.reflexion_graph import GOOD_SCORE
 from mulligan.langgraph.working import Reading, here, last
+from mulligan.recording.bridge import run, settled
 from mulligan.text.truncate import truncate_text
 
 T = TypeVar("T")

@@ -14,8 +14,8 @@ from mulligan.bank.learn.trajectory import episode_of
 from mulligan.core.errors import MulliganError
 from mulligan.core.protocols import Learned
 from mulligan.core.records import Json, Recall
-from mulligan.langgraph.bridge import finish, settled
 from mulligan.langgraph.defaults import OwnBank
+from mulligan.recording.bridge import finish, settled
 
 T = TypeVar("T")
 

@@ -7,13 +7,11 @@ on it and writes the next answer. LangGraph owns order, checkpoints, streaming a
 from __future__ import annotations
 
 import inspect
-import platform
 import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
-from importlib.metadata import version
+from functools import cached_property
 from typing import Any, TypeAlias, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, RemoveMessage, ToolMessage
@@ -28,7 +26,6 @@ from mulligan.core.errors import BadAnswer, InvalidInput, StoreError
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Bank
 from mulligan.core.records import Attempt, Episode, Feedback, Head, Json, Plan, Reflection, Step, Stop, Task
-from mulligan.langgraph.bridge import Settling, called, settled
 from mulligan.langgraph.journalled import model_id, models_in
 from mulligan.langgraph.working import (
     DRAFT,
@@ -46,6 +43,8 @@ from mulligan.langgraph.working import (
     since_question,
     text_of,
 )
+from mulligan.recording.bridge import Settling, called, settled
+from mulligan.recording.drivers import versions
 from mulligan.recording.journal import JournaledBank
 
 Approve: TypeAlias = Callable[[AIMessage, str, str, int], tuple[AIMessage, ToolMessage | None]]
@@ -336,10 +335,4 @@ def episode_head(models: Mapping[str, Any], prompts: Mapping[str, str], settings
         prompts: sha256 by name.
     """
     named = {role: ", ".join(map(model_id, models_in(model))) for role, model in models.items()}
-    return Head(_versions(), named, {"led_by": "langgraph", **settings}, prompts)
-
-
-@cache
-def _versions() -> Mapping[str, str]:
-    packages = {name: version(name) for name in ("mulligan", "langgraph", "langchain-core")}
-    return {**packages, "python": platform.python_version(), "platform": platform.platform()}
+    return Head(versions("langgraph", "langchain-core"), named, {"led_by": "langgraph", **settings}, prompts)

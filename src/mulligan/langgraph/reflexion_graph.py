@@ -28,7 +28,6 @@ from mulligan.core.protocols import Bank, Store
 from mulligan.core.records import Json
 from mulligan.graphs.protocol import Graph
 from mulligan.langgraph.asking import Draft, Revision, SchemaResponder, answer_in, check_schemas, fields_of, reading_of
-from mulligan.langgraph.bridge import blocking, both_ways, called, finish, invoke, portal
 from mulligan.langgraph.chat import chat_model
 from mulligan.langgraph.defaults import OwnBank, prompts_of, store_of
 from mulligan.langgraph.journalled import journalled, jsonable, models_in
@@ -48,6 +47,7 @@ from mulligan.langgraph.working import (
     here,
     newest,
 )
+from mulligan.recording.bridge import blocking, both_ways, called, finish, invoke, portal
 
 
 def _message(given: Any) -> BaseMessage:
@@ -97,7 +97,7 @@ class ReflexionGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
 
 class Node(Runnable[Any, Any]):
-    """A node written as a coroutine that also runs in synchronous code: see `mulligan.langgraph.bridge`."""
+    """A node written as a coroutine that also runs in synchronous code: see `mulligan.recording.bridge`."""
 
     def __init__(self, name: str, work: Callable[[Any, RunnableConfig], Coroutine[Any, Any, Any]]) -> None:
         self.name = name

@@ -34,7 +34,7 @@ from mulligan.core.errors import InvalidInput, JournalError, NotFound, OutOfOrde
 from mulligan.core.loop import Meter, scope
 from mulligan.core.protocols import Journal, Store
 from mulligan.core.records import Episode, Json, Stop, StopReason, Usage
-from mulligan.langgraph.bridge import Settling, blocking, keeper, portal
+from mulligan.recording.bridge import Settling, blocking, keeper, portal
 from mulligan.recording.journal import NoJournal, StoredJournal
 from mulligan.recording.ledger import Entry, Ledger, is_pause
 

@@ -78,8 +78,9 @@ def _trials(text: str | None) -> int:
 
 
 def arguments_of(prompt: types.Prompt, bound: str | None = None) -> Mapping[str, types.PromptArgument]:
-    """By name, the arguments that a caller bound to this agent may give. None is required, because many clients have no
-    field for them, or pass single words.
+    """The arguments, by name, that a caller bound to this agent may give.
+
+    None is required, because many clients have no field for them, or pass single words.
     """
     return {one.name: one for one in prompt.arguments or () if one.name != "agent_id" or bound is None}
 

@@ -115,14 +115,14 @@ def failure_of(error: Exception, model: str, key: str, secrets: Collection[str])
 
 
 def _can_retry(error: Exception) -> bool:
-    """False when the provider itself says that another try is of no use."""
+    """False if the provider itself says that another try is useless."""
     from pydantic_ai.exceptions import ModelHTTPError
 
     return not isinstance(error, ModelHTTPError) or error.provider_retry_hint is not False
 
 
 def _redirect(error: Exception) -> int | None:
-    """The status of a redirect, which the SDKs raise as an error of theirs below pydantic-ai's."""
+    """The status of a redirect, which the SDKs raise as their own error, the cause of pydantic-ai's."""
     from httpx2 import Response
 
     response: object = getattr(error.__cause__, "response", None)
@@ -130,7 +130,7 @@ def _redirect(error: Exception) -> int | None:
 
 
 def _nearest(model: str) -> str:
-    """The provider's model with the nearest name, when there is one that near."""
+    """The provider's model with the most similar name, as a question; empty if none is similar enough."""
     from pydantic_ai.models import known_model_names
 
     provider, _, name = model.partition(":")

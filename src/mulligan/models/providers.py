@@ -1,4 +1,4 @@
-"""The providers whose needs are known without importing pydantic-ai: the variable with the key, the package.
+"""The providers whose key variable and package are known without importing pydantic-ai.
 
 The others that pydantic-ai knows (Bedrock, Azure, Vertex, ...) work too. Opening one shows what it lacks.
 """
@@ -80,7 +80,7 @@ class Access:
 
     @property
     def at_home(self) -> bool:
-        """The server is on this machine."""
+        """Whether the server is on this machine."""
         return bool(self.base_url) and urlsplit(self.base_url).hostname in ("127.0.0.1", "localhost", "::1")
 
 
@@ -115,7 +115,7 @@ def check_proxies() -> None:
 
 
 def _variable(name: str) -> tuple[str, str]:
-    """The name that is set and its value; the small letters come first, as for other programs."""
+    """The name that is set and its value; as in other programs, the name in small letters comes first."""
     for written in (name, name.upper()):
         if value := os.environ.get(written, ""):
             return written, value

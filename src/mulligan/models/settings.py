@@ -24,12 +24,14 @@ class CallSettings:
     key: Annotated[
         str | None, "The name of the environment variable that holds the key, if it is not the provider's own."
     ] = None
-    timeout: Annotated[float, "Seconds for one whole attempt."] = 300.0
-    connect: Annotated[float, "Seconds for reaching the server."] = 10.0
-    attempts: Annotated[int, "How often one question is sent at most, the first time included."] = 4
-    first_wait: Annotated[float, "Seconds before the second attempt; doubled each time, and varied by chance."] = 1.0
-    longest_wait: Annotated[float, "Seconds between two attempts at most, whatever a `Retry-After` asks for."] = 60.0
-    parallel: Annotated[int, "Calls in flight to one provider at most, in the whole process."] = 8
+    timeout: Annotated[float, "The time limit of one whole attempt, in seconds."] = 300.0
+    connect: Annotated[float, "The time limit for connecting to the server, in seconds."] = 10.0
+    attempts: Annotated[int, "How often one question is sent at most, including the first time."] = 4
+    first_wait: Annotated[float, "Seconds before the second attempt; doubled each time, and varied at random."] = 1.0
+    longest_wait: Annotated[float, "The most seconds between two attempts, even if a `Retry-After` asks for more."] = (
+        60.0
+    )
+    parallel: Annotated[int, "The most calls in flight to one provider, in the whole process."] = 8
     input_price: Annotated[
         float | None, "US dollars per million input tokens, for models that the price tables do not know."
     ] = None

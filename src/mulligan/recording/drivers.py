@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+import platform
+from collections.abc import Mapping
+from functools import cache
+
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Episode
 
 ASKED = "ask_graph"
 """The setting of a record that says how a graph database was asked, so that the run can be resumed."""
+
+
+@cache
+def versions(*packages: str) -> Mapping[str, str]:
+    """What a record says of the program that wrote it: its version and those of packages, of Python and the system."""
+    from importlib.metadata import version
+
+    return {
+        **{name: version(name) for name in ("mulligan", *packages)},
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+    }
 
 
 def led_by_client(episode: Episode) -> bool:

@@ -1,4 +1,4 @@
-"""The levels of isolation, weakest first, and what each is made of. What this machine can do: see `detect`."""
+"""The levels of isolation, weakest first, and the mechanisms of each. `detect` finds out what this machine can do."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ from mulligan.core.errors import UnknownName
 
 @dataclass(frozen=True)
 class Level:
-    """One rung. The flags say which mechanisms are in force on top of the limits; `holds` says it for a reader."""
+    """A level of isolation.
+
+    Attributes:
+        holds: what is limited, and what stays open, in words.
+        limits: whether limits of time, memory and the like apply. The other flags name further mechanisms.
+    """
 
     name: str
     holds: str
@@ -22,14 +27,14 @@ class Level:
     seatbelt: bool = False
 
     def fits(self, platform: str) -> bool:
-        """Whether a system of this name (`sys.platform`) has what the level is made of."""
+        """Whether a system of this name (`sys.platform`) has the level's mechanisms."""
         if self.seatbelt:
             return platform == "darwin"
         return platform == "linux" or not (self.landlock or self.seccomp or self.namespaces)
 
     @property
     def open(self) -> bool:
-        """Whether a job reads and writes all that its user can."""
+        """Whether a job can read and write everything that its user can."""
         return not (self.landlock or self.bwrap or self.seatbelt)
 
 

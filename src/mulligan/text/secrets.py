@@ -125,25 +125,24 @@ class Masks:
         if text in self._names:
             return self._names[text]
         for _ in range(3):  # a second secret may be seen only once the first is gone
-            text, before = self._replaced(text), text
+            spans = list(self._secrets(text))
+            known = sorted((value for value in self._names if len(value) >= _REPEATED), key=len, reverse=True)
+            for value in known[:_MOST]:
+                spans += _alone(text, value)
+            parts, at = list[str](), 0
+            for start, end in _joined(spans):
+                parts += [text[at:start], self._name(text[start:end])]
+                at = end
+            text, before = "".join([*parts, text[at:]]), text
             if text == before:
                 break
         return text
 
-    def _replaced(self, text: str) -> str:
-        spans = list(self._secrets(text))
-        known = sorted((value for value in self._names if len(value) >= _REPEATED), key=len, reverse=True)
-        for value in known[:_MOST]:
-            spans += _alone(text, value)
-        parts, at = list[str](), 0
-        for start, end in _joined(spans):
-            parts += [text[at:start], self._name(text[start:end])]
-            at = end
-        return "".join([*parts, text[at:]]) if parts else text
-
 
 def find_secrets(text: str) -> list[Span]:
     """Where secrets stand, in order, none within another. What is masked already is passed over."""
+    if len(text) < 16 and text.isascii() and text.isalpha():  # a word, as most keys of records are
+        return []
     low = text.lower()
     if len(low) != len(text):  # a few letters have lower forms of two characters
         low = "".join(char.lower() if char.isascii() else char for char in text)

@@ -13,6 +13,8 @@ from mulligan.core.records import Step
 
 Count = Callable[[str], int]
 
+_NOTE = "[… {:,} of {:,} tokens cut …]"
+
 _PIECES = re.compile(
     r"[\u2e80-\U0010ffff]"  # Chinese, Japanese, Korean, emoji: about one token a character
     r"|[A-Z]?[a-z]{1,8}|[A-Z]{1,3}|\d"
@@ -42,7 +44,7 @@ def truncate(steps: Sequence[Step], tokens: int, count: Count = estimate) -> tup
     sizes = [count(step.observation) for step in steps]
     if kept + sum(sizes) <= tokens:
         return tuple(steps)
-    least = [min(size, count(_note(size, size))) for size in sizes]
+    least = [min(size, count(_NOTE.format(size, size))) for size in sizes]
 
     def total(level: int) -> int:
         return kept + sum(min(size, max(level, low)) for size, low in zip(sizes, least, strict=True))
@@ -60,7 +62,7 @@ def truncate_text(text: str, tokens: int, count: Count = estimate) -> str:
     Where not even the note fits, the note alone comes back, or the text if that is no longer than the note.
     """
     size = count(text)
-    if size <= max(tokens, count(_note(size, size))):
+    if size <= max(tokens, count(_NOTE.format(size, size))):
         return text
     return _cut(text, size, tokens, count)
 
@@ -71,13 +73,9 @@ def _cut(text: str, size: int, tokens: int, count: Count) -> str:
     def short(chars: int) -> str:
         head, tail = text[: chars - chars // 2], text[len(text) - chars // 2 :]
         cut = max(size - count(head) - count(tail), 1)
-        return "\n".join(part for part in (head, _note(cut, size), tail) if part)
+        return "\n".join(part for part in (head, _NOTE.format(cut, size), tail) if part)
 
     return short(_greatest(lambda chars: count(short(chars)) <= tokens, len(text) - 1))
-
-
-def _note(cut: int, size: int) -> str:
-    return f"[… {cut:,} of {size:,} tokens cut …]"
 
 
 def _greatest(fits: Callable[[int], bool], most: int) -> int:

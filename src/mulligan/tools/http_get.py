@@ -26,7 +26,7 @@ _TEXTS = ("text/", "application/json", "application/xml", "application/javascrip
 
 @dataclass(frozen=True)
 class _Host:
-    """One entry of the list of hosts. `port` None: those that http and https have by themselves."""
+    """One entry of the list of hosts. `port` None: the default port of http or https."""
 
     name: str
     below: bool
@@ -58,17 +58,20 @@ def _httpx2():  # pyright gives it the type of the module
 
 
 class HttpGet(OneTool):
-    """Fetches pages of hosts that are named: "docs.python.org", "*.example.org" (what is below it), "localhost:8000".
+    """Fetches pages from allowed hosts: "docs.python.org", "*.example.org" (all hosts below it), "localhost:8000".
 
-    A port that is none of the usual two has to be named. Raises `InvalidInput` where no host is named.
+    A host without a port is allowed only at the default ports of http and https.
+
+    Raises:
+        InvalidInput: no host is allowed.
     """
 
     def __init__(
         self,
         *,
-        hosts: Annotated[Sequence[str], "The hosts that it may ask, instead of `tools.http_hosts`."] = (),
-        seconds: Annotated[float, "Seconds that one call may take, with all its redirects."] = 20,
-        size: Annotated[int, "Bytes that are read of an answer."] = 500_000,
+        hosts: Annotated[Sequence[str], "The hosts that the tool may ask, instead of `tools.http_hosts`."] = (),
+        seconds: Annotated[float, "The time limit of one call with all its redirects, in seconds."] = 20,
+        size: Annotated[int, "The most bytes that are read of an answer."] = 500_000,
     ) -> None:
         if not hosts:
             raise InvalidInput(f"http_get has no allowed hosts: name them under {WHERE}.")
@@ -107,7 +110,7 @@ class HttpGet(OneTool):
         raise ToolError(f"more than {REDIRECTS} redirects; the last one leads to {url}")
 
     def _check(self, url: str) -> None:
-        """Raises `ToolError` unless the address leads to a host that is named."""
+        """Raises `ToolError` unless the address is on an allowed host."""
         httpx2 = _httpx2()
         try:
             # What is checked is what the client will do, so it reads the address, and nobody else.
@@ -138,7 +141,7 @@ class HttpGet(OneTool):
         return f"{text}\n[cut: only {self._size:,} bytes are read]" if cut else text or "(an empty answer)"
 
     async def _read(self, response: httpx2.Response) -> tuple[bytes, bool]:
-        """The body, unpacked by hand so that a small answer cannot become a huge one, and whether it was cut."""
+        """The body, and whether it was cut. Decompresses in pieces, so that a small answer cannot become a huge one."""
         packed = response.headers.get("content-encoding", "identity").strip().lower()
         if packed not in ("identity", "gzip", "x-gzip", "deflate"):
             raise ToolError(f"{response.url} is packed as {packed}, which cannot be read")

@@ -26,10 +26,10 @@ class RunCommand(OneTool):
         *,
         folder: str,
         sandbox: Sandbox,
-        seconds: Annotated[float, "Seconds that one call may take."] = 60,
-        memory: Annotated[int, "Megabytes that it may take."] = 1024,
+        seconds: Annotated[float, "The time limit of one call, in seconds."] = 60,
+        memory: Annotated[int, "The most memory of a command, in megabytes."] = 1024,
         readable: Annotated[
-            Sequence[str], "Folders beyond the workspace that it may read, such as a virtual environment."
+            Sequence[str], "Folders outside the workspace that a command may read, such as a virtual environment."
         ] = (),
     ) -> None:
         if seconds <= 0:

@@ -11,14 +11,10 @@ They are recorded like any other, in the same store, and taken by the same state
 from __future__ import annotations
 
 import asyncio
-import platform
 import secrets
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
-from functools import cache
-from importlib.metadata import version
-from typing import Any
 from weakref import WeakValueDictionary
 
 from mulligan.app.client_led.course import Course
@@ -27,7 +23,7 @@ from mulligan.app.client_led.steps import MOST_TRIALS, ClientStep, StepResult
 from mulligan.core.errors import NotFound, OutOfOrder
 from mulligan.core.protocols import Store
 from mulligan.core.records import Episode, Head, Plan, Task
-from mulligan.recording.drivers import led_by_client
+from mulligan.recording.drivers import led_by_client, versions
 from mulligan.recording.holders import owner
 from mulligan.recording.ledger import Ledger
 
@@ -95,7 +91,7 @@ class ClientLed:
     async def _create(self, step: ClientStep, task: str, agent: str) -> Episode:
         run = secrets.token_hex(6)
         settings = {"led_by": "client", "trials": step.trials, "depth": self._depth}
-        head = Head(_versions(), settings=settings)
+        head = Head(versions(), settings=settings)
         episode = Episode(f"{run}.1", Task(task), run, agent, Plan(), head, started=round(time.time(), 3))
         await self._ledger.begin(episode)
         return episode
@@ -115,8 +111,3 @@ class ClientLed:
 
 def _named(task: str) -> str:
     return task if task.strip() else NO_TASK
-
-
-@cache
-def _versions() -> dict[str, Any]:
-    return {"mulligan": version("mulligan"), "python": platform.python_version(), "platform": platform.platform()}

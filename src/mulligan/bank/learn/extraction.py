@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, cast
+from types import NoneType
+from typing import cast
 
 from mulligan.bank.learn.facts import checks_say_what_they_expect
 from mulligan.bank.learn.trajectory import TOKENS, StepPosition, pair_of, render, step_positions
-from mulligan.bank.learn.validation import CONTENT, LABELS, NATURE, TEXTS, lesson_from, object_of, text_of
+from mulligan.bank.learn.validation import NATURES, TAGS
 from mulligan.core.errors import BadAnswer
-from mulligan.core.prompts import Prompt
 from mulligan.core.protocols import Prompts
 from mulligan.core.questions import Question
 from mulligan.core.records import Episode, Json, Lesson, Origin
@@ -24,6 +23,23 @@ _VALUE = re.compile(r"`.+?`|\".+?\"|(?<!\w)'.+?'(?!\w)|\d|\w_\w|\w[./:]\w|[a-z][
 """What a name, a value, a format or a command looks like in a text."""
 _NAMED = re.compile(r"\s*s?(\d{1,9})\s*", re.IGNORECASE | re.ASCII)
 
+TITLE, DESCRIPTION, CONTENT = 120, 500, 2000
+"""Characters that a model may use."""
+MOST_TAGS, TAG, KIND = 8, 40, 60
+
+TEXTS: Mapping[str, Json] = {
+    "title": {"type": "string"},
+    "description": {"type": "string"},
+    "content": {"type": "string"},
+}
+"""The properties of a lesson in a JSON schema. Lengths are checked here, because few providers check them."""
+
+NATURE: Mapping[str, Json] = {"nature": {"type": "string", "enum": list(NATURES)}}
+
+LABELS: Mapping[str, Json] = {
+    "tags": {"type": "array", "items": {"type": "string"}},
+    "kind": {"type": "string"},
+}
 
 NO_GUESSES = "the failed checks say what they expect, and are kept by rule"
 VERDICTS = ("success", "failure", "uncertain")
@@ -74,8 +90,11 @@ class Extractor:
         project: str = "",
     ) -> None:
         which = "contrast" if contrast else "success" if success else "failure"
-        self._prompt = _prompt(prompts, f"paper.{which}" if paper else which)
-        self._pair = _prompt(prompts, "pair") if which == "success" and not paper else None
+        names = [f"paper.{which}" if paper else which, *(["pair"] if which == "success" and not paper else [])]
+        self._prompt, *pair = (
+            prompts.get(f"extraction.{name}").check("task", "reason", "trajectory") for name in names
+        )
+        self._pair = pair[0] if pair else None
         self._success, self._reason, self._tokens = success, reason, tokens
         self._paper, self._project = paper, project
         self._most = MOST_BY_CONTRAST if contrast else MOST
@@ -125,25 +144,19 @@ class Extractor:
     def _lesson(self, episodes: Sequence[Episode], draft: Lesson, cited: Sequence[StepPosition]) -> Lesson:
         """The draft with its origin. A fact that holds no value becomes a strategy."""
         fact = draft.nature == "fact" and not self._paper and bool(_VALUE.search(f"{draft.title}\n{draft.content}"))
+        failed = all(episodes[n].judged and not episodes[n].solved for n in {place.episode for place in cited})
+        contrasted = len(episodes) > 1 and failed
+        origin, context = origin_of(episodes, cited, self._reason)
         return replace(
             draft,
-            outcome=self._outcome(episodes, cited),
+            outcome="success" if self._success and not contrasted else "failure",
             query=episodes[cited[0].episode].task.prompt,
-            origin=origin_of(episodes, cited, self._reason),
-            context=context_of(episodes, cited),
+            origin=origin,
+            context=context,
             nature="fact" if fact else "strategy",
             project=self._project if fact else "",
             confirmed=self._success or not fact,
         )
-
-    def _outcome(self, episodes: Sequence[Episode], cited: Sequence[StepPosition]) -> Literal["success", "failure"]:
-        failed = all(episodes[n].judged and not episodes[n].solved for n in {place.episode for place in cited})
-        contrasted = len(episodes) > 1 and failed
-        return "success" if self._success and not contrasted else "failure"
-
-
-def _prompt(prompts: Prompts, which: str) -> Prompt:
-    return prompts.get(f"extraction.{which}").check("task", "reason", "trajectory")
 
 
 def schema_of(most: int, steps: int, *, natures: bool = True) -> Json:
@@ -182,45 +195,33 @@ def cited_places(lesson: Json, there: Sequence[StepPosition], where: str) -> tup
     """The places of the steps that a lesson cites, in order: 3, "3" and "s3" are the same. Raises `BadAnswer`."""
     given = cast(Mapping[str, Json], lesson).get("steps")
     listed = cast(list[Json], given) if isinstance(given, list) else [] if given is None else [given]
-    numbers = [_number(one) for one in listed]
     known = f"s1 to s{len(there)}" if len(there) > 1 else "only s1"
-    if not numbers:
+    if not listed:
         raise BadAnswer(f'{where} cites no step: name in "steps" those that it rests on ({known}).')
-    for number, one in zip(numbers, listed, strict=True):
-        if number is None or not 1 <= number <= len(there):
+    numbers: set[int] = set()
+    for one in listed:
+        named = _NAMED.fullmatch(one) if isinstance(one, str) else None
+        number = int(named[1]) if named else one
+        if isinstance(number, bool) or number not in range(1, len(there) + 1):
             raise BadAnswer(f"{where} cites {one!r:.40}, which is not a step. Steps: {known}.")
-    return tuple(there[number - 1] for number in sorted({number for number in numbers if number}))
+        numbers.add(int(number))
+    return tuple(there[number - 1] for number in sorted(numbers))
 
 
-def _number(value: Json) -> int | None:
-    if isinstance(value, str) and (found := _NAMED.fullmatch(value)):
-        return int(found[1])
-    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
-    return int(value) if whole and not isinstance(value, bool) else None
-
-
-def origin_of(episodes: Sequence[Episode], cited: Sequence[StepPosition], reason: str) -> Origin:
-    """The trial that is cited most; of several, the last."""
-    counts = Counter((place.episode, place.trial) for place in cited)
-    episode, trial = max(counts, key=lambda at: (counts[at], at))
-    steps = tuple(place.step for place in cited if (place.episode, place.trial) == (episode, trial))
-    return Origin("extracted", episodes[episode].id, trial, steps, reason=reason)
-
-
-def context_of(episodes: Sequence[Episode], cited: Sequence[StepPosition]) -> Mapping[str, Json]:
-    trials = list(dict.fromkeys((place.episode, place.trial) for place in cited))
-    if len(trials) < 2:
-        return {}
-    return {
-        "cites": [
-            {
-                "episode": episodes[episode].id,
-                "trial": trial,
-                "steps": [place.step for place in cited if (place.episode, place.trial) == (episode, trial)],
-            }
-            for episode, trial in trials
-        ]
-    }
+def origin_of(
+    episodes: Sequence[Episode], cited: Sequence[StepPosition], reason: str
+) -> tuple[Origin, Mapping[str, Json]]:
+    """The origin of a lesson, which is the trial that it cites most (of several, the last), and its context: where it
+    cites several trials, all of them."""
+    steps: dict[tuple[int, int], list[int]] = {}
+    for place in cited:
+        steps.setdefault((place.episode, place.trial), []).append(place.step)
+    episode, trial = most = max(steps, key=lambda at: (len(steps[at]), at))
+    origin = Origin("extracted", episodes[episode].id, trial, tuple(steps[most]), reason=reason)
+    cites: list[Json] = [
+        {"episode": episodes[at[0]].id, "trial": at[1], "steps": [*numbers]} for at, numbers in steps.items()
+    ]
+    return origin, {"cites": cites} if len(cites) > 1 else {}
 
 
 SCHEMA: Json = {
@@ -264,3 +265,69 @@ class Judge:
         if verdict == "uncertain":
             return Verdict(False, f"Uncertain, and so taken as a failure: {reason}")
         return Verdict(verdict == "success", reason)
+
+
+# --- a lesson in a model's answer -------------------------------------------------------------------------------------
+
+
+def lesson_from(answer: Json, where: str) -> Lesson:
+    """The lesson in this object of a model's answer, without id or origin.
+
+    Raises `BadAnswer`; `where` names the object in it, such as "Lesson 2".
+    """
+    table = object_of(answer, where)
+    tags: Json = table.get("tags")
+    tags = [] if tags is None else tags
+    if not TAGS[1](tags):
+        raise BadAnswer(f'{where}: "tags" must be a list of texts; leave it empty for none.')
+    tags = list(dict.fromkeys(tag.strip() for tag in cast(list[str], tags) if tag.strip()))
+    if len(tags) > MOST_TAGS or any(len(tag) > TAG for tag in tags):
+        raise BadAnswer(f'{where}: "tags" may be at most {MOST_TAGS} words of at most {TAG} characters each.')
+    nature: Json = table.get("nature", "strategy")
+    if nature not in NATURES:
+        raise BadAnswer(f'{where}: "nature" must be {" or ".join(NATURES)}, not {nature!r:.40}.')
+    return Lesson(
+        id="",
+        title=text_of(table, "title", TITLE, where),
+        description=text_of(table, "description", DESCRIPTION, where),
+        content=text_of(table, "content", CONTENT, where),
+        outcome="success",
+        tags=tuple(tags),
+        kind=text_of(table, "kind", KIND, where, needed=False),
+        nature=nature,
+    )
+
+
+def object_of(answer: Json, where: str) -> Mapping[str, Json]:
+    """The answer. Raises `BadAnswer` unless it is an object."""
+    if not isinstance(answer, dict):
+        raise BadAnswer(f"{where} must be a JSON object, and is {_kind(answer)}.")
+    return cast(dict[str, Json], answer)
+
+
+def text_of(table: Mapping[str, Json], name: str, most: int, where: str, *, needed: bool = True) -> str:
+    """The text under this name without white space around it. Raises `BadAnswer` when it is missing or too long."""
+    value = table.get(name)
+    if value is None and not needed:
+        return ""
+    if not isinstance(value, str):
+        raise BadAnswer(f'{where}: "{name}" must be a text, and is {_kind(value)}.')
+    text = value.strip()
+    if needed and not text:
+        raise BadAnswer(f'{where}: "{name}" is empty.')
+    if len(text) > most:
+        raise BadAnswer(f'{where}: "{name}" has {len(text)} characters; at most {most} are allowed. Shorten it.')
+    return text
+
+
+_KINDS: Mapping[type, str] = {
+    NoneType: "missing",
+    bool: "true or false",
+    list: "a list",
+    dict: "an object",
+    str: "a text",
+}
+
+
+def _kind(value: Json) -> str:
+    return next((words for kind, words in _KINDS.items() if isinstance(value, kind)), "a number")

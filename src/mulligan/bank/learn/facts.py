@@ -14,7 +14,7 @@ from difflib import SequenceMatcher
 from typing import cast
 
 from mulligan.core.codec import digest
-from mulligan.core.records import Episode, Finding, Json, Lesson, Origin, Step
+from mulligan.core.records import Episode, Finding, Json, Lesson, Origin, Step, Trial
 from mulligan.text.evidence import expected_by, findings_of
 from mulligan.text.plain import one_line
 
@@ -26,6 +26,10 @@ ALIKE = 0.5
 """How alike a failed action and the one that mends it are, 0 to 1."""
 FAILS, WORKS = "fails", "works"
 _WORKS = f"{WORKS}: "
+ERROR = "error:"
+"""Begins the key by which a fact about an error is found; `context["errors"]` lists the signatures' digests."""
+SAID = "said"
+"""In evidence: what a judge said in words of its own, which is kept word for word."""
 RULE = "rule"
 """What `Origin.by` says of a fact that was drawn without a model."""
 
@@ -80,7 +84,7 @@ def facts_of(episode: Episode, project: str, also: Container[str] = ()) -> tuple
         _fact(episode, project, subject, several[:CHECKS], passed)
         for subject, several in list(by_subject.items())[:MOST]
     )
-    return (*of_checks, *_of_steps(episode, project))
+    return (*of_checks, *_of_steps(episode, project), *_of_words(episode, project))
 
 
 def checks_say_what_they_expect(episodes: Iterable[Episode]) -> bool:
@@ -97,9 +101,11 @@ def passed_checks(episodes: Iterable[Episode]) -> frozenset[str]:
 
 def claims(fact: Lesson) -> Mapping[str, str]:
     """What a fact says, by what it says it of: the value of each check, whether each action works, or its whole content
-    by its title."""
+    by its title. What is said of an error contradicts nothing."""
     if actions := _actions(fact):
         return actions
+    if errors_of(fact):  # there may be several ways out of one error
+        return {_folded(fact.content): ""}
     values = dict(claim_of(asked, expected) for asked, expected in checks_of(fact).items())
     return values or {_folded(fact.title): _folded(fact.content)}
 
@@ -135,9 +141,7 @@ def contradicts(new: Mapping[str, str], old: Mapping[str, str]) -> bool:
 
 
 def subject_of(lesson: Lesson) -> str:
-    """What a fact is about: the action that works, its first check's subject, else its title; "" for a strategy."""
-    if lesson.nature != "fact":
-        return ""
+    """What a fact is about: the action that works, its first check's subject, else its title."""
     if works := working_actions(lesson):
         return min(works)[:80]
     asked = next(iter(checks_of(lesson)), None)
@@ -145,11 +149,16 @@ def subject_of(lesson: Lesson) -> str:
 
 
 def keys_of(fact: Lesson) -> tuple[str, ...]:
-    """What a fact is looked up by; none of a strategy."""
-    if fact.nature != "fact":
-        return ()
+    """What a fact is looked up by."""
     about = working_actions(fact) or {*checks_of(fact), *claims(fact)}
-    return keys(fact.agent_id, fact.project, about, names_in(fact), fact.rests_on)
+    found = keys(fact.agent_id, fact.project, about, names_in(fact), fact.rests_on)
+    return (*found, *sorted({f"{ERROR}{one}" for one in errors_of(fact)}))
+
+
+def errors_of(fact: Lesson) -> Sequence[str]:
+    """The digests of the signatures of the errors that a fact is about."""
+    listed = fact.context.get("errors")
+    return [str(one) for one in cast(list[Json], listed)] if isinstance(listed, list) else ()
 
 
 def keys(
@@ -250,6 +259,23 @@ def _of_steps(episode: Episode, project: str) -> Iterator[Lesson]:
             return
 
 
+def _of_words(episode: Episode, project: str) -> Iterator[Lesson]:
+    """A fact of each objection that a judge made in words: the result that it was made to, and the one that passed."""
+    objections: dict[str, tuple[Trial, str]] = {}
+    for trial in episode.trials:
+        evidence = trial.feedback.evidence if trial.feedback and trial.feedback.passed is False else None
+        said = str(cast("dict[str, Json]", evidence).get(SAID) or "") if isinstance(evidence, dict) else ""
+        if said:
+            asked = next((found.asked for found in findings_of(trial.feedback) if found.asked), "")
+            objections[asked or said] = (trial, said)
+    passed = episode.best.attempt.output if episode.solved and episode.best else ""
+    for asked, (trial, said) in list(objections.items())[:MOST]:
+        lines = [f"refused: {one_line(trial.attempt.output, ANSWER)}", f"  {one_line(said, ANSWER)}"]
+        lines += [f"asked: {asked}"] if asked != said else []
+        lines += [f"passed: {one_line(passed, ANSWER)}"] if passed else []
+        yield _fact_of_steps(episode, project, trial.number, asked, lines, {})
+
+
 def _fact_of_steps(
     episode: Episode, project: str, trial: int, title: str, lines: Sequence[str], actions: Mapping[str, str]
 ) -> Lesson:
@@ -261,9 +287,10 @@ def _fact_of_steps(
         outcome="success" if episode.solved else "failure",
         query=episode.task.prompt,
         origin=Origin("extracted", episode.id, trial, by=RULE),
-        context={"actions": dict(actions)},
+        context={"actions": dict(actions)} if actions else {},
         nature="fact",
         project=project,
+        confirmed=bool(actions) or episode.solved,
     )
 
 
@@ -284,9 +311,10 @@ def _checks(episode: Episode, also: Container[str]) -> Iterator[Check]:
     seen: set[str] = set()
     for trial, finding in _found(episode):
         counts = not finding.passed or finding.asked in also
-        for one in (finding, *_of_pytest(finding)) if counts else ():
-            expected = one.expected or expected_by(one.asked)
-            if one.asked and expected and one.asked not in seen:
+        shown = [Finding(asked.strip()) for asked in _PYTEST.findall(finding.got)]  # by pytest, as failed
+        for one in (finding, *shown) if counts else ():
+            expected = one.asked and (one.expected or expected_by(one.asked))
+            if expected and one.asked not in seen:
                 seen.add(one.asked)
                 yield Check(one.asked, expected, one.got, trial)
 
@@ -296,12 +324,6 @@ def _found(episode: Episode) -> Iterator[tuple[int, Finding]]:
     for trial in reversed(episode.trials):
         if trial.feedback is not None and trial.feedback.source not in _GUESSED:
             yield from ((trial.number, finding) for finding in findings_of(trial.feedback))
-
-
-def _of_pytest(finding: Finding) -> Iterator[Finding]:
-    """The asserts that pytest's output shows as failed."""
-    for asked in _PYTEST.findall(finding.got):
-        yield Finding(asked.strip(), where=finding.asked)
 
 
 def _named_by_task(check: Check, task: str) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any, cast
@@ -32,14 +32,14 @@ from mulligan.bank.learn.facts import (
 from mulligan.bank.learn.operations import Notekeeper
 from mulligan.bank.learn.screening import addition_of, fingerprint
 from mulligan.bank.learn.trajectory import render
-from mulligan.bank.ports import CountingModel, Ports
+from mulligan.bank.ports import LEASE, NO_MODEL, Ports
 from mulligan.bank.recall.index import Indexes
 from mulligan.bank.recall.notebook import entry_text
 from mulligan.bank.recall.prompt_text import fitting
 from mulligan.core.codec import digest, from_json, to_json
 from mulligan.core.errors import BadAnswer, InvalidInput, LeaseLost, NotFound
 from mulligan.core.lessons import Account, Addition, Claim, Queue, Queued, Selection
-from mulligan.core.protocols import Learned
+from mulligan.core.protocols import Learned, Model
 from mulligan.core.questions import Answer, Question, Sampling, Thinker, think
 from mulligan.core.records import Episode, Json, Lesson, LessonState, Usage
 from mulligan.text.formatting import task_text
@@ -125,9 +125,11 @@ class LessonWriter:
             by_a_person: See `entries`.
         """
         entries = await self.entries(lessons, named=named, by_a_person=by_a_person)
-        entries = [await self._superseding(agent_id, entry) for entry in entries]
-        await self._doubt_dependents(agent_id, [one.lesson for one in entries if one.lesson.state == "active"])
-        entries, skipped = await self._without_near_duplicates(agent_id, entries)
+        facts = any(entry.lesson.nature == "fact" for entry in entries)
+        entries = await self._replacing(agent_id, entries) if facts else entries
+        skipped: Sequence[str] = ()
+        if self._ports.settings.near_duplicates == "skip":
+            entries, skipped = await self._without_near_duplicates(agent_id, entries)
         quarantined = [entry.lesson.id for entry in entries if entry.lesson.state == "quarantined"]
         ids: list[Json] = [entry.lesson.id for entry in entries]
         result = {**(result or {}), "lessons": ids, "skipped": [*skipped], "quarantined": [*quarantined]}
@@ -176,9 +178,20 @@ class LessonWriter:
             after = replace(fact, to_check=why)
             await self._lessons.change(fact.agent_id, after, "doubted", detail={"why": why})
 
-    async def _doubt_dependents(self, agent_id: str, new: Sequence[Lesson]) -> None:
-        """Marks the facts that rest on one whose place a new fact takes: by its id, or by a name that has gone."""
-        for fact in new:
+    async def _replacing(self, agent_id: str, entries: Sequence[Addition]) -> list[Addition]:
+        """The entries; a fact names as its parents the known facts that it contradicts, which it supersedes.
+
+        Facts that rest on one of these, by its id or by a name that has gone, are marked as to be checked.
+        """
+        entries = list(entries)
+        for n, entry in enumerate(entries):
+            fact = entry.lesson
+            if fact.nature == "fact" and not fact.origin.parents:
+                new = claims(fact)
+                known = await self.facts(agent_id, fact.project, about=new)
+                old = tuple(dict.fromkeys(one.id for one in known if contradicts(new, claims(one))))
+                entries[n] = replace(entry, lesson=replace(fact, origin=replace(fact.origin, parents=old)))
+        for fact in (one.lesson for one in entries if one.lesson.state == "active"):
             replaced = await self.present(agent_id, fact.origin.parents) if fact.nature == "fact" else []
             if not replaced:
                 continue
@@ -188,25 +201,15 @@ class LessonWriter:
                 if rests and other.id not in fact.origin.parents:
                     await self.doubt(other, f"it rests on {replaced[0].id[:8]}, which was replaced")
 
-    async def _superseding(self, agent_id: str, entry: Addition) -> Addition:
-        """The entry; a fact names as its parents the known facts that it contradicts, which it supersedes."""
-        fact = entry.lesson
-        if fact.nature != "fact" or fact.origin.parents:
-            return entry
-        new = claims(fact)
-        known = await self.facts(agent_id, fact.project, about=new)
-        old = tuple(dict.fromkeys(one.id for one in known if contradicts(new, claims(one))))
-        return replace(entry, lesson=replace(fact, origin=replace(fact.origin, parents=old))) if old else entry
+        return entries
 
     async def _without_near_duplicates(
         self, agent_id: str, entries: Sequence[Addition]
     ) -> tuple[Sequence[Addition], Sequence[str]]:
-        """With near_duplicates = "skip", the entries that no active lesson nearly says, and the ids of those lessons.
+        """The entries that no active lesson nearly says, and the ids of the lessons that say the others.
 
         Facts are never skipped: two may differ in the one value that matters. Exact duplicates are left to be folded.
         """
-        if self._ports.settings.near_duplicates != "skip":
-            return entries, ()
         index = await self._indexes.of(agent_id)
         kept: list[Addition] = []
         skipped: list[str] = []
@@ -262,8 +265,9 @@ class Learning:
         success = success_of(episodes) if success is None else success
         payload: dict[str, Json] = {"episodes": masked, "success": success, "reason": "", "recalled": [*recalled]}
         key = key_of(episodes)
-        await self._keep_accounts([from_json(Episode, one) for one in masked], success)
-        facts = await self._learn_facts([from_json(Episode, one) for one in masked], key)
+        kept = [from_json(Episode, one) for one in masked]
+        await self._keep_accounts(kept, success)
+        facts = await self._learn_facts(kept, key)
         recalls = [episode.recall.id for episode in episodes if episode.recall]
         if len(episodes) > 1:  # of one task: each recall gets the outcome of its own episode
             for episode in episodes:
@@ -273,8 +277,17 @@ class Learning:
                             self._ports.writes, episode.recall.id, bool(episode.solved)
                         )
         now = not (borrow or background or self._ports.model is None)
-        work, claim = await self._ports.begun(
-            "extract", payload, key=key, claim=now, waiting=now or borrow or self._ports.model is None, follows=recalls
+        work, claim = await self._ports.claimed(
+            self._queue.begin(
+                "extract",
+                self._ports.writes,
+                payload,
+                key=key,
+                owner=self._ports.owner if now else None,
+                seconds=LEASE,
+                waiting=now or borrow or self._ports.model is None,
+                follows=recalls,
+            )
         )
         if success is None and (claim or work.status in ("queued", "waiting")):
             shown = masks.unmask_json(masked, task_text(episodes[0].task))
@@ -326,7 +339,8 @@ class Learning:
         actions = {action: how for episode in episodes for action, how in actions_of(episode).items()}
         claimed = {check: dict([claim_of(check)]) for check in passed}
         about = {*actions, *passed, *(key for one in claimed.values() for key in one)}
-        facts = {fact.id: fact for fact in await self._writer.facts(writes, project, about=about)}
+        known_facts = await self._writer.facts(writes, project, about=about) if about else ()
+        facts = {fact.id: fact for fact in known_facts}
         known = [claims(fact) for fact in facts.values()]
         holds = {id: upheld(fact, passed, actions) for id, fact in facts.items()}
         confirmed: list[Json] = [id for id, one in facts.items() if holds[id] and (one.to_check or not one.confirmed)]
@@ -342,7 +356,9 @@ class Learning:
         if not drafts and not confirmed and not doubted:
             return ()
         payload: Json = {"facts": [to_json(fact) for fact in drafts], "confirmed": confirmed, "doubted": doubted}
-        work, claim = await self._ports.begun("facts", payload, key=key, claim=True)
+        work, claim = await self._ports.claimed(
+            self._queue.begin("facts", writes, payload, key=key, owner=self._ports.owner, seconds=LEASE)
+        )
         if claim is not None:
             try:
                 await self._ports.held(claim, lambda: self.keep_facts(work, claim))
@@ -386,7 +402,7 @@ class Learning:
                 await self._queue.turn(work.agent_id, work.id, waiting=False)
             if background or work.status == "queued":
                 return pending
-            taken, claim = await self._ports.taken(work.agent_id, work.id)
+            taken, claim = await self._ports.claimed(self._queue.take(work.agent_id, work.id, self._ports.owner, LEASE))
         except LeaseLost:  # another process is doing it
             return pending
         return await self._extract_now(taken, claim)
@@ -434,7 +450,9 @@ class Learning:
     async def extract(self, work: Queued, claim: Claim) -> Learned:
         """Judges if need be and extracts lessons, with the bank's model, and settles the work."""
         payload = dict(work.payload)
-        model = CountingModel(self._ports.model, KeptAnswers(self._queue, claim, payload))
+        if self._ports.model is None:
+            raise InvalidInput(NO_MODEL)
+        model = KeptAnswers(self._ports.model, self._queue, claim, payload)
         episodes = [from_json(Episode, episode) for episode in payload["episodes"]]
         try:
             if payload["success"] is None:
@@ -517,8 +535,8 @@ class Learning:
     async def _extractor(self, payload: Mapping[str, Any], agent_id: str) -> Thinker[Extracted]:
         """Who draws lessons from these episodes; where the notebook is shown, who keeps it."""
         settings = self._ports.settings
-        episodes = [from_json(Episode, one) for one in payload["episodes"]]
-        if "notebook" in settings.forms and len(episodes) == 1:
+        several = len(payload["episodes"]) > 1
+        if "notebook" in settings.forms and not several:
             return Notekeeper(
                 self._ports.prompts,
                 await self._page(agent_id, payload.get("recalled", ())),
@@ -532,7 +550,7 @@ class Learning:
             self._ports.prompts,
             success=bool(payload["success"]),
             reason=str(payload["reason"]),
-            contrast=len(episodes) > 1,
+            contrast=several,
             tokens=settings.trajectory_tokens,
             paper=settings.paper,
             project=self._ports.project,
@@ -548,32 +566,31 @@ class Learning:
 
 
 class KeptAnswers:
-    """The answers of a model to one piece of work in their order, kept with it, so that none is paid for twice.
+    """A model whose answers to one piece of work are kept with it, in their order, so that none is paid for twice.
 
     Work that is done again after a crash takes them in turn, even where the bank and so the question has changed.
     """
 
-    def __init__(self, queue: Queue, claim: Claim, payload: Mapping[str, Any]) -> None:
+    def __init__(self, model: Model, queue: Queue, claim: Claim, payload: Mapping[str, Any]) -> None:
+        self.model, self.usage = model, Usage()
         self._queue, self._claim, self._payload = queue, claim, dict(payload)
         self._answers: list[Json] = list(payload.get(ANSWERS, ()))
         self._taken = 0
 
-    async def next(self, ask: Callable[[], Awaitable[Answer]]) -> Answer:
+    async def ask(self, question: Question, sampling: Sampling = Sampling()) -> Answer:
         if self._taken == len(self._answers):
-            self._answers.append(to_json(await ask()))
+            self._answers.append(to_json(await self.model.ask(question, sampling)))
             await self._queue.keep(self._claim, {**self._payload, ANSWERS: self._answers})
         self._taken += 1
-        return from_json(Answer, self._answers[self._taken - 1])
+        answer = from_json(Answer, self._answers[self._taken - 1])
+        self.usage += answer.usage
+        return answer
 
 
 def _task_texts(episodes: Json) -> str:
     """The texts of the tasks of these episodes and of the settings of their checks."""
-    texts: list[str] = []
-
-    def take(text: str, _: str) -> str:
-        texts.append(text)
-        return text
-
+    texts: dict[str, str] = {}
     for episode in cast(list[dict[str, Any]], episodes):
-        each_text([episode["task"], cast(dict[str, Any], episode.get("head") or {}).get("settings")], take)
+        told = [episode["task"], cast(dict[str, Any], episode.get("head") or {}).get("settings")]
+        each_text(told, lambda text, _: texts.setdefault(text, text))
     return "\n".join(texts)

@@ -11,10 +11,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
-from mulligan.bank.learn.extraction import NO_GUESSES, Extracted, cited_places, context_of, origin_of, steps_schema
+from mulligan.bank.learn.extraction import (
+    CONTENT,
+    DESCRIPTION,
+    NATURE,
+    NO_GUESSES,
+    TITLE,
+    Extracted,
+    cited_places,
+    object_of,
+    origin_of,
+    steps_schema,
+    text_of,
+)
 from mulligan.bank.learn.facts import checks_say_what_they_expect
 from mulligan.bank.learn.trajectory import TOKENS, render, step_positions
-from mulligan.bank.learn.validation import CONTENT, DESCRIPTION, NATURE, TITLE, object_of, text_of
 from mulligan.bank.recall.notebook import entry_text
 from mulligan.core.errors import BadAnswer
 from mulligan.core.protocols import Prompts
@@ -131,13 +142,13 @@ class Notekeeper:
                 raise BadAnswer(f"{where}: nothing of its content stands in the record. Keep what the record shows.")
             if draft.nature == "fact" and not facts:
                 continue
-            origin = origin_of(episodes, at, self._reason)
+            origin, context = origin_of(episodes, at, self._reason)
             lessons.append(
                 replace(
                     draft,
                     query=episodes[at[0].episode].task.prompt,
                     origin=replace(origin, parents=(entry.id,) if entry else (), reason=reason or origin.reason),
-                    context=context_of(episodes, at),
+                    context=context,
                 )
             )
         why = text_of(table, "why", 2 * CONTENT, "The answer", needed=False)[:CONTENT]

@@ -13,7 +13,7 @@ import hashlib
 import re
 import tomllib
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -55,9 +55,11 @@ def screened(lesson: Lesson, named: str = "") -> tuple[Lesson, tuple[str, ...]]:
         project=_kept(lesson.project, TAG),
         tags=tuple(dict.fromkeys(tag for each in lesson.tags if (tag := _kept(each, TAG).strip())))[:TAGS],
         origin=replace(origin, reason=_kept(origin.reason, DESCRIPTION), by=_kept(origin.by, TITLE)),
-        context=cast(Mapping[str, Json], _json(dict(lesson.context))),
+        context=cast(Mapping[str, Json], _each_text(dict(lesson.context), _kept)),
     )
-    hidden = {"hidden text"} if any(_hides(text) for text in _texts(lesson)) else set[str]()
+    visibly = (_FLAG_EMOJI.sub(" ", text) for text in _texts(lesson))
+    hides = any(pattern.search(text) for text in visibly for pattern in (_TAGS, _BIDI, _SMUGGLED))
+    hidden = {"hidden text"} if hides else set[str]()
     return clean, tuple(sorted(hidden.union(*(flags_of(text, named) for text in {*_texts(clean)} - {""}))))
 
 
@@ -73,48 +75,34 @@ def visible(text: str) -> str:
     """Without control characters, half surrogates and characters that only hide or reorder text. Joiners stay where
     scripts and emoji need them."""
     text = text.replace("\r\n", "\n")
-    while (shorter := _seen(text)) != text:  # what was kept apart may hide something once it stands together
-        text = shorter
+    before = ""
+    while text != before:  # what was kept apart may hide something once it stands together
+        before = text
+        text = "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cs"))
+        pieces, flags = _FLAG_EMOJI.split(text), [*_FLAG_EMOJI.findall(text), ""]
+        for pattern in (_SMUGGLED, _TAGS, _BIDI, _WIDTHLESS, _LATIN_JOINED):
+            pieces = [pattern.sub("", piece) for piece in pieces]
+        text = "".join(piece + flag for piece, flag in zip(pieces, flags, strict=True))
     return text
 
 
-def _seen(text: str) -> str:
-    text = "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cs"))
-    pieces = _FLAG_EMOJI.split(text)
-    for pattern in (_SMUGGLED, _TAGS, _BIDI, _WIDTHLESS, _LATIN_JOINED):
-        pieces = [pattern.sub("", piece) for piece in pieces]
-    flags = _FLAG_EMOJI.findall(text)
-    return "".join(piece + flag for piece, flag in zip(pieces, [*flags, ""], strict=True))
-
-
-def _hides(text: str) -> bool:
-    plain = _FLAG_EMOJI.sub(" ", text)
-    return any(pattern.search(plain) for pattern in (_TAGS, _BIDI, _SMUGGLED))
-
-
-def _texts(lesson: Lesson) -> tuple[str, ...]:
+def _texts(lesson: Lesson) -> list[str]:
     """All that somebody may be shown."""
-    written = (lesson.title, lesson.description, lesson.content, lesson.query, lesson.kind, *lesson.tags)
-    return (*written, lesson.origin.reason, *_strings(dict(lesson.context)))
+    texts = [lesson.title, lesson.description, lesson.content, lesson.query, lesson.kind, *lesson.tags]
+    texts.append(lesson.origin.reason)
+    _each_text(dict(lesson.context), lambda text, _: texts.append(text))
+    return texts
 
 
-def _strings(value: Json) -> list[str]:
+def _each_text(value: Json, change: Callable[[str, int], Any]) -> Json:
+    """A copy with each text and key changed by `change(text, characters that are kept of it)`."""
     if isinstance(value, str):
-        return [value]
-    if isinstance(value, Mapping):
-        table = cast(Mapping[str, Json], value)
-        return [text for key, inner in table.items() for text in (key, *_strings(inner))]
-    return [text for inner in cast(list[Json], value) for text in _strings(inner)] if isinstance(value, list) else []
-
-
-def _json(value: Json) -> Json:
-    """A copy, its texts and keys as they may be kept."""
-    if isinstance(value, str):
-        return _kept(value, CONTENT)
+        return change(value, CONTENT)
     if isinstance(value, list):
-        return [_json(inner) for inner in cast(list[Any], value)]
+        return [_each_text(inner, change) for inner in cast(list[Any], value)]
     if isinstance(value, Mapping):
-        return {_kept(key, TITLE): _json(inner) for key, inner in cast(Mapping[str, Any], value).items()}
+        table = cast(Mapping[str, Any], value)
+        return {change(key, TITLE): _each_text(inner, change) for key, inner in table.items()}
     return value
 
 
@@ -135,10 +123,11 @@ _Patterns: TypeAlias = Sequence[tuple[str, re.Pattern[str]]]
 _TABLES = tomllib.loads(Path(__file__).with_name("injection_patterns.toml").read_text(encoding="utf-8"))
 
 
-def _compiled(
-    table: str, words: str = "words", flags: re.RegexFlag = re.NOFLAG, folded: Mapping[int, str | int] = {}
-) -> _Patterns:
-    """Each line of a table with its flag, the word lists filled in."""
+@cache
+def _patterns(table: str) -> _Patterns:
+    """Each line of a table with its flag, the word lists filled in. Commands are written as `plain` folds texts."""
+    words, folded = ("command_words", _FOLDED) if table == "commands" else ("words", {})
+    flags = re.IGNORECASE if table == "markup" else re.NOFLAG
     lists = {f"<{name}>": re.sub(r"\n\s*", "", listed.translate(folded)) for name, listed in _TABLES[words].items()}
     found: list[tuple[str, re.Pattern[str]]] = []
     for flag, lines in _TABLES[table].items():
@@ -149,7 +138,6 @@ def _compiled(
     return found
 
 
-_PHRASES, _FORBIDS, _MARKUP = _compiled("phrases"), _compiled("forbids"), _compiled("markup", flags=re.IGNORECASE)
 _FORBIDDEN = re.compile(
     r"(?:\b(?:never|not|don't|cannot|avoid|refuse to|instead of|against)\b(?!\s+(?:hesitate|fail|forget))[^.;:!?]{0,30}"
     r"|(?:不要|不得|不能|切勿|禁止|避免|拒绝)[^。;:!?]{0,8})$"
@@ -172,11 +160,6 @@ _DECODE = re.compile(
 )
 
 
-@cache
-def _commands() -> _Patterns:
-    return _compiled("commands", "command_words", folded=_FOLDED)
-
-
 def flags_of(text: str, named: str = "") -> tuple[str, ...]:
     """The flags that this text earns, sorted; none for most. named: a text whose commands are none, such as the
     task."""
@@ -190,23 +173,24 @@ def _found(text: str, named: str = "") -> Iterator[str]:
     simple = plain(text)
     quoted = [found.span() for found in _QUOTED.finditer(simple)] if _ABOUT.search(simple) else []
     code = [found.span() for found in _CODE.finditer(text)]
-    for flag, pattern in _PHRASES:
-        if any(not _FORBIDDEN.search(simple[max(at - 60, 0) : at]) for at in _at(pattern, simple, quoted)):
-            yield flag
-    for flag, pattern in _commands():
-        for found in pattern.finditer(simple):
-            if not _WARNS.search(simple[max(found.start() - 90, 0) : found.start()]) and found[0] not in named:
-                yield flag
-                break
-    yield from (flag for flag, pattern in _FORBIDS if any(True for _ in _at(pattern, simple, quoted)))
-    yield from (flag for flag, pattern in _MARKUP if any(True for _ in _at(pattern, text, code)))
-
-
-def _at(pattern: re.Pattern[str], text: str, spans: Sequence[tuple[int, int]]) -> Iterator[int]:
-    """Where the pattern is found, spans left out."""
-    for found in pattern.finditer(text):
-        if not any(start <= found.start() and found.end() <= end for start, end in spans):
-            yield found.start()
+    # where each table of patterns is looked for, which spans do not count, and what before it makes it harmless
+    ways = (
+        ("phrases", simple, quoted, _FORBIDDEN, 60),
+        ("commands", simple, list[tuple[int, int]](), _WARNS, 90),
+        ("forbids", simple, quoted, None, 0),
+        ("markup", text, code, None, 0),
+    )
+    for table, where, spans, harmless, before in ways:
+        for flag, pattern in _patterns(table):
+            for found in pattern.finditer(where):
+                at, end = found.span()
+                if any(start <= at and end <= stop for start, stop in spans):
+                    continue
+                if harmless and harmless.search(where[max(at - before, 0) : at]):
+                    continue
+                if table != "commands" or found[0] not in named:
+                    yield flag
+                    break
 
 
 def _blobs(text: str) -> Iterator[str]:
@@ -242,8 +226,9 @@ def addition_of(lesson: Lesson, *, quarantine: bool, named: str = "") -> Additio
         held = quarantine and bool(screened(given, named)[1] if named else flags)
         state = "quarantined" if held and lesson.state == "active" else lesson.state
         lesson = replace(lesson, state=state, flags=tuple(dict.fromkeys((*lesson.flags, *flags))))
-    lesson = replace(lesson, subject=subject_of(lesson))
-    return Addition(lesson, fingerprint(lesson), terms_of(searched(lesson)), keys=keys_of(lesson))
+    fact = lesson.nature == "fact"
+    lesson = replace(lesson, subject=subject_of(lesson) if fact else "")
+    return Addition(lesson, fingerprint(lesson), terms_of(searched(lesson)), keys=keys_of(lesson) if fact else ())
 
 
 def fingerprint(lesson: Lesson) -> str:

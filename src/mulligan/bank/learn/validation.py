@@ -1,25 +1,18 @@
-"""Check lessons: those that people and programs write, and those in a model's answer.
-
-What people write is refused with `InvalidInput`. A model's answer is refused with `BadAnswer`, which says what to do
-better, and has shorter limits.
-"""
+"""Check the fields of lessons that people and programs write. What a model answers is checked in `extraction`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from types import NoneType
 from typing import Any, TypeAlias, cast
 
-from mulligan.core.errors import BadAnswer, InvalidInput, UnknownName
-from mulligan.core.records import Json, Lesson, Nature
-
-# --- what people and programs write ---------------------------------------------------------------------------------
+from mulligan.core.errors import InvalidInput, UnknownName
+from mulligan.core.records import Nature
 
 NATURES: tuple[Nature, ...] = ("strategy", "fact")
 _Kind: TypeAlias = "tuple[str, Callable[[Any], bool]]"
 
 _TEXT: _Kind = "a text", lambda value: isinstance(value, str)
-_TAGS: _Kind = (
+TAGS: _Kind = (
     "a list of texts",
     lambda value: isinstance(value, list | tuple) and all(isinstance(tag, str) for tag in cast(list[object], value)),
 )
@@ -33,7 +26,7 @@ FIELDS: Mapping[str, _Kind] = {
     "outcome": ("success or failure", lambda value: value in ("success", "failure")),
     "description": _TEXT,
     "query": _TEXT,
-    "tags": _TAGS,
+    "tags": TAGS,
     "kind": _TEXT,
     "context": ("an object", lambda value: isinstance(value, Mapping)),
     "confidence": _CONFIDENCE,
@@ -69,87 +62,3 @@ def checked_fields(given: Mapping[str, Any], where: str = "A lesson", *, whole: 
         name: value.strip() if isinstance(value, str) else tuple(value) if name == "tags" else value
         for name, value in given.items()
     }
-
-
-# --- a model's answer -----------------------------------------------------------------------------------------------
-
-TITLE, DESCRIPTION, CONTENT = 120, 500, 2000
-"""Characters that a model may use."""
-TAGS, TAG, KIND = 8, 40, 60
-
-TEXTS: Mapping[str, Json] = {
-    "title": {"type": "string"},
-    "description": {"type": "string"},
-    "content": {"type": "string"},
-}
-"""The properties of a lesson in a JSON schema. Lengths are checked here, because few providers check them."""
-
-NATURE: Mapping[str, Json] = {"nature": {"type": "string", "enum": list(NATURES)}}
-
-LABELS: Mapping[str, Json] = {
-    "tags": {"type": "array", "items": {"type": "string"}},
-    "kind": {"type": "string"},
-}
-
-
-def lesson_from(answer: Json, where: str) -> Lesson:
-    """The lesson in this object of a model's answer, without id or origin.
-
-    Raises `BadAnswer`; `where` names the object in it, such as "Lesson 2".
-    """
-    table = object_of(answer, where)
-    tags: Json = table.get("tags")
-    tags = [] if tags is None else tags
-    if not _TAGS[1](tags):
-        raise BadAnswer(f'{where}: "tags" must be a list of texts; leave it empty for none.')
-    tags = list(dict.fromkeys(tag.strip() for tag in cast(list[str], tags) if tag.strip()))
-    if len(tags) > TAGS or any(len(tag) > TAG for tag in tags):
-        raise BadAnswer(f'{where}: "tags" may be at most {TAGS} words of at most {TAG} characters each.')
-    nature: Json = table.get("nature", "strategy")
-    if nature not in NATURES:
-        raise BadAnswer(f'{where}: "nature" must be {" or ".join(NATURES)}, not {nature!r:.40}.')
-    return Lesson(
-        id="",
-        title=text_of(table, "title", TITLE, where),
-        description=text_of(table, "description", DESCRIPTION, where),
-        content=text_of(table, "content", CONTENT, where),
-        outcome="success",
-        tags=tuple(tags),
-        kind=text_of(table, "kind", KIND, where, needed=False),
-        nature=nature,
-    )
-
-
-def object_of(answer: Json, where: str) -> Mapping[str, Json]:
-    """The answer. Raises `BadAnswer` unless it is an object."""
-    if not isinstance(answer, dict):
-        raise BadAnswer(f"{where} must be a JSON object, and is {_kind(answer)}.")
-    return cast(dict[str, Json], answer)
-
-
-def text_of(table: Mapping[str, Json], name: str, most: int, where: str, *, needed: bool = True) -> str:
-    """The text under this name without white space around it. Raises `BadAnswer` when it is missing or too long."""
-    value = table.get(name)
-    if value is None and not needed:
-        return ""
-    if not isinstance(value, str):
-        raise BadAnswer(f'{where}: "{name}" must be a text, and is {_kind(value)}.')
-    text = value.strip()
-    if needed and not text:
-        raise BadAnswer(f'{where}: "{name}" is empty.')
-    if len(text) > most:
-        raise BadAnswer(f'{where}: "{name}" has {len(text)} characters; at most {most} are allowed. Shorten it.')
-    return text
-
-
-_KINDS: Mapping[type, str] = {
-    NoneType: "missing",
-    bool: "true or false",
-    list: "a list",
-    dict: "an object",
-    str: "a text",
-}
-
-
-def _kind(value: Json) -> str:
-    return next((words for kind, words in _KINDS.items() if isinstance(value, kind)), "a number")

@@ -48,19 +48,16 @@ class Vectors:
 
     async def parts(self, lessons: Sequence[Lesson]) -> list[Mapping[Part, bytes]] | None:
         """The vectors of each lesson and of the task that it was learned from, each text embedded once."""
-        texts = list(dict.fromkeys(text for lesson in lessons for text in _texts(lesson).values()))
+        wanted: list[dict[Part, str]] = [
+            {"lesson": embedded(lesson), **({"query": lesson.query} if lesson.query.strip() else {})}
+            for lesson in lessons
+        ]
+        texts = list(dict.fromkeys(text for parts in wanted for text in parts.values()))
         made: Any = await self.of(texts) if texts else ()
         if made is None:
             return None
         by_text = {text: vector.tobytes() for text, vector in zip(texts, made, strict=True)}
-        return [{part: by_text[text] for part, text in _texts(lesson).items()} for lesson in lessons]
-
-
-def _texts(lesson: Lesson) -> dict[Part, str]:
-    texts: dict[Part, str] = {"lesson": embedded(lesson)}
-    if lesson.query.strip():
-        texts["query"] = lesson.query
-    return texts
+        return [{part: by_text[text] for part, text in parts.items()} for parts in wanted]
 
 
 LONGEST = 200

@@ -11,12 +11,12 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from mulligan.bank.learn.learning import LessonWriter, new_lesson
-from mulligan.bank.ports import LEASE, CountingModel, Ports
+from mulligan.bank.ports import LEASE, NO_MODEL, Ports
 from mulligan.bank.recall.index import Index, Indexes
-from mulligan.core.errors import BadAnswer, LeaseLost, MulliganError, StoreError
+from mulligan.core.errors import BadAnswer, InvalidInput, LeaseLost, MulliganError, StoreError
 from mulligan.core.lessons import Claim, Link, Queued
 from mulligan.core.protocols import Learned
-from mulligan.core.questions import Message, Question, Sampling
+from mulligan.core.questions import Message, Sampling
 from mulligan.core.records import Json, Lesson, Origin
 from mulligan.text.secrets import mask
 
@@ -99,20 +99,18 @@ class Upkeep:
         question = self._ports.merging.ask(lessons)
         if question is None:
             return await self.merged(lessons, None, claim, work.agent_id)
-        model = CountingModel(self._ports.model)
-        answer = await self._answer(lessons, question, model)
-        return await self.merged(lessons, answer, claim, work.agent_id, by=model.model.id, usage=asdict(model.usage))
-
-    async def _answer(self, lessons: Sequence[Lesson], question: Question, model: CountingModel) -> Json:
-        """The model's answer; an answer that cannot be used is asked for once more, with the error."""
-        answer = (await model.ask(question, MERGING)).content
+        model = self._ports.model
+        if model is None:
+            raise InvalidInput(NO_MODEL)
+        answer = await model.ask(question, MERGING)
+        usage = answer.usage
         try:
-            self._ports.merging.take(lessons, answer)
-        except BadAnswer as error:
+            self._ports.merging.take(lessons, answer.content)
+        except BadAnswer as error:  # is asked for once more
             again = Message("user", f"Your last answer cannot be used: {error} Answer again, as asked.")
-            question = replace(question, messages=(*question.messages, again))
-            return (await model.ask(question, MERGING)).content
-        return answer
+            answer = await model.ask(replace(question, messages=(*question.messages, again)), MERGING)
+            usage += answer.usage
+        return await self.merged(lessons, answer.content, claim, work.agent_id, by=model.id, usage=asdict(usage))
 
     async def merged(
         self,
@@ -178,17 +176,13 @@ class Worker:
         """Starts to work in the background, if that does not happen yet. once: only if it never did."""
         if once and self._background is not None:
             return
-        self._ring()
+        if self._background is None or self._background.get_loop() is asyncio.get_running_loop():
+            self._bell.set()
+        elif self._background.get_loop().is_running():  # the bank is used from several event loops
+            self._background.get_loop().call_soon_threadsafe(self._bell.set)
         if self._background is None or self._background.done():
             self._bell, self._leaving = asyncio.Event(), False
             self._background = asyncio.create_task(self._attend())
-
-    def _ring(self) -> None:
-        """Wakes the background task, on whichever event loop it runs."""
-        if self._background is None or self._background.get_loop() is asyncio.get_running_loop():
-            self._bell.set()
-        elif self._background.get_loop().is_running():
-            self._background.get_loop().call_soon_threadsafe(self._bell.set)
 
     async def leave(self, seconds: float) -> None:
         """Does what is due, for this long at most, and stops."""

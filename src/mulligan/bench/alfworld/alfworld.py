@@ -1,6 +1,6 @@
 """ALFWorld (Shridhar et al. 2021): six kinds of household tasks in a text world, trial after trial.
 
-The game itself says whether a trial succeeded; there is no hidden target. The reference plays all games in trial 1,
+The game itself says whether a trial succeeded; there is no hidden target. Reflexion's code plays all games in trial 1,
 then the unsolved ones in trial 2, and so on. Here all trials of a game are played before the next game starts, with the
 same result, because the reflections on a game are shown in that game only.
 """
@@ -125,7 +125,7 @@ class Alfworld:
         return method
 
     async def score(self, case: Case, episode: Episode) -> Score:
-        """1 where the game ended with success, else 0."""
+        """1 if the game ended with success, else 0."""
         outcome = episode.trials[-1].attempt.outcome
         if outcome is None:
             return Score(None, "The attempt has no outcome: nobody acted in the game.")

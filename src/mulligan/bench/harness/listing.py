@@ -25,8 +25,8 @@ class Listed:
 
     Attributes:
         name: as the command line takes it.
-        folder: where its data is; None where there is none.
-        missing: how to get the data; empty where it is there.
+        folder: where its data is; None if it is not here.
+        missing: how to get the data; empty if it is here.
         methods: by name, each with its one-line summary.
         sources: the files that `fetch` gets.
         cuts: one for each other value of the benchmark's first setting.

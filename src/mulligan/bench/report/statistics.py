@@ -12,6 +12,7 @@ import math
 import random
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from statistics import NormalDist, fmean
 
 LEVEL = 0.95
@@ -238,6 +239,7 @@ def t_tail(t: float, df: int) -> float:
     return max(0.0, 1 - within)
 
 
+@cache
 def t_quantile(share: float, df: int) -> float:
     """Of Student's t, for a share of at least a half."""
     low, high = 0.0, 1.0

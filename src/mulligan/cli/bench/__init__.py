@@ -18,8 +18,11 @@ COMMANDS = {
     "score": "Judge solutions made elsewhere by the hidden tests of the benchmark NAME.",
     "stream": "Run the cases of TASKS as a stream: the same for several arms, each with a memory that grows.",
 }
-"""The subcommands, each a file of this folder with a click command called `command`. The first line of its help is
-repeated here, so that `mulligan bench --help` imports none of them."""
+"""The subcommands, each a file of this folder with a click command called `command`, or in the file `data`. The first
+line of its help is repeated here, so that `mulligan bench --help` imports none of them."""
+
+_DATA = {"fetch": "fetch", "list": "listing"}
+"""The commands in the file `data`."""
 
 
 class LazyGroup(click.Group):
@@ -35,7 +38,8 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        return import_module(f"mulligan.cli.bench.{cmd_name}").command
+        file, name = ("data", _DATA[cmd_name]) if cmd_name in _DATA else (cmd_name, "command")
+        return getattr(import_module(f"mulligan.cli.bench.{file}"), name)
 
 
 @click.group(cls=LazyGroup)

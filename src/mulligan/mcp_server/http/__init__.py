@@ -11,6 +11,7 @@ from mulligan.core.errors import InvalidInput
 from mulligan.mcp_server.http.hosts import bind
 from mulligan.mcp_server.lifecycle import background_learning
 from mulligan.mcp_server.tokens import Token
+from mulligan.mcp_server.tools import select_tools
 
 MAX_DRAIN = 3600.0
 
@@ -61,6 +62,8 @@ async def serve_http(
     """
     if not 0 <= listening.drain <= MAX_DRAIN:
         raise InvalidInput(f"The drain must be from 0 to {MAX_DRAIN:.0f} seconds, not {listening.drain}.")
+    if "hook" in select_tools(which):  # it reads files that the caller names, and any project's bank
+        raise InvalidInput("The tool `hook` is served over stdio only: leave `hooks` out of --tools.")
     bound = bind(listening.host, listening.port, guarded=bool(listening.tokens))
     try:
         from mulligan.mcp_server.http.site import Site  # starlette, uvicorn

@@ -9,7 +9,10 @@ from mulligan.core.errors import InvalidInput
 SETS = {
     "reflexion": ("reflexion-thinking", "solve"),
     "memory": ("retrieve_memory", "extract_memory", "memory_task"),
+    "hooks": ("hook",),
 }
+UNASKED = ("reflexion", "memory")
+"""The sets in "all". That for hooks is no tool for models, so it has to be named."""
 
 
 def select_tools(which: str) -> Collection[str]:
@@ -26,7 +29,8 @@ def select_tools(which: str) -> Collection[str]:
     for word in words or {which}:
         if word not in known:
             raise InvalidInput(f"{word!r} is not a tool. Name one or several of: {', '.join(known)}.")
-    return [tool for name, tools in SETS.items() for tool in tools if words & {"all", name, tool}]
+    asked = words.union(UNASKED if "all" in words else ())
+    return [tool for name, tools in SETS.items() for tool in tools if asked & {name, tool}]
 
 
 def topics(which: str) -> Collection[str]:

@@ -9,7 +9,7 @@ import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 
-from mulligan.store.sqlite.database import Database, Lane, LockWait, lenient
+from mulligan.store.sqlite.database import LENIENT, Database, Lane, LockWait
 from mulligan.store.sqlite.schema import migrate
 from mulligan.store.sqlite.store import SqliteStore
 
@@ -37,7 +37,7 @@ class MemoryDatabase(Database):
 
     def connect(self, lock_wait: LockWait) -> sqlite3.Connection:
         db = sqlite3.connect(":memory:", isolation_level=None)
-        db.text_factory = lenient
+        db.text_factory = LENIENT
         migrate(db, self.path)
         return db
 

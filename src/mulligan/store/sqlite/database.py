@@ -23,6 +23,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, TypeAlias, TypeVar
@@ -48,6 +49,9 @@ Identity: TypeAlias = tuple[int, int]
 
 IDLE = 0.2
 """Seconds without a write after which the log is synced to the disk and folded into the file."""
+
+LENIENT = partial(str, encoding="utf-8", errors="replace")
+"""Decodes bytes that are not UTF-8, too: `rows.json_of` reports them, and other columns stay readable."""
 
 READERS = 2
 WAIT_AT_ONCE = 0.25
@@ -244,8 +248,9 @@ class Database:
 
     def _open_lanes(self) -> None:
         self._file = _OpenFile(self.path)
-        self._writer = Lane(self, "BEGIN IMMEDIATE", 1, LockWait(self.path, self._busy_seconds, self._clock))
-        self._readers = Lane(self, "BEGIN", READERS, LockWait(self.path, self._busy_seconds, self._clock))
+        wait = self.path, self._busy_seconds, self._clock
+        self._writer = Lane(self, self._file, "BEGIN IMMEDIATE", 1, LockWait(*wait))
+        self._readers = Lane(self, self._file, "BEGIN", READERS, LockWait(*wait))
 
     async def write(self, work: Work[T], *, under_way: bool = False) -> T:
         """The result of `work`, committed. A cancelled caller still waits until it is committed or rolled back.
@@ -256,7 +261,8 @@ class Database:
         try:
             return await self._writer.do(work, under_way=under_way)
         except asyncio.CancelledError:
-            await self._writer.caught_up()
+            with suppress(StoreError):  # it was closed, and so has done its work
+                await self._writer.do(None)
             raise
 
     async def read(self, work: Work[T]) -> T:
@@ -299,12 +305,12 @@ class Database:
     def snapshot(self) -> sqlite3.Connection:
         """A connection that only reads the file as it is now, for one piece of work."""
         db = self._snapshots.connect()
-        db.text_factory = lenient
+        db.text_factory = LENIENT
         return db
 
     def connect(self, lock_wait: LockWait) -> sqlite3.Connection:
         """A connection to the file as it is now, brought up to date."""
-        self.check()
+        self._file.check()
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -315,7 +321,7 @@ class Database:
             ) from error
         at_once = min(WAIT_AT_ONCE, self._busy_seconds)
         db = sqlite3.connect(self.path, timeout=at_once, isolation_level=None)
-        db.text_factory = lenient
+        db.text_factory = LENIENT
         try:
             db.execute(f"PRAGMA synchronous = {self._synchronous}")
             db.execute("PRAGMA secure_delete = ON")
@@ -326,16 +332,6 @@ class Database:
             db.close()
             raise
         return db
-
-    def check(self) -> None:
-        """Raises `RecordLost` when the file is no longer where it was opened."""
-        self._file.check()
-
-    def settled(self, db: sqlite3.Connection, *, wrote: bool) -> None:
-        """Checks after each transaction that the file and the log beside it are those that were opened."""
-        self.check()
-        if wrote and self._file.log_gone() and not (_fold_all(db) and self._file.log_free()):
-            self._file.lose("the log beside it (-wal) was deleted or replaced while it was in use")
 
 
 class NoFolder(StoreError):
@@ -382,26 +378,19 @@ class _Job:
     loop: asyncio.AbstractEventLoop
     done: asyncio.Future[Any]
 
-    def settle(self, result: Any, error: BaseException | None) -> None:
-        def resolve() -> None:
-            if self.done.done():
-                return
-            if error is not None:
-                self.done.set_exception(error)
-            else:
-                self.done.set_result(result)
-
-        try:
-            self.loop.call_soon_threadsafe(resolve)
-        except RuntimeError:  # the loop was closed meanwhile: nobody waits any more
-            return
+    def settle(self, result: Any, error: BaseException | None = None) -> None:
+        """Ends the wait of the caller; called in its loop."""
+        if error is not None and not self.done.done():
+            self.done.set_exception(error)
+        elif not self.done.done():
+            self.done.set_result(result)
 
 
 class Lane:
     """Threads that take work from one queue, each with its own connection. The first work starts them."""
 
-    def __init__(self, database: Database, begin: str, threads: int, lock_wait: LockWait) -> None:
-        self._database = database
+    def __init__(self, database: Database, file: _OpenFile, begin: str, threads: int, lock_wait: LockWait) -> None:
+        self._database, self._file = database, file
         self._path = database.path
         self._begin = begin
         self._threads = threads
@@ -411,30 +400,23 @@ class Lane:
         self._starting = threading.Lock()
         self._jobs: queue.SimpleQueue[_Job] = queue.SimpleQueue()
 
-    async def do(self, work: Work[T], *, whole: bool = True, under_way: bool = False) -> T:
-        if self._closed:
+    async def do(
+        self, work: Work[Any] | None, *, whole: bool = True, under_way: bool = False, last: bool = False
+    ) -> Any:
+        """The result of the work, once a thread has done it; it is done even if the caller is cancelled meanwhile."""
+        if self._closed and not last:
             raise StoreError(f"{self._path} was closed: open the store again.")
         if not self._running:
             self._start()
-        return await self._hand_in(work, whole=whole, under_way=under_way)
-
-    async def caught_up(self) -> None:
-        """Waits until earlier work is done, in a lane of one thread."""
-        if not self._closed:
-            await self._hand_in(None)
-
-    async def close(self) -> None:
-        self._closed = True
-        await asyncio.gather(*(self._hand_in(None, last=True) for _ in range(self._running)))
-        self._running = 0
-
-    async def _hand_in(
-        self, work: Work[Any] | None, *, whole: bool = True, under_way: bool = False, last: bool = False
-    ) -> Any:
         loop = asyncio.get_running_loop()
         job = _Job(work, whole, under_way, last, loop, loop.create_future())
         self._jobs.put(job)
         return await job.done
+
+    async def close(self) -> None:
+        self._closed = True
+        await asyncio.gather(*(self.do(None, last=True) for _ in range(self._running)))
+        self._running = 0
 
     def _start(self) -> None:
         with self._starting:
@@ -450,13 +432,14 @@ class Lane:
                 job = self._jobs.get(timeout=IDLE if unsynced else None)
             except queue.Empty:
                 unsynced = False
-                if db:
-                    _checkpoint(db)
+                with suppress(sqlite3.Error):  # syncs the log, and copies it into the file as far as readers allow
+                    if db:
+                        db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
                 continue
+            result, failed = None, None
             try:
                 if job.last and db:
                     db.close()
-                result = None
                 if job.work:
                     try:
                         db = db or self._database.connect(self._lock_wait)
@@ -468,20 +451,21 @@ class Lane:
                             result = self._once(still, job.work)
                     unsynced = self._begin == "BEGIN IMMEDIATE"
             except (sqlite3.Error, UnicodeError) as error:
-                job.settle(None, explained(error, self._path))
+                failed = explained(error, self._path)
             except BaseException as error:  # goes to the caller: this thread serves others, too
-                job.settle(None, error)
-            else:
-                job.settle(result, None)
+                failed = error
+            with suppress(RuntimeError):  # the loop was closed meanwhile: nobody waits any more
+                job.loop.call_soon_threadsafe(job.settle, result, failed)
+            del result, failed  # the caller's alone now
             if job.last:
                 return
 
     def _transact(self, db: sqlite3.Connection, work: Work[T], under_way: bool) -> T:
         if not under_way:
-            self._database.check()
+            self._file.check()
         result = self._lock_wait.through(lambda: self._once(db, work))
         try:
-            self._database.settled(db, wrote=self._begin == "BEGIN IMMEDIATE")
+            self._file.check(db if self._begin == "BEGIN IMMEDIATE" else None)
         except RecordLost:
             if not under_way:
                 raise
@@ -489,14 +473,8 @@ class Lane:
 
     def _once(self, db: sqlite3.Connection, work: Work[T]) -> T:
         db.execute(self._begin)
-        try:
-            result = work(db)
-            db.execute("COMMIT")
-        except BaseException:
-            if db.in_transaction:
-                db.execute("ROLLBACK")
-            raise
-        return result
+        with db:  # commits, or rolls back
+            return work(db)
 
 
 class _OpenFile:
@@ -516,29 +494,29 @@ class _OpenFile:
             if self._known is None:
                 self._known = (_identity(self._path), _identity(self._log), _identity(self._index))
 
-    def check(self) -> None:
-        """Raises `RecordLost` if the file is lost; does nothing before the first connection."""
+    def check(self, wrote: sqlite3.Connection | None = None) -> None:
+        """Raises `RecordLost` if the file is lost, or the log beside it after something was written; does nothing
+        before the first connection."""
         if self._known is None:
             return
         now = None if self._lost else _identity(self._path)
         if self._lost or now != self._known[0]:
-            self.lose(f"it was {'replaced' if now else 'deleted'} while it was in use")
+            self._lose(f"it was {'replaced' if now else 'deleted'} while it was in use")
+        # other processes do not see what is in a log of ours that was deleted or replaced, or whose index was
+        changed = wrote is not None and (_identity(self._log), _identity(self._index)) != self._known[1:]
+        if wrote and changed and not (_fold_all(wrote) and self._log_free(*self._known[1:])):
+            self._lose("the log beside it (-wal) was deleted or replaced while it was in use")
 
-    def lose(self, why: str) -> None:
+    def _lose(self, why: str) -> None:
         self._lost = self._lost or why
         raise RecordLost(
             f"{self._path}: {self._lost}, so what was stored there since this process opened it may be lost. Put the "
             "file back if you have it, and start again whatever uses it."
         )
 
-    def log_gone(self) -> bool:
-        """Whether SQLite's log or its index was deleted or replaced: other processes do not see what is in ours."""
-        return self._known is not None and (_identity(self._log), _identity(self._index)) != self._known[1:]
-
-    def log_free(self) -> bool:
+    def _log_free(self, log: Identity | None, index: Identity | None) -> bool:
         """Whether no other process has made a log of its own meanwhile."""
-        known = self._known or (None, None, None)
-        return _identity(self._log) in (None, known[1]) and _identity(self._index) in (None, known[2])
+        return _identity(self._log) in (None, log) and _identity(self._index) in (None, index)
 
 
 class LockWait:
@@ -589,19 +567,6 @@ def _fold_all(db: sqlite3.Connection) -> bool:
     """Copies the log into the file; whether all of it is there now."""
     busy, pages, folded = db.execute("PRAGMA wal_checkpoint(FULL)").fetchone()
     return not busy and pages == folded
-
-
-def lenient(text: bytes) -> str:
-    """Decodes bytes that are not UTF-8, too: `rows.json_of` reports them, and other columns stay readable."""
-    return text.decode("utf-8", "replace")
-
-
-def _checkpoint(db: sqlite3.Connection) -> None:
-    """Syncs the log to the disk and copies it into the file as far as readers allow."""
-    try:
-        db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-    except sqlite3.Error:
-        return
 
 
 def _empty_log(db: sqlite3.Connection) -> None:

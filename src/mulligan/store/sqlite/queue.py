@@ -6,11 +6,11 @@ died is free at once on this machine, and elsewhere when its heartbeat has stood
 
 from __future__ import annotations
 
-import json
 import secrets
 import sqlite3
 import time
 from collections.abc import Sequence
+from typing import Any
 
 from mulligan.core.codec import json_text
 from mulligan.core.errors import InvalidInput, LeaseLost, NotFound, StoreError, Unreadable
@@ -52,12 +52,8 @@ class SqliteQueue:
         waiting: bool = False,
         follows: Sequence[str] = (),
     ) -> str:
-        text = _text(payload, f"Work of kind {kind}")
-
-        def work(db: sqlite3.Connection) -> str:
-            return _enqueue(db, kind, agent_id, text, key, waiting, self.capacity, follows)
-
-        return await self._db.write(work)
+        given, _ = await self.begin(kind, agent_id, payload, key=key, waiting=waiting, follows=follows)
+        return given.id
 
     async def begin(
         self,
@@ -65,17 +61,39 @@ class SqliteQueue:
         agent_id: str,
         payload: Json,
         *,
-        key: str,
-        owner: str | None,
-        seconds: float,
+        key: str | None,
+        owner: str | None = None,
+        seconds: float = CLAIM_SECONDS,
         waiting: bool = False,
         follows: Sequence[str] = (),
     ) -> tuple[Queued, Claim | None]:
         text = _text(payload, f"Work of kind {kind}")
 
         def work(db: sqlite3.Connection) -> tuple[Queued, Claim | None]:
-            id = _enqueue(db, kind, agent_id, text, key, waiting, self.capacity, follows)
-            n, status, _, holder, until = _found(db, writer(db, agent_id), id)
+            agent = writer(db, agent_id)
+            found = None if key is None else _keyed(db, agent, kind, key)
+            if found:
+                n, _, status, holder, until = found
+            else:
+                # status <> 'done' is what the index work_open is limited to
+                pending = "agent = ? AND status IN ('queued', 'running') AND status <> 'done'"
+                if db.execute(f"SELECT count(*) FROM work WHERE {pending}", (agent,)).fetchone()[0] >= self.capacity:
+                    raise StoreError(
+                        f"The queue of agent {agent_id!r} is full: {self.capacity} pieces of work are pending. "
+                        "Finish them first: mulligan memory work."
+                    )
+                status, holder, until = "waiting" if waiting else "queued", "", 0.0
+                added = db.execute(
+                    "INSERT INTO work (id, agent, kind, key, status, borrowed, created) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                    (f"w{secrets.token_hex(6)}", agent, kind, key, status, waiting, time.time()),
+                )
+                assert added.lastrowid is not None
+                n = added.lastrowid
+                db.execute("INSERT INTO payloads (n, payload) VALUES (?, ?)", (n, text))
+            for receipt in follows:
+                db.execute(_FOLLOWS, {"work": n, "receipt": receipt})
+            if follows:
+                followed(db, n)
             gone = status == "running" and _gone(self._db.watch, n, holder, until, seconds)
             if owner is not None and (gone or status in ("queued", "waiting")):
                 return _claimed(db, n, owner, seconds)
@@ -84,7 +102,8 @@ class SqliteQueue:
         return await self._db.write(work)
 
     async def find(self, agent_id: str, kind: str, key: str) -> str | None:
-        return await self._db.read(lambda db: _keyed(db, reader(db, agent_id), kind, key))
+        found = await self._db.read(lambda db: _keyed(db, reader(db, agent_id), kind, key))
+        return found and found[1]
 
     async def turn(self, agent_id: str, id: str, *, waiting: bool) -> None:
         def work(db: sqlite3.Connection) -> None:
@@ -93,8 +112,7 @@ class SqliteQueue:
                 raise _busy(id, holder)
             if status in ("done", "failed"):
                 raise StoreError(f"Work {id} is {status}: nothing is left of it to do.")
-            db.execute("UPDATE work SET borrowed = ?, due = 0 WHERE n = ?", (waiting, n))
-            requeue(db, n, "")
+            release(db, n, "waiting" if waiting else "queued", borrowed=waiting, due=0)
 
         await self._db.write(work)
 
@@ -112,8 +130,7 @@ class SqliteQueue:
                 try:
                     return _claimed(db, n, owner, seconds)
                 except Unreadable as error:  # it must not hold up what is queued behind it
-                    db.execute("UPDATE work SET status = 'failed', finished = ? WHERE n = ?", (time.time(), n))
-                    _release_claim(db, n, str(error))
+                    release(db, n, "failed", str(error), finished=time.time())
             return None
 
         return await self._db.write(work)
@@ -144,26 +161,21 @@ class SqliteQueue:
         await self._db.write(work)
 
     async def finish(self, claim: Claim, result: Json) -> None:
-        text = _text(result, f"The result of work {claim.id}")
-        await self._db.write(lambda db: _finish(db, held(db, claim), text))
+        await self._db.write(lambda db: settle(db, None, claim, result))
 
     async def fail(self, claim: Claim, error: str, *, retry_in: float | None) -> None:
         def work(db: sqlite3.Connection) -> None:
             n, now = held(db, claim), time.time()
             if retry_in is None:
-                db.execute("UPDATE work SET status = 'failed', finished = ? WHERE n = ?", (now, n))
+                release(db, n, "failed", error, finished=now)
             else:
-                back = "CASE WHEN borrowed THEN 'waiting' ELSE 'queued' END"
-                db.execute(f"UPDATE work SET status = {back}, due = ? WHERE n = ?", (now + retry_in, n))
-            _release_claim(db, n, error)
+                release(db, n, None, error, due=now + retry_in)
 
         await self._db.write(work)
 
     async def waits(self, claim: Claim, error: str = "") -> None:
         def work(db: sqlite3.Connection) -> None:
-            n = held(db, claim)
-            db.execute("UPDATE work SET status = 'waiting', borrowed = 1 WHERE n = ?", (n,))
-            _release_claim(db, n, error)
+            release(db, held(db, claim), "waiting", error, borrowed=True)
 
         await self._db.write(work)
 
@@ -185,14 +197,16 @@ class SqliteQueue:
         return await self._db.read(work)
 
 
-def settle(db: sqlite3.Connection, agent: int, claim: Claim | None, result: Json) -> None:
-    """Finishes the work of this claim, if there is one, in the caller's transaction."""
+def settle(db: sqlite3.Connection, agent: int | None, claim: Claim | None, result: Json) -> None:
+    """Finishes the work of this claim, if there is one, in the caller's transaction. agent: whose it must be."""
     if claim is None:
         return
     n = held(db, claim)
-    if db.execute("SELECT agent FROM work WHERE n = ?", (n,)).fetchone()[0] != agent:
+    if agent is not None and db.execute("SELECT agent FROM work WHERE n = ?", (n,)).fetchone()[0] != agent:
         raise LeaseLost(f"Work {claim.id} is another agent's: it cannot be settled by a write to this one.")
-    _finish(db, n, _text(result, f"The result of work {claim.id}"))
+    release(db, n, "done", finished=time.time(), result=_text(result, f"The result of work {claim.id}"))
+    db.execute("DELETE FROM payloads WHERE n = ?", (n,))
+    followed(db, n)
 
 
 def held(db: sqlite3.Connection, claim: Claim) -> int:
@@ -210,56 +224,28 @@ def held(db: sqlite3.Connection, claim: Claim) -> int:
     return n
 
 
-def requeue(db: sqlite3.Connection, n: int, error: str) -> None:
-    """Puts claimed work back as it was before the claim."""
-    db.execute("UPDATE work SET status = CASE WHEN borrowed THEN 'waiting' ELSE 'queued' END WHERE n = ?", (n,))
-    _release_claim(db, n, error)
-
-
-def _enqueue(
-    db: sqlite3.Connection,
-    kind: str,
-    agent_id: str,
-    payload: str,
-    key: str | None,
-    waiting: bool,
-    capacity: int,
-    follows: Sequence[str],
-) -> str:
-    """The id of the new work, or of the work that has this key already; it follows these recalls from now on."""
-    agent = writer(db, agent_id)
-    id = None if key is None else _keyed(db, agent, kind, key)
-    if id is None:
-        # status <> 'done' is what the index work_open is limited to
-        pending = "SELECT count(*) FROM work WHERE agent = ? AND status IN ('queued', 'running') AND status <> 'done'"
-        if db.execute(pending, (agent,)).fetchone()[0] >= capacity:
-            raise StoreError(
-                f"The queue of agent {agent_id!r} is full: {capacity} pieces of work are pending. "
-                "Finish them first: mulligan memory work."
-            )
-        id = f"w{secrets.token_hex(6)}"
-        added = db.execute(
-            "INSERT INTO work (id, agent, kind, key, status, borrowed, created) VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (id, agent, kind, key, "waiting" if waiting else "queued", waiting, time.time()),
-        )
-        db.execute("INSERT INTO payloads (n, payload) VALUES (?, ?)", (added.lastrowid, payload))
-    for receipt in follows:
-        db.execute(_FOLLOWS, {"work": id, "receipt": receipt})
-    if follows:
-        followed(db, db.execute("SELECT n FROM work WHERE id = ?", (id,)).fetchone()[0])
-    return id
+def release(db: sqlite3.Connection, n: int, status: QueueStatus | None, error: str = "", **values: Any) -> None:
+    """Ends the claim of this work. status: what it has from now on; None: what it had before the claim."""
+    back = ":status" if status else "CASE WHEN borrowed THEN 'waiting' ELSE 'queued' END"
+    sets = "".join(f", {name} = :{name}" for name in values)
+    db.execute(
+        f"UPDATE work SET status = {back}, owner = '', until = 0, error = :error{sets} WHERE n = :n",
+        {**values, "status": status, "error": json_text(mask(error)), "n": n},
+    )
 
 
 _FOLLOWS = (
     "INSERT OR IGNORE INTO outcomes (receipt, work) SELECT r.n, w.n FROM work w JOIN receipts r"
-    " ON r.agent IN (w.agent, 0) WHERE w.id = :work AND r.id = :receipt"
+    " ON r.agent IN (w.agent, 0) WHERE w.n = :work AND r.id = :receipt"
 )
 
 
-def _keyed(db: sqlite3.Connection, agent: int | None, kind: str, key: str) -> str | None:
-    query = "SELECT id FROM work WHERE agent = ? AND kind = ? AND key = ? AND status <> 'failed'"
-    found = db.execute(query, (agent, kind, key)).fetchone()
-    return found[0] if found else None
+def _keyed(db: sqlite3.Connection, agent: int | None, kind: str, key: str) -> tuple[int, str, str, str, float] | None:
+    """Number, id, status, owner and expiry of the work with this key that has not failed."""
+    query = (
+        "SELECT n, id, status, owner, until FROM work WHERE agent = ? AND kind = ? AND key = ? AND status <> 'failed'"
+    )
+    return db.execute(query, (agent, kind, key)).fetchone()
 
 
 def _next(db: sqlite3.Connection, watch: Watch, kinds: Sequence[str]) -> float | None:
@@ -304,17 +290,6 @@ def _claimed(db: sqlite3.Connection, n: int, owner: str, seconds: float) -> tupl
     return _read(db, n), Claim(id, owner, fence)
 
 
-def _finish(db: sqlite3.Connection, n: int, result: str) -> None:
-    db.execute("UPDATE work SET status = 'done', finished = ?, result = ? WHERE n = ?", (time.time(), result, n))
-    db.execute("DELETE FROM payloads WHERE n = ?", (n,))
-    _release_claim(db, n, "")
-    followed(db, n)
-
-
-def _release_claim(db: sqlite3.Connection, n: int, error: str) -> None:
-    db.execute("UPDATE work SET owner = '', until = 0, error = ? WHERE n = ?", (json_text(mask(error)), n))
-
-
 def _found(db: sqlite3.Connection, agent: int | None, id: str) -> tuple[int, str, int, str, float]:
     """Number, status, whether it is borrowed, owner and expiry."""
     query = f"SELECT n, status, borrowed, owner, until FROM work WHERE id = :id AND {owned(agent, 'agent')}"
@@ -340,6 +315,8 @@ def _read(db: sqlite3.Connection, n: int) -> Queued:
 def _text(value: Json, what: str) -> str:
     """As JSON, secrets masked."""
     try:
-        return json_text(mask_json(json.loads(json_text(value))))  # what is no JSON is refused before it is masked
+        text = json_text(value)  # refuses what is no JSON before it is masked
+        masked = mask_json(value)
+        return text if masked == value else json_text(masked)
     except InvalidInput as error:
         raise StoreError(f"{what} cannot be stored: {error}") from error

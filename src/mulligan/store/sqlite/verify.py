@@ -34,7 +34,7 @@ from mulligan.store.sqlite.lessons.rows import (
     reactivate_parents,
     set_row,
 )
-from mulligan.store.sqlite.queue import requeue
+from mulligan.store.sqlite.queue import release
 from mulligan.store.sqlite.rows import (
     NO_CHARACTER,
     broken,
@@ -496,5 +496,5 @@ def _work(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
             )
         elif status not in ("queued", "running", "waiting") or (status == "running" and died(owner)):
             if mend:
-                requeue(db, n, "the process that did it ended")
+                release(db, n, None, "the process that did it ended")
             yield Fault(f"Work {id} is {status}, but no process does it. Mended, it can be done again.", mend, id)

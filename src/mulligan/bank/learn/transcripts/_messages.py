@@ -14,6 +14,20 @@ from mulligan.text.json_lines import parsed
 
 _ANTHROPIC = ("tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use")
 """Kinds of content blocks that only Anthropic's messages have."""
+_ITEMS = (
+    "function_call",
+    "function_call_output",
+    "custom_tool_call",
+    "custom_tool_call_output",
+    "reasoning",
+    "message",
+)
+"""Types of the items of OpenAI's responses."""
+LANGCHAIN = ("human", "ai", "system", "tool", "function", "chat", "developer", "remove")
+"""Types of LangChain's messages."""
+_SYSTEM = ("system", "instructions", "systemInstruction", "system_instruction")
+_LISTS = ("messages", "contents", "input", "output")
+"""Keys under which an object has its messages."""
 
 
 @dataclass(frozen=True)
@@ -71,18 +85,18 @@ def block_text(block: JsonEntry) -> str:
     return block.text("text") if kind in ("text", "input_text", "output_text") else f"[{kind}]"
 
 
-def call_turn(call: JsonEntry, key: str) -> Turn:
+def call_turn(call: JsonEntry, key: str, id: str = "") -> Turn:
     """The call of a tool, with its arguments under this key: a text, or what is written as JSON."""
     arguments = call.value.get(key, "")
     try:
         text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
     except RecursionError:
         raise InvalidInput(f"{call.at}: {key} is nested too deeply.") from None
-    return Turn("assistant", text, call.text("name"))
+    return Turn("assistant", text, call.text("name"), id)
 
 
 def messages(text: str, name: str) -> list[JsonEntry]:
-    """The messages in their order; a `system` beside them comes first. Raises `InvalidInput` that says where."""
+    """The messages in their order; a system text beside them comes first. Raises `InvalidInput` that says where."""
     if not text.strip():
         raise InvalidInput(f"{name} is empty.")
     if _is_lines(text):
@@ -96,12 +110,24 @@ def messages(text: str, name: str) -> list[JsonEntry]:
 
 
 def recognised(text: str) -> str:
-    """Whose messages these are: "anthropic", "openai" (also where the two do not differ), or "" for none."""
+    """Whose messages these are, by the name of the format: "openai" also where it and "anthropic" do not differ; "" for
+    none."""
     try:
         found = messages(text, "")
     except InvalidInput:
         found = _first_line(text)
-    if not found or not isinstance(found[0].value.get("role"), str):
+    if not found:
+        return ""
+    first = found[0].value
+    if isinstance(first.get("parts"), list):
+        if first.get("kind") in ("request", "response"):
+            return "pydantic_ai"
+        return "google" if isinstance(first.get("role", ""), str) and "info" not in first else ""
+    if any(one.value.get("type") in _ITEMS for one in found):
+        return "responses"
+    if first.get("lc") == 1 or ("role" not in first and first.get("type") in LANGCHAIN):
+        return "langchain"
+    if not isinstance(first.get("role"), str):
         return ""
     return "anthropic" if any(map(_is_anthropic, found)) else "openai"
 
@@ -135,16 +161,18 @@ def _is_lines(text: str) -> bool:
 
 
 def _listed(whole: Json, name: str) -> list[Json]:
-    """The messages in a list, in an object under `messages` (with its `system` first), or one that is alone."""
+    """The messages in a list, in an object (with its system text first), or one that is alone."""
     if isinstance(whole, list):
         return cast(list[Json], whole)
     table = _object(whole, name)
     if "role" in table:
         return [whole]
-    listed, system = table.get("messages"), table.get("system")
+    system = next((found for key in _SYSTEM if (found := table.get(key)) is not None), None)
+    listed: Any = next((table[key] for key in _LISTS if isinstance(table.get(key), list)), None)
     if not isinstance(listed, list):
         raise InvalidInput(f'{name}: a list of messages is expected, or an object with one under "messages".')
-    before: list[Json] = [] if system is None else [{"role": "system", "content": system}]
+    text = {"content": system} if not isinstance(system, dict) else cast(dict[str, Json], system)
+    before: list[Json] = [] if system is None else [{**text, "role": "system"}]
     return [*before, *cast(list[Json], listed)]
 
 

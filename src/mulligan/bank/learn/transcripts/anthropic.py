@@ -29,9 +29,10 @@ def _turns(message: JsonEntry, called: dict[str, str]) -> Iterator[Turn]:
         kind = block.text("type")
         if kind in ("tool_use", "server_tool_use"):
             called[block.text("id")] = block.text("name")
-            yield call_turn(block, "input")
+            yield call_turn(block, "input", block.text("id"))
         elif kind == "tool_result":
-            yield Turn("tool", _result(block), called.get(block.text("tool_use_id"), ""))
+            id = block.text("tool_use_id")
+            yield Turn("tool", _result(block), called.get(id, ""), id, block.value.get("is_error") is True)
         elif kind not in ("thinking", "redacted_thinking") and (text := block_text(block)).strip():
             yield Turn(role, text)
 

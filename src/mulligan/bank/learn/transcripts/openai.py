@@ -29,16 +29,17 @@ class OpenAI:
 def _turns(message: JsonEntry, called: dict[str, str]) -> Iterator[Turn]:
     """`called`: the names of the tools by the ids of their calls, which results are matched with."""
     role = message.role(_ROLES)
-    tool = ""
+    tool = id = ""
     if role == "tool":
-        tool = called.get(message.text("tool_call_id")) or message.text("name")
+        id = message.text("tool_call_id")
+        tool = called.get(id) or message.text("name")
     text = "\n\n".join(filter(None, (*map(block_text, message.blocks()), message.text("refusal"))))
     if text.strip() or role == "tool":
-        yield Turn(role, text, tool)
+        yield Turn(role, text, tool, id)
     for call in message.entries("tool_calls", "call"):
         custom = call.text("type") == "custom"
         function = call.entry("custom" if custom else "function")
         called[call.text("id")] = function.text("name")
-        yield call_turn(function, "input" if custom else "arguments")
+        yield call_turn(function, "input" if custom else "arguments", call.text("id"))
     if message.value.get("function_call") is not None:
         yield call_turn(message.entry("function_call"), "arguments")

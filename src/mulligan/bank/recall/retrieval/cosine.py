@@ -1,7 +1,7 @@
 """The paper's retrieval: the new task is compared with the past tasks' queries, and whole experiences are recalled.
 
-ReasoningBank, section 3: an experience is what one trajectory taught, up to three lessons. No threshold unless one is
-set. A lesson that no task is known of is compared by its own text.
+ReasoningBank, section 3: an experience is the lessons from one trajectory, up to three. There is no threshold unless
+one is set. A lesson whose task is unknown is compared by its own text.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from mulligan.core.ranking import Array, Candidates, Ranked
 
 
 class Cosine:
-    """`top_k` counts experiences. most: lessons of one experience at most. threshold: relevance, 0 to 1."""
+    """`top_k` counts experiences. most: the most lessons of one experience. threshold: relevance, 0 to 1."""
 
     queries = True
 
@@ -43,7 +43,7 @@ class Cosine:
         return Ranked.of(rows, relevance, given, scores, least)
 
     def _scored(self, among: Candidates) -> tuple[Array, Array]:
-        """Cosines with their relevance; where there are no vectors at all, BM25."""
+        """Cosines with their relevance; without any vectors, BM25."""
         query, lesson = among.semantic("query"), among.semantic("lesson")
         if query is None and lesson is None:
             scores = among.lexical()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mulligan.bank.learn.validation import DESCRIPTION, TEXTS, lesson_from, object_of, text_of
+from mulligan.bank.learn.extraction import DESCRIPTION, TEXTS, lesson_from, object_of, text_of
 from mulligan.bank.upkeep.merging._groups import checked, group, one_lesson, origin_of, tags_of
 from mulligan.core.errors import BadAnswer, InvalidInput
 from mulligan.core.protocols import Prompts

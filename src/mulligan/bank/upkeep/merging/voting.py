@@ -11,15 +11,15 @@ from mulligan.core.records import Json, Lesson
 
 
 class Voting:
-    """Keeps one of several similar lessons: the one recalled most; of equals one of success, then the newest.
+    """Keeps one of several similar lessons: the one recalled most; of equals one from a success, then the newest.
 
-    Its text is kept as it is. The merged lesson has the uses and the support of all of them. Raises `InvalidInput` for
+    Its text does not change. The merged lesson has the uses and the support of all of them. Raises `InvalidInput` for
     settings that cannot work and lessons that may not be merged.
 
     Args:
-        min_similar_count: how many must be alike, the new one included, before they are merged automatically.
-        similarity_threshold: cosine from which they count as alike.
-        min_group_size: how many it takes when a user asks.
+        min_similar_count: how many must be similar, the new one included, before they are merged automatically.
+        similarity_threshold: the cosine from which they count as similar.
+        min_group_size: how many a merge needs that a user requests.
         mixed: whether successes and failures may become one lesson, which then has the tag "mixed".
     """
 

@@ -134,9 +134,11 @@ class Database:
         for thing, (measure, attributes) in THINGS.items():
             table, names = self._schema.tables[thing], self._schema.columns
             made.execute(f"CREATE TABLE {table} ({', '.join(names[thing, name] for name in (measure, *attributes))})")
+            rows = list[tuple[int | str, ...]]()
             for _ in range(ROWS):
                 codes = [self._schema.codes[thing, a, chance.choice(words)] for a, words in attributes.items()]
-                made.execute(f"INSERT INTO {table} VALUES (?, ?, ?)", (chance.randint(1, 400), *codes))
+                rows.append((chance.randint(1, 400), *codes))
+            made.executemany(f"INSERT INTO {table} VALUES (?, ?, ?)", rows)
         made.commit()
         made.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 100_000)
         made.setlimit(sqlite3.SQLITE_LIMIT_SQL_LENGTH, 4_000)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from mulligan.core.codec import SCHEMA, json_text, record_text, to_json
 from mulligan.core.errors import StoreError
 from mulligan.core.lessons import Account, Added, Addition, Archive, Link, Receipt, Version
-from mulligan.core.records import Lesson
+from mulligan.core.records import Json, Lesson
 from mulligan.store.sqlite.lessons import rows, worth
 from mulligan.store.sqlite.lessons.rows import NO_AGENT, append, number, read, update
-from mulligan.store.sqlite.rows import object_of, purge_aside, readable, record_of
+from mulligan.store.sqlite.rows import encoded, object_of, purge_aside, readable, record_of
 from mulligan.store.sqlite.schema import statements
 
 
@@ -171,8 +171,8 @@ def _put_accounts(db: sqlite3.Connection, agent: int, accounts: Sequence[Account
     here = list(_accounts(db, agent))
     for one in here:
         db.execute("DELETE FROM accounts WHERE agent = ? AND id = ?", (agent, one.id))
-    for one in sorted([*here, *new], key=lambda one: one.at):
-        rows.put_account(db, agent, one, record_text(one))
+    both = sorted([*here, *new], key=lambda one: one.at)
+    rows.keep_accounts(db, agent, ((one, record_text(one)) for one in both))
 
 
 _ALL, _ONE = (statements(Path(__file__).with_name(f"purge_{what}.sql")) for what in ("agent", "lesson"))
@@ -195,6 +195,22 @@ def purge(db: sqlite3.Connection, agent: int | None, ids: Sequence[str] | None) 
     for id in unique:
         retire_orphans(db, agent, id, "the lesson that it was merged into was purged")
     return len(unique)
+
+
+def redact(
+    db: sqlite3.Connection, agent: int | None, id: str, change: Callable[[Mapping[str, Json]], Mapping[str, Json]]
+) -> bool:
+    found = db.execute(
+        "SELECT seq, schema, record FROM log WHERE lesson = ? AND agent = ? AND record IS NOT NULL",
+        (number(db, agent, id), agent),
+    ).fetchall()
+    changed = False
+    for seq, lesson in readable(found, lambda row: (row[0], rows.lesson_of(id, *row[1:]))):
+        if (context := change(lesson.context)) != lesson.context:
+            text = encoded(replace(lesson, context=context), f"Lesson {id}")
+            db.execute("UPDATE log SET record = ?, schema = ? WHERE seq = ?", (text, SCHEMA, seq))
+            changed = True
+    return changed
 
 
 def _purge_all(db: sqlite3.Connection, agent: int) -> int:

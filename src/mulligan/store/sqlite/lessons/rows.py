@@ -45,8 +45,8 @@ _NUMBERS = " AND ".join(
 
 _QUERIES = "LEFT JOIN query_vectors q ON q.n = l.n AND l.embedder = :embedder"
 _OUTCOMES = (
-    "SELECT w.id, w.status, p.payload, w.result FROM outcomes o JOIN work w ON w.n = o.work"
-    " LEFT JOIN payloads p ON p.n = w.n WHERE o.receipt = ? ORDER BY w.n"
+    "SELECT w.id, CASE w.status WHEN 'done' THEN w.result ELSE coalesce(p.payload, 'null') END"
+    " FROM outcomes o JOIN work w ON w.n = o.work LEFT JOIN payloads p ON p.n = w.n WHERE o.receipt = ? ORDER BY w.n"
 )
 
 
@@ -104,10 +104,6 @@ def lesson_of(id: str, schema: int, record: str) -> Lesson:
     return record_of(Lesson, f"Lesson {id}", schema, record)
 
 
-def text_of(lesson: Lesson) -> str:
-    return encoded(lesson, f"Lesson {lesson.id}")
-
-
 def columns(lesson: Lesson) -> dict[str, Any]:
     """The columns of a lesson's row that repeat its record."""
     return {
@@ -151,7 +147,7 @@ def as_added(agent_id: str, entry: Addition) -> tuple[Addition, str]:
     if vectors and not lesson.embedder:
         raise StoreError(f"Lesson {lesson.id} comes with vectors: name their embedder.")
     lesson = replace(lesson, embedder=lesson.embedder if vectors else None)
-    return replace(entry, lesson=lesson, vectors=vectors), text_of(lesson)
+    return replace(entry, lesson=lesson, vectors=vectors), encoded(lesson, f"Lesson {lesson.id}")
 
 
 def insert(db: sqlite3.Connection, agent: int, entry: Addition, text: str, detail: Json = None) -> int:
@@ -161,7 +157,8 @@ def insert(db: sqlite3.Connection, agent: int, entry: Addition, text: str, detai
     if n is None:
         raise StoreError(f"A lesson {lesson.id!r} exists already: each id is used once.")
     append(db, agent, n, "added", text, detail, seq)
-    set_keys(db, n, entry.keys)
+    if entry.keys:
+        set_keys(db, n, entry.keys)
     if lesson.uses or lesson.last_used is not None:
         db.execute("INSERT INTO uses (n, uses, last_used) VALUES (?, ?, ?)", (n, lesson.uses, lesson.last_used))
     if lesson.embedder and entry.vectors:
@@ -170,7 +167,7 @@ def insert(db: sqlite3.Connection, agent: int, entry: Addition, text: str, detai
 
 
 def update(db: sqlite3.Connection, agent: int, n: int, lesson: Lesson, change: Change, detail: Json = None) -> None:
-    seq = append(db, agent, n, change, text_of(lesson), detail)
+    seq = append(db, agent, n, change, encoded(lesson, f"Lesson {lesson.id}"), detail)
     set_row(db, n, version=seq, **{name: value for name, value in columns(lesson).items() if name != "id"})
 
 
@@ -486,11 +483,8 @@ def receipt_of(db: sqlite3.Connection, n: int, id: str, schema: int, record: str
     receipt = record_of(Receipt, f"The receipt {id}", schema, record)
     known = {outcome.work: outcome for outcome in receipt.outcomes}
 
-    def outcome_of(row: tuple[str, str, str, str]) -> tuple[str, Any]:
-        work, status, payload, result = row
-        return work, json_of(f"Work {work}", result if status == "done" else payload or "null")
-
-    for id, result in readable(db.execute(_OUTCOMES, (n,)), outcome_of):
+    results = readable(db.execute(_OUTCOMES, (n,)), lambda row: (row[0], json_of(f"Work {row[0]}", row[1])))
+    for id, result in results:
         success = cast(dict[str, Json], result).get("success") if isinstance(result, dict) else None
         known[id] = TaskOutcome(id, success if isinstance(success, bool) else None)
     (counted,) = db.execute("SELECT success FROM receipts WHERE n = ?", (n,)).fetchone()
@@ -499,24 +493,23 @@ def receipt_of(db: sqlite3.Connection, n: int, id: str, schema: int, record: str
     return replace(receipt, outcomes=tuple(known.values()))
 
 
-def keep_accounts(db: sqlite3.Connection, agent: int, accounts: Iterable[tuple[Account, str]], most: int) -> None:
+def keep_accounts(
+    db: sqlite3.Connection, agent: int, accounts: Iterable[tuple[Account, str]], most: int | None = None
+) -> None:
+    """Stores accounts, in place of those of the same episodes. most: how many of a project stay, the newest."""
     for one, text in accounts:
-        put_account(db, agent, one, text)
         db.execute(
-            "DELETE FROM accounts WHERE agent = ? AND project = ? AND n <= (SELECT n FROM accounts"
-            " WHERE agent = ? AND project = ? ORDER BY n DESC LIMIT 1 OFFSET ?)",
-            (agent, one.project, agent, one.project, most),
+            "INSERT INTO accounts (agent, project, id, schema, record) VALUES (?, ?, ?, ?, ?)"
+            " ON CONFLICT (agent, id) DO UPDATE SET project = excluded.project, schema = excluded.schema,"
+            " record = excluded.record",
+            (agent, one.project, one.id, SCHEMA, text),
         )
-
-
-def put_account(db: sqlite3.Connection, agent: int, one: Account, text: str) -> None:
-    """Stores an account, in place of one of the same episode."""
-    db.execute(
-        "INSERT INTO accounts (agent, project, id, schema, record) VALUES (?, ?, ?, ?, ?)"
-        " ON CONFLICT (agent, id) DO UPDATE SET project = excluded.project, schema = excluded.schema,"
-        " record = excluded.record",
-        (agent, one.project, one.id, SCHEMA, text),
-    )
+        if most is not None:
+            db.execute(
+                "DELETE FROM accounts WHERE agent = ? AND project = ? AND n <= (SELECT n FROM accounts"
+                " WHERE agent = ? AND project = ? ORDER BY n DESC LIMIT 1 OFFSET ?)",
+                (agent, one.project, agent, one.project, most),
+            )
 
 
 def accounts(db: sqlite3.Connection, agent: int | None, project: str, limit: int) -> Sequence[Account]:

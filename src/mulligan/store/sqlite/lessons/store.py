@@ -11,7 +11,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Concatenate, ParamSpec, TypeVar, cast
+from typing import Concatenate, ParamSpec, TypeVar
 
 from mulligan.core.codec import SCHEMA, to_json
 from mulligan.core.errors import StoreError
@@ -37,6 +37,11 @@ from mulligan.store.sqlite.database import Database
 from mulligan.store.sqlite.lessons import archive, rows, worth
 from mulligan.store.sqlite.rows import encoded
 from mulligan.store.sqlite.schema import missing
+
+_DUPLICATE = (
+    "SELECT n FROM lessons WHERE agent = ? AND fingerprint = ? AND (state <> 'quarantined' OR ? = 'quarantined')"
+    " AND NOT (fact AND state = 'superseded') ORDER BY state <> 'active', n LIMIT 1"
+)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -64,7 +69,9 @@ class SqliteLessons:
         def work(db: sqlite3.Connection) -> Sequence[Added]:
             agent = rows.writer(db, agent_id)
             kept = tuple(_add(db, agent, entry, text, fold) for entry, text in ready)
-            queue.settle(db, agent, claim, _with_folded(result, kept))
+            folded = list(dict.fromkeys(one.id for one in kept if one.folded))
+            table = {"folded": folded} if folded else {}
+            queue.settle(db, agent, claim, {**result, **table} if isinstance(result, dict) else result)
             return kept
 
         return await self._db.write(work) if ready or claim else ()
@@ -138,6 +145,10 @@ class SqliteLessons:
             return archive.purge(db, rows.reader(db, agent_id), ids)
 
         return await self._db.remove(work)
+
+    async def redact(self, agent_id: str, id: str, change: Callable[[Mapping[str, Json]], Mapping[str, Json]]) -> bool:
+        """The text is overwritten as that of `purge` is."""
+        return await self._db.remove(lambda db: archive.redact(db, rows.reader(db, agent_id), id, change))
 
     async def verify(self, *, mend: bool = False) -> Sequence[Fault]:
         do = self._db.write if mend else self._db.read
@@ -220,19 +231,20 @@ class SqliteLessons:
         return await self._db.read(lambda db: archive.archive(db, agent_id))
 
 
-def _with_folded(result: Json, kept: Sequence[Added]) -> Json:
-    folded = list(dict.fromkeys(one.id for one in kept if one.folded))
-    return {**cast(dict[str, Json], result), "folded": folded} if folded and isinstance(result, dict) else result
-
-
 def _add(db: sqlite3.Connection, agent: int, entry: Addition, text: str, fold: bool) -> Added:
-    twin = _duplicate_of(db, agent, entry) if fold else None
-    if twin is None:
+    """Adds the lesson, or folds it into an exact duplicate, an active one before others (a merged lesson may say what
+    one of its parents did).
+
+    A duplicate that is quarantined, such as for its task, only takes in what is quarantined too: the other is recalled.
+    A fact that was superseded takes in nothing: what it says holds again.
+    """
+    twin = fold and db.execute(_DUPLICATE, (agent, entry.fingerprint, entry.lesson.state)).fetchone()
+    if not twin:
         rows.insert(db, agent, entry, text)
         if entry.lesson.nature == "fact" and entry.lesson.state == "active":
             _supersede(db, agent, entry.lesson.origin.parents, entry.lesson.id, "superseded")
         return Added(entry.lesson.id)
-    there, new = rows.read(db, twin), entry.lesson
+    there, new = rows.read(db, twin[0]), entry.lesson
     detail = {
         "id": new.id,
         "experience": new.experience,
@@ -244,22 +256,8 @@ def _add(db: sqlite3.Connection, agent: int, entry: Addition, text: str, fold: b
     after = replace(there, support=there.support + new.support, to_check="")
     if new.confirmed and not there.confirmed:
         after = replace(after, confirmed=True, outcome=new.outcome)
-    rows.update(db, agent, twin, after, "folded", detail)
+    rows.update(db, agent, twin[0], after, "folded", detail)
     return Added(there.id, folded=True)
-
-
-def _duplicate_of(db: sqlite3.Connection, agent: int, entry: Addition) -> int | None:
-    """An exact duplicate, an active one before others (a merged lesson may say what one of its parents did).
-
-    One that is quarantined, such as for its task, only takes in what is quarantined too: the other is recalled. A fact
-    that was superseded takes in nothing: what it says holds again.
-    """
-    found = db.execute(
-        "SELECT n FROM lessons WHERE agent = ? AND fingerprint = ? AND (state <> 'quarantined' OR ? = 'quarantined')"
-        " AND NOT (fact AND state = 'superseded') ORDER BY state <> 'active', n LIMIT 1",
-        (agent, entry.fingerprint, entry.lesson.state),
-    ).fetchone()
-    return found[0] if found else None
 
 
 def _change(

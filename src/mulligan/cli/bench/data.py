@@ -1,4 +1,4 @@
-"""`mulligan bench list`: lists the benchmarks."""
+"""`mulligan bench list` and `mulligan bench fetch`: which benchmarks there are, and their pinned data."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import json
 
 import click
 
+from mulligan.bench.harness.fetching import fetch_benchmark
 from mulligan.bench.harness.listing import Listed, listed
+from mulligan.cli.models import DownloadProgress
 from mulligan.cli.options import format_option
-from mulligan.cli.terminal import emit
+from mulligan.cli.terminal import emit, say
+from mulligan.models.weights import silent
 
 
 @click.command("list")
 @format_option("table", "json")
-def command(form: str) -> None:
+def listing(form: str) -> None:
     """List the benchmarks, their cuts and methods, and whether their data is here."""
 
     def entry(one: Listed) -> str:
@@ -31,3 +34,17 @@ def command(form: str) -> None:
         emit(json.dumps([one.to_json() for one in found], ensure_ascii=False, indent=1))
     else:
         emit("\n\n".join(map(entry, found)))
+
+
+@click.command("fetch")
+@click.argument("name")
+@click.option("--quiet", "-q", is_flag=True, help="No progress on stderr, only errors.")
+def fetch(name: str, quiet: bool) -> None:
+    """Fetch the data of the benchmark NAME. An interrupted fetch resumes where it stopped."""
+    try:
+        files = fetch_benchmark(name, silent if quiet else DownloadProgress().report)
+    except KeyboardInterrupt:
+        say(f"\nTo resume the download: mulligan bench fetch {name}")
+        raise
+    for file in files:
+        emit(str(file))

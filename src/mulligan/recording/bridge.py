@@ -19,7 +19,7 @@ from typing import Any, TypeVar, cast
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
-blocking: ContextVar[bool] = ContextVar("mulligan_langgraph_blocking", default=False)
+blocking: ContextVar[bool] = ContextVar("mulligan_blocking", default=False)
 """True while synchronous code runs a coroutine. It may block but not await."""
 
 
@@ -82,8 +82,18 @@ class Portal:
         with self._starting:
             if self._loop is None or self._process != os.getpid():
                 self._loop, self._process = asyncio.new_event_loop(), os.getpid()
-                threading.Thread(target=self._loop.run_forever, name=self._name, daemon=True).start()
+                self._thread = threading.Thread(target=self._loop.run_forever, name=self._name, daemon=True)
+                self._thread.start()
             return self._loop
+
+    def close(self) -> None:
+        """End the thread and its loop. The next use starts others. Not to be called on the portal itself."""
+        with self._starting:
+            loop, self._loop = self._loop, None
+            if loop is not None and self._process == os.getpid():
+                loop.call_soon_threadsafe(loop.stop)
+                self._thread.join()
+                loop.close()
 
     @property
     def here(self) -> bool:
@@ -155,7 +165,7 @@ async def called(function: Callable[..., Any], *given: Any) -> Any:
     """Return the function's result. In a loop, a function that is not async runs in a thread, so it may block."""
     if getattr(function, "both_ways", False):
         return await function(*given)
-    quick = blocking.get() or inspect.iscoroutinefunction(function) or _called_async(function)
+    quick = blocking.get() or is_asynchronous(function)
     result = function(*given) if quick else await asyncio.to_thread(function, *given)
     return await settled(result) if inspect.isawaitable(result) else result
 
@@ -169,6 +179,8 @@ async def invoke(runnable: Any, given: Any, **options: Any) -> Any:
     return await runnable.ainvoke(given, **options)
 
 
-def _called_async(thing: Any) -> bool:
-    """Whether the object's `__call__` is a coroutine function."""
+def is_asynchronous(thing: Any) -> bool:
+    """Whether a function, or an object with `__call__`, gives a coroutine."""
+    if inspect.iscoroutinefunction(thing):
+        return True
     return not inspect.isroutine(thing) and inspect.iscoroutinefunction(type(thing).__call__)

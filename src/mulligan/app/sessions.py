@@ -1,0 +1,436 @@
+"""Learn from the sessions of coding agents on this machine: those that the journal of their hooks names, and old ones.
+
+`python -m mulligan.app.sessions` is the worker that hooks start and leave behind. It asks no model, unless `mulligan
+hooks set why` named one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sqlite3
+import sys
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from mulligan.app.config import Config
+from mulligan.app.memory import Bank, open_bank
+from mulligan.app.plugins import build, parse_spec
+from mulligan.app.reasons import Reasons
+from mulligan.bank.learn.transcripts._records import record_in, text_at
+from mulligan.bank.learn.transcripts.opencode import session_time
+from mulligan.core.errors import MulliganError
+from mulligan.core.home import home
+from mulligan.core.lessons import Receipt, Selection
+from mulligan.core.protocols import TranscriptFormat
+from mulligan.hooks.events import READABLE, Notice
+from mulligan.hooks.journal import Journal, Session, swallow
+from mulligan.hooks.learning import (
+    STATES,
+    Kept,
+    Reading,
+    evidence_of,
+    explain,
+    is_old,
+    keep,
+    read_on,
+    resting_on,
+    without_old,
+)
+from mulligan.hooks.pairs import TAG, Open, State, signature_of, words_of
+from mulligan.hooks.project import project_id
+from mulligan.hooks.recall import store_file
+from mulligan.hooks.signature import digest
+from mulligan.store import open_store
+
+AGENTS = READABLE
+INHERITED = 14 * 86400.0
+"""Seconds for which a failure that a session left open may be overcome by a later one."""
+_EARLIER = 30
+"""Sessions of the project in which such failures are looked for, those that were seen last."""
+LOCK = "hooks-learning.lock"
+_DAY = 86400.0
+_SETTLED = _DAY
+"""Seconds after which a session that did not end is taken to have gone well with what it was shown."""
+_WAIT, _SHORT = 120.0, 2.0
+"""Seconds that a command waits for a process that is learning, and that a worker does."""
+_ROUNDS = 5
+"""Times that a worker looks whether there is more to learn by now."""
+_HEAD = 65_536
+"""Bytes at the beginning of a transcript in which its folder is looked for."""
+
+
+@dataclass(frozen=True)
+class Old:
+    """A transcript on this machine. session, subagent: as hooks call them. at: when it was last written."""
+
+    agent: str
+    session: str
+    path: str
+    folder: str
+    at: float
+    subagent: str = ""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What was learned from sessions. errors: what went wrong, by the transcript."""
+
+    sessions: int = 0
+    calls: int = 0
+    new: tuple[str, ...] = ()
+    confirmed: tuple[str, ...] = ()
+    errors: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+# --- the worker ------------------------------------------------------------------------------------------------------
+
+
+async def finish(journal: Journal, sessions: Iterable[Session] | None = None, reasons: Reasons | None = None) -> Result:
+    """Learns from these sessions, or from all that are unfinished, each from where its last reading ended."""
+    reasons = reasons or Reasons(journal.setting("why"))
+    done = calls = 0
+    new: list[str] = []
+    confirmed: list[str] = []
+    errors: dict[str, str] = {}
+    for session in unfinished(journal) if sessions is None else sessions:
+        try:
+            for part in (session, *_subagents(journal, session)):
+                kept, made = await _learn(journal, part, reasons)
+                new += kept.new
+                confirmed += kept.confirmed
+                calls += made
+                done += bool(made)
+        except Exception as error:  # one transcript that cannot be read keeps nobody from the others
+            errors[session.transcript] = what = f"{type(error).__name__}: {error}"
+            journal.swallowed(session.agent, "learn", f"{session.transcript}: {what}")
+    await _tell_outcomes(journal)
+    return Result(done, calls, tuple(dict.fromkeys(new)), tuple(dict.fromkeys(confirmed)), errors)
+
+
+async def _tell_outcomes(journal: Journal) -> None:
+    """Tells the bank whether what sessions were shown has helped: a lesson is worth something where the errors that it
+    is about do not come again. Each lesson has a receipt of its own, which the bank counts once."""
+    journal.settle(time.time() - _SETTLED)
+    if not (shown := [one for one in journal.shown(untold=True) if one.way != "denied"]):
+        return
+    share = float(journal.setting("withhold"))
+    async with open_store(store_file()) as store:
+        kept = store.memory.lessons
+        there = {lesson.id: lesson for lesson in await kept.there(None, list({one.lesson for one in shown}))}
+        for one in shown:
+            if lesson := there.get(one.lesson):
+                id, drawn = f"{one.receipt}{one.lesson[:6]}", {one.lesson: share} if share else {}
+                receipt = Receipt(id, lesson.agent_id, one.at, lesson.title, drawn=drawn)
+                scores = {one.lesson: 1.0}
+                withheld = one.way == "withheld"
+                await kept.recalled(replace(receipt, withheld=scores) if withheld else replace(receipt, lessons=scores))
+                await kept.outcome_of(lesson.agent_id, id, not one.again)
+    journal.tell({one.receipt for one in shown})
+
+
+async def drop_old_evidence(journal: Journal) -> int:
+    """Removes outputs that lessons rest on, if they are older than was set, also from histories; from how many lessons.
+    The lessons stay. Looks once a day."""
+    now = time.time()
+    if now - float(journal.setting("evidence looked at", "0")) < _DAY:
+        return 0
+    before, dropped = now - float(journal.setting("evidence")) * _DAY, 0
+    async with open_store(store_file()) as store:
+        kept = store.memory.lessons
+        for lesson in await kept.list(None, Selection(STATES, tag=TAG, limit=None)):
+            if any(is_old(one, before) for one in evidence_of(lesson)):
+                dropped += await kept.redact(lesson.agent_id, lesson.id, lambda context: without_old(context, before))
+    journal.set("evidence looked at", str(now))
+    return dropped
+
+
+def unfinished(journal: Journal) -> Sequence[Session]:
+    """The sessions of which something was not learned yet: those that are due, and those that went on, or were killed,
+    since they were read last. Not those in folders that are left out."""
+    return [
+        one
+        for one in journal.sessions()
+        if one.transcript
+        and one.agent in AGENTS
+        and (one.due or one.learned is None or max(one.seen, _written(one)) > one.learned)
+        and not journal.is_paused(one.folder)
+    ]
+
+
+async def _learn(journal: Journal, session: Session, reasons: Reasons) -> tuple[Kept, int]:
+    """Reads a session on, keeps what is found, then moves the cursor; and how many calls it made since."""
+    there = journal.session(session.agent, session.session, session.subagent)
+    if there is not None:  # it may have been read or forgotten since it was listed
+        session = session._replace(cursor=there.cursor, asked=there.asked)
+    which = (session.agent, session.session, session.subagent)
+    if (there is not None and there.forgotten) or not (written := _written(session)):
+        journal.advance(*which, before=session.cursor, cursor=session.cursor)  # it was removed
+        return Kept(), 0
+    reader: TranscriptFormat = build("transcripts", parse_spec("transcripts", session.agent), {})
+    try:
+        reading = read_on(
+            session.agent,
+            session.session,
+            session.transcript,
+            session.cursor,
+            lambda text: reader.read(text, session.transcript),
+            subagent=session.kind or session.subagent,
+            folder=session.folder,
+            inherited=_inherited(journal, session),
+            paused=journal.pauses(session.folder),
+            asked=session.asked,
+        )
+    except (OSError, ValueError, MulliganError):  # once is enough, until it is written again
+        journal.advance(*which, before=session.cursor, cursor=session.cursor)
+        raise
+    kept = Kept()
+    if reading.found or reading.reason:
+        async with project_bank(session.project) as bank:
+            kept = await keep(bank, reading.found, int(journal.setting("needed")))
+            await _explain(journal, session, bank, reading, kept, reasons)
+    for call in reading.calls:
+        if lines := signature_of(call):
+            notice = Notice(
+                session.agent, "failure", session.session, session.folder, call=call.id, subagent_id=session.subagent
+            )
+            journal.failed(notice, session.project, digest(lines), words_of(call, reading.masks)[0], call.at)
+    due = _written(session) > written
+    journal.advance(*which, before=session.cursor, cursor=reading.cursor, lessons=len(kept.new), due=due)
+    return kept, len(reading.calls)
+
+
+async def _explain(
+    journal: Journal, session: Session, bank: Bank, reading: Reading, kept: Kept, reasons: Reasons
+) -> None:
+    """Keeps why commands failed: as the agent said when it was asked, or as the model says that the user named."""
+    if reading.reason and (lesson := await resting_on(bank, reading.reason[0])):
+        await explain(bank, lesson, reading.reason[1])
+    for id in kept.new:
+        lesson = await bank.get(id)
+        if not lesson.context.get("mends") or lesson.state != "active":  # what is held back is sent to nobody
+            continue
+        try:
+            await explain(bank, lesson, await reasons.of(lesson))
+        except Exception as error:  # it costs the reason, and not the lesson
+            journal.swallowed(session.agent, "why", f"{type(error).__name__}: {error}")
+
+
+def _inherited(journal: Journal, session: Session) -> State:
+    """What earlier sessions of the project left open and no session has overcome since."""
+    found: list[Open] = []
+    solved: set[str] = set()
+    since = time.time() - INHERITED
+    for other in journal.sessions(project=session.project, last=_EARLIER) if session.project else ():
+        cursor: dict[str, Any] = other.cursor or {}
+        solved.update(cursor.get("solved", ()))
+        if other.seen >= since and (other.agent, other.session) != (session.agent, session.session):
+            found += State.of(other.agent, other.session, cursor.get("state")).open
+    left = [one for one in found if f"{one.session}/{one.call}" not in solved and one.at >= since]
+    return State(session.agent, session.session, tuple(left[-10:]))
+
+
+def _subagents(journal: Journal, session: Session) -> Iterator[Session]:
+    """The sub-agents of a session, whose transcripts lie apart."""
+    if session.subagent:
+        return
+    path = Path(session.transcript)
+    folder = path.with_suffix("") / "subagents" if session.agent == "claude" else path.parent / session.session
+    for file in sorted(folder.glob("*.jsonl")) if session.agent in ("claude", "gemini") else ():
+        id = file.stem.removeprefix("agent-")
+        there = journal.session(session.agent, session.session, id)
+        if there is None or (not there.forgotten and (there.due or _changed(str(file)) > (there.learned or 0))):
+            yield (there or session)._replace(
+                subagent=id,
+                transcript=str(file),
+                project=(there and there.project) or session.project,
+                folder=session.folder,
+                cursor=there and there.cursor,
+            )
+
+
+def project_bank(agent_id: str, **given: Any) -> Bank:
+    """The bank of a project's lessons, in the store that hooks read, without models and settings. given: see
+    `open_bank`.
+
+    Its facts are of no named project: worktrees and clones of one repository may lie in folders of different names.
+    """
+    without: dict[str, Any] = {"config": Config(), "model": "none", "embedder": "none"}
+    return open_bank(agent_id, store=open_store(store_file()).memory, project="", **without | given)
+
+
+class Busy(sqlite3.OperationalError):
+    """Another process is learning."""
+
+
+@contextmanager
+def alone(wait: float = _WAIT) -> Generator[None]:
+    """Lets one process learn at a time; the system ends it with the process. Raises `Busy` if another one is still at
+    it after so many seconds."""
+    home().mkdir(parents=True, exist_ok=True)
+    with closing(sqlite3.connect(home() / LOCK, timeout=wait, isolation_level=None)) as lock:
+        try:
+            lock.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                raise
+            raise Busy(f"another process is learning ({error})") from error
+        yield
+
+
+def _written(session: Session) -> float:
+    """When a session's transcript was last written; 0 if it is not there."""
+    if session.agent == "opencode":
+        with suppress(sqlite3.Error):
+            return session_time(Path(session.transcript), session.session)
+    return _changed(session.transcript)
+
+
+def _changed(path: str) -> float:
+    return os.stat(path).st_mtime if os.path.exists(path) else 0.0
+
+
+# --- old transcripts -------------------------------------------------------------------------------------------------
+
+
+async def learn_since(
+    journal: Journal,
+    days: float,
+    *,
+    folder: str = "",
+    agents: Sequence[str] = AGENTS,
+    progress: Callable[[int, int, Old], None] = lambda _, __, ___: None,
+) -> Result:
+    """Learns from the transcripts of the last days on this machine. What was read before is not read again.
+
+    folder: of the project; "": those of all projects. progress: gets how many are done, how many there are, and the
+    next one.
+    """
+    wanted = journal.bank_of(project_id(folder)) if folder else ""
+    ids: dict[str, str] = {}
+    sessions: list[tuple[Old, str]] = []
+    for old in transcripts(agents, time.time() - days * 86400):
+        if old.folder not in ids:
+            ids[old.folder] = journal.bank_of(project_id(old.folder)) if old.folder else ""
+        project = ids[old.folder]
+        if project and wanted in ("", project) and not journal.is_paused(old.folder):
+            sessions.append((old, project))
+    total, reasons = Result(), Reasons(journal.setting("why"))
+    for n, (old, project) in enumerate(sorted(sessions, key=lambda one: one[0].at)):
+        progress(n, len(sessions), old)
+        there = journal.session(old.agent, old.session, old.subagent)
+        if there is None:
+            notice = Notice(old.agent, "start", old.session, old.folder, transcript=old.path, subagent_id=old.subagent)
+            there = journal.seen(notice, project)
+        if there.forgotten:
+            continue
+        there = there._replace(transcript=there.transcript or old.path)
+        one = await finish(journal, [there], reasons)
+        total = Result(
+            total.sessions + one.sessions,
+            total.calls + one.calls,
+            (*total.new, *one.new),
+            (*total.confirmed, *one.confirmed),
+            {**total.errors, **one.errors},
+        )
+    return total
+
+
+def transcripts(agents: Sequence[str] = AGENTS, since: float = 0.0) -> Iterator[Old]:
+    """The transcripts on this machine that were written since then, by the agents named."""
+    found = {"claude": _of_claude, "codex": _of_codex, "gemini": _of_gemini, "opencode": _of_opencode, "qwen": _of_qwen}
+    for agent in agents:
+        yield from (one for one in found[agent]() if one.at >= since)
+
+
+def _files(folder: Path, pattern: str) -> Iterator[tuple[Path, float]]:
+    for file in sorted(folder.glob(pattern)):
+        if file.is_file():
+            yield file, _changed(str(file))
+
+
+def _folder_of(variable: str, *default: str) -> Path:
+    return Path(os.environ.get(variable) or Path.home().joinpath(*default))
+
+
+def _of_claude() -> Iterator[Old]:
+    for file, at in _files(_folder_of("CLAUDE_CONFIG_DIR", ".claude") / "projects", "*/*.jsonl"):
+        yield Old("claude", file.stem, str(file), _named(file, "cwd"), at)
+
+
+def _of_codex() -> Iterator[Old]:
+    for file, at in _files(_folder_of("CODEX_HOME", ".codex") / "sessions", "*/*/*/rollout-*.jsonl"):
+        id = _named(file, "id") or file.stem[-36:]
+        parent = _named(file, "source", "subagent", "thread_spawn", "parent_thread_id")
+        yield Old("codex", parent or id, str(file), _named(file, "cwd"), at, id if parent else "")
+
+
+def _of_qwen() -> Iterator[Old]:
+    for file, at in _files(Path.home() / ".qwen" / "projects", "*/chats/*.jsonl"):
+        yield Old("qwen", file.stem, str(file), _named(file, "cwd"), at)
+
+
+def _of_gemini() -> Iterator[Old]:
+    top = Path.home() / ".gemini"
+    for file, at in _files(top / "tmp", "*/chats/session-*.json*"):
+        root = file.parent.parent / ".project_root"
+        folder = root.read_text(encoding="utf-8").strip() if root.is_file() else _gemini_folder(top, file.parent.parent)
+        yield Old("gemini", _named(file, "sessionId") or file.stem, str(file), folder, at)
+
+
+def _gemini_folder(top: Path, project: Path) -> str:
+    """The folder that Gemini CLI's list of projects gives this name to."""
+    try:
+        listed = json.loads((top / "projects.json").read_text(encoding="utf-8")).get("projects", {})
+        return next((folder for folder, name in listed.items() if name == project.name), "")
+    except (OSError, ValueError, AttributeError):
+        return ""
+
+
+def _of_opencode() -> Iterator[Old]:
+    data = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "opencode"
+    for store, _ in _files(data, "opencode*.db"):
+        try:
+            with closing(sqlite3.connect(f"{store.absolute().as_uri()}?mode=ro", uri=True, timeout=2.0)) as db:
+                rows = db.execute("SELECT id, directory, time_updated FROM session ORDER BY time_updated").fetchall()
+        except sqlite3.Error:
+            continue
+        yield from (Old("opencode", id, str(store), folder, at / 1000) for id, folder, at in rows)
+
+
+def _named(file: Path, *keys: str) -> str:
+    """The first text below these keys in the records at the beginning of a transcript, or in their payload."""
+    with file.open("rb") as opened:
+        lines = opened.read(_HEAD).split(b"\n")
+    for line in islice(lines, 50):
+        record = record_in(line.decode("utf-8", "replace"))
+        if value := text_at(record, *keys) or text_at(record, "payload", *keys):
+            return value
+    return ""
+
+
+def main() -> int:
+    """The worker: learns from what is unfinished, and notes errors in the journal. Never fails loudly."""
+    try:
+        with alone(_SHORT), Journal() as journal:
+            reasons = Reasons(journal.setting("why"))
+            for _ in range(_ROUNDS):
+                if asyncio.run(finish(journal, reasons=reasons)).errors or not journal.is_due():
+                    break
+            journal.trim(float(journal.setting("days")))
+            asyncio.run(drop_old_evidence(journal))
+    except Busy:
+        pass  # the process that learns looks whether there is more before it ends; else the next worker does
+    except Exception as error:
+        swallow("", "learn", f"{type(error).__name__}: {error}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,114 @@
+"""Records that a coding agent wrote to its transcript: JSON objects whose form is the agent's own, read leniently.
+
+What is missing or of another type is as if it were empty: formats grow, and a session was killed while it wrote.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, cast
+
+from mulligan.core.protocols import Turn
+
+Record = Mapping[str, Any]
+
+_INJECTED = re.compile(
+    r"(?:<|&lt;)(hook_context|system-reminder|mulligan-lessons|mulligan-question)\b[^>]*?(?:>|&gt;).*?(?:(?:<|&lt;)/\1(?:>|&gt;)|\Z)",
+    re.DOTALL,
+)
+"""What a hook or the agent itself put into a text."""
+_SAMPLE = 50
+"""Lines at the beginning that a format is recognised by."""
+
+
+def records(text: str) -> Iterator[Record]:
+    """The objects in the lines. A line that holds none, such as one that was torn, is passed over."""
+    for line in text.split("\n"):
+        if line.lstrip().startswith("{") and (found := record_in(line)):
+            yield found
+
+
+def sample(text: str) -> list[Record]:
+    """The first records, by which a format is recognised."""
+    return [found for found, _ in zip(records(text), range(_SAMPLE), strict=False)]
+
+
+def whole(text: str) -> Any:
+    """The text as one JSON value; None where it is none."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def record_in(text: str) -> Record:
+    return as_record(whole(text))
+
+
+def as_record(value: Any) -> Record:
+    return cast(Record, value) if isinstance(value, dict) else {}
+
+
+def inner(record: Record, *keys: str) -> Record:
+    """The object below these keys."""
+    for key in keys:
+        record = as_record(record.get(key))
+    return record
+
+
+def inner_list(record: Record, key: str) -> Sequence[Record]:
+    """The objects in the list under this key."""
+    value = record.get(key)
+    return [as_record(one) for one in cast(list[Any], value)] if isinstance(value, list) else []
+
+
+def text_at(record: Record, *keys: str) -> str:
+    """The text below these keys."""
+    value = inner(record, *keys[:-1]).get(keys[-1])
+    return value if isinstance(value, str) else ""
+
+
+def number_at(record: Record, *keys: str) -> int | None:
+    value = inner(record, *keys[:-1]).get(keys[-1])
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def texts(value: Any) -> str:
+    """A text, or the texts of a list of parts."""
+    if isinstance(value, str):
+        return value
+    parts = cast(list[Any], value) if isinstance(value, list) else [value]
+    return "\n".join(
+        filter(None, (part if isinstance(part, str) else text_at(as_record(part), "text") for part in parts))
+    )
+
+
+def seconds(value: Any) -> float:
+    """A time as seconds since the epoch: written out, or in milliseconds; 0 where it is none."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value / 1000 if 0 <= value < 1e16 else 0.0
+    try:
+        return datetime.fromisoformat(value).timestamp() if isinstance(value, str) else 0.0
+    except (ValueError, OverflowError):
+        return 0.0
+
+
+def arguments(value: Any) -> str:
+    """The arguments of a call: a text, or what is written as JSON."""
+    try:
+        return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    except (RecursionError, ValueError):
+        return ""
+
+
+def own(text: str) -> str:
+    """The text without what hooks put into it."""
+    return _INJECTED.sub("", text).strip()
+
+
+def without_main_agent(turns: Sequence[Turn]) -> list[Turn]:
+    """The turns of a sub-agent without what the main agent, which is no person, says as its user. Its task stays."""
+    return [turn for n, turn in enumerate(turns) if turn.role != "user" or n == 0]

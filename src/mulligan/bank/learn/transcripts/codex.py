@@ -1,0 +1,83 @@
+"""Rollouts of Codex CLI: JSON Lines of `type` and `payload`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from mulligan.bank.learn.transcripts._records import (
+    Record,
+    arguments,
+    inner,
+    number_at,
+    own,
+    record_in,
+    records,
+    sample,
+    seconds,
+    text_at,
+    texts,
+)
+from mulligan.core.protocols import Turn
+
+_KINDS = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
+_NOT_SAID = ("<environment_context", "<user_instructions", "<hook_prompt", "<turn_aborted", "<skill", "# AGENTS.md")
+"""How texts begin that the program put in the user's mouth."""
+_BLOCKED = "Command blocked by"
+_EXIT = re.compile(r"^Process exited with code (-?\d+)\b", re.MULTILINE)
+
+
+class Codex:
+    def recognises(self, text: str) -> bool:
+        return any(one.get("type") in _KINDS and isinstance(one.get("payload"), dict) for one in sample(text))
+
+    def read(self, text: str, name: str) -> list[Turn]:
+        reader = _Reader()
+        return [turn for one in records(text) for turn in reader.turns(one)]
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self._folder = ""
+        self._called: dict[str, str] = {}
+        self._completed: dict[str, Record] = {}
+
+    def turns(self, record: Record) -> Iterator[Turn]:
+        kind, payload, at = record.get("type"), inner(record, "payload"), seconds(record.get("timestamp"))
+        if kind in ("session_meta", "turn_context"):
+            self._folder = text_at(payload, "cwd") or self._folder
+        elif kind == "event_msg" and payload.get("type") == "item_completed":
+            item = inner(payload, "item")
+            self._completed[text_at(item, "id")] = item
+        elif kind == "response_item":
+            yield from self._item(payload, at)
+
+    def _item(self, item: Record, at: float) -> Iterator[Turn]:
+        kind, id = text_at(item, "type"), text_at(item, "call_id")
+        if kind == "message":
+            role, said = text_at(item, "role"), own(texts(item.get("content")))
+            if said and (role == "assistant" or (role == "user" and not said.startswith(_NOT_SAID))):
+                yield Turn(role, said, "", text_at(item, "id"), None, at, self._folder)
+        elif kind in ("function_call", "custom_tool_call", "local_shell_call"):
+            self._called[id] = text_at(item, "name") or "shell"
+            given = next((item[key] for key in ("arguments", "input", "action") if key in item), "")
+            yield Turn("assistant", arguments(given), self._called[id], id, None, at, self._folder)
+        elif kind in ("function_call_output", "custom_tool_call_output"):
+            output, failed = self._result(id, texts(item.get("output")))
+            yield Turn("tool", own(output), self._called.get(id, ""), id, failed, at, self._folder)
+
+    def _result(self, id: str, output: str) -> tuple[str, bool | None]:
+        """What a call gave back, and whether it failed: as its completion says, else its output."""
+        if output.startswith(_BLOCKED):
+            return output, None
+        done, older = self._completed.get(id, {}), record_in(output)
+        code = number_at(done, "exit_code")
+        if code is None:
+            code = number_at(older, "metadata", "exit_code")
+        if code is None:
+            code = int(found[1]) if (found := _EXIT.search(output.partition("Output:\n")[0])) else None
+        shown = text_at(done, "aggregated_output") or text_at(older, "output") or output.rpartition("Output:\n")[2]
+        if code is not None:
+            return shown, code != 0
+        status = text_at(done, "status")
+        return shown, status == "failed" if status in ("failed", "completed") else None

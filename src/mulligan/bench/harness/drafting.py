@@ -1,0 +1,101 @@
+"""Draft tasks for a proof from the lessons that hooks have learned in a project. A person completes them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from mulligan.app.sessions import project_bank
+from mulligan.bench.harness.proof import transcript_of
+from mulligan.core.errors import InvalidInput
+from mulligan.core.lessons import Selection
+from mulligan.core.records import Lesson
+from mulligan.hooks.events import Said
+from mulligan.hooks.journal import Journal
+from mulligan.hooks.pairs import CORRECTION, TAG
+from mulligan.hooks.project import project_id
+from mulligan.text.secrets import mask
+
+_HEAD = """\
+# Tasks for `mulligan hooks prove`, drafted from what hooks have learned in this project. Complete each: the prompt is
+# what a user said when the command failed, the check is what was green afterwards. A check that passes before the agent
+# has done anything proves nothing: let `setup` bring the copy of the project into the state of that time, or drop it.
+"""
+"""What stands above the tasks."""
+_LONGEST = 2000
+
+
+def draft(folder: Path, file: Path) -> int:
+    """Writes a task for each lesson about a failed command of the project in this folder; how many.
+
+    Raises `InvalidInput` if the file exists, or if there is no such lesson.
+    """
+    if file.exists():
+        raise InvalidInput(f"{file} exists already; choose another name.")
+    with Journal() as journal:
+        bank_id = journal.bank_of(project_id(str(folder)))
+        lessons = asyncio.run(_lessons(bank_id))
+        tasks = [
+            text
+            for n, lesson in enumerate(one for one in lessons if TAG in one.tags and CORRECTION not in one.tags)
+            if (text := _task(n + 1, lesson, journal, folder, file))
+        ]
+    if not tasks:
+        raise InvalidInput(f"The bank {bank_id} has no lesson about a command that failed, so no task can be drafted.")
+    file.write_text("\n".join([_HEAD, *tasks]), encoding="utf-8")
+    return len(tasks)
+
+
+async def _lessons(bank_id: str) -> Sequence[Lesson]:
+    async with project_bank(bank_id) as bank:
+        return await bank.list(Selection(("active",), nature="fact", limit=None))
+
+
+def _task(n: int, lesson: Lesson, journal: Journal, folder: Path, file: Path) -> str:
+    """The task as TOML; "" for a lesson without evidence."""
+    listed = lesson.context.get("seen")
+    seen = [cast(Mapping[str, Any], one) for one in cast(list[Any], listed or []) if isinstance(one, dict)]
+    if not seen:
+        return ""
+    last = seen[-1]
+    failed = str(last.get("command", ""))
+    works = lesson.content.partition("\nworks: ")[2].partition("\n")[0] or failed
+    prompt = _said_before(journal, last)
+    rows = [f"# {line}".rstrip() for line in lesson.content.splitlines()]
+    rows += ["[[task]]", f"name = {_quoted(f'{n}-{lesson.id[:8]}')}"]
+    rows += [f"prompt = {_quoted(prompt or f'Make this work: {failed}')}"]
+    rows += [] if prompt else ["# The transcript of that session is gone: say what the user wanted."]
+    rows += [
+        f"check = {_quoted(_checked(works))}",
+        f"folder = {_quoted(os.path.relpath(folder, file.resolve().parent))}",
+    ]
+    return "\n".join([*rows, '# setup = ""', ""])
+
+
+def _checked(command: str) -> str:
+    """A command line of a shell as a check, which runs without one."""
+    return f"sh -c {shlex.quote(command)}" if set(command) & set("|&;<>$*?~`(\n") else command
+
+
+def _said_before(journal: Journal, seen: Mapping[str, Any]) -> str:
+    """What the user said last before the call that failed, masked; "" where the transcript is gone."""
+    agent, id = str(seen.get("agent", "")), str(seen.get("session", ""))
+    calls = cast(Sequence[str], seen.get("calls") or [""])
+    session = journal.session(agent, id)
+    said = ""
+    for event in (session and transcript_of(session)) or ():
+        if isinstance(event, Said):
+            said = event.text if event.who == "user" else said
+        elif event.id == calls[0]:
+            return mask(said.strip())[:_LONGEST]
+    return ""
+
+
+def _quoted(text: str) -> str:
+    """A text as a basic string of TOML."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

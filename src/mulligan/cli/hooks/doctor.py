@@ -1,0 +1,69 @@
+"""`mulligan hooks doctor`."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from pathlib import Path
+
+import click
+
+from mulligan.app.memory import open_bank
+from mulligan.cli.terminal import emit, one_line, say
+from mulligan.hooks import doctor, install
+from mulligan.hooks.agents import NAMES, agent
+from mulligan.hooks.project import project_id
+from mulligan.store import open_store
+
+
+@click.command("doctor")
+@click.argument("agents", nargs=-1, metavar=f"[{'|'.join(NAMES)}]...", type=click.Choice(NAMES))
+def command(agents: tuple[str, ...]) -> None:
+    """Try the hooks that are installed, and say what keeps them from running.
+
+    Sends each hook a payload that its agent has sent, with a bank that knows one lesson, and says what the model would
+    read, and after how many milliseconds. Your own bank is not touched. Ends with 1 if something is wrong.
+    """
+    folder, wrong = Path.cwd(), 0
+    found = [
+        (name, path, text)
+        for name, _, path, text in install.installations(folder)
+        if path.suffix != ".toml" and (not agents or name in agents)
+    ]
+    if not found:
+        say("No hooks of Mulligan's are installed here: `mulligan hooks install` does it.")
+        raise click.exceptions.Exit(1)
+    for name, path, text in found:
+        of = agent(name)
+        emit(f"{of.TITLE}: {path}")
+        given = doctor.commands(of, path, text)
+        with tempfile.TemporaryDirectory(prefix="mulligan-doctor-", ignore_cleanup_errors=True) as home:
+            asyncio.run(_seeded(Path(home)))
+            for fired in doctor.fire(of, given, Path(home)):
+                said = f"the model reads: {one_line(fired.text, 200)}" if fired.text else "nothing for the model"
+                emit(f"  {fired.event:20} {fired.milliseconds:5.0f} ms  {fired.wrong or said}")
+                wrong += bool(fired.wrong)
+        if name not in doctor.recorded():
+            emit("  No payloads of it are recorded, so its hooks were not tried.")
+        twice = [other for also, other, _ in found if also == name and other != path]
+        for trouble in [*doctor.troubles(of, given, folder), *(f"The same hooks stand in {one}." for one in twice)]:
+            emit(f"  ! {trouble}")
+            wrong += 1
+    if wrong:
+        raise click.exceptions.Exit(1)
+
+
+async def _seeded(home: Path) -> None:
+    """A bank with a lesson about the error in the payloads."""
+    store = open_store(f"sqlite:///{home / 'mulligan.db'}")
+    bank = open_bank(project_id(str(home)), store=store.memory, embedder="none", project="")
+    try:
+        await bank.add(
+            "`python3 tasks.py` fails: No module named 'orders_schema'",
+            "`python3 tasks.py generate` makes it.",
+            nature="fact",
+            confirmed=True,
+            context={"errors": [doctor.ERROR]},
+        )
+    finally:
+        await bank.close()

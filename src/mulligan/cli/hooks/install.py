@@ -1,0 +1,93 @@
+"""`mulligan hooks install`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from mulligan.cli.terminal import emit, say
+from mulligan.core.errors import InvalidInput
+from mulligan.hooks import codex_trust, install
+from mulligan.hooks.agents import NAMES, Agent, Scope, agent
+
+
+@click.command()
+@click.argument("agents", nargs=-1, metavar=f"[{'|'.join(NAMES)}]...", type=click.Choice(NAMES))
+@click.option("--user", is_flag=True, help="For all your projects. This is the default.")
+@click.option("--project", is_flag=True, help="For the project in this folder alone, in settings that stay here.")
+@click.option("--shared", is_flag=True, help="With --project: in the settings that everybody gets with the repository.")
+@click.option("--yes", is_flag=True, help="Write without asking.")
+@click.option(
+    "--trust", is_flag=True, help="Codex: trust the hooks without your review in Codex (with --yes: unasked)."
+)
+def command(agents: tuple[str, ...], user: bool, project: bool, shared: bool, yes: bool, trust: bool) -> None:
+    """Put hooks into the settings of coding agents (default: all that are here), after asking.
+
+    Shows how each file changes before it is written. What stands there already stays as it is. Hooks of an older
+    Mulligan are replaced. `mulligan hooks uninstall` gives each file back as it was.
+    """
+    scope = chosen_scope(user, project, shared)
+    found = [agent(name) for name in agents or install.present()]
+    if not found:
+        raise InvalidInput(f"No coding agent was found here. Name one: {', '.join(NAMES)}.")
+    folder = Path.cwd()
+    changes: list[tuple[Agent, install.Change]] = []
+    for one in found:
+        try:
+            changes.append((one, install.installation(one, scope, folder)))
+        except InvalidInput as error:
+            if agents:
+                raise
+            say(f"{one.TITLE} is left out: {error}")
+    new = [change for _, change in changes if change.diff()]
+    for one, change in changes:
+        if diff := change.diff():
+            emit(diff)
+        else:
+            say(f"{one.TITLE}: {change.path} has the hooks already.")
+        if change.diff() and not one.TRIED:
+            say(f"{one.TITLE} was not tried: these hooks follow its documentation.")
+    if new:
+        if not yes:
+            click.confirm(f"Write {'this file' if len(new) == 1 else f'these {len(new)} files'}?", abort=True, err=True)
+        install.write(new, installing=True)
+        for change in new:
+            say(f"Wrote {change.path}.")
+    if any(one.NAME == "codex" for one in found):
+        _trust_codex(folder, yes=yes, trust=trust)
+    if new:
+        say("`mulligan hooks doctor` tries the hooks; `mulligan hooks uninstall` takes them out.")
+
+
+def chosen_scope(user: bool, project: bool, shared: bool) -> Scope:
+    """The settings that the options name."""
+    if user and project:
+        raise InvalidInput("Give either --user or --project.")
+    if shared and not project:
+        raise InvalidInput("--shared goes with --project.")
+    return "project" if shared else "local" if project else "user"
+
+
+def _trust_codex(folder: Path, *, yes: bool, trust: bool) -> None:
+    """Say what Codex needs before it runs the hooks, and write it if the user wants that."""
+    try:
+        waiting = [hook for hook in codex_trust.listed(folder) if hook["trustStatus"] != "trusted"]
+    except InvalidInput as error:
+        say(f"{error} Codex runs a hook only after you have trusted it: start codex, and type /hooks.")
+        return
+    if not waiting:
+        return
+    say(f"Codex passes over {len(waiting)} of these hooks until you have trusted them: start codex, and type /hooks.")
+    if yes and not trust:
+        return
+    config = install.user_folder(agent("codex")) / "config.toml"
+    change = install.trust(waiting, config)
+    emit(change.diff())
+    if not yes and not click.confirm(
+        f"Or write this into {config} now? Codex then runs these commands, and does not ask you to review them.",
+        err=True,
+    ):
+        return
+    install.write([change], installing=True)
+    say(f"Wrote {config}.")

@@ -1,0 +1,131 @@
+"""`mulligan hooks prove`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mulligan.bench.harness.drafting import draft as draft_tasks
+from mulligan.bench.harness.proof import PLAN, Plan, Proof, Row, Run, read_proof
+from mulligan.bench.report.proof import ProofReport, as_csv, proof_page, proof_report
+from mulligan.cli.conduct import run
+from mulligan.cli.errors import SOLVED, UNFINISHED
+from mulligan.cli.options import format_option, given_options
+from mulligan.cli.terminal import emit, overwrite, say
+from mulligan.cli.words import count
+from mulligan.core.home import home
+from mulligan.sandbox.local import LocalSandbox
+from mulligan.text.pages import markdown, plain
+
+
+@click.command("prove")
+@click.argument("tasks", required=False, metavar="TASKS.toml")
+@click.option("--agent", metavar="COMMAND", help="The coding agent, as for solve: 'command:claude -p'.")
+@click.option("--repeats", type=int, default=1, show_default=True, metavar="N", help="Runs of each task in each arm.")
+@click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Draws which arm comes first.")
+@click.option(
+    "--seconds", type=float, default=600, show_default=True, metavar="S", help="Time of a run, and of a check."
+)
+@click.option("--into", type=Path, metavar="DIR", help="Where rows and report are kept (default: in Mulligan's home).")
+@click.option("--resume", type=Path, metavar="DIR", help="Go on with the proof in this folder; what has ended stays.")
+@click.option("--report", type=Path, metavar="DIR", help="Only report on the proof in this folder.")
+@click.option("--draft", type=Path, metavar="FILE", help="Write tasks from this project's lessons, to complete.")
+@format_option("table", "md", "json")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    tasks: str | None,
+    into: Path | None,
+    resume: Path | None,
+    report: Path | None,
+    draft: Path | None,
+    form: str,
+    **given: Any,
+) -> None:
+    """Run a coding agent on the tasks of TASKS.toml with this project's lessons and without, and compare.
+
+    Each run is a session in a fresh copy of the project. The agent's hooks must be installed for this user. In both
+    arms they are called, and nothing is learned; in one the bank is empty. The check of the task judges. The report has
+    paired differences with intervals, and says when it could not have shown one.
+    """
+    chosen = [one for one in (tasks, resume, report, draft) if one is not None]
+    if len(chosen) != 1:
+        raise click.UsageError("Name a file of tasks, or one of --resume DIR, --report DIR, --draft FILE.")
+    if draft is not None:
+        _draft(draft)
+        return
+    if tasks is None and (fixed := given_options(ctx, besides=("resume", "report", "form"))):
+        raise click.UsageError(f"A proof keeps its options: leave out {', '.join(fixed)}.")
+    if report is not None:
+        proof: Proof | None = Proof.open(report.resolve(), LocalSandbox())
+    elif (proof := _run(tasks, resume or into, **given)) is None:
+        ctx.exit(UNFINISHED)
+    figures = proof_report(proof.plan, proof.rows())
+    if report is None:
+        _write(figures, proof.into)
+    emit(
+        json.dumps(figures.to_json(), ensure_ascii=False, indent=2)
+        if form == "json"
+        else {"table": plain, "md": markdown}[form](proof_page(figures)).rstrip()
+    )
+    ctx.exit(SOLVED if len(figures.rows) == figures.planned else UNFINISHED)
+
+
+def _run(tasks: str | None, folder: Path | None, **given: Any) -> Proof | None:
+    """Begins a proof of these tasks, or goes on with the one in the folder; None if it was interrupted."""
+    into = (folder or home() / "proofs" / time.strftime("%Y%m%d-%H%M%S")).resolve()
+
+    async def work() -> Proof:
+        if tasks is None:
+            proof = Proof.open(into, LocalSandbox())
+        else:
+            plan = _plan(Path(tasks), **given)
+            proof = await Proof.begin(
+                plan, into, LocalSandbox(), lambda task: overwrite(f"trying the check of {task.name} …")
+            )
+            overwrite("")
+        total = sum(1 for _ in proof.plan.runs())
+        say(f"{count(len(proof.plan.tasks), 'task')}, {total} runs, in {into}")
+        await proof.run(lambda one, row: _say_run(one, row, total))
+        return proof
+
+    try:
+        return run(work(), lambda: say("Interrupting: the run that goes on is not kept."))
+    except asyncio.CancelledError:
+        overwrite("")
+        begun = (into / PLAN).exists()
+        say(f"Interrupted. Go on with it: mulligan hooks prove --resume {into}" if begun else "Nothing was begun.")
+        return None
+
+
+def _plan(file: Path, *, agent: str | None, **given: Any) -> Plan:
+    if not agent:
+        raise click.UsageError("Name the coding agent: --agent 'command:claude -p', for example.")
+    tasks, mode = read_proof(file)
+    return Plan(tasks, agent.removeprefix("command:"), mode=mode, **given)
+
+
+def _say_run(one: Run, row: Row | None, total: int) -> None:
+    if row is None:
+        overwrite(f"{one.n} of {total}: {one.name} …")
+        return
+    overwrite("")
+    calls = "calls unknown" if row.calls is None else f"{count(row.calls, 'call')}, {row.failed} failed"
+    said = f"{'solved' if row.solved else 'not solved'}, {calls}, {count(row.shown, 'lesson')}, {row.seconds:.0f} s"
+    say(f"{one.n} of {total}: {one.name}: {said}{f' ({row.halted})' if row.halted else ''}")
+
+
+def _write(figures: ProofReport, folder: Path) -> None:
+    (folder / "runs.csv").write_text(as_csv(figures.rows), encoding="utf-8")
+    (folder / "report.md").write_text(markdown(proof_page(figures)), encoding="utf-8")
+    say(f"{folder}: runs.csv, report.md")
+
+
+def _draft(file: Path) -> None:
+    written = draft_tasks(Path.cwd(), file)
+    say(f"{file}: {count(written, 'task')} to complete. Read each, then: mulligan hooks prove {file} --agent COMMAND")

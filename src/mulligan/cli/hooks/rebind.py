@@ -1,0 +1,35 @@
+"""`mulligan hooks rebind`."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from mulligan.cli.terminal import emit
+from mulligan.cli.words import count
+from mulligan.hooks.journal import Journal
+from mulligan.hooks.project import PREFIX, project_id
+from mulligan.hooks.recall import Reader
+
+
+@click.command("rebind")
+@click.argument("bank", required=False)
+@click.option("--folder", default=".", help="A folder of the project (default: the working folder).")
+def command(bank: str | None, folder: str) -> None:
+    """Let this project use the bank of the agent BANK, such as that of the project under its old address.
+
+    Without BANK, the project uses its own bank again. The lessons of the other bank stay where they are.
+    """
+    project = project_id(os.path.abspath(folder))
+    if bank and ":" not in bank:
+        bank = PREFIX + bank
+    with Journal() as journal:
+        journal.bind(project, bank or project)
+    reader = Reader(bank or project, wait=1.0)
+    try:
+        kept, candidates = reader.numbers()
+    finally:
+        reader.close()
+    lessons = f"{kept} kept, {count(candidates, 'candidate')}"
+    emit(f"{project} uses {bank or 'its own bank'} in sessions that begin from now on. Lessons there: {lessons}.")

@@ -1,0 +1,89 @@
+"""`mulligan hooks status`."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from mulligan.cli.terminal import columns, emit, one_line
+from mulligan.cli.words import count
+from mulligan.core.errors import InvalidInput
+from mulligan.hooks import doctor, install
+from mulligan.hooks.agents import agent
+from mulligan.hooks.status import Status, status_of
+
+
+@click.command("status")
+@click.option("--folder", default=".", help="A folder of the project (default: the working folder).")
+@click.option("--json", "as_json", is_flag=True, help="A JSON object, for programs.")
+def command(folder: str, as_json: bool) -> None:
+    """Say what hooks have seen, shown and learned in this project, and which errors they kept from their agent."""
+    status, gone = status_of(folder), _gone(Path(folder))
+    facts = {**_facts(status), "gone": gone}
+    emit(json.dumps(facts, indent=2) if as_json else "\n".join([_page(status), *("" for _ in gone[:1]), *gone]))
+
+
+def _gone(folder: Path) -> list[str]:
+    """What is wrong with hooks that are installed and cannot be started."""
+    found: list[str] = []
+    with suppress(InvalidInput):  # a file that cannot be read: `hooks doctor` says so
+        for name, _, path, text in install.installations(folder):
+            if path.suffix != ".toml":
+                found += doctor.gone(of := agent(name), doctor.commands(of, path, text))
+    return found
+
+
+def _facts(status: Status) -> dict[str, object]:
+    facts = asdict(status)
+    facts["sessions"] = [one._asdict() | {"cursor": None} for one in status.sessions]
+    facts["shown"] = [one._asdict() for one in status.shown]
+    facts["errors"] = [one._asdict() for one in status.errors]
+    return facts
+
+
+def _page(status: Status) -> str:
+    shown = [one for one in status.shown if one.way == "shown"]
+    agents = Counter(one.agent for one in status.sessions if not one.subagent)
+    moments = Counter(one.moment for one in shown)
+    again, known = status.again()
+    rows = [
+        ("project", status.project),
+        ("bank", status.bank if status.bank != status.project else "the project's own"),
+        ("store", status.store),
+        ("paused", ", ".join(one or "everywhere" for one in status.paused) or "nowhere"),
+        ("sessions", ", ".join(f"{number} of {agent}" for agent, number in agents.items()) or "none yet"),
+        ("not read yet", count(sum(one.due for one in status.sessions), "session")),
+        ("lessons", f"{status.kept} kept, {count(status.candidates, 'candidate')}"),
+        ("shown", ", ".join(f"{number} at {moment}" for moment, number in moments.items()) or "none yet"),
+        ("same error again", f"{again} of {known} lessons shown" if known else "not known yet"),
+    ]
+    withheld_again, withheld = status.again("withheld")
+    if withheld:
+        rows.append(("when withheld", f"{withheld_again} of {withheld}"))
+    if denied := sum(one.way == "denied" for one in status.shown):
+        rows.append(("calls denied", str(denied)))
+    for kind, kept, candidates in status.subagents:
+        rows.append((f"of {kind}", f"{kept} kept, {count(candidates, 'candidate')}"))
+    page = [columns(rows)]
+    if status.frequent:
+        page += ["", "The errors that came most often:"]
+        page += [
+            f"  {count(often, 'time')}, {count(sessions, 'session')}: {one_line(words, 100) or 'not read yet'}"
+            for words, often, sessions in status.frequent
+        ]
+    if status.errors:
+        page += ["", "Errors that hooks kept from their agent, the newest first:"]
+        page += [f"  {_when(one.at)} {one.agent} {one.event}: {one_line(one.what, 200)}" for one in status.errors]
+    if status.trouble:
+        page += ["", status.trouble]
+    return "\n".join(page)
+
+
+def _when(at: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))

@@ -1,0 +1,47 @@
+"""`mulligan hooks uninstall`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from mulligan.cli.hooks.install import chosen_scope
+from mulligan.cli.terminal import emit, say
+from mulligan.hooks import install
+from mulligan.hooks.agents import NAMES
+
+
+@click.command()
+@click.argument("agents", nargs=-1, metavar=f"[{'|'.join(NAMES)}]...", type=click.Choice(NAMES))
+@click.option("--user", is_flag=True, help="Only those for all your projects.")
+@click.option("--project", is_flag=True, help="Only those of the project in this folder that stay here.")
+@click.option("--shared", is_flag=True, help="With --project: those that everybody gets with the repository.")
+@click.option("--yes", is_flag=True, help="Write without asking.")
+def command(agents: tuple[str, ...], user: bool, project: bool, shared: bool, yes: bool) -> None:
+    """Take the hooks out again, and give each file back as it was.
+
+    Looks at the settings of all agents for you and for the project in this folder. Where a file was changed since the
+    hooks were installed, only Mulligan's entries are taken out.
+    """
+    scopes = [chosen_scope(user, project, shared)] if user or project or shared else None
+    changes = [
+        change
+        for name, scope, path, text in install.installations(Path.cwd())
+        if (not agents or name in agents) and (scopes is None or scope in scopes)
+        for change in [install.removal(path, text)]
+        if change.after != change.before
+    ]
+    if not changes:
+        say("No hooks of Mulligan's were found.")
+        return
+    for change in changes:
+        emit(change.diff())
+        if change.note:
+            say(change.note)
+    if not yes:
+        many = "this file" if len(changes) == 1 else f"these {len(changes)} files"
+        click.confirm(f"Change {many}?", abort=True, err=True)
+    install.write(changes, installing=False)
+    for change in changes:
+        say(f"{'Removed' if change.after is None else 'Wrote'} {change.path}.")

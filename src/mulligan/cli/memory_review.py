@@ -1,0 +1,212 @@
+"""`mulligan memory review`, and `mulligan memory export --to`: what is kept of what coding agents taught."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import click
+
+from mulligan.app.sessions import project_bank
+from mulligan.app.teaching import memory_command
+from mulligan.bank.bank import Bank
+from mulligan.bank.exchange.importing import archives_from_json
+from mulligan.bank.exchange.lesson_page import markdown
+from mulligan.bank.exchange.marked_block import with_block
+from mulligan.cli.memory import agent_options, dumped, library, memory, named_agent, reading, with_bank, writing
+from mulligan.cli.options import export_options
+from mulligan.cli.terminal import clean, emit, one_line, put, say
+from mulligan.cli.words import count
+from mulligan.core.errors import InvalidInput
+from mulligan.core.lessons import Selection
+from mulligan.core.records import Lesson
+from mulligan.hooks.journal import Journal
+from mulligan.hooks.learning import add
+from mulligan.hooks.pairs import TAG
+from mulligan.hooks.project import USER, project_id
+from mulligan.hooks.recall import DENY, forbidden, store_file
+from mulligan.store import open_store
+
+__all__ = ["memory"]
+
+T = TypeVar("T")
+
+
+def project_agent(folder: str = "") -> str:
+    """The agent that was named, else that of the project of this folder (default: the working folder)."""
+    if named_agent() is not None:
+        return writing()
+    with Journal() as journal:
+        return journal.bank_of(project_id(folder or os.getcwd()))
+
+
+def with_project_bank(agent: str, work: Callable[[Bank], Awaitable[T]], model: str | None = None) -> T:
+    """Run `work` with the bank of a project's lessons, and close the bank afterwards."""
+    return with_bank(agent, work, model=model, project="", store=open_store(store_file()).memory)
+
+
+async def _hooked(bank: Bank, kept: bool) -> Sequence[Lesson]:
+    """The active lessons that coding agents taught, oldest first: those that are kept, or the candidates."""
+    lessons = await bank.list(Selection(tag=TAG, limit=None))
+    return [one for one in reversed(lessons) if (one.confirmed or one.pinned) == kept]
+
+
+@memory.command()
+@click.option("--keep", "keep", multiple=True, metavar="ID", help="Keep this candidate; may be repeated.")
+@click.option("--drop", "drop", multiple=True, metavar="ID", help="Drop this candidate; may be repeated.")
+@click.option("--deny", "deny", multiple=True, metavar="ID", help="Keep this lesson, and let it deny its command.")
+@click.option("--everywhere", multiple=True, metavar="ID", help="Keep this lesson, for all your projects.")
+@agent_options
+def review(keep: Sequence[str], drop: Sequence[str], deny: Sequence[str], everywhere: Sequence[str]) -> None:
+    """Go through the candidates that coding agents taught in this project: keep, edit or drop each with one key.
+
+    Without a terminal they are listed. A kept lesson is shown at the start of sessions, too; a dropped one is retired,
+    and `restore` brings it back. One that denies stops its command once in a session; `undo` takes that back. One that
+    is kept everywhere moves to the bank that all your projects read. Kept lessons can be marked so later, by their ids.
+    """
+    agent = project_agent()
+
+    async def work(bank: Bank) -> None:
+        chosen = ((keep, _keep), (deny, _deny), (everywhere, _everywhere), (drop, _drop))
+        for ids, do in chosen:
+            for id in ids:
+                await do(bank, id)
+        if any(ids for ids, _ in chosen):
+            return
+        candidates = await _hooked(bank, kept=False)
+        if not candidates:
+            say("There is no candidate here.")
+        elif sys.stdin.isatty() and sys.stdout.isatty():
+            await _ask(bank, candidates)
+        else:
+            for one in candidates:
+                emit(_page(one))
+            say(f"To keep one: {memory_command(agent, 'review', '--keep', 'ID')} (or --deny, --everywhere, --drop)")
+
+    with_project_bank(agent, work)
+
+
+def _page(lesson: Lesson) -> str:
+    lines = [
+        f"{lesson.id}  {one_line(lesson.title, 100)}",
+        *(f"    {line}" for line in clean(lesson.content).splitlines()),
+    ]
+    return "\n".join(lines)
+
+
+async def _keep(bank: Bank, id: str) -> None:
+    lesson = await _active(bank, id)
+    await bank.edit(lesson.id, confirmed=True)
+    await bank.pin(lesson.id)
+    say(f"{lesson.id} kept")
+
+
+async def _active(bank: Bank, id: str) -> Lesson:
+    lesson = await bank.get(id)
+    if lesson.state != "active":
+        raise InvalidInput(f"Lesson {lesson.id} is {lesson.state}, so it cannot be kept.")
+    return lesson
+
+
+async def _deny(bank: Bank, id: str) -> None:
+    """Keeps a lesson that may deny a tool call from now on: a change of its own, so that it can be undone alone."""
+    lesson = await _active(bank, id)
+    if not (texts := forbidden(lesson)):
+        raise InvalidInput(f"Lesson {lesson.id} names no command: edit it, and put the command into backticks.")
+    await _keep(bank, lesson.id)
+    await bank.edit(lesson.id, tags=[*(tag for tag in lesson.tags if tag != DENY), DENY])
+    say(f"{lesson.id} denies {', '.join(one_line(text, 80) for text in texts)}, once in a session")
+
+
+async def _everywhere(bank: Bank, id: str) -> None:
+    """Moves a lesson to the user's bank: this project reads that one, too, so its own would be shown twice."""
+    lesson = await _active(bank, id)
+    if bank.agent_id == USER:
+        raise InvalidInput(f"Lesson {lesson.id} is kept for all your projects already.")
+    async with project_bank(USER) as users:
+        copy = await add(users, lesson, confirmed=True, by_a_person=True)
+        if copy.state == "retired":  # it was there before
+            await users.restore(copy.id)
+        await users.pin(copy.id)
+    await bank.retire(lesson.id, f"kept for all projects, as {copy.id}")
+    back = memory_command(bank.agent_id, "restore", lesson.id), memory_command(USER, "retire", copy.id)
+    say(f"{lesson.id} kept for all your projects, as {copy.id}. To take that back: {' && '.join(back)}")
+
+
+async def _drop(bank: Bank, id: str) -> None:
+    say(f"{(await bank.retire(id, 'dropped in a review')).id} dropped")
+
+
+async def _ask(bank: Bank, candidates: Sequence[Lesson]) -> None:
+    for n, lesson in enumerate(candidates, 1):
+        emit(f"{n} of {len(candidates)}: {_page(lesson)}")
+        while True:
+            say("k keep, n keep and deny, a keep in all projects, e edit, d drop, s skip, q quit")
+            key = click.getchar().lower()
+            if key == "q":
+                return
+            if key == "e":
+                text = click.edit(lesson.content)
+                if text and text.strip() and text.strip() != lesson.content:
+                    lesson = await bank.edit(lesson.id, content=text)
+                    emit(_page(lesson))
+                continue
+            try:
+                if key in _KEYS:
+                    await _KEYS[key](bank, lesson.id)
+            except InvalidInput as error:
+                say(str(error))
+                continue
+            if key in (*_KEYS, "s"):
+                break
+
+
+_KEYS = {"k": _keep, "n": _deny, "a": _everywhere, "d": _drop}
+
+
+@memory.command()
+@export_options("json has everything and can be imported")
+@click.option(
+    "--to",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Keep a marked block of FILE, such as AGENTS.md, up to date with the kept lessons of this project's sessions.",
+)
+@agent_options
+def export(form: str, output: str | None, to: Path | None) -> None:
+    """Export the bank: lessons of all states with their histories and links, recalls, and accounts of episodes."""
+    if to is not None:
+        _export_to(to)
+        return
+    everything = asyncio.run(library().export(reading()))
+    text = clean(markdown(archives_from_json(everything))) if form == "md" else dumped(everything)
+    put(text, output)
+
+
+def _export_to(file: Path) -> None:
+    """Writes the kept lessons into the marked block of this file."""
+    lessons = with_project_bank(project_agent(), lambda bank: _hooked(bank, kept=True))
+    try:
+        before = file.read_bytes() if file.exists() else b""
+        after = with_block(before, lessons, str(file))
+        if after != before:
+            _replace(file, after)
+    except OSError as error:
+        raise InvalidInput(f"{file} cannot be written: {error.strerror}.") from error
+    say(f"{file}: {count(len(lessons), 'kept lesson')}{'' if after != before else ', nothing to change'}")
+
+
+def _replace(file: Path, text: bytes) -> None:
+    """Writes the file whole, or not at all; a link stays one."""
+    target = file.resolve()
+    part = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        part.write_bytes(text)
+        if target.exists():
+            part.chmod(target.stat().st_mode & 0o7777)
+        os.replace(part, target)
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,0 +1,130 @@
+"""Runnables of LangChain: chat models, chains, agents, compiled graphs of LangGraph. Notes stand behind the newest
+message of the user; of an input without messages, behind its only text."""
+
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from mulligan.core.errors import InvalidInput
+from mulligan.core.records import Attempt, Usage
+from mulligan.functions.frameworks._steps import Called, Returned, Said, steps_of
+
+PACKAGE = "langchain_core"
+ENTRIES = {"invoke": False, "ainvoke": True}
+
+
+def recognises(agent: Any) -> bool:
+    return hasattr(agent, "ainvoke") and hasattr(agent, "batch")
+
+
+def task(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+    given = args[0] if args else kwargs.get("input")
+    messages = _messages(given)
+    if messages is not None:
+        return next((text for role, text in map(_said, reversed(messages)) if role == "user"), "")
+    if isinstance(given, Mapping):
+        return "\n".join(f"{name}: {text}" for name, text in given.items() if isinstance(text, str))
+    return str(given)
+
+
+def noted(
+    agent: Any, args: Sequence[Any], kwargs: Mapping[str, Any], notes: str
+) -> tuple[Any, Sequence[Any], Mapping[str, Any]]:
+    if args:
+        return agent, (_with(args[0], notes), *args[1:]), kwargs
+    return agent, args, {**kwargs, "input": _with(kwargs.get("input"), notes)}
+
+
+def answer(result: Any) -> Any:
+    messages = _messages(result)
+    newest = messages[-1] if messages else result
+    return _text(newest.content) if hasattr(newest, "content") else newest
+
+
+def attempt(result: Any) -> Attempt:
+    messages = _messages(result) or [result]
+    asked = next((n for n, one in reversed(list(enumerate(messages))) if _said(one)[0] == "user"), -1)
+    new = messages[asked + 1 :]
+    used = [getattr(message, "usage_metadata", None) or {} for message in new]
+    usage = Usage(
+        sum(one.get("input_tokens", 0) for one in used),
+        sum(one.get("output_tokens", 0) for one in used),
+        sum(_said(message)[0] == "assistant" for message in new),
+        None,
+    )
+    return Attempt(str(answer(result)), steps_of(_parts(new)), usage=usage)
+
+
+def _messages(given: Any) -> list[Any] | None:
+    """The messages in an input or a state; None where it has none."""
+    found = given.get("messages") if isinstance(given, Mapping) else given
+    return list(found) if isinstance(found, (list, tuple)) else None
+
+
+def _said(message: Any) -> tuple[str, str]:
+    """Who said it, and the text."""
+    roles = {"human": "user", "ai": "assistant"}
+    if isinstance(message, Mapping):
+        role, content = str(message.get("role", "")), message.get("content", "")
+    elif isinstance(message, tuple) and len(message) == 2:
+        role, content = message
+    else:
+        role, content = str(getattr(message, "type", "")), getattr(message, "content", "")
+    return roles.get(role, role), _text(content)
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, (list, tuple)) else ()
+    texts = (part if isinstance(part, str) else part.get("text", "") for part in parts)
+    return "".join(text for text in texts if isinstance(text, str))
+
+
+def _with(given: Any, notes: str) -> Any:
+    """The input with the notes in it."""
+    messages = _messages(given)
+    if messages is not None:
+        at = next((n for n in reversed(range(len(messages))) if _said(messages[n])[0] == "user"), None)
+        if at is None:
+            raise InvalidInput("The input has no message of a user that notes could stand behind.")
+        messages = [*messages[:at], _longer(messages[at], notes), *messages[at + 1 :]]
+        return {**given, "messages": messages} if isinstance(given, Mapping) else messages
+    if isinstance(given, Mapping):
+        texts = [name for name, text in given.items() if isinstance(text, str)]
+        if len(texts) == 1:
+            return {**given, texts[0]: f"{given[texts[0]]}\n\n{notes}"}
+        raise InvalidInput(
+            f"The input has {len(texts)} texts, so it is unclear which one notes stand behind. Decorate a function "
+            "that puts them where they belong: mulligan.retry."
+        )
+    return f"{given}\n\n{notes}"
+
+
+def _longer(message: Any, notes: str) -> Any:
+    if isinstance(message, Mapping):
+        return {**message, "content": _added(message.get("content", ""), notes)}
+    if isinstance(message, tuple):
+        role, content = message
+        return (role, _added(content, notes))
+    return message.model_copy(update={"content": _added(message.content, notes)})
+
+
+def _added(content: Any, notes: str) -> Any:
+    if isinstance(content, str):
+        return f"{content}\n\n{notes}"
+    return [*content, {"type": "text", "text": notes}]
+
+
+def _parts(messages: Sequence[Any]) -> Iterator[Said | Called | Returned]:
+    for message in messages:
+        role, text = _said(message)
+        if role == "assistant":
+            if text:
+                yield Said(text)
+            for call in getattr(message, "tool_calls", ()):
+                yield Called(str(call.get("id")), call["name"], call["args"])
+        elif role == "tool":
+            yield Returned(str(getattr(message, "tool_call_id", "")), text)

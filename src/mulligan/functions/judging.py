@@ -1,0 +1,116 @@
+"""A judge that is a function: what it returns or raises, as feedback."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from traceback import extract_tb
+from typing import Any, TypeAlias, Union, cast
+
+from mulligan.core.errors import InvalidInput
+from mulligan.core.records import Feedback, Finding
+from mulligan.text.evidence import evidence_of
+from mulligan.text.python_code import parsed
+from mulligan.text.truncate import truncate_text
+
+Verdict: TypeAlias = Union[bool, float, Feedback, "tuple[bool | float | None, str]", None]
+"""What a judge returns. None: it had nothing to object. A number is a score; with a text, the text says why."""
+Judged: TypeAlias = Verdict | Awaitable[Verdict]
+JudgeFunction: TypeAlias = Callable[[Any], Judged] | Callable[[Any, Any], Judged] | Callable[[Any, Any, Any], Judged]
+
+BUGS = (NameError, ImportError, SyntaxError)
+"""Errors of the judge itself: they end the call, where any other is the judge's no."""
+SHOWN = 100
+"""Tokens of an answer that a verdict without words shows."""
+
+
+def check_judge(judge: Callable[..., Any], parameters: Sequence[str], of: str) -> None:
+    """Raises `InvalidInput` for a judge that cannot be called with the answer and arguments of this function."""
+    names, open_ended = _parameters(judge)
+    if not names and not open_ended:
+        raise InvalidInput(f"The judge {_name(judge)} takes no argument: it has to take the answer, as its last one.")
+    unknown = [name for name in names[:-1] if name not in (*parameters, "task")]
+    if unknown:
+        raise InvalidInput(
+            f"The judge {_name(judge)} asks for {', '.join(unknown)}, and {of} has no such argument. Its last argument "
+            f"is the answer; those before it have names of: {', '.join(dict.fromkeys((*parameters, 'task')))}."
+        )
+
+
+def judge_arguments(judge: Callable[..., Any], given: Mapping[str, Any], task: str, answer: Any) -> Sequence[Any]:
+    """The arguments of the judge: those of the function by name, then the answer."""
+    names, open_ended = _parameters(judge)
+    if open_ended:
+        return (task, answer)
+    return (*(given.get(name, task) for name in names[:-1]), answer)
+
+
+def feedback_of(verdict: Any, judge: Callable[..., Any], answer: Any, threshold: float) -> Feedback:
+    """The verdict as feedback. Raises `InvalidInput` for what is no verdict."""
+    if isinstance(verdict, Feedback):
+        return verdict if verdict.source else replace(verdict, source=_name(judge))
+    score, why = verdict, ""
+    if isinstance(verdict, tuple) and len(cast("tuple[Any, ...]", verdict)) == 2:
+        score, why = cast("tuple[Any, Any]", verdict)
+    if not isinstance(why, str) or not (score is None or isinstance(score, (bool, int, float))):
+        raise InvalidInput(
+            f"The judge {_name(judge)} returned {verdict!r}. It returns a bool, a score, (score, 'why'), a Feedback, "
+            "or None if there is nothing to object; or it raises."
+        )
+    if score is None:
+        passed = verdict is None or None
+        return Feedback(passed, why, 1.0 if passed else None, _name(judge))
+    passed, given = score if isinstance(score, bool) else score >= threshold, bool(why)
+    if not passed and not why:
+        said = "no" if isinstance(score, bool) else f"{score:g} of {threshold:g}"
+        why = f"{_name(judge)} said {said} to: {shown(answer)}"
+    said = why if given else ""
+    evidence = evidence_of([Finding(got=why, passed=passed)], said=said) if why else None
+    return Feedback(passed, why, float(score), _name(judge), evidence=evidence)
+
+
+def objection(error: Exception, judge: Callable[..., Any], answer: Any) -> Feedback:
+    """What a judge raised, as its no: the check that it made, and what it said."""
+    asked = _asserted(error, judge)
+    said = str(error).strip()
+    if not said or not isinstance(error, AssertionError):
+        said = f"{type(error).__name__}{f': {said}' if said else ''} for: {shown(answer)}"
+    finding = Finding(asked, got=said)
+    text = "\n".join(part for part in (asked, said) if part)
+    return Feedback(False, text, 0.0, _name(judge), evidence=evidence_of([finding], said=said))
+
+
+def shown(answer: Any) -> str:
+    """An answer for a person or a prompt, shortened."""
+    return truncate_text(answer if isinstance(answer, str) else repr(answer), SHOWN)
+
+
+def _asserted(error: Exception, judge: Callable[..., Any]) -> str:
+    """The assert that failed in the judge's file, without its message; "" where it was none."""
+    if not isinstance(error, AssertionError):
+        return ""
+    file = getattr(getattr(inspect.unwrap(judge), "__code__", None), "co_filename", None)
+    frames = [frame for frame in extract_tb(error.__traceback__) if file and Path(frame.filename) == Path(file)]
+    line = (frames[-1].line or "").strip() if frames else ""
+    tree = parsed(line)
+    node = tree.body[0] if tree is not None and len(tree.body) == 1 else None
+    return f"assert {ast.unparse(node.test)}" if isinstance(node, ast.Assert) else line
+
+
+def _parameters(judge: Callable[..., Any]) -> tuple[list[str], bool]:
+    """The names of the arguments that are given by position, and whether it takes any."""
+    try:
+        found = inspect.signature(judge).parameters.values()
+    except (TypeError, ValueError):  # such as a builtin
+        return ["answer"], False
+    by_place = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    named = [one.name for one in found if one.kind in by_place and one.default is inspect.Parameter.empty]
+    optional = [one.name for one in found if one.kind in by_place and one.default is not inspect.Parameter.empty]
+    return named or optional[:1], any(one.kind is inspect.Parameter.VAR_POSITIONAL for one in found) and not named
+
+
+def _name(judge: Callable[..., Any]) -> str:
+    return str(getattr(judge, "__name__", type(judge).__name__))

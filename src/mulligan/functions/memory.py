@@ -1,0 +1,108 @@
+"""`memory`: the bank of an agent for a program that has a loop of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+from mulligan.app.memory import open_bank
+from mulligan.app.transcripts import has_something_to_learn, learn_from, read_messages
+from mulligan.bank.bank import Bank
+from mulligan.core.errors import InvalidInput
+from mulligan.core.protocols import Learned, Model
+from mulligan.core.records import Episode, Finding, Recall
+from mulligan.functions.notes import Notes
+from mulligan.text.evidence import evidence_of, findings_of
+
+
+class Memory:
+    """What `memory` returns: an asynchronous context manager. `bank` is the whole bank, while it is open."""
+
+    def __init__(self, agent_id: str, options: Mapping[str, Any]) -> None:
+        self._agent_id, self._options = agent_id, options
+        self._bank: Bank | None = None
+        self._newest: Recall | None = None
+
+    @property
+    def bank(self) -> Bank:
+        if self._bank is None:
+            raise InvalidInput("The memory is not open: use it within `async with mulligan.memory(…) as memory`.")
+        return self._bank
+
+    async def __aenter__(self) -> Self:
+        self._bank = open_bank(self._agent_id, **self._options)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        bank, self._bank = self.bank, None
+        await bank.close()
+
+    async def notes(self, task: str) -> Notes:
+        """What the bank knows that helps with the task; empty where it knows nothing near."""
+        self._newest = await self.bank.recall(task)
+        return Notes(self._newest.formatted_prompt.strip(), recall=self._newest)
+
+    async def learn(
+        self,
+        messages: Sequence[Any] | Mapping[str, Any],
+        *,
+        task: str | None = None,
+        success: bool | None = None,
+        why: str = "",
+        notes: Notes | None = None,
+    ) -> Learned:
+        """Learns from what an agent said and did.
+
+        Args:
+            messages: as the API of OpenAI, Anthropic or Google takes them, or the objects of LangChain, pydantic-ai or
+                a provider's SDK.
+            task: what the task was. None: what the user asked first.
+            success: whether it was done. None: unknown; a model of the bank's judges.
+            why: what the judge said.
+            notes: those that the agent was given for it; they get the outcome. None: the newest of this memory.
+
+        Returns:
+            What was learned. Without a model only facts are drawn, by rule; `nothing_because` says if there were none.
+
+        Raises:
+            InvalidInput: the messages cannot be read, or `why` is given without `success`.
+        """
+        if why and success is None:
+            raise InvalidInput("`why` says why the task succeeded or failed, so `success` has to be given, too.")
+        transcript = read_messages(messages)
+        episode = transcript.episode(task=task, success=success)
+        if why:
+            episode = _with_reason(episode, why)
+        receipt = notes.receipt if notes is not None else self._newest.id if self._newest else ""
+        found = transcript.found()
+        if not found and not has_something_to_learn(self.bank, episode):
+            if receipt and success is not None:
+                await self.bank.outcome_of(receipt, success)
+            return Learned(success=success, nothing_because="no model is named, and rules find nothing in it")
+        return await learn_from(self.bank, episode, receipt or None, found)
+
+
+def memory(agent_id: str = "", *, model: str | Model | None = None, **options: Any) -> Memory:
+    """The bank of an agent, for a program with a loop of its own.
+
+        async with mulligan.memory("billing") as memory:
+            prompt = task + await memory.notes(task)
+            await memory.learn(messages, task=task, success=False, why="no currency")
+
+    Args:
+        agent_id: whose bank; "" is the unnamed agent.
+        model: judges and extracts. None: the one of [memory] or MULLIGAN_MODEL; without any, rules draw facts.
+        options: further ones of `mulligan.Bank.open`.
+    """
+    return Memory(agent_id, {"model": model, **options})
+
+
+def _with_reason(episode: Episode, why: str) -> Episode:
+    """The episode with the judge's words before what tools gave back."""
+    (trial,) = episode.trials
+    feedback = trial.feedback
+    assert feedback is not None
+    findings = [Finding(got=why, passed=bool(feedback.passed)), *findings_of(feedback)]
+    judged = replace(feedback, text=why, evidence=evidence_of(findings, said="" if feedback.passed else why))
+    return replace(episode, trials=(replace(trial, feedback=judged),))

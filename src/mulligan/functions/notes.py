@@ -1,0 +1,51 @@
+"""The text that a function is given for its next try."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from mulligan.core.records import Episode, Finding, Lesson, Past, Recall
+from mulligan.text.formatting import past_text
+
+if TYPE_CHECKING:
+    # A type checker sees a type of its own, so that it can tell the parameter for the notes from one for any text.
+    class _Text:
+        def __add__(self, other: str, /) -> str: ...
+        def __radd__(self, other: str, /) -> str: ...
+        def __contains__(self, part: str, /) -> bool: ...
+        def __len__(self) -> int: ...
+else:
+    _Text = str
+
+
+class Notes(_Text):
+    """What failed so far and what the bank knows, as text for a prompt; empty where there is nothing.
+
+    It is a `str`. A type checker is told of a type of its own: write f"{notes}" or str(notes) for a plain text.
+
+    Attributes:
+        trial: the number of the try that it is for, from 1.
+        evidence: the checks that failed so far, those of the newest try first.
+        lessons: those that the bank gave.
+        receipt: the id of the recall that gave them; "" without one.
+    """
+
+    trial: int
+    evidence: tuple[Finding, ...]
+    lessons: tuple[Lesson, ...]
+    receipt: str
+
+    def __new__(
+        cls, text: str = "", trial: int = 1, evidence: tuple[Finding, ...] = (), recall: Recall | None = None
+    ) -> Notes:
+        notes: Notes = cast(Any, super()).__new__(cls, text)
+        notes.trial, notes.evidence = trial, evidence
+        notes.lessons, notes.receipt = (recall.lessons, recall.id) if recall else ((), "")
+        return notes
+
+
+def notes_of(episode: Episode, past: Past) -> Notes:
+    """The notes for the next try of the episode, of what its strategy shows of the past."""
+    recalled = past.recall.formatted_prompt if past.recall else ""
+    text = "\n\n".join(part for part in (recalled.strip(), past_text(past)) if part)
+    return Notes(text, len(episode.trials) + 1, past.evidence, past.recall)

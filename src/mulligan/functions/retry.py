@@ -1,0 +1,259 @@
+"""`retry`: calls a function again with what failed, until a judge has nothing to object.
+
+    @mulligan.retry(judge=right, tries=3, bank="billing")
+    async def bill(task: str, notes: mulligan.Notes) -> str: ...
+
+A call is an episode: the function acts, the judge evaluates, and what failed reaches the next try as notes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import functools
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextvars import ContextVar
+from typing import Any, Concatenate, Generic, Literal, ParamSpec, Protocol, Self, TypeAlias, TypeVar, cast, overload
+
+from mulligan.core.errors import InvalidInput
+from mulligan.core.limits import Limits
+from mulligan.core.protocols import Bank, Evaluator, Model, Reflector, Store
+from mulligan.core.records import Episode, Reflection
+from mulligan.functions.calls import Call, Manner, Reading, Result
+from mulligan.functions.judging import JudgeFunction, check_judge
+from mulligan.functions.notes import Notes
+from mulligan.functions.results import declared_type
+from mulligan.recording.bridge import finish, is_asynchronous
+
+P = ParamSpec("P")
+Q = ParamSpec("Q")
+R = TypeVar("R")
+A = TypeVar("A")
+B = TypeVar("B")
+
+log = logging.getLogger("mulligan")
+
+TASKS = ("task", "prompt", "question", "query", "message", "input", "text")
+"""Names of an argument that is taken for the task, if `retry` is told none."""
+STREAMS = "it yields its result piece by piece, and what a caller has seen of a failed try cannot be taken back"
+
+ReflectFunction: TypeAlias = Callable[[Episode], "str | Reflection | Awaitable[str | Reflection | None] | None"]
+
+
+class Retrying(Generic[P, R]):
+    """A function that is tried again with what failed. Called as the function is, without its notes."""
+
+    def __init__(self, function: Callable[..., Any], manner: Manner) -> None:
+        self._function, self._manner = function, manner
+        self._bound: tuple[Any, ...] = ()
+        self._newest: ContextVar[Episode | None] = ContextVar("mulligan_newest_episode", default=None)
+        functools.update_wrapper(self, function)
+        self.__signature__ = manner.asked
+
+    @property
+    def episode(self) -> Episode | None:
+        """The record of the newest call that ended in this task or thread; None before the first."""
+        return self._newest.get()
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """The function's result, of the try that passed. See `retry` for what is returned or raised if none did."""
+        return self.run(*args, **kwargs).value
+
+    def run(self, *args: P.args, **kwargs: P.kwargs) -> Result[R]:
+        """As a call, with the whole record beside the value."""
+        return finish(self._run(args, kwargs))
+
+    async def _run(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Result[Any]:
+        call = Call(self._manner, self._function, (*self._bound, *args), kwargs)
+        try:
+            return await call.run()
+        finally:
+            self._newest.set(call.episode)
+
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> Self: ...
+    @overload
+    def __get__(
+        self: Retrying[Concatenate[Any, Q], R], instance: object, owner: type | None = None
+    ) -> Retrying[Q, R]: ...
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        return self if instance is None else self._method_of(instance)
+
+    def _method_of(self, instance: object) -> Self:
+        method = copy.copy(self)
+        method._bound = (instance,)
+        return method
+
+
+class AsyncRetrying(Retrying[P, R]):
+    """`Retrying` for an asynchronous function."""
+
+    _is_coroutine = getattr(asyncio.coroutines, "_is_coroutine", None)  # what asyncio.iscoroutinefunction looks at
+
+    async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return (await self._run(args, kwargs)).value
+
+    async def run(self, *args: P.args, **kwargs: P.kwargs) -> Result[R]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return await self._run(args, kwargs)
+
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> Self: ...
+    @overload
+    def __get__(
+        self: AsyncRetrying[Concatenate[Any, Q], R], instance: object, owner: type | None = None
+    ) -> AsyncRetrying[Q, R]: ...
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        return self if instance is None else self._method_of(instance)
+
+
+class Retry(Protocol):
+    """What `retry` returns: a decorator. The function loses the parameter for the notes, if it is among its first
+    three and is annotated as `Notes`."""
+
+    @overload
+    def __call__(self, function: Callable[Concatenate[Notes, P], Coroutine[Any, Any, R]], /) -> AsyncRetrying[P, R]: ...
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[A, Notes, P], Coroutine[Any, Any, R]], /
+    ) -> AsyncRetrying[Concatenate[A, P], R]: ...
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[A, B, Notes, P], Coroutine[Any, Any, R]], /
+    ) -> AsyncRetrying[Concatenate[A, B, P], R]: ...
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncRetrying[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[Concatenate[Notes, P], R], /) -> Retrying[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[Concatenate[A, Notes, P], R], /) -> Retrying[Concatenate[A, P], R]: ...
+    @overload
+    def __call__(self, function: Callable[Concatenate[A, B, Notes, P], R], /) -> Retrying[Concatenate[A, B, P], R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> Retrying[P, R]: ...
+
+
+def retry(
+    *,
+    judge: JudgeFunction | Evaluator | str,
+    tries: int = 3,
+    notes: str | None = "notes",
+    task: str | Callable[..., str] | None = None,
+    threshold: float = 1.0,
+    failures: type[Exception] | tuple[type[Exception], ...] = Exception,
+    unsolved: Literal["best", "raise"] = "best",
+    before_retry: Callable[..., Any] | None = None,
+    bank: str | Bank | None = None,
+    reflect: str | Model | ReflectFunction | Reflector | None = None,
+    judge_model: str | Model | None = None,
+    key: str | Callable[..., str] | None = None,
+    record: bool = True,
+    limits: Limits | Mapping[str, float | None] | None = None,
+    store: Store | None = None,
+    reads: Reading | None = None,
+) -> Retry:
+    """A decorator: the function is called again with what failed, until the judge has nothing to object.
+
+    Retrying repeats what the function does: let `before_retry` undo it. No model is needed.
+
+    Args:
+        judge: a function of the answer, and of arguments of the decorated one that it names before it (`task` is
+            always known). It returns a bool, a score, (score, "why"), a `Feedback`, or None for no objection; or it
+            raises, which is a no with that message. Or an evaluator, by name ("exact_match:42") or as an object.
+        tries: calls of the function at most.
+        notes: the parameter that gets the notes (`Notes`, a text; empty at first). The one annotated as `Notes` is
+            found by itself. If it names another parameter, its text gets the notes appended. None: no notes.
+        task: the parameter that says what the task is, or a function of the arguments that says it. None: one named
+            task, prompt, question, …; else the first text.
+        threshold: the score from which a try is right.
+        failures: exceptions of the function that are a failed try. Any other is raised at once, as is `InvalidInput`.
+        unsolved: if no try was right, the "best" result is returned, or `NotSolved` is raised ("raise"). It is always
+            raised if no try returned anything.
+        before_retry: called before each try after the first, with the notes if it takes an argument.
+        bank: the agent whose lessons the notes bring and who learns from the call; or a bank.
+        reflect: writes a lesson after each failed try: a model by name or object, or a function of the episode.
+        judge_model: of an evaluator that asks one.
+        key: of a call, or a function of its arguments. A call that was cut off (killed, over budget) and is made again
+            with the same key repeats no finished try. None: of function, judge and arguments, if these have a JSON
+            form.
+        record: whether a file keeps the tries.
+        limits: besides the tries, such as {"seconds": 60}.
+        store: where the tries are kept; by default the configured one.
+        reads: what the judge is shown of a result, and what the record keeps of it. None: the result itself.
+
+    Returns:
+        A decorator for a function or method, synchronous or not. What it returns has `run(…)`, which gives a `Result`
+        with the value and the episode, and `episode`, that of the newest call.
+
+    Raises:
+        InvalidInput: when the function is decorated, for what cannot work.
+    """
+    if unsolved not in ("best", "raise"):
+        raise InvalidInput(f"unsolved must be 'best' or 'raise', not {unsolved!r}.")
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        name = getattr(function, "__qualname__", type(function).__name__)
+        inner = inspect.unwrap(function)
+        if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner):
+            raise InvalidInput(f"{name} cannot be retried: {STREAMS}. Let it return the whole.")
+        signature = inspect.signature(function)
+        noted, into = _where_notes_go(name, signature, _annotations(inner), notes)
+        names = [one for one in signature.parameters if one != noted]
+        if isinstance(task, str) and task not in names:
+            raise InvalidInput(f"{name} has no parameter {task!r} for the task; it has {', '.join(names) or 'none'}.")
+        if callable(judge) and not isinstance(judge, Evaluator):
+            check_judge(judge, names, name)
+        manner = Manner(
+            name=name,
+            signature=signature,
+            notes=noted,
+            into=into,
+            task=task or next((one for one in TASKS if one in names), None),
+            returns=declared_type(inner),
+            judge=judge,
+            threshold=threshold,
+            failures=failures,
+            unsolved=unsolved,
+            before_retry=before_retry,
+            bank=bank,
+            reflect=reflect,
+            judge_model=judge_model,
+            key=key,
+            record=record,
+            tries=tries,
+            limits=limits,
+            store=store,
+            reads=reads,
+        )
+        kind = cast(Any, AsyncRetrying if is_asynchronous(inner) else Retrying)
+        return kind(function, manner)
+
+    return cast(Retry, decorate)
+
+
+def _annotations(function: Callable[..., Any]) -> Mapping[str, Any]:
+    try:
+        return inspect.get_annotations(function, eval_str=True)
+    except Exception:  # a name that only a type checker imports
+        return getattr(function, "__annotations__", {})
+
+
+def _where_notes_go(
+    name: str, signature: inspect.Signature, annotations: Mapping[str, Any], notes: str | None
+) -> tuple[str | None, str | None]:
+    """The parameter that gets the notes, and the one whose text they are appended to: one of them at most."""
+    parameters = signature.parameters
+    annotated = [one for one, of in annotations.items() if of is Notes or of in ("Notes", "mulligan.Notes")]
+    if annotated := [one for one in annotated if one in parameters]:
+        return annotated[0], None
+    if notes is None:
+        return None, None
+    if notes == "notes" and notes in parameters:
+        return notes, None
+    if notes in parameters:
+        return None, notes
+    raise InvalidInput(
+        f"{name} has no parameter {notes!r} for what failed so far: add one (notes: mulligan.Notes), name one whose "
+        "text gets the notes appended (notes='prompt'), or say notes=None if the function is to be shown nothing."
+    )

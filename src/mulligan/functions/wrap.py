@@ -1,0 +1,144 @@
+"""`wrap`: an agent of a framework, run again with what failed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol, TypeVar, cast
+
+from mulligan.core.errors import InvalidInput
+from mulligan.core.protocols import Evaluator
+from mulligan.core.records import Attempt, Episode
+from mulligan.functions import frameworks
+from mulligan.functions.judging import JudgeFunction
+from mulligan.functions.notes import Notes
+from mulligan.functions.retry import retry
+
+T = TypeVar("T")
+
+
+class Framework(Protocol):
+    """How the agents of a framework are run and read: what a file of `functions/frameworks/` has.
+
+    PACKAGE: the package that their classes, or a base of theirs, come from. ENTRIES: the methods that run an agent, and
+    whether each is asynchronous.
+    """
+
+    @property
+    def PACKAGE(self) -> str: ...
+    @property
+    def ENTRIES(self) -> Mapping[str, bool]: ...
+
+    def recognises(self, agent: Any) -> bool:
+        """Whether an object of the package is an agent."""
+        ...
+
+    def task(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+        """What a call with these arguments asks for."""
+        ...
+
+    def noted(
+        self, agent: Any, args: Sequence[Any], kwargs: Mapping[str, Any], notes: str
+    ) -> tuple[Any, Sequence[Any], Mapping[str, Any]]:
+        """Agent and arguments for a call that is given these notes. What was given is not changed."""
+        ...
+
+    def answer(self, result: Any) -> Any:
+        """What the judge is shown of a result."""
+        ...
+
+    def attempt(self, result: Any) -> Attempt:
+        """What the record keeps of a result: its text, the steps, and the tokens."""
+        ...
+
+
+class Wrapped:
+    """An agent whose running methods are tried again. Any other attribute is the agent's own.
+
+    `episode` is the record of the newest call in this task or thread.
+    """
+
+    def __init__(self, agent: Any, framework: Framework, options: Mapping[str, Any]) -> None:
+        self._agent, self._framework = agent, framework
+        self._entries = {
+            name: _entry(agent, name, is_async, framework, options)
+            for name, is_async in framework.ENTRIES.items()
+            if hasattr(agent, name)
+        }
+
+    @property
+    def episode(self) -> Episode | None:
+        found = [entry.episode for entry in self._entries.values() if entry.episode is not None]
+        return max(found, key=lambda episode: episode.started, default=None)
+
+    def __getattr__(self, name: str) -> Any:
+        entries = self.__dict__.get("_entries", {})
+        return entries[name] if name in entries else getattr(self._agent, name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._entries.get("__call__", self._agent)(*args, **kwargs)
+
+
+def wrap(agent: T, *, judge: JudgeFunction | Evaluator | str, framework: Framework | None = None, **options: Any) -> T:
+    """The agent, which is run again with what failed until the judge has nothing to object.
+
+        agent = mulligan.wrap(my_agent, judge=right, bank="billing")
+        result = await agent.run("Write the total of …")       # the framework's own method and result
+
+    Args:
+        agent: of pydantic-ai, a runnable of LangChain or a graph of LangGraph, a module of DSPy.
+        judge: as in `retry`; a function is given the task and the framework's answer, or the answer alone.
+        framework: how the agent is run, for one of another kind.
+        options: as in `retry`.
+
+    Returns:
+        An object with the agent's methods and attributes. Those methods that run it try again.
+
+    Raises:
+        InvalidInput: no known framework has made the agent.
+    """
+    made_by = framework or _framework_of(agent)
+    return cast(T, Wrapped(agent, made_by, {"judge": judge, **options}))
+
+
+def _entry(agent: Any, name: str, is_async: bool, framework: Framework, options: Mapping[str, Any]) -> Any:
+    """The method of this name, retried."""
+
+    def call(args: Sequence[Any], kwargs: Mapping[str, Any], notes: Notes) -> Any:
+        of, args, kwargs = framework.noted(agent, args, kwargs, str(notes)) if notes else (agent, args, kwargs)
+        return getattr(of, name)(*args, **kwargs)
+
+    async def run(*args: Any, notes: Notes, **kwargs: Any) -> Any:
+        return await call(args, kwargs, notes)
+
+    def run_sync(*args: Any, notes: Notes, **kwargs: Any) -> Any:
+        return call(args, kwargs, notes)
+
+    def task(*args: Any, **kwargs: Any) -> str:
+        return framework.task(args, kwargs)
+
+    function: Callable[..., Any] = run if is_async else run_sync
+    function.__qualname__ = function.__name__ = f"{type(agent).__name__}.{name}"
+    chosen: dict[str, Any] = {"task": task, "reads": framework, **options}
+    return retry(**chosen)(function)
+
+
+@cache
+def _frameworks() -> tuple[Framework, ...]:
+    folder = Path(frameworks.__file__).parent
+    names = sorted(file.stem for file in folder.glob("[a-z]*.py"))
+    return tuple(cast(Framework, import_module(f"{frameworks.__name__}.{name}")) for name in names)
+
+
+def _framework_of(agent: Any) -> Framework:
+    packages = {cls.__module__.partition(".")[0] for cls in type(agent).__mro__}
+    for one in _frameworks():
+        if one.PACKAGE in packages and one.recognises(agent):
+            return one
+    known = ", ".join(one.PACKAGE for one in _frameworks())
+    raise InvalidInput(
+        f"{type(agent).__name__} is an agent of no framework that is known ({known}). Decorate a function that runs it "
+        "with mulligan.retry, or say how it is run with framework=: see docs/functions.md."
+    )

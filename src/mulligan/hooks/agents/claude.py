@@ -1,0 +1,55 @@
+"""Claude Code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from mulligan.hooks.agents import Hook, Payload, Settings, command_of, fields, text
+from mulligan.hooks.agents import answer as answer
+from mulligan.hooks.agents import ask as ask
+from mulligan.hooks.agents import deny as deny
+from mulligan.hooks.events import Moment, Notice
+
+NAME, TITLE, TRIED = "claude", "Claude Code", True
+HOOKS = (
+    Hook("SessionStart", "start", timeout=5),
+    Hook("SubagentStart", "start", timeout=5),
+    Hook("UserPromptSubmit", "prompt", timeout=5),
+    Hook("PreToolUse", "before_tool", "Bash", timeout=5),
+    Hook("PostToolUseFailure", "failure", timeout=5),
+    Hook("Stop", "stop", timeout=5),
+    Hook("SubagentStop", "subagent_stop", timeout=5),
+    Hook("SessionEnd", "end", timeout=5),
+)
+SETTINGS = Settings(
+    "~/.claude", "CLAUDE_CONFIG_DIR", "settings.json", ".claude/settings.json", ".claude/settings.local.json"
+)
+
+_MOMENTS: Mapping[str, Moment] = {hook.event: hook.moment for hook in HOOKS}
+_EXIT = re.compile(r"\A(?:Error: )?Exit code -?\d+[ \t]*(?:\n|\Z)")
+
+
+def read(payload: Payload, environ: Mapping[str, str]) -> Notice | None:
+    event = text(payload, "hook_event_name")
+    moment = _MOMENTS.get(event)
+    if moment is None or (event == "PostToolUseFailure" and payload.get("is_interrupt") is True):
+        return None
+    subagent_id = text(payload, "agent_id")  # a session of `claude --agent` has a type, but no id
+    return Notice(
+        NAME,
+        moment,
+        session=text(payload, "session_id"),
+        folder=environ.get("CLAUDE_PROJECT_DIR", "") or text(payload, "cwd"),  # `cd` moves only the second
+        event=event,
+        transcript=text(payload, "agent_transcript_path" if subagent_id else "transcript_path"),
+        source=text(payload, "source"),
+        text=text(payload, "prompt", "last_assistant_message"),
+        tool=text(payload, "tool_name"),
+        command=command_of(fields(payload, "tool_input")),
+        call=text(payload, "tool_use_id"),
+        output=_EXIT.sub("", text(payload, "error")),
+        subagent=text(payload, "agent_type") if subagent_id else "",
+        subagent_id=subagent_id,
+        going_on=payload.get("stop_hook_active") is True,
+    )

@@ -1,0 +1,211 @@
+"""Try hooks as they are installed: with payloads that agents have sent, through the commands in their settings."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import time
+import tomllib
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from mulligan.core.errors import InvalidInput
+from mulligan.hooks import codex_trust
+from mulligan.hooks.agents import NAMES, Agent, Hook, agent
+from mulligan.hooks.entry import SWITCH, is_off
+from mulligan.hooks.install import PROGRAM, installed, settings_file, user_folder
+from mulligan.hooks.journal import Journal
+from mulligan.hooks.recall import store_file
+from mulligan.hooks.signature import digest, signature
+
+ERROR = digest(signature("ModuleNotFoundError: No module named 'orders_schema'"))
+"""What the failures in the payloads are about."""
+_ENDING = 30.0
+_ATTEMPTS = 3
+_MINUTES = 600
+
+
+class Fired(NamedTuple):
+    """A hook that was tried: the time from its start to its end, what it gave the model, and what went wrong."""
+
+    event: str
+    milliseconds: float
+    text: str
+    wrong: str = ""
+
+
+def commands(of: Agent, path: Path, text: str) -> dict[str, tuple[str, int]]:
+    """For each event the command that stands in an agent's settings, and its limit in the agent's unit (0: none)."""
+    if path.suffix == ".js":
+        found = re.search(r"^const PROGRAM = (\[.*\])$", text, re.MULTILINE)
+        words: list[str] = json.loads(found[1]) if found else []
+        return {hook.event: (shlex.join([*words, of.NAME, hook.event]), 0) for hook in of.HOOKS if words}
+    given: dict[str, tuple[str, int]] = {}
+    for event, groups in installed(path, text).items():
+        for group in groups:
+            for hook in group.get("hooks", [group]):
+                line = str(hook.get("command") or hook.get("bash"))
+                if PROGRAM in line:
+                    given[event] = line, int(hook.get("timeout") or hook.get("timeoutSec") or 0)
+    return given
+
+
+def fire(of: Agent, given: Mapping[str, tuple[str, int]], home: Path) -> Iterator[Fired]:
+    """Run each hook for which there is a payload, with the bank and the journal in `home`."""
+    recorded: dict[str, Any] = json.loads(files("mulligan.hooks").joinpath("payloads.json").read_text("utf-8"))
+    if of.NAME not in recorded:
+        return
+    transcript = home / "transcript.jsonl"
+    lines = recorded[of.NAME].get("transcript", ())
+    transcript.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    kept = {name: value for name, value in os.environ.items() if name not in (SWITCH, "MULLIGAN_DATABASE")}
+    for payload in recorded[of.NAME]["calls"]:
+        event = payload.get("event") or payload["hook_event_name"]
+        if event not in given:
+            yield Fired(event, 0.0, "", "there is no hook for it")
+            continue
+        if program := _missing(given[event][0]):
+            yield Fired(event, 0.0, "", f"{program} is not there")
+            continue
+        fired = Fired(event, 0.0, "")
+        for attempt in range(_ATTEMPTS):  # a busy machine may take longer than hooks do
+            sent = json.dumps(payload)
+            for name, value in (("folder", home), ("session", f"{event}-{attempt}"), ("transcript", transcript)):
+                sent = sent.replace(f"{{{name}}}", json.dumps(str(value))[1:-1])
+            fired = _fired(of, event, given[event][0], sent, home, {**kept, "MULLIGAN_HOME": str(home)})
+            if not fired.wrong:
+                break
+        yield fired
+
+
+def _fired(of: Agent, event: str, command: str, sent: str, home: Path, environ: Mapping[str, str]) -> Fired:
+    began = time.perf_counter()
+    try:
+        ran = subprocess.run(
+            command, shell=True, input=sent, capture_output=True, text=True, cwd=home, env=environ, timeout=_ENDING
+        )
+    except subprocess.TimeoutExpired:
+        return Fired(event, _ENDING * 1000, "", "it does not end")
+    took = (time.perf_counter() - began) * 1000
+    wrong = f"it ends with {ran.returncode}: {ran.stderr.strip()[-300:]}" if ran.returncode else ""
+    if not wrong and (hook := _hook(of, event)) and hook.moment in ("failure", "success") and not ran.stdout:
+        wrong = "the lesson about this error does not come back" + _swallowed(home)
+    return Fired(event, took, _to_model(ran.stdout), wrong)
+
+
+def _hook(of: Agent, event: str) -> Hook | None:
+    return next((hook for hook in of.HOOKS if hook.event == event), None)
+
+
+def _swallowed(home: Path) -> str:
+    with Journal(str(home / "hooks.db")) as journal:
+        last = journal.errors(1)
+    return f" ({last[0].what})" if last else ""
+
+
+def _to_model(answer: str) -> str:
+    """The text that an agent takes out of a hook's answer."""
+    try:
+        given: Any = json.loads(answer or "{}")
+    except ValueError:
+        return answer
+    fields = cast(dict[str, Any], given)
+    inner = fields.get("hookSpecificOutput", fields)
+    return str(inner.get("additionalContext") or inner.get("additional_context") or inner.get("text") or "")
+
+
+def troubles(of: Agent, given: Mapping[str, tuple[str, int]], folder: Path) -> Iterator[str]:
+    """What keeps an agent's hooks from running, or from running as they should."""
+    yield from _switched_off(of, folder)
+    yield from gone(of, given)
+    if (store := os.environ.get("MULLIGAN_DATABASE", "")) and not store.endswith(store_file()):
+        yield f"MULLIGAN_DATABASE is {store}, which is not one file for all folders: hooks use {store_file()}."
+    for event, (command, limit) in given.items():
+        hook = _hook(of, event)
+        if hook is None:
+            yield f"{event} is not an event that Mulligan hooks: run `mulligan hooks install {of.NAME}` again."
+        elif hook.timeout >= 1000 and 0 < limit < 1000 and of.NAME == "gemini":
+            yield f"The limit at {event} is {limit}: {of.TITLE} counts milliseconds, not seconds."
+        elif 0 < hook.timeout < 1000 and limit > _MINUTES:
+            yield f"The limit at {event} is {limit}: {of.TITLE} counts seconds, not milliseconds."
+        elif hook.timeout and not limit:
+            yield f"There is no limit at {event}: run `mulligan hooks install {of.NAME}` again."
+        if not command.endswith(f"{of.NAME} {event}"):
+            yield f"The command at {event} is another one than this Mulligan writes: {command}"
+    if missing := [hook.event for hook in of.HOOKS if hook.event not in given]:
+        yield f"There is no hook for {', '.join(missing)}: run `mulligan hooks install {of.NAME}` again."
+    if of.NAME == "codex":
+        yield from _untrusted(folder)
+
+
+def gone(of: Agent, given: Mapping[str, tuple[str, int]]) -> Iterator[str]:
+    """The programs of these hooks that are not there: then no hook can note that anything is wrong."""
+    for program in sorted({program for command, _ in given.values() if (program := _missing(command))}):
+        yield (
+            f"The program {program} is not there, so {of.TITLE} neither shows nor teaches anything. Was its virtual "
+            f"environment moved or removed? Run `mulligan hooks install {of.NAME}` again."
+        )
+
+
+def _missing(command: str) -> str:
+    """The program that a command starts, if it is not there; else ""."""
+    program = shlex.split(command)[0]
+    return program if shutil.which(program) is None else ""
+
+
+def _switched_off(of: Agent, folder: Path) -> Iterator[str]:
+    if is_off(os.environ):
+        yield f"{SWITCH} is {os.environ[SWITCH]} here, which stops all hooks."
+    with Journal() as journal:
+        if journal.is_paused(str(folder)):
+            yield "Hooks are paused for this folder: `mulligan hooks resume` takes that back."
+    for file in _settings(of, folder):
+        try:
+            read: Any = (tomllib if file.suffix == ".toml" else json).loads(file.read_text("utf-8"))
+        except (OSError, ValueError):
+            continue
+        settings = cast(dict[str, Any], read if isinstance(read, dict) else {})
+        if of.NAME in ("claude", "qwen") and settings.get("disableAllHooks"):
+            yield f"{file} turns all hooks off: disableAllHooks."
+        if of.NAME == "gemini" and settings.get("hooksConfig", {}).get("enabled") is False:
+            yield f"{file} turns all hooks off: hooksConfig.enabled."
+        if of.NAME == "gemini" and "mulligan" in settings.get("hooksConfig", {}).get("disabled", ()):
+            yield f"{file} turns these hooks off: hooksConfig.disabled."
+        if of.NAME == "codex" and settings.get("features", {}).get("hooks") is False:
+            yield f"{file} turns all hooks off: features.hooks."
+
+
+def _settings(of: Agent, folder: Path) -> Iterator[Path]:
+    """The files that may turn an agent's hooks off."""
+    if of.NAME == "codex":
+        yield from (user_folder(of) / "config.toml", folder / ".codex" / "config.toml")
+        return
+    for scope in ("user", "project", "local"):
+        try:
+            yield settings_file(of, scope, folder)
+        except InvalidInput:  # it has none
+            continue
+
+
+def _untrusted(folder: Path) -> Iterator[str]:
+    try:
+        known = codex_trust.listed(folder)
+    except InvalidInput as error:
+        yield str(error)
+        return
+    if waiting := [hook["eventName"] for hook in known if hook["trustStatus"] != "trusted"]:
+        yield f"Codex passes over {', '.join(waiting)} until you have trusted them: start codex, and type /hooks."
+    if off := [hook["eventName"] for hook in known if not hook["enabled"]]:
+        yield f"In Codex you have turned these off: {', '.join(off)}. Type /hooks there."
+
+
+def recorded() -> list[str]:
+    """The agents whose payloads were recorded."""
+    given: dict[str, Any] = json.loads(files("mulligan.hooks").joinpath("payloads.json").read_text("utf-8"))
+    return [name for name in NAMES if name in given and agent(name).TRIED]

@@ -1,0 +1,262 @@
+"""The program that coding agents start for each hook: `mulligan-hook AGENT [EVENT]`, with the payload as its input.
+
+It ends with 0 whatever happens, within `DEADLINE`, and prints the agent's own form of answer or nothing. What goes
+wrong is noted for `mulligan hooks status`. It is started for every tool call, so it imports what it needs when it is
+sure to need it.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+import sys
+import time
+from collections.abc import Mapping
+
+from mulligan.hooks.light import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mulligan.hooks.agents import Agent
+    from mulligan.hooks.events import Notice
+    from mulligan.hooks.journal import Journal
+
+DEADLINE = 0.25
+"""Seconds after which the program ends without an answer. Python takes some 50 ms to start; together 300."""
+WAIT = 0.1
+"""Seconds that one call of SQLite waits for another process."""
+SWITCH, RECALL = "MULLIGAN_HOOKS", "recall"
+"""The environment variable that stops hooks when it is `off`. It is set for all that hooks start themselves. With
+`recall`, hooks show lessons, and nothing is learned."""
+WITHOUT_END = ("qwen",)
+"""Coding agents that end a headless session without a word: what a turn has taught is learned when it ends."""
+_MOST = 1 << 24
+_LAST = 0.05
+
+
+def main() -> None:
+    """The whole program."""
+    if not is_off(os.environ):
+        name, event = [*sys.argv[1:], "", ""][:2]
+        _thread.start_new_thread(_end_in_time, (name, event, time.monotonic()))
+        try:
+            given = sys.stdin.buffer.read(_MOST)
+            if text := respond(name, event, given):
+                os.write(1, text.encode())
+        except BaseException as error:
+            _note(name, event, error)
+    os._exit(0)  # without the end of the interpreter, which takes longer than the work
+
+
+def is_off(environ: Mapping[str, str]) -> bool:
+    """Whether the environment stops hooks."""
+    return environ.get(SWITCH, "").lower() in ("off", "0", "false")
+
+
+def respond(name: str, event: str, given: bytes) -> str:
+    """The answer to a payload; "" for none."""
+    import json
+
+    from mulligan.hooks.agents import NAMES, agent
+
+    if name not in NAMES:
+        raise ValueError(f"{name!r} is not a coding agent that is known: {', '.join(NAMES)}")
+    read: Any = json.loads(given or b"{}")
+    if not isinstance(read, dict):
+        raise ValueError("the payload is not a JSON object")
+    payload = cast("dict[str, Any]", read)
+    of = agent(name)
+    notice = of.read({"hook_event_name": event, **payload} if event else payload, os.environ)
+    if notice is None or not matters(notice):
+        return ""
+    from mulligan.hooks.journal import Journal
+
+    _left_open.append(journal := Journal(wait=WAIT))
+    return answer(of, notice, journal, os.environ)
+
+
+_left_open: list[Journal] = []
+"""A process that ends closes no journal: what closes a file of SQLite last moves its log into it, and waits for the
+disk."""
+
+
+def matters(notice: Notice) -> bool:
+    """Whether there may be anything to note or to answer."""
+    return bool(notice.moment != "success" and notice.session and notice.folder)
+
+
+def answer(
+    of: Agent,
+    notice: Notice,
+    journal: Journal,
+    environ: Mapping[str, str],
+    *,
+    wait: float = WAIT,
+    bound: str | None = None,
+) -> str:
+    """What this agent's hook prints, in the agent's own form; "" for nothing.
+
+    bound: the only bank that may be read; None: any. Raises `PermissionError` for another one.
+    """
+    from mulligan.hooks.project import project_id
+
+    if journal.is_paused(notice.folder):
+        return ""
+    known = journal.session(notice.agent, notice.session, notice.subagent_id)
+    main = journal.session(notice.agent, notice.session) if notice.subagent_id else known
+    bank = (main and main.project) or journal.bank_of(project_id(notice.folder))
+    if bound not in (None, bank):
+        raise PermissionError(f"The lessons of {bank} are asked for where only those of {bound} may be read.")
+    whole = bank
+    if notice.subagent:
+        bank = (known and known.project) or journal.bank_of_subagent(whole, notice.subagent)
+    if notice.moment == "before_tool":
+        if not notice.command or (main is not None and main.forgotten):
+            return ""
+        both = {bank, whole}  # what a person marked in the project holds for all of its sub-agents
+        denial = next(filter(None, (_denied(of, notice, journal, each, wait) for each in both)), "")
+        if not denial:
+            journal.tries(notice)
+        return denial
+    session = journal.seen(notice, bank)
+    if session.forgotten:
+        return ""
+    ends = notice.moment == "end" or (notice.moment == "stop" and notice.agent in WITHOUT_END)
+    learns = environ.get(SWITCH, "").lower() != RECALL
+    if learns and notice.moment == "stop" and (question := _question(of, notice, journal)):
+        return question
+    if learns and (ends or (known is None and journal.is_due(besides=notice.session))):
+        start_worker(environ)
+    hears = bool(of.answer(notice, "text"))
+    text = _recalled(notice, journal, bank, wait, first=known is None, hears=hears)
+    return of.answer(notice, text) if text else ""
+
+
+def _question(of: Agent, notice: Notice, journal: Journal) -> str:
+    """What lets an agent that would stop say why something failed that it has overcome; "" where it is not asked."""
+    if notice.subagent_id or notice.going_on or journal.setting("why") != "ask":
+        return ""
+    from mulligan.hooks.events import QUESTION
+
+    question = of.ask(notice, QUESTION)
+    return question if question and journal.ask(notice.agent, notice.session) else ""
+
+
+def _recalled(notice: Notice, journal: Journal, bank: str, wait: float, *, first: bool, hears: bool) -> str:
+    """The text that the model is to read; the lessons in it are taken for this session.
+
+    hears: whether the agent takes a text at this event; if not, a failure is only noted.
+    """
+    if notice.moment not in ("start", "prompt", "failure") or not (hears or notice.moment == "failure"):
+        return ""
+    from mulligan.hooks.recall import CHARACTERS, MOST, RULE_CHARACTERS, RULES, Reader, near, shown_text, without_own
+
+    reader = Reader(bank, wait=wait)
+    try:
+        most, characters = MOST, CHARACTERS
+        if notice.moment == "failure":
+            from mulligan.hooks.signature import digest, signature
+
+            lines = signature(without_own(notice.output))
+            if not lines:
+                return ""
+            key = digest(lines)
+            journal.failed(notice, bank, key)  # its words are masked first, by the worker
+            if not hears:
+                return ""
+            same = reader.about(key)
+            others = near(f"{' '.join(lines)} {notice.command}", reader.kept())
+            found = [*same, *(one for one in others if one.id not in {known.id for known in same})]
+        elif notice.moment == "start" or first:
+            most, characters = RULES, RULE_CHARACTERS
+            found = reader.kept()
+        else:
+            found = near(notice.text, reader.kept())
+    finally:
+        reader.close()
+    if not found:
+        return ""
+    receipt = f"h{os.urandom(6).hex()}"
+    about = [(one.id, one.digests) for one in found]
+    taken = journal.show(notice, bank, about, receipt=receipt, most=most, share=float(journal.setting("withhold")))
+    lessons = [one for one in found if one.id in taken]
+    return shown_text(lessons, characters) if lessons else ""
+
+
+def _denied(of: Agent, notice: Notice, journal: Journal, bank: str, wait: float) -> str:
+    from mulligan.hooks.recall import Reader, denial
+
+    reader = Reader(bank, wait=wait)
+    try:
+        found = reader.denying(notice.command)
+    finally:
+        reader.close()
+    if not found:
+        return ""
+    about = [(one.id, one.digests) for one in found]
+    taken = journal.show(notice, bank, about, receipt=f"h{os.urandom(6).hex()}", way="denied", most=1)
+    return next((of.deny(notice, denial(one)) for one in found if one.id in taken), "")
+
+
+def start_worker(environ: Mapping[str, str]) -> None:
+    """Starts the process that learns, in a session of its own: it outlives the agent, and holds none of its streams."""
+    command = [sys.executable, "-I", "-m", "mulligan.app.sessions"]
+    environment = {**environ, SWITCH: "off"}
+    if not hasattr(os, "posix_spawn"):
+        import subprocess
+
+        none = subprocess.DEVNULL
+        subprocess.Popen(command, env=environment, stdin=none, stdout=none, stderr=none, start_new_session=True)
+        return
+    for started in list(_started):  # in a server: what has ended is taken from the table of processes
+        try:
+            if os.waitpid(started, os.WNOHANG)[0]:
+                _started.discard(started)
+        except ChildProcessError:
+            _started.discard(started)
+    streams: list[Any] = [(os.POSIX_SPAWN_OPEN, n, os.devnull, os.O_RDWR, 0) for n in range(3)]
+    _started.add(os.posix_spawn(command[0], command, environment, file_actions=[*streams, *_others()], setsid=True))
+
+
+_started = set[int]()
+
+
+def _others() -> list[Any]:
+    """What closes the descriptors that an agent has left open."""
+    folder = "/proc/self/fd" if os.path.isdir("/proc/self/fd") else "/dev/fd"
+    try:
+        numbers = [int(name) for name in os.listdir(folder)]
+    except (OSError, ValueError):
+        return []
+    found: list[Any] = []
+    for number in numbers:
+        try:
+            if number > 2 and os.get_inheritable(number):
+                found.append((os.POSIX_SPAWN_CLOSE, number))
+        except OSError:  # that of the listing
+            continue
+    return found
+
+
+def _end_in_time(name: str, event: str, began: float) -> None:
+    """Ends the process at its deadline, also while another thread waits for a disk or a lock."""
+    given = os.environ.get("MULLIGAN_HOOKS_SECONDS", "")
+    limit = float(given) if given.replace(".", "", 1).isdecimal() else DEADLINE
+    time.sleep(max(began + limit - time.monotonic(), 0))
+    _thread.start_new_thread(_note, (name, event, TimeoutError(f"took longer than {limit} seconds")))
+    time.sleep(_LAST)
+    os._exit(0)
+
+
+def _note(name: str, event: str, error: BaseException) -> None:
+    try:
+        from mulligan.hooks.journal import swallow
+
+        swallow(name, event, f"{type(error).__name__}: {error}")
+    except BaseException:  # there is nobody left to say it to
+        return
+
+
+if __name__ == "__main__":
+    main()

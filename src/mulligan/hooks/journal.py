@@ -1,0 +1,667 @@
+"""What hooks note beside the bank: sessions with their cursors, what was shown to them, failures, errors, pauses.
+
+One SQLite file, `hooks.db` in the user's data folder. Every method is one transaction, so several agents may work at
+the same time. `Journal` raises `sqlite3.Error` (and `OSError` for a folder that cannot be made).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from mulligan.core.home import home_path
+from mulligan.hooks.events import READABLE, Notice
+from mulligan.hooks.light import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from typing import Any, Literal, TypeAlias, TypeVar
+
+    T = TypeVar("T")
+
+FILE = "hooks.db"
+FALLBACK = "hooks-errors.txt"
+"""Keeps the last errors where `hooks.db` cannot be written. Its blocks exist beforehand, so a full disk takes them."""
+_ROOM, _LINE = 4096, 256
+ERRORS = 200
+"""Swallowed errors that are kept."""
+SETTINGS: Mapping[str, tuple[str, float, float]] = {
+    "needed": ("2", 1, 100),
+    "withhold": ("0", 0, 0.5),
+    "days": ("90", 1, 10_000),
+    "evidence": ("365", 1, 10_000),
+    "why": ("none", 0, 0),
+    "subagents": ("project", 0, 0),
+}
+"""What a person can set: the default, and of numbers the least and the most."""
+OWN = "own"
+"""The value of `subagents` that gives each type of sub-agent a bank of its own."""
+_ENDED, PAUSES = "pauses", 100
+"""The setting that keeps the pauses that have ended, and how many of them."""
+EVERYWHERE = ""
+"""In place of a folder."""
+
+_LOG = 200
+"""Pages of the file's log after which a commit empties it; what opens the file next reads all of them."""
+
+Way: TypeAlias = "Literal['shown', 'denied', 'withheld']"
+
+_VERSION = 2
+_TABLES = """
+CREATE TABLE sessions (
+    agent TEXT NOT NULL, session TEXT NOT NULL, subagent TEXT NOT NULL DEFAULT '', project TEXT NOT NULL DEFAULT '',
+    folder TEXT NOT NULL DEFAULT '', transcript TEXT NOT NULL DEFAULT '', kind TEXT NOT NULL DEFAULT '',
+    began REAL NOT NULL, seen REAL NOT NULL, ended REAL, due INTEGER NOT NULL DEFAULT 0,
+    compactions INTEGER NOT NULL DEFAULT 0, asked REAL, forgotten INTEGER NOT NULL DEFAULT 0,
+    cursor TEXT, learned REAL, lessons INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (agent, session, subagent));
+CREATE TABLE shown (
+    n INTEGER PRIMARY KEY, receipt TEXT NOT NULL, agent TEXT NOT NULL, session TEXT NOT NULL, subagent TEXT NOT NULL,
+    compaction INTEGER NOT NULL, way TEXT NOT NULL, project TEXT NOT NULL, lesson TEXT NOT NULL, moment TEXT NOT NULL,
+    at REAL NOT NULL, digests TEXT NOT NULL, again INTEGER, told INTEGER NOT NULL DEFAULT 0);
+CREATE UNIQUE INDEX shown_once ON shown (agent, session, subagent, compaction, lesson, way = 'denied');
+CREATE TABLE failures (
+    n INTEGER PRIMARY KEY, agent TEXT NOT NULL, session TEXT NOT NULL, subagent TEXT NOT NULL, project TEXT NOT NULL,
+    call TEXT NOT NULL, digest TEXT NOT NULL, words TEXT NOT NULL, at REAL NOT NULL, command INTEGER, tried REAL,
+    UNIQUE (agent, session, call, digest));
+CREATE INDEX failures_of_digest ON failures (project, digest);
+CREATE TABLE errors (
+    n INTEGER PRIMARY KEY, at REAL NOT NULL, agent TEXT NOT NULL, event TEXT NOT NULL, what TEXT NOT NULL);
+CREATE TABLE paused (folder TEXT PRIMARY KEY, at REAL NOT NULL);
+CREATE TABLE bound (project TEXT PRIMARY KEY, bank TEXT NOT NULL);
+CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+"""
+_CHANGES = {1: "ALTER TABLE failures ADD COLUMN command INTEGER;\nALTER TABLE failures ADD COLUMN tried REAL"}
+"""What makes the next version of a file of an older one."""
+
+
+class Session(NamedTuple):
+    """A session as the journal knows it.
+
+    Attributes:
+        subagent: the id of a sub-agent that has a transcript of its own; "" for the main agent.
+        kind: the type of the sub-agent.
+        ended: when it last ended; None while it goes on, and for one that was killed. A resumed session ends again.
+        due: there is something to learn that was not learned yet.
+        asked: when the agent was asked why something failed that it has overcome; None: not yet.
+        cursor: how far its transcript was read; what the reader of the agent wrote.
+    """
+
+    agent: str
+    session: str
+    subagent: str
+    project: str
+    folder: str
+    transcript: str
+    kind: str
+    began: float
+    seen: float
+    ended: float | None
+    due: bool
+    asked: float | None
+    forgotten: bool
+    cursor: Any
+    learned: float | None
+    lessons: int
+
+
+_SESSION = (
+    "agent, session, subagent, project, folder, transcript, kind, began, seen, ended, due, asked, forgotten, cursor, "
+    "learned, lessons"
+)
+_WHICH = "agent = ? AND session = ? AND subagent = ?"
+
+
+class Shown(NamedTuple):
+    """A lesson that a session was shown. again: whether an error that it is about came again in that session
+    afterwards; None while the session goes on."""
+
+    receipt: str
+    agent: str
+    session: str
+    project: str
+    lesson: str
+    moment: str
+    way: Way
+    at: float
+    again: bool | None
+
+
+class Swallowed(NamedTuple):
+    """An error that a hook kept from its agent."""
+
+    at: float
+    agent: str
+    event: str
+    what: str
+
+
+class Journal:
+    """To be closed, or used as a context manager.
+
+    Args:
+        path: of the file; default: `hooks.db` in the user's data folder.
+        wait: seconds that a call waits for another process.
+    """
+
+    def __init__(self, path: str = "", *, wait: float = 5.0) -> None:
+        self.path = path or os.path.join(home_path(), FILE)
+        os.makedirs(os.path.dirname(self.path) or ".", exist_ok=True)
+        self._db = sqlite3.connect(self.path, timeout=wait, isolation_level=None)
+        try:
+            version = self._db.execute("PRAGMA user_version").fetchone()[0]
+            self._hide()
+            if version < _VERSION:
+                self._make()
+            self._db.execute("PRAGMA synchronous = NORMAL")
+            self._db.execute(f"PRAGMA wal_autocheckpoint = {_LOG}")
+        except BaseException:
+            self._db.close()
+            raise
+
+    def _make(self) -> None:
+        self._db.execute("PRAGMA journal_mode = WAL")
+
+        def make() -> None:
+            there = self._db.execute("PRAGMA user_version").fetchone()[0]  # another process may have been faster
+            for one in [_TABLES] if there == 0 else [_CHANGES[version] for version in range(there, _VERSION)]:
+                for statement in one.split(";\n"):
+                    self._db.execute(statement)
+            if there < _VERSION:
+                self._db.execute(f"PRAGMA user_version = {_VERSION}")
+
+        self._write(make)
+        if not os.path.exists(fallback := self._fallback()):
+            with open(fallback, "wb") as file:
+                file.write(b" " * _ROOM)
+
+    def _hide(self) -> None:
+        """Lets nobody else read the file: outputs and folders are nobody else's business."""
+        if os.stat(self.path).st_mode & 0o077:
+            for file in (self.path, f"{self.path}-wal", f"{self.path}-shm"):
+                if os.path.exists(file):
+                    os.chmod(file, 0o600)
+
+    def _fallback(self) -> str:
+        return os.path.join(os.path.dirname(self.path), FALLBACK)
+
+    def _write(self, work: Callable[[], T]) -> T:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            result = work()
+            self._db.execute("COMMIT")
+        except BaseException:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise
+        return result
+
+    def close(self) -> None:
+        self._db.close()
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- sessions -----------------------------------------------------------------------------------------------
+
+    def seen(self, notice: Notice, project: str) -> Session:
+        """Notes that this session is alive, and what its notice says: all but a start makes it due, an end ends it.
+
+        A compaction lets lessons be shown again. What was noted once is not taken back by a notice that omits it. The
+        project and the folder are those of the first notice, wherever the agent goes then. Of a session that is
+        forgotten nothing is noted but that it is alive.
+        """
+        now = time.time()
+        due = notice.moment not in ("start", "before_tool")  # also what never stops: it may be killed
+        due = due and bool(notice.transcript) and notice.agent in READABLE
+        compacted = notice.moment == "compact" or (notice.moment == "start" and notice.source in ("compact", "clear"))
+        mine = (notice.agent, notice.session, notice.subagent_id)
+        told = (project, notice.folder, notice.transcript, notice.subagent)
+
+        def note() -> Session:
+            self._add(*mine, now, project if notice.subagent else "")
+            self._db.execute(
+                "UPDATE sessions SET project = coalesce(nullif(project, ''), ?), "
+                "folder = coalesce(nullif(folder, ''), ?), transcript = coalesce(nullif(?, ''), transcript), "
+                "kind = coalesce(nullif(?, ''), kind), due = due OR ?, compactions = compactions + ?, "
+                f"ended = iif(?, ?, NULL) WHERE {_WHICH} AND NOT forgotten",
+                (*told, due, compacted, notice.moment in ("end", "subagent_stop"), now, *mine),
+            )
+            self._db.execute(f"UPDATE sessions SET seen = ? WHERE {_WHICH}", (now, *mine))
+            if notice.moment == "end":
+                self._db.execute(
+                    "UPDATE shown SET again = 0 WHERE agent = ? AND session = ? AND again IS NULL", mine[:2]
+                )
+            return self._session(*mine)
+
+        return self._write(note)
+
+    def _add(self, agent: str, session: str, subagent: str, now: float, project: str = "") -> None:
+        """Makes the session, if it is not known. A sub-agent is forgotten with its main agent, and belongs to the same
+        project if none is given."""
+        main = "SELECT {} FROM sessions WHERE agent = ?1 AND session = ?2 AND subagent = ''"
+        self._db.execute(
+            "INSERT INTO sessions (agent, session, subagent, began, seen, project, folder, forgotten) "
+            f"SELECT ?1, ?2, ?3, ?4, ?4, coalesce(nullif(?5, ''), ({main.format('project')}), ''), "
+            f"coalesce(({main.format('folder')}), ''), coalesce(({main.format('forgotten')}), 0) "
+            "WHERE 1 ON CONFLICT DO NOTHING",
+            (agent, session, subagent, now, project),
+        )
+
+    def session(self, agent: str, session: str, subagent: str = "") -> Session | None:
+        found = self._db.execute(
+            f"SELECT {_SESSION} FROM sessions WHERE {_WHICH}", (agent, session, subagent)
+        ).fetchone()
+        return found and _session(found)
+
+    def _session(self, *mine: str) -> Session:
+        return _session(self._db.execute(f"SELECT {_SESSION} FROM sessions WHERE {_WHICH}", mine).fetchone())
+
+    def sessions(
+        self, *, project: str | None = None, due: bool | None = None, last: int | None = None
+    ) -> Sequence[Session]:
+        """The last ones that were seen, the newest at the end. Without forgotten ones."""
+        found = self._db.execute(
+            f"SELECT {_SESSION} FROM sessions WHERE NOT forgotten AND (?1 IS NULL OR project = ?1) "
+            "AND (?2 IS NULL OR due = ?2) ORDER BY seen DESC, rowid DESC LIMIT ?3",
+            (project, due, -1 if last is None else last),
+        )
+        return [_session(row) for row in found][::-1]
+
+    def is_due(self, *, besides: str = "") -> bool:
+        """Whether there is something to learn from a session with another id, in a folder that is not left out."""
+        found = self._db.execute(
+            "SELECT DISTINCT folder FROM sessions WHERE due AND NOT forgotten AND session <> ?", (besides,)
+        )
+        return any(not self.is_paused(folder) for (folder,) in found.fetchall())
+
+    def advance(
+        self,
+        agent: str,
+        session: str,
+        subagent: str = "",
+        *,
+        before: Any,
+        cursor: Any,
+        lessons: int = 0,
+        due: bool = False,
+    ) -> bool:
+        """Moves the cursor from `before` to `cursor`, and counts lessons; False if another process moved it meanwhile.
+
+        due: there is more to learn. The session is made if it is not known, such as one of an old transcript.
+        """
+        mine, now = (agent, session, subagent), time.time()
+
+        def move() -> bool:
+            self._add(*mine, now)
+            changed = self._db.execute(
+                "UPDATE sessions SET cursor = ?, learned = ?, lessons = lessons + ?, due = ? "
+                f"WHERE {_WHICH} AND cursor IS ? AND NOT forgotten",
+                (_json(cursor), now, lessons, due, *mine, _json(before)),
+            )
+            return changed.rowcount == 1
+
+        return self._write(move)
+
+    def ask(self, agent: str, session: str) -> bool:
+        """Whether the agent may be asked now what it has overcome: once in a session, if it ran a command again that
+        had failed, and that has not failed again (see `tries`)."""
+        which = (
+            f"{_WHICH} AND asked IS NULL AND EXISTS (SELECT 1 FROM failures AS f WHERE f.agent = sessions.agent "
+            "AND f.session = sessions.session AND f.subagent = '' AND f.tried IS NOT NULL)"
+        )
+        mine = (agent, session, "")
+        if not self._db.execute(f"SELECT 1 FROM sessions WHERE {which}", mine).fetchone():
+            return False
+        changed = self._write(
+            lambda: self._db.execute(f"UPDATE sessions SET asked = ? WHERE {which}", (time.time(), *mine))
+        )
+        return changed.rowcount == 1
+
+    def sessions_like(self, prefix: str) -> Sequence[Session]:
+        """Those whose id begins so, also forgotten ones; main agents first."""
+        found = self._db.execute(
+            f"SELECT {_SESSION} FROM sessions WHERE substr(session, 1, length(?1)) = ?1 ORDER BY subagent, rowid",
+            (prefix,),
+        )
+        return [_session(row) for row in found]
+
+    def forget(self, agent: str, session: str) -> None:
+        """Removes what is noted of a session and its sub-agents, and never learns from it.
+
+        What stays is that it is forgotten. The bank's lessons are the caller's business.
+        """
+        now = time.time()
+
+        def remove() -> None:
+            self._add(agent, session, "", now)
+            self._db.execute(
+                "UPDATE sessions SET forgotten = 1, due = 0, cursor = NULL, transcript = '', folder = '' "
+                "WHERE agent = ? AND session = ?",
+                (agent, session),
+            )
+            for table in ("shown", "failures"):
+                self._db.execute(f"DELETE FROM {table} WHERE agent = ? AND session = ?", (agent, session))
+
+        self._write(remove)
+
+    def trim(self, days: float) -> int:
+        """Removes sessions that were last seen longer ago, with what was shown to them; how many."""
+        before = time.time() - days * 86400
+
+        def remove() -> int:
+            for table in ("shown", "failures"):
+                self._db.execute(
+                    f"DELETE FROM {table} WHERE EXISTS (SELECT 1 FROM sessions AS s WHERE s.agent = {table}.agent "
+                    f"AND s.session = {table}.session AND s.subagent = '' AND s.seen < ?)",
+                    (before,),
+                )
+            return self._db.execute("DELETE FROM sessions WHERE seen < ? AND NOT forgotten", (before,)).rowcount
+
+        return self._write(remove)
+
+    # --- what was shown -----------------------------------------------------------------------------------------
+
+    def show(
+        self,
+        notice: Notice,
+        project: str,
+        lessons: Iterable[tuple[str, Sequence[str]]],
+        *,
+        receipt: str,
+        way: Way = "shown",
+        most: int = 3,
+        share: float = 0.0,
+    ) -> Sequence[str]:
+        """Takes the lessons that this session was not shown yet (since its last compaction), and returns their ids.
+
+        Of several processes that ask at the same time, one gets a lesson.
+
+        Args:
+            lessons: The best first, each with the digests of the errors that it is about.
+            most: Lessons to take; one that is withheld counts.
+            share: Of the lessons, the share that a draw withholds, so that what they are worth can be measured.
+        """
+        if share:
+            from mulligan.core.worth import is_withheld  # not above: dataclasses take longer to import than the rest
+        else:
+            is_withheld = _never
+        now, mine = time.time(), (notice.agent, notice.session, notice.subagent_id)
+
+        def take() -> Sequence[str]:
+            row = self._db.execute(f"SELECT compactions FROM sessions WHERE {_WHICH}", mine).fetchone()
+            compaction, taken, left = row[0] if row else 0, list[str](), most
+            for lesson, digests in lessons:
+                if left == 0:
+                    break
+                added = self._db.execute(
+                    "INSERT INTO shown (receipt, agent, session, subagent, compaction, way, project, lesson, moment, "
+                    "at, digests) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                    (receipt, *mine, compaction, way, project, lesson, notice.moment, now, f" {' '.join(digests)} "),
+                )
+                left -= added.rowcount
+                if not added.rowcount:
+                    continue
+                if is_withheld(receipt, lesson, share):
+                    self._db.execute("UPDATE shown SET way = 'withheld' WHERE n = ?", (added.lastrowid,))
+                else:
+                    taken.append(lesson)
+            return taken
+
+        return self._write(take)
+
+    def tries(self, notice: Notice) -> None:
+        """Notes that a command is run which has failed before. If it fails again, `failed` takes that back."""
+        which = "agent = ? AND session = ? AND subagent = ? AND command = ? AND tried IS NULL"
+        mine = (notice.agent, notice.session, notice.subagent_id, _checksum(notice.command))
+        if self._db.execute(f"SELECT 1 FROM failures WHERE {which} LIMIT 1", mine).fetchone():
+            self._write(lambda: self._db.execute(f"UPDATE failures SET tried = ? WHERE {which}", (time.time(), *mine)))
+
+    def failed(self, notice: Notice, project: str, digest: str, words: str = "", at: float = 0.0) -> bool:
+        """Notes a failure with this signature, once for each call; False if it was noted before.
+
+        Lessons about it that this session was shown earlier have not helped: `again`. words: what names the error,
+        masked; they may come later.
+        at: when it happened; 0: now.
+
+        Some agents tell no hook the id of a call, but their transcripts do: the oldest such failure then gets it.
+        """
+        now, mine = at or time.time(), (notice.agent, notice.session)
+
+        command = _checksum(notice.command)
+
+        def note() -> bool:
+            if command is not None:
+                self._db.execute(
+                    "UPDATE failures SET tried = NULL WHERE agent = ? AND session = ? AND subagent = ? AND command = ?",
+                    (*mine, notice.subagent_id, command),
+                )
+            if notice.call:
+                self._db.execute(
+                    "UPDATE OR IGNORE failures SET call = ? WHERE n = (SELECT min(n) FROM failures "
+                    "WHERE agent = ? AND session = ? AND digest = ? AND call LIKE 'at %')",
+                    (notice.call, *mine, digest),
+                )
+            added = self._db.execute(
+                "INSERT INTO failures (agent, session, subagent, project, call, digest, words, at, command) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                (*mine, notice.subagent_id, project, notice.call or f"at {now}", digest, words[:200], now, command),
+            )
+            if not added.rowcount:
+                self._db.execute(
+                    "UPDATE failures SET words = ? WHERE agent = ? AND session = ? AND call = ? AND words = ''",
+                    (words[:200], *mine, notice.call),
+                )
+                return False
+            self._db.execute(
+                "UPDATE shown SET again = 1 WHERE agent = ? AND session = ? AND at < ? AND instr(digests, ?)",
+                (*mine, now, f" {digest} "),
+            )
+            return True
+
+        return self._write(note)
+
+    def shown(self, project: str | None = None, *, session: str | None = None, untold: bool = False) -> Sequence[Shown]:
+        """What was shown, oldest first. untold: only what has an outcome that `tell` did not mark, and whose error was
+        at stake: what was shown at a failure, or at another moment before the error came."""
+        found = self._db.execute(
+            "SELECT receipt, agent, session, project, lesson, moment, way, at, again FROM shown "
+            "WHERE (?1 IS NULL OR project = ?1) AND (?2 IS NULL OR session = ?2) "
+            "AND (NOT ?3 OR (again IS NOT NULL AND NOT told AND (again OR moment = 'failure'))) ORDER BY n",
+            (project, session, untold),
+        )
+        return [Shown(*row[:8], again=None if row[8] is None else bool(row[8])) for row in found]
+
+    def tell(self, receipts: Iterable[str]) -> None:
+        """Marks the outcomes of these receipts as told to the bank, as far as there are any."""
+        self._write(
+            lambda: self._db.executemany(
+                "UPDATE shown SET told = 1 WHERE receipt = ? AND again IS NOT NULL", [(id,) for id in receipts]
+            )
+        )
+
+    def settle(self, before: float) -> None:
+        """Takes what was shown before this time as not having come again: of sessions whose end nobody reports."""
+        self._write(lambda: self._db.execute("UPDATE shown SET again = 0 WHERE again IS NULL AND at < ?", (before,)))
+
+    def frequent(self, project: str | None = None, limit: int = 10) -> Sequence[tuple[str, str, int, int]]:
+        """The errors that came most often: digest, words, how often, in how many sessions.
+
+        Without those that have no words: the worker has not read them yet, or takes them for no failure of a command.
+        """
+        found = self._db.execute(
+            "SELECT digest, max(words), count(*) AS often, count(DISTINCT agent || ' ' || session) FROM failures "
+            "WHERE ?1 IS NULL OR project = ?1 GROUP BY digest HAVING max(words) <> '' "
+            "ORDER BY often DESC, digest LIMIT ?2",
+            (project, limit),
+        )
+        return [tuple(row) for row in found]
+
+    # --- what a person decides ----------------------------------------------------------------------------------
+
+    def pause(self, folder: str = EVERYWHERE) -> None:
+        """Lets hooks do nothing in this folder and below it, or nowhere."""
+        where = folder and os.path.realpath(folder)
+        self._write(lambda: self._db.execute("INSERT OR IGNORE INTO paused VALUES (?, ?)", (where, time.time())))
+
+    def resume(self, folder: str = EVERYWHERE) -> bool:
+        """Takes a pause back; False if there was none for exactly this folder."""
+        where = folder and os.path.realpath(folder)
+
+        def end() -> bool:
+            row = self._db.execute("DELETE FROM paused WHERE folder = ? RETURNING at", (where,)).fetchone()
+            if row:
+                ended = [*json.loads(self.setting(_ENDED, "[]")), [where, row[0], time.time()]]
+                self._db.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (_ENDED, _json(ended[-PAUSES:])))
+            return row is not None
+
+        return self._write(end)
+
+    def pauses(self, folder: str) -> Sequence[tuple[float, float]]:
+        """When hooks were paused in this folder, each from and until; what was said then is nobody's business."""
+        there = os.path.realpath(folder)
+        return [(start, end) for one, start, end in json.loads(self.setting(_ENDED, "[]")) if _holds(one, there)]
+
+    def paused(self) -> Sequence[str]:
+        """The folders in which hooks do nothing; `EVERYWHERE` comes first."""
+        return [row[0] for row in self._db.execute("SELECT folder FROM paused ORDER BY folder")]
+
+    def is_paused(self, folder: str) -> bool:
+        there = os.path.realpath(folder)
+        return any(_holds(one, there) for one in self.paused())
+
+    def bank_of(self, project: str) -> str:
+        """The agent id of the bank that keeps this project's lessons: the project's own id, unless it was bound."""
+        row = self._db.execute("SELECT bank FROM bound WHERE project = ?", (project,)).fetchone()
+        return row[0] if row else project
+
+    def bank_of_subagent(self, bank: str, kind: str) -> str:
+        """The agent id of the bank of a sub-agent of this type, in a project with that bank."""
+        return f"{bank}#{' '.join(kind.split())}" if kind and self.setting("subagents") == OWN else bank
+
+    def banks_of_subagents(self, bank: str) -> Sequence[str]:
+        """The banks that sub-agents have of their own in the project with this one."""
+        found = self._db.execute(
+            "SELECT DISTINCT project FROM sessions WHERE substr(project, 1, length(?1)) = ?1 ORDER BY project",
+            (f"{bank}#",),
+        )
+        return [row[0] for row in found]
+
+    def bind(self, project: str, bank: str) -> None:
+        """Lets this project use another bank; its own id takes that back."""
+        self._write(
+            lambda: (
+                self._db.execute("DELETE FROM bound WHERE project = ?", (project,))
+                if bank == project
+                else self._db.execute("INSERT OR REPLACE INTO bound VALUES (?, ?)", (project, bank))
+            )
+        )
+
+    def setting(self, name: str, default: str = "") -> str:
+        """What a person set, else the default of `SETTINGS`, else the one that is given."""
+        row = self._db.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
+        return row[0] if row else SETTINGS.get(name, (default,))[0]
+
+    def set(self, name: str, value: str) -> None:
+        self._write(lambda: self._db.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (name, value)))
+
+    # --- errors -------------------------------------------------------------------------------------------------
+
+    def swallowed(self, agent: str, event: str, what: str) -> None:
+        """Notes an error that a hook kept from its agent."""
+
+        def note() -> None:
+            self._db.execute(
+                "INSERT INTO errors (at, agent, event, what) VALUES (?, ?, ?, ?)",
+                (time.time(), agent, event, what[:1000]),
+            )
+            self._db.execute("DELETE FROM errors WHERE n <= (SELECT max(n) FROM errors) - ?", (ERRORS,))
+
+        self._write(note)
+
+    def errors(self, limit: int = 20) -> Sequence[Swallowed]:
+        """The newest first."""
+        found = self._db.execute("SELECT at, agent, event, what FROM errors ORDER BY n DESC LIMIT ?", (limit,))
+        return [Swallowed(*row) for row in found]
+
+
+def _holds(folder: str, path: str) -> bool:
+    """Whether the path is this folder, or lies below it."""
+    return not folder or path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
+
+
+def _checksum(command: str) -> int | None:
+    """What a command is known by while its session goes on: it may hold secrets, so it is not kept itself."""
+    if not (words := command.split()):
+        return None
+    from binascii import crc32  # rarely needed
+
+    return crc32(" ".join(words).encode(errors="replace"))
+
+
+def _never(receipt: str, entry: str, share: float) -> bool:
+    return False
+
+
+def swallow(agent: str, event: str, what: str) -> None:
+    """Notes an error in the journal, or where that cannot be written, in the file `FALLBACK`. Raises nothing."""
+    try:
+        with Journal(wait=0.05) as journal:
+            journal.swallowed(agent, event, what)
+    except (sqlite3.Error, OSError) as error:
+        line = f"{time.time():.0f} {agent} {event}: {what} (and hooks.db: {error})".replace("\n", " ")
+        for folder in _fallbacks():
+            try:
+                _put(os.path.join(folder, FALLBACK), line)
+                return
+            except OSError:
+                continue
+
+
+def fallback_errors() -> Sequence[Swallowed]:
+    """The last errors that could not be noted in the journal, the newest first."""
+    found = list[Swallowed]()
+    for folder in _fallbacks():
+        try:
+            with open(os.path.join(folder, FALLBACK), encoding="utf-8", errors="replace") as file:
+                lines = file.read().splitlines()
+        except OSError:
+            continue
+        for line in filter(str.strip, lines):
+            at, _, rest = line.strip().partition(" ")
+            who, _, what = rest.partition(": ")
+            agent, _, event = who.partition(" ")
+            if at.isdigit():
+                found.append(Swallowed(float(at), agent, event, what))
+    return sorted(found, reverse=True)
+
+
+def _fallbacks() -> Sequence[str]:
+    """The user's data folder; and a folder that other users cannot write in, for a data folder that is gone."""
+    return [home_path(), *filter(None, [os.environ.get("XDG_RUNTIME_DIR")])]
+
+
+def _put(file: str, line: str) -> None:
+    """Writes the line over the oldest one, in place: that needs no further block on the disk."""
+    slots = _ROOM // _LINE
+    text = (line.encode()[: _LINE - 1]).decode(errors="ignore").encode().ljust(_LINE - 1) + b"\n"
+    with open(file, "r+b" if os.path.exists(file) else "w+b") as opened:
+        there = [opened.read(_LINE) for _ in range(slots)]
+        ages = [int(at) if (at := one[:16].split(b" ")[0]).isdigit() else 0 for one in there]
+        opened.seek(ages.index(min(ages)) * _LINE)
+        opened.write(text)
+
+
+def _session(row: Sequence[Any]) -> Session:
+    values = dict(zip(Session._fields, row, strict=True))
+    values |= {"due": bool(values["due"]), "forgotten": bool(values["forgotten"])}
+    values["cursor"] = None if values["cursor"] is None else json.loads(values["cursor"])
+    return Session(**values)
+
+
+def _json(value: Any) -> str | None:
+    return None if value is None else json.dumps(value, sort_keys=True, separators=(",", ":"))

@@ -1,0 +1,221 @@
+"""What names an error in the output of a command: the same for the same error, whatever its paths, numbers and hashes.
+
+No model: rules. They choose the lines that say what the error is about (its kind, the missing module, the code, the
+failing test), and take out of them what differs from run to run and from machine to machine.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+try:
+    from _blake2 import blake2b  # hashlib loads OpenSSL, which takes longer than all else here
+except ImportError:
+    from hashlib import blake2b
+
+LINES = 6
+"""Lines that a signature has at most."""
+_LONGEST = 240
+_WIDEST = 4 * _LONGEST
+"""Characters of a line that are read: a pattern is never at work for long, as a deadline cannot end it."""
+_HEAD, _TAIL = 20_000, 60_000
+"""Characters at the beginning and at the end of an output that are read."""
+
+
+class _Pattern:
+    """A pattern that is compiled for the first text that holds one of the parts without which it matches nothing. Most
+    errors need few of them, and to compile all takes longer than the rest."""
+
+    def __init__(self, pattern: str, needs: Sequence[str]) -> None:
+        self._pattern, self._needs = pattern, needs
+
+    def sub(self, by: str | Callable[[re.Match[str]], str], text: str) -> str:
+        return re.sub(self._pattern, by, text) if any(part in text for part in self._needs) else text
+
+
+_DIGITS = "0123456789"
+
+_ESCAPES = re.compile(
+    r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-_]|[\x00-\x08\x0b\x0c\x0e-\x1f]"
+)
+
+_NOISE = re.compile(
+    r"""(?xi)
+    ^(?:
+      (?:npm\s+(?:err!|error)\s+)?(?:a\ complete\ log|.*_logs/.*debug) | npm\s+(?:err!|error)\s*$
+    | .*\bwarnings?\b[\s:\[] (?!.*\berror) | .*:\ (?:note|help|warning|info):
+    | (?:note|help|warning|hint|info)\b[:\[]
+    | (?:error:\ )?aborting\ due\ to | found\ \d+\ errors? | .*\ previous\ errors?
+    | for\ more\ information | to\ get\ more | try\ [`'\-] | run\ with | see\ .*\bdoc
+    | make(?:\[\d+\])?:\ \*\*\*\ \[.*\]\ error\ \d+
+    | npm\ (?:err!|error)\s+(?:\d+\s*)?(?:$|to\ see|npm\ run|note\ that|tarball|this\ is)
+    | (?:>\ task\ .*|failure:\ build|build)\ failed\b
+    | =.*=$ | ___.*___$ | -{3,}$ | \d+\ (?:passed|failed)
+    )"""
+)
+
+_KIND = r"(?:[A-Za-z_][\w.$]*\.)?[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Failure|Fault)"
+_STRONG = rf"""(?x)
+    ^(?:FAILED|ERROR)\s+\S+::\S+                                   # pytest
+    | ^\s*(?:E\s+)?{_KIND}(?:\s\[\w+\])?(?:$|:)                    # an exception
+    | \b(?:error|fatal|ERROR|Error)(?:\s+|:\s*)?[\[(]?[A-Z]{{1,6}}\d{{2,6}}\b          # a code: TS2304, E0425, CS0103
+    | ^test\ \S.*\ FAILED$ | ^thread\ '.+'\ panicked\ at      # cargo test
+    | ^---\ FAIL:\ \S+ | ^panic:\ | ^\s*✕\s | ^\s*●\s.*›
+    """
+_PLAIN = r"""(?xi)
+    (?:^|[\s:(\[*])(?:fatal|error|err!|failure|panic|critical|e)(?:\s\w+)?[:\]!]\s   # error: ..., fatal error: ...
+    | ^\S+:\d+(?::\d+)?(?::|\ -)\s | ^\S+\(\d+,\d+\):\s                          # a place, and what is wrong there
+    | ^npm\ (?:err!|error)\s+\S | \bpermission\ denied\b | \brepository\ not\ found\b
+    | ^\s*symbol:\s | undefined\ reference | \*\*\*\ \S | ^error\b | ^curl:\ \(\d+\)
+    """
+_SOFT = r"""(?xi)
+    \b(?:not\ found|no\ such|cannot|can't|could\ not|couldn't|unable\ to|denied|refused|failed|failure|invalid|
+    missing|unknown|undefined|unexpected|not\ recognized|not\ permitted|does\ not\ exist|already\ exists|timed\ out|
+    unsupported|conflict|requires|no\ module|mismatch|expected|unrecognized|rejected|killed|exceeded|in\ use|error)\b"""
+
+_USER = re.compile(r"""(?i)\b(user|username|login|owner)(\s*[=:]?\s*)(["'`])[^"'`\s]+\3(?:@(["'`])[^"'`]+\4)?""")
+_LABEL = re.compile(
+    r"""(?x)^\s*(?:\#\d+\s+)?(?:
+      (?:ERROR|[Ee]rror|FATAL|[Ff]atal|docker|psql(?::\S+:\d+)?)\s*:\s+ | E\s+
+    | (?P<shell>(?:\S*/)?(?:ba|da|z|k)?sh:\ (?:line\ \d+:\ )?)
+    | (?P<make>g?make)\[\d+\]
+    | (?P<npm>npm\ (?:ERR!|error))
+    )"""
+)
+"""What tools put before the message, one way in one version and another in the next."""
+_LABELS = {"shell": "sh: ", "make": "make", "npm": "npm error"}
+_PLACE = _Pattern(
+    r"""(?x)^\s*(?:
+      (?:[A-Za-z]:)?[^\s:()'"]+:\d+(?::\d+)?(?:-\d+(?::\d+)?)?(?::|\ -)\s+
+    | (?:[A-Za-z]:)?[^\s:()'"]+\(\d+(?:,\d+)?\):\s*
+    | (?:\S+:)?\S+:\([^)]*\+0x[0-9a-f]+\):\s* | (?:\S*/)?ld:\s+
+    )""",
+    (*_DIGITS, "ld:"),
+)
+_TIME = _Pattern(
+    r"""(?x)(?<![/\\])(?:   # not in a path
+    \b\d{4}-\d\d-\d\d(?:[T\s]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)?(?:\s?(?:Z|UTC|[+-]\d\d:?\d\d))?
+    | \b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)?,?\s?(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\s+\d{1,2}\b
+    | \b\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d+)?(?:\s?[AP]M)?\b
+    | \b\d+(?:\.\d+)?\s?(?:ns|µs|us|ms|s|sec|secs|seconds?|min|minutes?|m\d+(?:\.\d+)?s)\b)""",
+    _DIGITS,
+)
+_KEPT = _Pattern(
+    r"""(?xi)
+    \b(?:errno|exit\ (?:code|status)|exited\ with(?:\ code|\ status)?|code|status|signal|http(?:/[\d.]+)?|error)
+    (?:\s+is)?[\s:=#(\[]{0,3}-?\d+\b(?![.:/]\d)
+    | ^curl:\ \(\d+\)
+    | \b[45]\d\d(?=\ (?:client|server)\ error|\ (?:not\ found|forbidden|unauthorized|internal|bad\ |service|conflict
+      |gateway))""",
+    _DIGITS,
+)
+_CODE = _Pattern(r"\b(?:[A-Z]{1,8}[-_]?\d{2,6}|[0-9][0-9A-Z]{4})\b(?<![0-9]{5})", _DIGITS)
+_HOST = r"(?:[\w-]+\.)+[a-z]{2,}"
+_URL = _Pattern(
+    r"(?i)\b[a-z][a-z0-9+.-]{0,20}://(?:[^\s/@'\"]*@)?([^\s/:'\"?#]+)(?::\d+)?([^\s'\"?#)>\]:]*)[^\s'\")>\]:]*",
+    ("://",),
+)
+_SCP = _Pattern(rf"(?<![\w/])(?:[\w.+-]+@)?({_HOST}):([\w.~-]+(?:/[\w.-]+)+)", ("/",))
+_INC = _Pattern(r"\(@INC [a-z]+[^)]*\)", ("@INC",))
+_REF = _Pattern(r"\bref \S+::\S+", ("ref ",))
+_QUOTES = str.maketrans("‘’“”`", "''\"\"'")
+_AT = _Pattern(rf"\b[\w.+-]+@({_HOST}|[A-Za-z][\w-]*)\b", ("@",))
+_PATH = _Pattern(
+    r"""(?x)(?<![\w@/\\.-]) (?:
+      (?:~|\.{1,2})?/(?:[^\s:;,'"`()<>\[\]{}|=]+/?)+        # /a/b  ~/a  ./a  ../a
+    | [A-Za-z]:[\\/][^\s:;,'"`()<>|]+
+    | (?!@)[\w.+-]+(?:[/\\][\w.@+=-]+)+/?                    # a/b/c
+    )""",
+    ("/", "\\"),
+)
+_UUID = _Pattern(r"(?i)\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b", _DIGITS)
+_HEX = _Pattern(r"(?i)\b(?:0x[0-9a-f]+|sha\d+[:-][\w+/=]{8,}|(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,})\b", _DIGITS)
+_LONG = _Pattern(r"\b(?=\w*\d)(?=\w*[A-Za-z])[A-Za-z0-9_]{20,}\b|\btmp\w{6,}\b", (*_DIGITS, "tmp"))
+_IP = _Pattern(
+    r"(?i)\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b"
+    r"|\[?(?:[0-9a-f]{0,4}:){3,}[0-9a-f]{0,4}\]?(?::\d+)?|(?<![\w:])::[0-9a-f:]*",
+    (*_DIGITS, "::"),
+)
+_VERSION = _Pattern(
+    r"(?<![\w.])[v^~]?\d+(?:\.\d+)+(?:[-+.]?(?:rc|a|b|alpha|beta|dev|post|pre)[.\d]*)?(?![\w])", _DIGITS
+)
+_NUMBER = _Pattern(
+    r"(?<![\w#])[-+]?\d[\d_,]*(?:\.\d+)?(?:e[-+]?\d+)?(?=$|[^\w])|(?<=[A-Za-z_-])\d+(?=$|[^\w])", _DIGITS
+)
+
+
+def signature(output: str) -> tuple[str, ...]:
+    """The lines that name the error, normalised, without repetition; empty for an output without text."""
+    lines = _lines(output)
+    for wanted in (_STRONG, _PLAIN, _SOFT):
+        search = re.compile(wanted).search
+        chosen = (line for line in lines if search(line) and not _NOISE.match(line.lstrip()))
+        if found := _together(chosen):
+            return found
+    return _together([line for line in lines if line.strip()][-1:])
+
+
+def digest(signature: tuple[str, ...]) -> str:
+    """The key of a signature; "" for an empty one."""
+    if not signature:
+        return ""
+    return blake2b("\n".join(sorted(signature)).encode(errors="replace"), digest_size=8).hexdigest()
+
+
+def normalised(line: str) -> str:
+    """The line without what differs from run to run and from machine to machine."""
+    line = line.strip()[:_WIDEST].translate(_QUOTES)
+    line = _PLACE.sub("", line)
+    for _ in range(2):  # psql: error: ...
+        line = _LABEL.sub(lambda found: _LABELS.get(found.lastgroup or "", ""), line)
+    line = _INC.sub("(@INC)", line)
+    line = _USER.sub(r"\1 <user>", line)
+    kept = list[str]()
+
+    def keep(text: str) -> str:
+        kept.append(text)
+        return f"\x00{chr(0xE000 + len(kept) - 1)}\x00"
+
+    line = _TIME.sub("<time>", line)
+    line = _KEPT.sub(lambda found: keep(found[0]), line)
+    line = _CODE.sub(lambda found: keep(found[0]), line)
+    line = _UUID.sub("<id>", line)
+    line = _URL.sub(lambda found: f"<url {found[1].lower()}/{_last(found[2])}>", line)
+    line = _REF.sub("ref <id>", _SCP.sub(lambda found: f"<url {found[1].lower()}/{_last(found[2])}>", line))
+    line = _AT.sub(r"<user>@\1", line)
+    line = _PATH.sub(_path, line)
+    for pattern, name in ((_HEX, "<hash>"), (_LONG, "<id>"), (_IP, "<ip>"), (_VERSION, "<version>"), (_NUMBER, "#")):
+        line = pattern.sub(name, line)
+    line = re.sub("\x00(.)\x00", lambda found: kept[ord(found[1]) - 0xE000], line)
+    return " ".join(line.split())[:_LONGEST]
+
+
+def _together(lines: Iterable[str]) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    for line in dict.fromkeys(lines):
+        if named := normalised(line):
+            found[named] = None
+        if len(found) == LINES:
+            break
+    return tuple(found)
+
+
+def _path(found: re.Match[str]) -> str:
+    path = found[0]
+    first = re.split(r"[/\\]", path)[0]
+    if re.fullmatch(_HOST, first, re.IGNORECASE):  # github.com/a/b: a name, not a place
+        return path
+    return _last(path)
+
+
+def _last(path: str) -> str:
+    end = path.rstrip("/\\.")
+    return re.split(r"[/\\]", end)[-1] + path[len(path.rstrip(".")) :]
+
+
+def _lines(output: str) -> list[str]:
+    if len(output) > _HEAD + _TAIL:
+        output = f"{output[:_HEAD]}\n{output[-_TAIL:]}"
+    output = _ESCAPES.sub("", output.replace("\r\n", "\n"))
+    return [line.rpartition("\r")[2][:_WIDEST] for line in output.split("\n")]

@@ -1,0 +1,210 @@
+"""What `mulligan hooks status`, `pause`, `resume`, `rebind`, `set` and `forget` do, seen by what a hook answers then."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agent_transcripts import in_format
+
+from mulligan.hooks.entry import respond
+from mulligan.hooks.journal import swallow
+from mulligan.hooks.project import project_id
+
+Run = Callable[..., Any]
+ERROR = "make: *** No rule to make target 'all'.  Stop."
+STORY = (("user", "Build it."), ("sh", "make", ERROR, 2), ("sh", "make build", "built", 0), ("agent", "Done."))
+LESSON = "works: make build"
+
+
+@pytest.fixture(autouse=True)
+def place(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project's folder, which is the working folder, with a home of its own."""
+    monkeypatch.setenv("MULLIGAN_HOME", str(here / "data"))
+    monkeypatch.setenv("HOME", str(here / "home"))
+    for name in ("MULLIGAN_DATABASE", "MULLIGAN_MODEL", "CLAUDE_PROJECT_DIR", "CLAUDE_CONFIG_DIR", "XDG_RUNTIME_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    project = here / "project"
+    project.mkdir()
+    monkeypatch.chdir(project)
+    return project
+
+
+def learned(mulligan: Run, session: str, folder: Path) -> None:
+    """A session of Claude Code in this folder, which Mulligan learns from."""
+    file = Path.home() / ".claude/projects/p" / f"{session}.jsonl"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(in_format("claude", STORY, folder=str(folder), session=session))
+    assert mulligan("learn", "--since", "30d", "--all-projects").status == 0
+
+
+def failing(folder: Path, session: str, call: str = "c1") -> str:
+    """What Claude Code's hook says to the model at a failure in this folder."""
+    told = {"tool_name": "Bash", "tool_use_id": call, "error": f"Exit code 2\n{ERROR}"}
+    payload = {"session_id": session, "cwd": str(folder), "hook_event_name": "PostToolUseFailure", **told}
+    return respond("claude", "", json.dumps(payload).encode())
+
+
+def status(mulligan: Run, *options: str) -> Any:
+    return json.loads(mulligan("hooks", "status", "--json", *options).out)
+
+
+def test_status_says_what_was_seen_learned_and_shown_and_whether_the_error_came_again(
+    mulligan: Run, place: Path
+) -> None:
+    before = mulligan("hooks", "status").out
+    assert "none yet" in before
+    assert "not known yet" in before
+    learned(mulligan, "s1", place)
+    assert LESSON in failing(place, "s2")
+    failing(place, "s2", "c2")
+    assert LESSON in failing(place, "s3")
+    swallow("claude", "Stop", "ValueError: it is broken")
+    page = mulligan("hooks", "status").out
+    rows = {line[:18].strip(): line[18:].strip() for line in page.splitlines()}
+    assert rows["project"] == project_id(str(place))
+    assert rows["bank"] == "the project's own"
+    assert rows["sessions"] == "3 of claude"
+    assert rows["lessons"] == "0 kept, 1 candidate"
+    assert rows["shown"] == "2 at failure"
+    assert rows["same error again"] == "1 of 1 lessons shown"
+    assert "4 times, 3 sessions: make: *** No rule to make target 'all'. Stop." in page
+    assert "claude Stop: ValueError: it is broken" in page
+    read = status(mulligan)
+    assert [one["session"] for one in read["sessions"]] == ["s1", "s2", "s3"]
+    assert (read["kept"], read["candidates"], read["trouble"]) == (0, 1, "")
+    other = status(mulligan, "--folder", str(place.parent))
+    assert (other["project"], other["sessions"], other["candidates"]) == (project_id(str(place.parent)), [], 0)
+
+
+def test_status_names_what_keeps_hooks_from_their_work(mulligan: Run, place: Path) -> None:
+    assert mulligan("hooks", "status").status == 0
+    (place.parent / "data/hooks.db").write_bytes(b"no database" * 100)
+    ended = mulligan("hooks", "status")
+    assert (ended.status, "nothing is shown or learned" in ended.out) == (0, True)
+
+
+@pytest.mark.parametrize("written", ["relative", "absolute"])
+def test_a_pause_holds_in_its_folder_and_below_until_it_is_taken_back(mulligan: Run, place: Path, written: str) -> None:
+    learned(mulligan, "s1", place)
+    below = place / "below"
+    below.mkdir()
+    named = "." if written == "relative" else str(place)
+    assert str(place) in mulligan("hooks", "pause", named).out
+    assert (failing(place, "s2"), failing(below, "s3")) == ("", "")
+    assert str(place) in mulligan("hooks", "status").out
+    assert [one["session"] for one in status(mulligan)["sessions"]] == ["s1"], "nothing is noted"
+    beside = place.parent / "project2"
+    beside.mkdir()
+    learned(mulligan, "s4", beside)
+    assert LESSON in failing(beside, "s5")
+    refused = mulligan("hooks", "resume")
+    assert (refused.status, str(place) in refused.err) == (2, True)
+    assert mulligan("hooks", "resume", named).out == "Hooks work again.\n"
+    assert LESSON in failing(place, "s6")
+    assert mulligan("hooks", "resume", named).status == 2
+
+
+def test_a_pause_without_a_folder_holds_everywhere(mulligan: Run, place: Path) -> None:
+    learned(mulligan, "s1", place)
+    mulligan("hooks", "pause", str(place))
+    assert "everywhere" in mulligan("hooks", "pause").out
+    assert failing(place, "s2") == ""
+    assert f"Still paused: {place}" in mulligan("hooks", "resume").out
+    assert failing(place, "s2") == ""
+    mulligan("hooks", "resume", str(place))
+    assert LESSON in failing(place, "s2")
+
+
+def test_a_project_reads_and_fills_the_bank_that_it_is_bound_to(mulligan: Run, place: Path) -> None:
+    old = place.parent / "old"
+    old.mkdir()
+    learned(mulligan, "s1", old)
+    assert failing(place, "s2") == ""
+    bank = project_id(str(old))
+    ended = mulligan("hooks", "rebind", bank)
+    assert "Lessons there: 0 kept, 1 candidate" in ended.out
+    assert failing(place, "s2", "c2") == "", "a session stays with the bank it began with"
+    assert LESSON in failing(place, "s3")
+    assert status(mulligan)["bank"] == bank
+    learned(mulligan, "s4", place)
+    assert [status(mulligan)[kind] for kind in ("kept", "candidates")] == [1, 0]
+    assert "its own bank" in mulligan("hooks", "rebind").out
+    assert failing(place, "s5") == ""
+    assert LESSON in failing(old, "s6")
+
+
+def test_an_address_is_a_project_and_another_folder_can_be_named(mulligan: Run, place: Path) -> None:
+    other = place.parent / "other"
+    other.mkdir()
+    said = mulligan("hooks", "rebind", "github.com/a/b", "--folder", str(other)).out
+    assert said.startswith(f"{project_id(str(other))} uses project:github.com/a/b ")
+    assert status(mulligan, "--folder", str(other))["bank"] == "project:github.com/a/b"
+    assert status(mulligan)["bank"] == project_id(str(place))
+
+
+def test_what_is_set_is_listed_and_holds(mulligan: Run, place: Path) -> None:
+    assert mulligan("hooks", "set").out.splitlines()[:2] == ["needed = 2", "withhold = 0"]
+    assert mulligan("hooks", "set", "needed", "1").out == "needed = 1\n"
+    assert "needed = 1" in mulligan("hooks", "set").out
+    learned(mulligan, "s1", place)
+    assert status(mulligan)["kept"] == 1, "one session is enough"
+    mulligan("hooks", "set", "withhold", "0.5")
+    withheld = [session for session in map(str, range(40)) if not failing(place, session)]
+    assert 5 < len(withheld) < 35
+    assert sum(one["way"] == "withheld" for one in status(mulligan)["shown"]) == len(withheld)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (("needed", "0"), "needed is a number from 1 to 100, not 0"),
+        (("needed", "many"), "needed is a number from 1 to 100, not many"),
+        (("withhold", "nan"), "withhold is a number from 0 to 0.5, not nan"),
+        (("wish", "1"), "wish"),
+        (("why", "gpt"), "gpt"),
+        (("why", "nobody:x"), "nobody"),
+        (("why", "thinker"), "thinker"),
+        (("why", "command:no-such-program -p"), "not found"),
+        (("why", "command:'"), "cannot be read"),
+        (("why", "scripted:missing.json"), "missing.json"),
+        (("why", "openai:gpt-4o-mini"), "OPENAI_API_KEY"),
+    ],
+)
+def test_what_cannot_be_set_is_refused_and_changes_nothing(
+    mulligan: Run, given: tuple[str, str], says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    before = mulligan("hooks", "set").out
+    ended = mulligan("hooks", "set", *given)
+    assert (ended.status, says in ended.err) == (2, True), ended.err
+    assert mulligan("hooks", "set").out == before
+
+
+def test_who_says_why_is_set(mulligan: Run, place: Path) -> None:
+    for value in ("ask", f"command:{sys.executable} -c pass", "none"):
+        assert mulligan("hooks", "set", "why", value).out == f"why = {value}\n"
+    (place / "answers.json").write_text('["It was not there."]')
+    assert mulligan("hooks", "set", "why", "scripted:answers.json").out == f"why = scripted:{place / 'answers.json'}\n"
+    learned(mulligan, "s1", place)
+    assert f"{LESSON}\\n  why: It was not there." in failing(place, "s2")
+
+
+def test_a_session_is_forgotten_by_the_beginning_of_its_id(mulligan: Run, process: Run, place: Path) -> None:
+    for session in ("s1", "s2"):
+        learned(mulligan, session, place)
+    unknown, several = mulligan("hooks", "forget", "x"), mulligan("hooks", "forget", "s")
+    assert (unknown.status, several.status) == (2, 2)
+    assert "s1, s2" in several.err
+    asked = process("hooks", "forget", "s1", stdin="n\n")
+    assert asked.status != 0
+    assert len(status(mulligan)["sessions"]) == 2
+    assert mulligan("hooks", "forget", "s1", "--yes").out == "Session s1 is forgotten, with 0 lessons.\n"
+    assert [one["session"] for one in status(mulligan)["sessions"]] == ["s2"]
+    assert mulligan("hooks", "forget", "s2", "--yes").out == "Session s2 is forgotten, with 1 lesson.\n"
+    assert failing(place, "s3") == ""
+    assert mulligan("learn", "--since", "30d").err.startswith("0 sessions read"), "it is never learned from again"

@@ -1,0 +1,542 @@
+"""`retry`: what the next try is given, what a judge may say, what a caller gets."""
+
+import asyncio
+import functools
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import mulligan
+from mulligan import Feedback, Notes, NotSolved, Reflection, ScriptedModel
+from mulligan.core.errors import InvalidInput
+from mulligan.store import open_store
+from support.judges import in_euros
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MULLIGAN_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+
+
+def test_the_second_try_reads_what_failed_and_the_first_reads_nothing() -> None:
+    read = list[Notes]()
+
+    @mulligan.retry(judge=in_euros)
+    def bill(task: str, notes: Notes) -> str:
+        read.append(notes)
+        return "12 EUR" if notes else "12"
+
+    assert bill("The total of 5 and 7") == "12 EUR"
+    assert str(read[0]) == ""
+    assert (read[1].trial, len(read)) == (2, 2)
+    assert "no currency in '12'" in read[1]
+    assert [(found.asked, found.got) for found in read[1].evidence] == [
+        ("assert answer.endswith('EUR')", "no currency in '12'")
+    ]
+
+
+async def test_an_asynchronous_function_under_a_running_loop() -> None:
+    @mulligan.retry(judge=in_euros)
+    async def bill(task: str, notes: Notes) -> str:
+        await asyncio.sleep(0)
+        return "12 EUR" if notes else "12"
+
+    result = await bill.run("The total")
+    assert (result.value, result.episode.solved, len(result.episode.trials)) == ("12 EUR", True, 2)
+    assert bill.episode == result.episode
+
+
+async def test_a_synchronous_function_under_a_running_loop_as_in_a_notebook() -> None:
+    @mulligan.retry(judge=in_euros)
+    def bill(task: str, notes: Notes) -> str:
+        return asyncio.run(answer()) if False else ("12 EUR" if notes else "12")
+
+    assert bill("The total") == "12 EUR"
+
+
+def test_a_synchronous_function_runs_in_the_thread_of_its_caller_and_may_run_a_loop() -> None:
+    @mulligan.retry(judge=lambda answer: answer == threading.get_ident())
+    def identity(task: str, notes: Notes) -> int:
+        return asyncio.run(answer())
+
+    async def answer() -> int:
+        return threading.get_ident()
+
+    assert identity("who") == threading.get_ident()
+
+
+async def answer() -> str:
+    return "12"
+
+
+def test_methods_keep_their_instance() -> None:
+    @dataclass
+    class Desk:
+        currency: str
+
+        @mulligan.retry(judge=in_euros, tries=2)
+        def bill(self, task: str, notes: Notes) -> str:
+            return f"12 {self.currency}" if notes else "12"
+
+    euros, pounds = Desk("EUR"), Desk("GBP")
+    assert euros.bill("The total") == "12 EUR"
+    assert pounds.bill.run("The total").episode.solved is False
+
+
+JUDGES: list[tuple[str, Callable[[Any], Any], bool]] = [
+    ("True", lambda answer: True, True),
+    ("False", lambda answer: False, False),
+    ("None: no objection", lambda answer: None, True),
+    ("a score at the threshold", lambda answer: 0.8, True),
+    ("a score below it", lambda answer: 0.79, False),
+    ("a score and why", lambda answer: (0.5, "half of it"), False),
+    ("a bool and why", lambda answer: (True, "fine"), True),
+    ("feedback", lambda answer: Feedback(False, "as data"), False),
+]
+
+
+@pytest.mark.parametrize(("judge", "passes"), [case[1:] for case in JUDGES], ids=[case[0] for case in JUDGES])
+def test_what_a_judge_may_return(judge: Callable[[Any], Any], passes: bool) -> None:
+    @mulligan.retry(judge=judge, threshold=0.8, tries=1)
+    def act(notes: Notes) -> str:
+        return "x"
+
+    assert act.run().episode.solved is passes
+
+
+def test_why_reaches_the_next_try_and_a_bare_no_shows_the_answer() -> None:
+    read = list[str]()
+
+    @mulligan.retry(judge=lambda answer: (0.25, "only the first line") if answer == 1 else False, tries=3)
+    def act(notes: Notes) -> int:
+        read.append(str(notes))
+        return len(read)
+
+    assert act() == 1  # the best one
+    assert "only the first line" in read[1]
+    assert "said no to: 2" in read[2]
+
+
+@pytest.mark.parametrize("returned", ["yes", (1, 2), [True], object()])
+def test_what_is_no_verdict_ends_the_call(returned: object) -> None:
+    calls = list[int]()
+
+    @mulligan.retry(judge=lambda answer: returned)  # pyright: ignore[reportArgumentType]
+    def act(notes: Notes) -> str:
+        calls.append(1)
+        return "x"
+
+    with pytest.raises(InvalidInput, match=r"returned .*It returns a bool, a score"):
+        act()
+    assert len(calls) == 1
+
+
+def test_a_judge_with_a_bug_ends_the_call_with_its_own_error() -> None:
+    @mulligan.retry(judge=lambda answer: undefined_name)  # type: ignore[name-defined]  # noqa: F821  # pyright: ignore
+    def act(notes: Notes) -> str:
+        return "x"
+
+    with pytest.raises(NameError, match="undefined_name"):
+        act()
+
+
+async def test_an_asynchronous_judge_for_functions_of_both_kinds() -> None:
+    async def judge(answer: int) -> tuple[bool, str]:
+        await asyncio.sleep(0)
+        return answer > 1, "too small"
+
+    @mulligan.retry(judge=judge)
+    def act(notes: Notes) -> int:
+        return notes.trial
+
+    @mulligan.retry(judge=judge)
+    async def act_async(notes: Notes) -> int:
+        return notes.trial
+
+    assert await asyncio.to_thread(act) == 2
+    assert await act_async() == 2
+
+
+def test_evaluators_by_name_and_as_objects() -> None:
+    @mulligan.retry(judge="exact_match:12 EUR")
+    def named(notes: Notes) -> str:
+        return "12 EUR" if notes else "12"
+
+    class Own:
+        expects = "text"
+
+        async def evaluate(self, episode: mulligan.Episode) -> Feedback:
+            output = episode.trials[-1].attempt.output
+            return Feedback(output == "12 EUR", f"{output} it is not")
+
+    @mulligan.retry(judge=Own())  # pyright: ignore[reportArgumentType]
+    def given(notes: Notes) -> str:
+        return "12 EUR" if "12 it is not" in notes else "12"
+
+    assert named() == given() == "12 EUR"
+
+
+def test_an_exception_is_a_failed_try_with_its_message() -> None:
+    read = list[str]()
+
+    @mulligan.retry(judge=lambda answer: True, failures=(ValueError, KeyError))
+    def act(notes: Notes) -> str:
+        read.append(str(notes))
+        if len(read) < 2:
+            raise ValueError("the file is empty")
+        if len(read) < 3:
+            raise RuntimeError("stop")
+        return "never"
+
+    with pytest.raises(RuntimeError, match="stop"):
+        act()
+    assert "ValueError: the file is empty" in read[1]
+    assert len(read) == 2
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_an_interruption_is_never_a_failed_try(error: type[BaseException]) -> None:
+    calls = list[int]()
+
+    @mulligan.retry(judge=lambda answer: True)
+    def act(notes: Notes) -> str:
+        calls.append(1)
+        raise error
+
+    with pytest.raises(error):
+        act()
+    assert len(calls) == 1
+
+
+def test_not_solved_carries_the_episode_and_the_last_exception() -> None:
+    @mulligan.retry(judge=in_euros, unsolved="raise", tries=2)
+    def wrong(task: str, notes: Notes) -> str:
+        return "12"
+
+    @mulligan.retry(judge=in_euros, tries=2)
+    def raising(task: str, notes: Notes) -> str:
+        raise ValueError("no such file")
+
+    with pytest.raises(NotSolved, match=r"2 tries.*no currency") as found:
+        wrong("The total")
+    assert [trial.attempt.output for trial in found.value.episode.trials] == ["12", "12"]
+    with pytest.raises(NotSolved) as found:
+        raising("The total")  # there is nothing to return
+    assert isinstance(found.value.__cause__, ValueError)
+
+
+def test_the_best_result_is_returned_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    scores = iter([0.2, 0.9, 0.1])
+
+    @mulligan.retry(judge=lambda answer: next(scores))
+    def act(notes: Notes) -> int:
+        return notes.trial
+
+    assert act() == 2
+    assert "act was not solved in 3 tries" in caplog.text
+
+
+def test_notes_are_appended_to_the_argument_that_is_named() -> None:
+    prompts = list[str]()
+
+    @mulligan.retry(judge=in_euros, notes="prompt")
+    def ask(prompt: str, times: int = 1) -> str:
+        prompts.append(prompt)
+        return "12 EUR" if "no currency" in prompt else "12"
+
+    assert ask("The total") == "12 EUR"
+    assert prompts[0] == "The total"
+    assert prompts[1].startswith("The total\n\nEarlier attempts")
+
+
+def test_no_notes_is_plain_resampling() -> None:
+    answers = iter(["12", "12 EUR"])
+
+    @mulligan.retry(judge=in_euros, notes=None)
+    def ask(prompt: str) -> str:
+        return next(answers)
+
+    assert ask("The total") == "12 EUR"
+
+
+def test_what_cannot_work_is_refused_at_decoration() -> None:
+    def stream(notes: Notes) -> Iterator[str]:
+        yield "x"
+
+    async def stream_async(notes: Notes) -> AsyncIterator[str]:
+        yield "x"
+
+    def without_notes(task: str) -> str:
+        return task
+
+    decorate = mulligan.retry(judge=in_euros)
+    for function in (stream, stream_async):
+        with pytest.raises(InvalidInput, match="piece by piece"):
+            decorate(function)
+    with pytest.raises(InvalidInput, match=r"no parameter 'notes'.*notes='prompt'"):
+        decorate(without_notes)
+    with pytest.raises(InvalidInput, match="no parameter 'goal' for the task; it has task"):
+        mulligan.retry(judge=in_euros, notes=None, task="goal")(without_notes)
+    with pytest.raises(InvalidInput, match=r"asks for price, and .*without_notes has no such argument"):
+        mulligan.retry(judge=lambda price, answer: True, notes=None)(without_notes)  # pyright: ignore
+    with pytest.raises(InvalidInput, match="takes no argument"):
+        mulligan.retry(judge=lambda: True, notes=None)(without_notes)  # pyright: ignore
+    with pytest.raises(InvalidInput, match="'best' or 'raise'"):
+        mulligan.retry(judge=in_euros, unsolved="first")  # pyright: ignore[reportArgumentType]
+
+
+def test_a_call_with_wrong_arguments_is_the_usual_error() -> None:
+    @mulligan.retry(judge=in_euros)
+    def bill(task: str, notes: Notes) -> str:
+        return task
+
+    with pytest.raises(TypeError, match="missing a required argument: 'task'"):
+        bill()  # pyright: ignore[reportCallIssue]
+
+
+def test_before_retry_undoes_what_the_try_before_has_done() -> None:
+    made, undone = list[str](), list[Notes]()
+
+    def undo(notes: Notes) -> None:
+        undone.append(notes)
+        made.clear()
+
+    @mulligan.retry(judge=in_euros, before_retry=undo)
+    def act(task: str, notes: Notes) -> str:
+        made.append("file")
+        assert made == ["file"]
+        return "12 EUR" if notes.trial == 3 else "12"
+
+    assert act("The total") == "12 EUR"
+    assert [notes.trial for notes in undone] == [2, 3]
+
+
+def test_lessons_of_a_function_and_of_a_model() -> None:
+    read = list[str]()
+
+    def reflect(episode: mulligan.Episode) -> str:
+        return f"Write the currency after {episode.trials[-1].attempt.output}."
+
+    @mulligan.retry(judge=in_euros, reflect=reflect, tries=2)
+    def by_function(task: str, notes: Notes) -> str:
+        read.append(str(notes))
+        return "12 EUR" if notes else "12"
+
+    assert by_function("The total") == "12 EUR"
+    assert "Write the currency after 12." in read[1]
+
+    model = ScriptedModel(["The answer 12 has no currency: end it with EUR."])
+
+    @mulligan.retry(judge=in_euros, reflect=model, tries=2)
+    def by_model(task: str, notes: Notes) -> str:
+        read.append(str(notes))
+        return "12 EUR" if "end it with EUR" in notes else "12"
+
+    assert by_model("The total") == "12 EUR"
+    assert len(model.questions) == 1
+
+
+def test_a_bank_gives_the_next_call_what_the_judge_said() -> None:
+    read = list[Notes]()
+
+    def make() -> Callable[[str], str]:
+        @mulligan.retry(judge=in_euros, bank="billing")
+        def bill(task: str, notes: Notes) -> str:
+            read.append(notes)
+            return "12 EUR" if "no currency" in notes else "12"
+
+        return bill
+
+    assert make()("Write the total of these lines: 5, 7") == "12 EUR"
+    assert make()("Write the total of these lines: 8, 9") == "12 EUR"
+    assert [notes.trial for notes in read] == [1, 2, 1]  # the second call was right at once
+    assert len(read[2].lessons) == 1
+    assert "passed: 12 EUR" in read[2]
+
+
+def test_time_is_a_limit() -> None:
+    @mulligan.retry(judge=lambda answer: False, limits={"seconds": 0.000001}, tries=50)
+    def act(notes: Notes) -> str:
+        return "x"
+
+    result = act.run()
+    assert result.episode.stop is not None
+    assert (result.episode.stop.reason, len(result.episode.trials)) == ("over_budget", 1)
+
+
+async def test_an_asynchronous_function_is_cut_off_when_its_time_is_up() -> None:
+    @mulligan.retry(judge=in_euros, limits={"seconds": 0.05}, unsolved="raise")
+    async def act(task: str, notes: Notes) -> str:
+        await asyncio.Event().wait()
+        return "never"
+
+    with pytest.raises(NotSolved, match="over_budget"):
+        await asyncio.wait_for(act("x"), 30)
+
+
+def test_the_decorated_function_says_what_it_is() -> None:
+    @mulligan.retry(judge=in_euros)
+    def bill(task: str, notes: Notes) -> str:
+        """Writes a bill."""
+        return task
+
+    import inspect
+
+    assert (bill.__name__, bill.__doc__) == ("bill", "Writes a bill.")  # pyright: ignore
+    assert list(inspect.signature(bill).parameters) == ["task"]
+    assert functools.partial(bill, "12 EUR")() == "12 EUR"
+
+
+# --- at once --------------------------------------------------------------------------------------------------------
+
+
+async def test_a_thousand_calls_at_once_never_mix_their_notes() -> None:
+    @mulligan.retry(judge=lambda number, answer: (answer == number, f"not {answer} but {number}"), record=False)
+    async def act(number: int, notes: Notes) -> int:
+        await asyncio.sleep(0)
+        if not notes:
+            return -1
+        assert f"but {number}" in notes
+        return number
+
+    assert await asyncio.gather(*(act(n) for n in range(1000))) == list(range(1000))
+
+
+def test_threads_and_equal_calls_are_episodes_of_their_own() -> None:
+    @mulligan.retry(judge=in_euros)
+    def bill(task: str, notes: Notes) -> str:
+        return f"{task} EUR" if notes else task
+
+    with ThreadPoolExecutor(8) as threads:
+        results = list(threads.map(bill.run, ["12"] * 24))
+    assert {result.value for result in results} == {"12 EUR"}
+    assert len({result.episode.id for result in results}) == 24
+    assert {len(result.episode.trials) for result in results} == {2}
+
+
+# --- kept -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Bill:
+    lines: list[int]
+    currency: str | None
+
+
+def test_a_call_that_was_cut_off_goes_on_with_its_tries_and_reads_results_back() -> None:
+    calls, cut = list[int](), [True]
+
+    def judge(answer: Bill) -> tuple[bool, str]:
+        return answer.currency == "EUR", f"no currency for {answer.lines}"
+
+    @mulligan.retry(judge=judge)
+    def bill(lines: list[int], notes: Notes) -> Bill:
+        calls.append(notes.trial)
+        if notes.trial == 2 and cut[0]:
+            raise KeyboardInterrupt
+        return Bill(lines, "EUR" if notes else None)
+
+    with pytest.raises(KeyboardInterrupt):
+        bill([5, 7])
+    cut[0] = False
+    result = bill.run([5, 7])
+    assert calls == [1, 2, 2]
+    assert result.value == Bill([5, 7], "EUR")
+    assert [trial.number for trial in result.episode.trials] == [1, 2]
+    assert bill([5, 7]) == Bill([5, 7], "EUR")  # a finished call runs anew
+    assert calls == [1, 2, 2, 1, 2]
+    cut[0] = True
+    with pytest.raises(KeyboardInterrupt):
+        bill([5, 7])
+    cut[0] = False
+    assert bill([1]) == Bill([1], "EUR")  # other arguments: another call
+    assert calls[-2:] == [1, 2]
+
+
+def test_the_best_result_of_a_call_that_went_on_is_its_own_type() -> None:
+    cut = [True]
+
+    @mulligan.retry(judge=lambda answer: 0.5, tries=2, key="one")
+    def bill(notes: Notes) -> Bill:
+        if notes.trial == 2 and cut[0]:
+            raise KeyboardInterrupt
+        if notes.trial == 2:
+            raise ValueError("nothing")
+        return Bill([1], None)
+
+    with pytest.raises(KeyboardInterrupt):
+        bill()
+    cut[0] = False
+    assert bill() == Bill([1], None)
+
+
+async def test_what_is_kept_of_arguments_is_masked() -> None:
+    @mulligan.retry(judge=in_euros)
+    async def bill(task: str, password: str, notes: Notes) -> str:
+        assert password == "correct-horse-battery-staple"
+        return "12 EUR"
+
+    await bill("Use sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789 for it", "correct-horse-battery-staple")
+    episode = bill.episode
+    assert episode is not None
+    async with open_store(mulligan_store()) as store:
+        kept = await store.load(episode.id)
+    assert "sk-ant" not in kept.task.prompt
+    assert "correct-horse" not in str(kept.task.inputs)
+
+
+def mulligan_store() -> Path:
+    from mulligan.app.config import load
+
+    return Path(str(load().store).removeprefix("sqlite:///"))
+
+
+def test_nothing_is_kept_if_nothing_is_to_be(tmp_path: Path) -> None:
+    @mulligan.retry(judge=in_euros, record=False)
+    def bill(task: str, notes: Notes) -> str:
+        return "12 EUR"
+
+    assert bill("x") == "12 EUR"
+    assert not list(tmp_path.rglob("*.db"))
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(VALUES)
+def test_results_come_back_as_they_were(value: object) -> None:
+    from mulligan.core.codec import from_json, to_json
+    from mulligan.core.records import Attempt
+    from mulligan.functions.results import attempt_of, value_of
+
+    kept = from_json(Attempt, to_json(attempt_of(value)))
+    back = value_of(kept)
+    assert (back, type(back)) == (value, type(value))
+
+
+@given(st.lists(st.integers()), st.none() | st.text())
+def test_results_of_a_class_come_back_as_they_were(lines: list[int], currency: str | None) -> None:
+    from mulligan.functions.results import attempt_of, value_of
+
+    bill = Bill(lines, currency)
+    assert value_of(attempt_of(bill)) == bill
+    assert value_of(attempt_of([bill], list[Bill]), list[Bill]) == [bill]
+
+
+def test_what_has_no_json_form_is_said_to_be_unreadable() -> None:
+    from mulligan.functions.results import UNREADABLE, attempt_of, value_of
+
+    for value in (object(), {1, 2}, float("nan"), (1, 2), b"x", Reflection):
+        assert value_of(attempt_of(value)) is UNREADABLE

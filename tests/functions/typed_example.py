@@ -1,0 +1,43 @@
+"""What a type checker says of `retry`: `make check` reads this file."""
+
+from typing import assert_type
+
+import mulligan
+from mulligan import Notes
+
+
+def right(task: str, answer: str) -> bool:
+    return answer.endswith("EUR")
+
+
+@mulligan.retry(judge=right, tries=3, bank="billing")
+async def bill(task: str, notes: Notes) -> str:
+    return f"{task}{notes}"
+
+
+@mulligan.retry(judge=lambda answer: answer > 3)
+def number(notes: Notes, n: int = 3) -> int:
+    return n
+
+
+@mulligan.retry(judge=right, notes="prompt")
+def plain(prompt: str, times: int = 2) -> str:
+    return prompt * times
+
+
+class Desk:
+    @mulligan.retry(judge=right)
+    def bill(self, task: str, notes: Notes) -> str:
+        return task
+
+
+async def main() -> None:
+    assert_type(await bill("x"), str)
+    result = await bill.run("x")
+    assert_type(result.value, str)
+    assert_type(number(n=4), int)
+    assert_type(number(4), int)
+    assert_type(plain("x", times=2), str)
+    assert_type(Desk().bill("x"), str)
+    assert_type(plain.run("x").value, str)
+    await bill(1)  # pyright: ignore[reportArgumentType]

@@ -1,0 +1,54 @@
+"""Which sentences of a user correct a coding agent, in each language."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from mulligan.hooks.corrections import correction_in
+from mulligan.hooks.events import QUESTION
+
+CORPUS: dict[str, dict[str, list[str]]] = tomllib.loads(Path(__file__).with_name("corrections.toml").read_text("utf-8"))
+
+
+def each(kind: str) -> list[str]:
+    return [sentence for language in CORPUS.values() for sentence in language[kind]]
+
+
+def test_every_language_has_examples() -> None:
+    words = files("mulligan.hooks").joinpath("corrections.toml").read_text("utf-8")
+    assert CORPUS.keys() == tomllib.loads(words).keys()
+    assert all(len(language[kind]) >= 12 for language in CORPUS.values() for kind in ("corrects", "none"))
+
+
+@pytest.mark.parametrize("sentence", each("corrects"))
+def test_a_correction_is_quoted_from_where_it_begins(sentence: str) -> None:
+    plain = sentence.replace("’", "'")
+    assert correction_in(sentence) == plain
+    assert correction_in(f"OK.\n{sentence}") == plain
+
+
+@pytest.mark.parametrize("sentence", each("none"))
+def test_a_question_a_wish_and_politeness_are_none(sentence: str) -> None:
+    assert correction_in(sentence) == ""
+
+
+@pytest.mark.parametrize("sentence", [*each("corrects"), "Now add a test."])
+def test_as_a_question_it_is_none(sentence: str) -> None:
+    assert correction_in(f"{sentence.rstrip('.!。')}?") == ""
+
+
+@pytest.mark.parametrize("language", ["Chinese", "Japanese"])
+def test_punctuation_may_be_wide(language: str) -> None:
+    wide = {ord(narrow): chr(ord(narrow) + 0xFEE0) for narrow in ",:;!?"}
+    for sentence in CORPUS[language]["corrects"]:
+        assert correction_in(sentence.translate(wide)) == sentence.translate(wide)
+    for sentence in CORPUS[language]["none"]:
+        assert correction_in(sentence.translate(wide)) == ""
+
+
+def test_what_hooks_ask_is_no_correction() -> None:
+    assert correction_in(QUESTION) == ""

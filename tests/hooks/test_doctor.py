@@ -1,0 +1,110 @@
+"""`mulligan hooks doctor`: the hooks as they are installed, tried with what agents have sent."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from test_install import hooks
+
+from mulligan.hooks.agents import agent
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "home" / "project").mkdir(parents=True)
+    return tmp_path / "home"
+
+
+def doctor(home: Path, *words: str, status: int = 0, **env: str) -> str:
+    return hooks(home, "doctor", *words, status=status, MULLIGAN_HOOKS_SECONDS="20", **env)
+
+
+@pytest.mark.parametrize(
+    ("name", "failure", "silent"),
+    [
+        ("claude", "PostToolUseFailure", "Stop"),
+        ("gemini", "AfterTool", "AfterAgent"),
+        ("opencode", "tool.execute.after", "session.idle"),
+        ("qwen", "PostToolUseFailure", "Stop"),
+    ],
+)
+def test_a_lesson_reaches_the_model_through_the_hooks_as_installed(
+    home: Path, name: str, failure: str, silent: str
+) -> None:
+    hooks(home, "install", name, "--yes")
+    said = doctor(home)
+    lines = {line.split()[0]: line for line in said.splitlines() if line.startswith("  ")}
+    assert "`python3 tasks.py generate` makes it." in lines[failure]
+    assert " ms " in lines[failure]
+    assert "nothing for the model" in lines[silent]
+    assert "!" not in said
+    assert not (home.parent / "mulligan" / "mulligan.db").exists(), "the user's own bank is not touched"
+
+
+def test_codex_needs_trust_and_the_transcript_says_what_failed(home: Path) -> None:
+    hooks(home, "install", "codex", "--yes")
+    said = doctor(home, status=1)
+    (failure,) = [line for line in said.splitlines() if line.startswith("  PostToolUse ")]
+    assert "`python3 tasks.py generate` makes it." in failure
+    assert "There is no `codex` on the PATH" in said
+
+
+@pytest.mark.parametrize(
+    ("settings", "trouble"),
+    [
+        ({"disableAllHooks": True}, "turns all hooks off: disableAllHooks"),
+        ({"timeout": 5000}, "The limit at Stop is 5000: Claude Code counts seconds"),
+        (
+            {"command": "/gone/mulligan-hook claude Stop"},
+            "  ! The program /gone/mulligan-hook is not there, so Claude Code neither shows nor teaches anything.",
+        ),
+        ({"event": "Stopp"}, "There is no hook for Stop"),
+    ],
+    ids=["off", "unit", "gone", "misspelt"],
+)
+def test_what_keeps_hooks_from_running_is_named(home: Path, settings: dict[str, object], trouble: str) -> None:
+    hooks(home, "install", "claude", "--yes")
+    file = home / ".claude" / "settings.json"
+    given = json.loads(file.read_text())
+    for name, value in settings.items():
+        if name in ("timeout", "command"):
+            given["hooks"]["Stop"][0]["hooks"][0][name] = value
+        elif name == "event":
+            given["hooks"][value] = given["hooks"].pop("Stop")
+        else:
+            given[name] = value
+    file.write_text(json.dumps(given))
+    assert trouble in doctor(home, status=1)
+
+
+def test_status_names_a_program_that_is_gone(home: Path) -> None:
+    assert "is not there" not in hooks(home, "install", "claude", "--yes") + hooks(home, "status")
+    file = home / ".claude" / "settings.json"
+    file.write_text(re.sub(r'"[^"]*/mulligan-hook claude', '"/moved/bin/mulligan-hook claude', file.read_text()))
+    assert hooks(home, "status").count("The program /moved/bin/mulligan-hook is not there") == 1
+    hooks(home, "install", "claude", "--yes")
+    assert json.loads(hooks(home, "status", "--json"))["gone"] == []
+    file.write_text("{broken mulligan-hook")
+    assert "settings.json" not in hooks(home, "status")
+
+
+def test_gemini_counts_milliseconds(home: Path) -> None:
+    hooks(home, "install", "gemini", "--yes")
+    file = home / ".gemini" / "settings.json"
+    file.write_text(file.read_text().replace("5000", "5"))
+    assert "The limit at AfterTool is 5: Gemini CLI counts milliseconds" in doctor(home, status=1)
+
+
+def test_hooks_that_are_paused_or_in_two_files_are_named(home: Path) -> None:
+    hooks(home, "install", "claude", "--yes")
+    hooks(home, "pause")
+    assert "Hooks are paused for this folder" in doctor(home, status=1)
+    hooks(home, "resume")
+    hooks(home, "install", "claude", "--project", "--yes")
+    shared = home / "project" / agent("claude").SETTINGS.local
+    assert f"The same hooks stand in {shared}" in doctor(home, status=1)
+
+
+def test_without_hooks_it_says_how_to_get_them(home: Path) -> None:
+    assert "mulligan hooks install" in doctor(home, status=1)

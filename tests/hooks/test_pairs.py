@@ -1,0 +1,257 @@
+"""What is found in a session without a model: failures that were overcome, and corrections by the user."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from agent_transcripts import FORMATS, in_format
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mulligan.app.transcripts import read_transcript
+from mulligan.hooks.events import Call, Said
+from mulligan.hooks.pairs import Found, State, find, happened
+from mulligan.hooks.signature import digest, signature
+
+MISSING = "Traceback (most recent call last):\nModuleNotFoundError: No module named 'yaml'"
+
+
+def sh(command: str, output: str = "", failed: bool | None = False) -> Call:
+    sh.n += 1  # type: ignore[attr-defined]
+    return Call(f"c{sh.n}", "Bash", command, output, failed)  # type: ignore[attr-defined]
+
+
+sh.n = 0  # type: ignore[attr-defined]
+
+
+def found(*events: Call | Said) -> list[Found]:
+    return find(State("claude", "s"), events)[1]
+
+
+def contents(*events: Call | Said) -> list[str]:
+    return [one.content for one in found(*events)]
+
+
+def user(text: str) -> Said:
+    return Said("user", text)
+
+
+def test_the_same_command_that_is_green_later_teaches_what_was_done_between() -> None:
+    (one,) = found(
+        sh("pytest", MISSING, True),
+        sh("cat setup.py", "..."),
+        sh("pip install pyyaml", "ok"),
+        sh("cd /work && pytest 2>&1", "1 passed"),
+    )
+    assert one.content == (
+        "fails: pytest\n  ModuleNotFoundError: No module named 'yaml'\nworks after:\n  pip install pyyaml"
+    )
+    assert one.title == "pytest: ModuleNotFoundError: No module named 'yaml'"
+    lesson = one.lesson()
+    assert (lesson.nature, lesson.confirmed, lesson.tags) == ("fact", False, ("hook",))
+    assert (one.seen["fails"], one.seen["works"]) == (MISSING, "1 passed")
+
+
+def test_another_way_that_works_is_the_lesson() -> None:
+    assert contents(sh("pytest -x", "bash: pytest: command not found", True), sh("uv run pytest -x", "3 passed")) == [
+        "fails: pytest -x\n  bash: pytest: command not found\nworks: uv run pytest -x"
+    ]
+    assert contents(sh("npm run biuld", 'npm error Missing script: "biuld"', True), sh("npm run build", "built"))
+
+
+def test_a_variable_that_makes_the_same_command_work_is_the_lesson() -> None:
+    fails = sh("cd api && python app.py", "RuntimeError: MODE is not set", True)
+    assert contents(fails, sh("MODE=local python app.py", "up")) == [
+        "fails: python app.py\n  RuntimeError: MODE is not set\nworks: MODE=local python app.py"
+    ]
+    assert contents(fails, sh("cd api && export MODE=local && python app.py", "up"))[0].endswith(
+        "works: MODE=local python app.py"
+    )
+    (both,) = contents(fails, sh("pip install uvloop", "ok"), sh("MODE=local python app.py", "up"))
+    assert both.endswith("works after:\n  pip install uvloop\n  MODE=local python app.py")
+    set_before = sh("MODE=local python app.py", "RuntimeError: PORT is not set", True)
+    assert contents(set_before, sh("MODE=local python app.py", "up")) == []  # it was flaky
+    (masked,) = contents(fails, sh("API_TOKEN=sk-ant-api03-abcdefghijklmnopqrstuvwxyz01 MODE=x python app.py", "up"))
+    assert "sk-ant" not in masked
+
+
+def test_a_change_of_a_file_is_named_by_what_it_takes_out_and_puts_in() -> None:
+    edit = Call("e", "Edit", "src/a.py", "-x = 1\n+x = 2", False)
+    assert "  change src/a.py: -x = 1 +x = 2" in contents(sh("make", "error: x", True), edit, sh("make", "ok"))[0]
+
+
+def test_a_test_is_overcome_by_a_run_that_holds_it() -> None:
+    fails = sh("pytest tests/test_a.py::test_b -q", "FAILED tests/test_a.py::test_b - assert 1 == 2", True)
+    mend = sh("python fix.py", "")
+    assert len(found(fails, mend, sh("pytest tests/test_a.py", "2 passed"))) == 1
+    assert len(found(fails, mend, sh("pytest", "9 passed"))) == 1
+    assert found(fails, mend, sh("pytest tests/test_c.py", "2 passed")) == []
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        (sh("pytest", MISSING, True), sh("pytest", "1 passed")),  # flaky
+        (sh("pytest", MISSING, True), sh("cat a", "x"), sh("git status", "x"), sh("pytest", "1 passed")),
+        (sh("cat a.txt", "cat: a.txt: No such file or directory", True), sh("touch a.txt"), sh("cat a.txt", "")),
+        (sh("pytest", MISSING, True), sh("pip install pyyaml"), sh("pytest | tail -5", "1 failed")),  # tail's exit code
+        (sh("pytest", MISSING, True), sh("pip install pyyaml"), sh("pytest || true", "1 failed")),
+        (sh("pytest", MISSING, True), sh("pip install pyyaml"), sh("pytest", "", None)),  # nobody says
+        (sh("pytest", MISSING, True), sh("pip install pyyaml")),  # never green
+        (sh("pytest", MISSING, None), sh("pip install pyyaml"), sh("pytest", "1 passed")),  # denied
+    ],
+)
+def test_what_teaches_nothing(events: tuple[Call, ...]) -> None:
+    assert found(*events) == []
+
+
+def test_each_error_on_the_way_has_its_own_mend() -> None:
+    first, second = found(
+        sh("make", "error: no compiler", True),
+        sh("apt-get install gcc"),
+        sh("make", "error: no header", True),
+        sh("apt-get install libc-dev"),
+        sh("make", "done"),
+    )
+    assert "apt-get install gcc" in first.content
+    assert "libc-dev" not in first.content
+    assert "apt-get install libc-dev" in second.content
+
+
+@pytest.mark.parametrize(
+    ("said", "quoted"),
+    [
+        ("No, use make check here.", "No, use make check here."),
+        ("Thanks. Don't push to main!", "Don't push to main!"),
+        ("always run ruff first", "always run ruff first"),
+        ("Use uv instead of pip", "Use uv instead of pip"),
+    ],
+)
+def test_a_correction_right_after_an_action_is_quoted(said: str, quoted: str) -> None:
+    (one,) = found(sh("pip install x"), Said("agent", "Installed."), user(said))
+    assert one.content == f'after: pip install x\nthe user said: "{quoted}"'
+    assert one.lesson().tags == ("hook", "correction")
+    assert not one.lesson().confirmed
+
+
+@pytest.mark.parametrize("said", ["Now add a test.", "no", "Nobody knows.", "Great, thanks!", "Don't " + "x" * 500])
+def test_what_is_no_correction(said: str) -> None:
+    assert found(sh("make"), user(said)) == []
+
+
+def test_nothing_is_corrected_before_an_action() -> None:
+    assert found(user("Don't use make."), sh("make"), user("Go on."), user("Never do that.")) == []
+
+
+def test_secrets_are_masked_in_what_is_found_and_in_what_stays_open() -> None:
+    key = "sk-proj-abcdefghijklmnopqrstuvwx1234567890ABCD"
+    failed = sh(f"curl -H 'Authorization: Bearer {key}' x", f"error: denied for {key}", True)
+    state, _ = find(State("claude", "s"), [failed])
+    assert key not in str(state.kept())
+    _, (one,) = find(state, [sh(f"export API_KEY={key}; login"), failed._replace(failed=False, output=f"ok {key}")])
+    assert key not in repr(one.lesson())
+
+
+SECRET = "hunter2secret9"
+
+
+def test_a_secret_that_another_line_gives_away_is_in_no_part_of_a_lesson() -> None:
+    output = f"DB_PASSWORD={SECRET}\nerror: login failed with {SECRET}"
+    (one,) = found(sh("./deploy.sh", output, True), sh("make env", "ok"), sh("./deploy.sh", "ok"))
+    assert "hunter" not in repr(one)
+    assert one.title == "deploy.sh: login failed with [secret masked]"
+    assert "error: login failed with [secret masked]" in one.content
+    assert one.error == digest(signature(output))
+
+
+PLACES = {"command": 3, "output": 0, "between": 1, "mend": 2, "works": 3, "said": 4}
+"""Where a secret may stand, and the last event of it."""
+
+
+@given(
+    stem=st.from_regex(r"[a-z]{6}", fullmatch=True),
+    shown=st.sampled_from(sorted(PLACES)),
+    used=st.sets(st.sampled_from(sorted(PLACES)), min_size=1),
+    cut=st.integers(0, 4),
+)
+def test_what_one_part_shows_to_be_a_secret_is_masked_in_every_part(
+    stem: str, shown: str, used: set[str], cut: int
+) -> None:
+    secret = f"{stem}7{stem}9"
+
+    def part(place: str, text: str) -> str:
+        text = f"{text} {secret}" if place in used else text
+        return f"{text}\nDB_PASSWORD={secret}" if place == shown else text
+
+    events = [
+        sh(part("command", "./deploy"), part("output", "error: no login with"), True),
+        sh("env", part("between", "a")),
+        sh(part("mend", "login"), "ok"),
+        sh(part("command", "./deploy"), part("works", "in as")),
+        user(part("said", "No, use")),
+    ]
+    cut = min(cut, PLACES[shown])  # what was read before the secret was known is masked once it is
+    before, _ = find(State("claude", "s"), events[:cut])
+    after, several = find(State.of("claude", "s", before.kept()), events[cut:])
+    assert several
+    assert stem not in repr((several, after))
+
+
+def test_evidence_is_bounded() -> None:
+    (one,) = found(sh("make", "error: no\n" * 100_000, True), sh("fix"), sh("make", "ok\n" * 100_000))
+    assert len(str(one.lesson().context)) < 6000
+
+
+WORDS = st.text(max_size=20) | st.sampled_from(
+    ["pytest 'x", "cd /a && pytest", "make | tail", "FAILED a::b", "error: x", "*** Update File: a", "\ud800", "No, x"]
+)
+TOOLS = st.sampled_from(["Bash", "Edit", "Read", "mcp__a.b", ""])
+CALLS = st.builds(Call, WORDS, TOOLS, WORDS, WORDS, st.sampled_from([True, False, None]), st.just(1.0))
+EVENTS = CALLS | st.builds(Said, st.sampled_from(["user", "agent"]), WORDS, st.just(1.0))
+
+
+@given(events=st.lists(EVENTS, max_size=12))
+def test_whatever_happened_is_searched_and_kept(events: list[Call | Said]) -> None:
+    state, several = find(State("a", "s"), events)
+    assert State.of("a", "s", json.loads(json.dumps(state.kept()))) == state
+    assert all(one.lesson().title.strip() and one.lesson().content for one in several)
+
+
+STORY: tuple[tuple[Any, ...], ...] = (
+    ("user", "Build it."),
+    ("sh", "pytest tests", MISSING, 1),
+    ("agent", "I install it."),
+    ("sh", "pip install pyyaml", "ok", 0),
+    ("sh", "pytest tests", "1 passed", 0),
+    ("sh", "make", "make: *** No rule to make target 'all'.  Stop.", 2),
+    ("sh", "make build", "built", 0),
+    ("user", "No, use ninja here."),
+    ("agent", "Done."),
+)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_every_agent_teaches_the_same(format: str) -> None:
+    read = read_transcript(in_format(format, STORY, session="s"), "s.jsonl", format)
+    whole = read.found()
+    assert [one.title for one in whole] == [
+        "pytest: ModuleNotFoundError: No module named 'yaml'",
+        "make: *** No rule to make target 'all'. Stop.",
+        "The user: No, use ninja here.",
+    ]
+    claude = read_transcript(in_format("claude", STORY, session="s"), "s.jsonl", "claude").found()
+    assert [one.error for one in whole] == [one.error for one in claude]  # what one has learned, all recall
+
+
+@given(cuts=st.lists(st.integers(0, 12), max_size=4))
+def test_however_a_session_is_cut_the_same_is_found_once(cuts: list[int]) -> None:
+    read = read_transcript(in_format("claude", STORY, session="s"), "s.jsonl", "claude")
+    events = [event for _, event in happened(read.turns)]
+    state, parts = State("claude", "s"), list[Found]()
+    for start, end in zip([0, *sorted(cuts)], [*sorted(cuts), len(events)], strict=True):
+        state, more = find(state, events[start:end])
+        state = State.of("claude", "s", state.kept())
+        parts += more
+    assert parts == list(read.found())
