@@ -97,7 +97,7 @@ def test_claude_in_order_of_a_session() -> None:
     assert end
     assert (start.moment, start.source) == ("start", "compact")
     assert (prompt.moment, prompt.text) == ("prompt", "list it")
-    assert (stopped.moment, stopped.text, stopped.going_on) == ("stop", "done", True)
+    assert (stopped.moment, stopped.text, stopped.stop_hook_active) == ("stop", "done", True)
     assert end.moment == "end"
 
 
@@ -254,7 +254,7 @@ def test_qwen_prompts_again_after_every_tool() -> None:
     assert read("qwen", {**COMMON, "hook_event_name": "UserPromptSubmit", "prompt": ""}) is None
     stop = read("qwen", {**COMMON, "hook_event_name": "Stop", "stop_hook_active": True})
     assert stop
-    assert not stop.going_on  # it says so at the first stop, too
+    assert not stop.stop_hook_active  # it says so at the first stop, too
 
 
 # --- opencode

@@ -183,7 +183,12 @@ def installed(agent: CodingAgent, folder: Path) -> NodeClients:
         named = {"private": True, "dependencies": {agent.package: agent.version}}
         (made / "package.json").write_text(json.dumps(named))
         install(made)
-        made.rename(target)
+        try:
+            made.rename(target)
+        except OSError:  # another process of the tests was first
+            if not target.exists():
+                raise
+            shutil.rmtree(made)
     return NodeClients(find_node()[0], target)
 
 

@@ -135,7 +135,7 @@ def answer(
 
 def _question(of: Agent, notice: Notice, journal: Journal) -> str:
     """What lets an agent that would stop say why something failed that it has overcome; "" where it is not asked."""
-    if notice.subagent_id or notice.going_on or journal.setting("why") != "ask":
+    if notice.subagent_id or notice.stop_hook_active or journal.setting("why") != "ask":
         return ""
     from mulligan.hooks.events import QUESTION
 

@@ -41,7 +41,7 @@ class Notice(NamedTuple):
         output: what a failed call gave.
         subagent: the type of the sub-agent; "" for the main agent.
         subagent_id: which sub-agent of this session.
-        going_on: the agent is in a turn that a stop hook asked for.
+        stop_hook_active: the agent is in a turn that a stop hook asked for.
     """
 
     agent: str
@@ -58,7 +58,7 @@ class Notice(NamedTuple):
     output: str = ""
     subagent: str = ""
     subagent_id: str = ""
-    going_on: bool = False
+    stop_hook_active: bool = False
 
 
 READABLE = ("claude", "codex", "gemini", "opencode", "qwen")

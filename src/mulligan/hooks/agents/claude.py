@@ -51,5 +51,5 @@ def read(payload: Payload, environ: Mapping[str, str]) -> Notice | None:
         output=_EXIT.sub("", text(payload, "error")),
         subagent=text(payload, "agent_type") if subagent_id else "",
         subagent_id=subagent_id,
-        going_on=payload.get("stop_hook_active") is True,
+        stop_hook_active=payload.get("stop_hook_active") is True,
     )

@@ -63,7 +63,7 @@ def read(payload: Payload, environ: Mapping[str, str]) -> Notice | None:
         output=output if moment == "failure" else "",
         subagent=text(payload, "agent_type") if subagent_id else "",
         subagent_id=subagent_id,
-        going_on=payload.get("stop_hook_active") is True,
+        stop_hook_active=payload.get("stop_hook_active") is True,
     )
 
 

@@ -50,7 +50,7 @@ def read(payload: Payload, environ: Mapping[str, str]) -> Notice | None:
         tool=text(payload, "tool_name"),
         command=command_of(fields(payload, "tool_input")),
         output=output,
-        going_on=payload.get("stop_hook_active") is True,
+        stop_hook_active=payload.get("stop_hook_active") is True,
     )
 
 
