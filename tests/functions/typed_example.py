@@ -25,6 +25,11 @@ def plain(prompt: str, times: int = 2) -> str:
     return prompt * times
 
 
+@mulligan.retry(judge=right)
+def of_any(of: object, notes: Notes) -> str:
+    return f"{of}"
+
+
 class Desk:
     @mulligan.retry(judge=right)
     def bill(self, task: str, notes: Notes) -> str:
@@ -38,6 +43,7 @@ async def main() -> None:
     assert_type(number(n=4), int)
     assert_type(number(4), int)
     assert_type(plain("x", times=2), str)
+    assert_type(of_any([1]), str)
     assert_type(Desk().bill("x"), str)
     assert_type(plain.run("x").value, str)
     await bill(1)  # pyright: ignore[reportArgumentType]

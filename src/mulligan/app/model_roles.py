@@ -287,6 +287,8 @@ class Models:
     def name(self, given: str | Model | None) -> str | None:
         if given is None or isinstance(given, str):
             return given
+        if not isinstance(given, Model):
+            raise InvalidInput(f"A model is named by a text, or is an object with `ask`, not {given!r}.")
         if self._given.setdefault(given.name, given) is not given:
             raise InvalidInput(f"Two models are called {given.name!r} here: give each a name of its own.")
         return given.name

@@ -110,6 +110,8 @@ def read_messages(messages: Sequence[Any] | Mapping[str, Any], format: str | Non
 
     Raises `InvalidInput` that names the message by its number, and `UnknownName`.
     """
+    if not messages:
+        raise InvalidInput("There are no messages to learn from.")
     given = dict(messages) if isinstance(messages, Mapping) else [_plain(one, n) for n, one in enumerate(messages, 1)]
     return read_transcript(json_text(given), "the messages", format)
 

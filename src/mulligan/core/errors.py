@@ -105,6 +105,9 @@ class NotSolved(MulliganError):
         super().__init__(message)
         self.episode = episode
 
+    def __reduce__(self) -> tuple[type[NotSolved], tuple[str, Episode]]:
+        return NotSolved, (str(self), self.episode)
+
 
 class ToolError(MulliganError):
     """A tool could not do what was asked. The message goes back to the model that called it."""

@@ -6,55 +6,45 @@ import asyncio
 import atexit
 import inspect
 import logging
-import platform
 import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib.metadata import version
 from pathlib import Path
-from types import CodeType
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
-from mulligan.app.compose import Composition, Drive, Parts, compose, object_name
+from mulligan.app.compose import Drive
 from mulligan.app.config import Config, load
 from mulligan.app.memory import open_bank
-from mulligan.app.model_roles import Models
-from mulligan.app.plugins import parse_spec
-from mulligan.app.recipe import Recipe
-from mulligan.app.session import with_limits
 from mulligan.app.teaching import teach, tell_outcome
 from mulligan.core.codec import digest
 from mulligan.core.episode import RESUMABLE, Event, advance
-from mulligan.core.errors import InvalidInput, LeaseLost, MulliganError, NotSolved
-from mulligan.core.limits import Limits
+from mulligan.core.errors import InvalidInput, LeaseLost, MulliganError, NotSolved, StoreError
 from mulligan.core.loop import Meter, Record, Roles, drive
-from mulligan.core.protocols import Bank, Journal, Model, Store
+from mulligan.core.protocols import Bank, Journal, Store
 from mulligan.core.records import (
     Attempt,
     Episode,
     Feedback,
     Finding,
-    Head,
     Json,
     Outcome,
     Past,
-    Plan,
     Reflection,
-    Spec,
     Task,
     Trial,
 )
+from mulligan.functions.identity import identity
 from mulligan.functions.judging import BUGS, feedback_of, judge_arguments, objection, shown
+from mulligan.functions.manner import Manner, composed, takes_argument
 from mulligan.functions.notes import notes_of
 from mulligan.functions.results import UNREADABLE, attempt_of, plain, value_of
 from mulligan.recording.bridge import blocking, keeper, portal, settled
 from mulligan.recording.journal import NoJournal, StoredJournal
 from mulligan.recording.ledger import Entry, Ledger
-from mulligan.sandbox.local import LocalSandbox
 from mulligan.store import open_store
 from mulligan.strategies.evidence import Evidence
 from mulligan.strategies.evidence_and_reflexion import EvidenceAndReflexion
@@ -77,89 +67,6 @@ class Result(Generic[T]):
     episode: Episode
 
 
-class Reading(Protocol):
-    """How results of a function are read that are no plain values."""
-
-    def answer(self, result: Any) -> Any:
-        """What the judge is shown."""
-        ...
-
-    def attempt(self, result: Any) -> Attempt:
-        """What the record keeps: a text, the steps, and the tokens. It is not read back."""
-        ...
-
-
-@dataclass(frozen=True)
-class Manner:
-    """How a function is retried: what `retry` was given, and what it found out about the function.
-
-    signature: that of the function. notes: the parameter for the notes; into: the one whose text they are appended to.
-    returns: the type that the function says it returns, if that says something. The rest is as in `retry`.
-    """
-
-    name: str
-    signature: inspect.Signature
-    notes: str | None
-    into: str | None
-    task: str | Callable[..., str] | None
-    returns: Any
-    judge: Any
-    threshold: float
-    failures: type[Exception] | tuple[type[Exception], ...]
-    unsolved: Literal["best", "raise"]
-    before_retry: Callable[..., Any] | None
-    bank: str | Bank | None
-    reflect: Any
-    judge_model: str | Model | None
-    key: str | Callable[..., str] | None
-    record: bool
-    tries: int
-    limits: Limits | Mapping[str, float | None] | None
-    store: Store | None
-    reads: Reading | None = None
-
-    @cached_property
-    def asked(self) -> inspect.Signature:
-        """The signature that a caller sees: without the notes."""
-        rest = [one for one in self.signature.parameters.values() if one.name != self.notes]
-        return self.signature.replace(parameters=rest)
-
-    @cached_property
-    def bounds(self) -> Limits:
-        """The limits of a call. Equal results are no reason to stop, as the world may have changed meanwhile."""
-        return replace(with_limits(Limits(identical=None), self.limits), trials=self.tries)
-
-    @cached_property
-    def plan(self) -> Plan:
-        return Plan(self.bank is not None, self.reflect is not None)
-
-    @cached_property
-    def head(self) -> Head:
-        """What the record says of function and judge, where both are the user's own."""
-        judge = self.judge if isinstance(self.judge, str) else object_name(self.judge)
-        settings: dict[str, Json] = {"led_by": "function", "function": self.name, "judge": judge}
-        settings["limits"] = asdict(self.bounds)
-        return Head({"mulligan": version("mulligan"), "python": platform.python_version()}, settings=settings)
-
-    @property
-    def judged_by_function(self) -> bool:
-        return callable(self.judge) and not hasattr(self.judge, "evaluate")
-
-    @property
-    def reflects_by_function(self) -> bool:
-        return callable(self.reflect) and not hasattr(self.reflect, "ask")
-
-    @property
-    def composes(self) -> bool:
-        """Whether a role is made by name or given as an object, so that it may need a model or a sandbox."""
-        return not (self.judged_by_function and (self.reflect is None or self.reflects_by_function))
-
-    @cached_property
-    def source(self) -> Json:
-        """What stands for the code of the judge in a key."""
-        return self.judge if isinstance(self.judge, str) else code_of(self.judge)
-
-
 class Call:
     """One call. It is the actor, and where they are functions the evaluator and the reflector, of its episode.
 
@@ -173,8 +80,16 @@ class Call:
         self, manner: Manner, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> None:
         self._manner, self._function = manner, function
-        self._given = manner.asked.bind(*args, **kwargs)
+        try:
+            self._given = manner.asked.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{manner.name}(): {error}") from None
         self._given.apply_defaults()
+        if manner.into and not isinstance(text := self._given.arguments[manner.into], str):
+            raise InvalidInput(
+                f"{manner.name}() got a {type(text).__name__} for {manner.into!r}, whose text gets the notes appended "
+                f"(notes={manner.into!r}): give a text, or add a parameter for the notes (notes: mulligan.Notes)."
+            )
         self._values: dict[int, Any] = {}
         self._raised: Exception | None = None
         self._fatal: BaseException | None = None
@@ -203,7 +118,7 @@ class Call:
         manner, number = self._manner, len(episode.trials) + 1
         notes = notes_of(episode, past)
         if number > 1 and manner.before_retry is not None:
-            await self._fatally(manner.before_retry, *((notes,) if _takes_argument(manner.before_retry) else ()))
+            await self._fatally(manner.before_retry, *((notes,) if takes_argument(manner.before_retry) else ()))
         given = dict(self._given.arguments)
         if manner.into and notes:
             given[manner.into] = f"{given[manner.into]}\n\n{notes}"
@@ -233,9 +148,9 @@ class Call:
         answer = self._value(trial)
         if self._manner.reads:
             answer = self._manner.reads.answer(answer)
-        given = judge_arguments(judge, self._given.arguments, self._task.prompt, answer)
+        given, named = judge_arguments(judge, self._given.arguments, self._task.prompt, answer)
         try:
-            verdict = await settled_value(judge(*given))
+            verdict = await settled_value(judge(*given, **named))
         except BUGS as error:
             self._fatal = error
             raise
@@ -275,7 +190,7 @@ class Call:
         name = named or next(iter(texts), None)
         inputs: dict[str, Json] = {}
         for other, value in given.items():
-            if other != name and not (value == () or value == {}):
+            if other != name and not (isinstance(value, (tuple, dict)) and not value):
                 with suppress(InvalidInput):
                     inputs[other] = plain(value)
         prompt = str(given[name]).strip() if name is not None else ""
@@ -284,16 +199,20 @@ class Call:
     @property
     def _key(self) -> str | None:
         """What is the same in each call that is equal to this one; None if nothing says so."""
-        key = self._manner.key
-        try:
-            if callable(key):
-                key = key(*self._given.args, **self._given.kwargs)
-            same = (
-                [key] if key is not None else [self._manner.source, [plain(v) for v in self._given.arguments.values()]]
-            )
-        except InvalidInput:
+        manner = self._manner
+        if manner.key is not None:
+            same: list[Json] = [
+                manner.key(*self._given.args, **self._given.kwargs) if callable(manner.key) else manner.key
+            ]
+        elif manner.reads is not None:  # what a framework returns is not read back
             return None
-        return digest([self._manner.name, code_of(self._function) if key is None else "", *same])[:12]
+        else:
+            try:
+                same = [identity(one) for one in (self._function, manner.judge, dict(self._given.arguments))]
+            except InvalidInput as error:
+                log.debug("%s has no key, so that a call that is cut off begins anew: %s", manner.name, error)
+                return None
+        return digest([manner.name, *same])[:12]
 
     def _begun(self, run: str) -> Episode:
         """The episode at its beginning; what it keeps of the arguments is masked."""
@@ -311,7 +230,10 @@ class Call:
     async def _recorded(self, store: Store, bank: Bank | None) -> None:
         """Drives an episode of the store: one of this key that was cut off, else a new one."""
         loop = keeper.loop if blocking.get() else None
-        held, entry = await settled(self._taken(store, loop), keeper)
+        try:
+            held, entry = await settled(self._taken(store, loop), keeper)
+        except StoreError as error:
+            raise StoreError(f"{error} With record=False a retried function needs no store.") from error
         self.episode = entry.episode
 
         async def append(event: Event) -> Episode:
@@ -433,40 +355,6 @@ def halted(trial: Trial) -> str:
 async def settled_value(result: Any) -> Any:
     """The result of a function of the user's, awaited if it has to be."""
     return await settled(result) if inspect.isawaitable(result) else result
-
-
-def composed(manner: Manner, objects: Mapping[str, Any], drive: Drive) -> Composition:
-    """The roles that are named, and those given as objects. Raises `InvalidInput` for what cannot work."""
-    config = load()
-    models = Models(config)
-    named = isinstance(manner.judge, str)
-    model = None if manner.reflect is None or manner.reflects_by_function else models.name(manner.reflect)
-    recipe = Recipe(
-        actor=Spec(object_name(objects["actor"])),
-        evaluator=parse_spec("evaluators", manner.judge) if named else Spec(object_name(objects["evaluator"])),
-        reflector=Spec(object_name(objects["reflector"])) if "reflector" in objects else Spec("verbal"),
-        strategy=Spec("evidence" if manner.reflect is None else "evidence_and_reflexion"),
-        limits=manner.bounds,
-        model=model,
-        judge_model=models.name(manner.judge_model) or config.text("judge_model"),
-    )
-    return compose(recipe, Parts(models.open, LocalSandbox(), objects), drive)
-
-
-def code_of(function: Any) -> Json:
-    """What is the same for a function of the same name and code, in any process."""
-    code = getattr(inspect.unwrap(function), "__code__", None)
-    name = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', type(function).__qualname__)}"
-    return [name, *_code(code)] if code is not None else [name]
-
-
-def _code(code: CodeType) -> list[Json]:
-    consts = [_code(one) if isinstance(one, CodeType) else repr(one) for one in code.co_consts]
-    return [code.co_code.hex(), list(code.co_names), consts]
-
-
-def _takes_argument(function: Callable[..., Any]) -> bool:
-    return bool(inspect.signature(function).parameters)
 
 
 # --- what calls share ----------------------------------------------------------------------------------------------

@@ -6,6 +6,8 @@ import ast
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from traceback import extract_tb
 from typing import Any, TypeAlias, Union, cast
@@ -23,29 +25,36 @@ JudgeFunction: TypeAlias = Callable[[Any], Judged] | Callable[[Any, Any], Judged
 
 BUGS = (NameError, ImportError, SyntaxError)
 """Errors of the judge itself: they end the call, where any other is the judge's no."""
+ANSWER = "answer"
+"""The name of the answer for a judge whose arguments are given by name alone."""
 SHOWN = 100
 """Tokens of an answer that a verdict without words shows."""
 
 
 def check_judge(judge: Callable[..., Any], parameters: Sequence[str], of: str) -> None:
     """Raises `InvalidInput` for a judge that cannot be called with the answer and arguments of this function."""
-    names, open_ended = _parameters(judge)
-    if not names and not open_ended:
+    names, by_name, open_ended = _parameters(judge)
+    if not names and ANSWER not in by_name and not open_ended:
         raise InvalidInput(f"The judge {_name(judge)} takes no argument: it has to take the answer, as its last one.")
-    unknown = [name for name in names[:-1] if name not in (*parameters, "task")]
+    known = (*parameters, "task")
+    unknown = [name for name in names[:-1] if name not in known]
+    unknown += [name for name in by_name if name not in known and not (name == ANSWER and not names)]
     if unknown:
         raise InvalidInput(
             f"The judge {_name(judge)} asks for {', '.join(unknown)}, and {of} has no such argument. Its last argument "
-            f"is the answer; those before it have names of: {', '.join(dict.fromkeys((*parameters, 'task')))}."
+            f"is the answer; those before it have names of: {', '.join(dict.fromkeys(known))}."
         )
 
 
-def judge_arguments(judge: Callable[..., Any], given: Mapping[str, Any], task: str, answer: Any) -> Sequence[Any]:
-    """The arguments of the judge: those of the function by name, then the answer."""
-    names, open_ended = _parameters(judge)
+def judge_arguments(
+    judge: Callable[..., Any], given: Mapping[str, Any], task: str, answer: Any
+) -> tuple[Sequence[Any], Mapping[str, Any]]:
+    """The arguments of the judge by position and by name: those of the function by name, and the answer."""
+    names, by_name, open_ended = _parameters(judge)
     if open_ended:
-        return (task, answer)
-    return (*(given.get(name, task) for name in names[:-1]), answer)
+        return (task, answer), {}
+    named = {name: given.get(name, answer if name == ANSWER and not names else task) for name in by_name}
+    return ([*(given.get(name, task) for name in names[:-1]), answer] if names else []), named
 
 
 def feedback_of(verdict: Any, judge: Callable[..., Any], answer: Any, threshold: float) -> Feedback:
@@ -55,7 +64,8 @@ def feedback_of(verdict: Any, judge: Callable[..., Any], answer: Any, threshold:
     score, why = verdict, ""
     if isinstance(verdict, tuple) and len(cast("tuple[Any, ...]", verdict)) == 2:
         score, why = cast("tuple[Any, Any]", verdict)
-    if not isinstance(why, str) or not (score is None or isinstance(score, (bool, int, float))):
+    score = _plain_number(score)
+    if not isinstance(why, str) or not (score is None or isinstance(score, (bool, int, float))) or score != score:
         raise InvalidInput(
             f"The judge {_name(judge)} returned {verdict!r}. It returns a bool, a score, (score, 'why'), a Feedback, "
             "or None if there is nothing to object; or it raises."
@@ -70,6 +80,13 @@ def feedback_of(verdict: Any, judge: Callable[..., Any], answer: Any, threshold:
     said = why if given else ""
     evidence = evidence_of([Finding(got=why, passed=passed)], said=said) if why else None
     return Feedback(passed, why, float(score), _name(judge), evidence=evidence)
+
+
+def _plain_number(score: Any) -> Any:
+    """The number or truth value in a scalar of numpy or torch, or in a `Decimal`; anything else as it is."""
+    if getattr(score, "shape", None) == () and hasattr(score, "item"):
+        return score.item()
+    return float(score) if isinstance(score, (Decimal, Fraction)) else score
 
 
 def objection(error: Exception, judge: Callable[..., Any], answer: Any) -> Feedback:
@@ -100,16 +117,19 @@ def _asserted(error: Exception, judge: Callable[..., Any]) -> str:
     return f"assert {ast.unparse(node.test)}" if isinstance(node, ast.Assert) else line
 
 
-def _parameters(judge: Callable[..., Any]) -> tuple[list[str], bool]:
-    """The names of the arguments that are given by position, and whether it takes any."""
+def _parameters(judge: Callable[..., Any]) -> tuple[list[str], list[str], bool]:
+    """The arguments that are given by position, those that are given by name, and whether it takes any."""
     try:
         found = inspect.signature(judge).parameters.values()
     except (TypeError, ValueError):  # such as a builtin
-        return ["answer"], False
+        return ["answer"], [], False
     by_place = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    named = [one.name for one in found if one.kind in by_place and one.default is inspect.Parameter.empty]
-    optional = [one.name for one in found if one.kind in by_place and one.default is not inspect.Parameter.empty]
-    return named or optional[:1], any(one.kind is inspect.Parameter.VAR_POSITIONAL for one in found) and not named
+    required = [one for one in found if one.default is inspect.Parameter.empty]
+    names = [one.name for one in required if one.kind in by_place]
+    by_name = [one.name for one in required if one.kind is inspect.Parameter.KEYWORD_ONLY]
+    optional = [] if by_name else [one.name for one in found if one.kind in by_place]
+    open_ended = any(one.kind is inspect.Parameter.VAR_POSITIONAL for one in found) and not names
+    return names or optional[:1], by_name, open_ended
 
 
 def _name(judge: Callable[..., Any]) -> str:

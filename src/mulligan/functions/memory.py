@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from inspect import signature
 from typing import Any, Self
 
 from mulligan.app.memory import open_bank
 from mulligan.app.transcripts import has_something_to_learn, learn_from, read_messages
 from mulligan.bank.bank import Bank
-from mulligan.core.errors import InvalidInput
+from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.protocols import Learned, Model
 from mulligan.core.records import Episode, Finding, Recall
 from mulligan.functions.notes import Notes
@@ -40,6 +41,8 @@ class Memory:
 
     async def notes(self, task: str) -> Notes:
         """What the bank knows that helps with the task; empty where it knows nothing near."""
+        if not isinstance(task, str):
+            raise InvalidInput(f"notes takes the task as a text, not {task!r}.")
         self._newest = await self.bank.recall(task)
         return Notes(self._newest.formatted_prompt.strip(), recall=self._newest)
 
@@ -68,6 +71,10 @@ class Memory:
         Raises:
             InvalidInput: the messages cannot be read, or `why` is given without `success`.
         """
+        if not isinstance(task, str | None):
+            raise InvalidInput(f"task must be a text, not {task!r}.")
+        if success is not None and not isinstance(success, bool):
+            raise InvalidInput(f"success must be True, False, or None if it is unknown, not {success!r}.")
         if why and success is None:
             raise InvalidInput("`why` says why the task succeeded or failed, so `success` has to be given, too.")
         transcript = read_messages(messages)
@@ -87,7 +94,7 @@ def memory(agent_id: str = "", *, model: str | Model | None = None, **options: A
     """The bank of an agent, for a program with a loop of its own.
 
         async with mulligan.memory("billing") as memory:
-            prompt = task + await memory.notes(task)
+            prompt = f"{task}\n\n{await memory.notes(task)}"
             await memory.learn(messages, task=task, success=False, why="no currency")
 
     Args:
@@ -95,6 +102,11 @@ def memory(agent_id: str = "", *, model: str | Model | None = None, **options: A
         model: judges and extracts. None: the one of [memory] or MULLIGAN_MODEL; without any, rules draw facts.
         options: further ones of `mulligan.Bank.open`.
     """
+    unknown = [name for name in options if name not in signature(open_bank).parameters]
+    if unknown:
+        raise UnknownName("option of mulligan.memory", unknown[0], signature(open_bank).parameters)
+    if not isinstance(agent_id, str):
+        raise InvalidInput(f"agent_id must be a text, not {agent_id!r}.")
     return Memory(agent_id, {"model": model, **options})
 
 

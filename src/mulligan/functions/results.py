@@ -63,10 +63,13 @@ def plain(value: Any) -> Any:
         json_text(value)
         return value
     except InvalidInput:
-        if isinstance(value, (list, tuple)):
-            return [plain(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
-        if isinstance(value, dict):
-            return {str(key): plain(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        try:
+            if isinstance(value, (list, tuple)):
+                return [plain(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
+            if isinstance(value, dict):
+                return {str(key): plain(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        except RecursionError:
+            raise InvalidInput(f"a {type(value).__name__} that holds itself has no JSON form") from None  # pyright: ignore[reportUnknownArgumentType]
         if not _has_json_form(value):
             raise
     try:

@@ -9,20 +9,38 @@ A call is an episode: the function acts, the judge evaluates, and what failed re
 from __future__ import annotations
 
 import asyncio
-import copy
 import functools
 import inspect
-import logging
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+import re
+import sys
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any, Concatenate, Generic, Literal, ParamSpec, Protocol, Self, TypeAlias, TypeVar, cast, overload
+from types import UnionType
+from typing import (
+    Annotated,
+    Any,
+    Concatenate,
+    Generic,
+    Literal,
+    ParamSpec,
+    Protocol,
+    Self,
+    TypeAlias,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    overload,
+)
 
 from mulligan.core.errors import InvalidInput
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Bank, Evaluator, Model, Reflector, Store
 from mulligan.core.records import Episode, Reflection
-from mulligan.functions.calls import Call, Manner, Reading, Result
-from mulligan.functions.judging import JudgeFunction, check_judge
+from mulligan.functions.calls import Call, Result
+from mulligan.functions.judging import JudgeFunction
+from mulligan.functions.manner import Manner, Reading
 from mulligan.functions.notes import Notes
 from mulligan.functions.results import declared_type
 from mulligan.recording.bridge import finish, is_asynchronous
@@ -33,8 +51,6 @@ R = TypeVar("R")
 A = TypeVar("A")
 B = TypeVar("B")
 
-log = logging.getLogger("mulligan")
-
 TASKS = ("task", "prompt", "question", "query", "message", "input", "text")
 """Names of an argument that is taken for the task, if `retry` is told none."""
 STREAMS = "it yields its result piece by piece, and what a caller has seen of a failed try cannot be taken back"
@@ -42,20 +58,29 @@ STREAMS = "it yields its result piece by piece, and what a caller has seen of a 
 ReflectFunction: TypeAlias = Callable[[Episode], "str | Reflection | Awaitable[str | Reflection | None] | None"]
 
 
+class _Newest:
+    """The records of the newest calls of a function."""
+
+    def __init__(self) -> None:
+        self.here: ContextVar[Episode | None] = ContextVar("mulligan_newest_episode", default=None)
+        self.anywhere: Episode | None = None
+
+
 class Retrying(Generic[P, R]):
     """A function that is tried again with what failed. Called as the function is, without its notes."""
 
     def __init__(self, function: Callable[..., Any], manner: Manner) -> None:
+        functools.update_wrapper(self, function, updated=())
         self._function, self._manner = function, manner
         self._bound: tuple[Any, ...] = ()
-        self._newest: ContextVar[Episode | None] = ContextVar("mulligan_newest_episode", default=None)
-        functools.update_wrapper(self, function)
+        self._newest = _Newest()
         self.__signature__ = manner.asked
 
     @property
     def episode(self) -> Episode | None:
-        """The record of the newest call that ended in this task or thread; None before the first."""
-        return self._newest.get()
+        """The record of the newest call that ended in this task or thread, or in any where none did; None before the
+        first."""
+        return self._newest.here.get() or self._newest.anywhere
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """The function's result, of the try that passed. See `retry` for what is returned or raised if none did."""
@@ -70,7 +95,8 @@ class Retrying(Generic[P, R]):
         try:
             return await call.run()
         finally:
-            self._newest.set(call.episode)
+            self._newest.here.set(call.episode)
+            self._newest.anywhere = call.episode
 
     @overload
     def __get__(self, instance: None, owner: type | None = None) -> Self: ...
@@ -82,15 +108,24 @@ class Retrying(Generic[P, R]):
         return self if instance is None else self._method_of(instance)
 
     def _method_of(self, instance: object) -> Self:
-        method = copy.copy(self)
-        method._bound = (instance,)
+        method = object.__new__(type(self))
+        method.__dict__.update(self.__dict__, _bound=(instance,))
         return method
+
+    def __reduce__(self) -> Any:
+        """By name, as functions are pickled and copied."""
+        return (getattr, (self._bound[0], self._function.__name__)) if self._bound else self._function.__qualname__
 
 
 class AsyncRetrying(Retrying[P, R]):
     """`Retrying` for an asynchronous function."""
 
     _is_coroutine = getattr(asyncio.coroutines, "_is_coroutine", None)  # what asyncio.iscoroutinefunction looks at
+
+    def __init__(self, function: Callable[..., Any], manner: Manner) -> None:
+        super().__init__(function, manner)
+        if sys.version_info >= (3, 12):
+            inspect.markcoroutinefunction(self)
 
     async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:  # pyright: ignore[reportIncompatibleMethodOverride]
         return (await self._run(args, kwargs)).value
@@ -112,24 +147,25 @@ class Retry(Protocol):
     """What `retry` returns: a decorator. The function loses the parameter for the notes, if it is among its first
     three and is annotated as `Notes`."""
 
-    @overload
-    def __call__(self, function: Callable[Concatenate[Notes, P], Coroutine[Any, Any, R]], /) -> AsyncRetrying[P, R]: ...
-    @overload
-    def __call__(
-        self, function: Callable[Concatenate[A, Notes, P], Coroutine[Any, Any, R]], /
-    ) -> AsyncRetrying[Concatenate[A, P], R]: ...
+    # Those where the notes come last are first: a parameter of any type, as object, takes notes, too.
     @overload
     def __call__(
         self, function: Callable[Concatenate[A, B, Notes, P], Coroutine[Any, Any, R]], /
     ) -> AsyncRetrying[Concatenate[A, B, P], R]: ...
     @overload
+    def __call__(
+        self, function: Callable[Concatenate[A, Notes, P], Coroutine[Any, Any, R]], /
+    ) -> AsyncRetrying[Concatenate[A, P], R]: ...
+    @overload
+    def __call__(self, function: Callable[Concatenate[Notes, P], Coroutine[Any, Any, R]], /) -> AsyncRetrying[P, R]: ...
+    @overload
     def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncRetrying[P, R]: ...
     @overload
-    def __call__(self, function: Callable[Concatenate[Notes, P], R], /) -> Retrying[P, R]: ...
+    def __call__(self, function: Callable[Concatenate[A, B, Notes, P], R], /) -> Retrying[Concatenate[A, B, P], R]: ...
     @overload
     def __call__(self, function: Callable[Concatenate[A, Notes, P], R], /) -> Retrying[Concatenate[A, P], R]: ...
     @overload
-    def __call__(self, function: Callable[Concatenate[A, B, Notes, P], R], /) -> Retrying[Concatenate[A, B, P], R]: ...
+    def __call__(self, function: Callable[Concatenate[Notes, P], R], /) -> Retrying[P, R]: ...
     @overload
     def __call__(self, function: Callable[P, R], /) -> Retrying[P, R]: ...
 
@@ -141,7 +177,7 @@ def retry(
     notes: str | None = "notes",
     task: str | Callable[..., str] | None = None,
     threshold: float = 1.0,
-    failures: type[Exception] | tuple[type[Exception], ...] = Exception,
+    failures: type[Exception] | Sequence[type[Exception]] = Exception,
     unsolved: Literal["best", "raise"] = "best",
     before_retry: Callable[..., Any] | None = None,
     bank: str | Bank | None = None,
@@ -189,21 +225,13 @@ def retry(
     Raises:
         InvalidInput: when the function is decorated, for what cannot work.
     """
-    if unsolved not in ("best", "raise"):
-        raise InvalidInput(f"unsolved must be 'best' or 'raise', not {unsolved!r}.")
 
     def decorate(function: Callable[..., Any]) -> Any:
-        name = getattr(function, "__qualname__", type(function).__name__)
+        name = _checked_name(function)
         inner = inspect.unwrap(function)
-        if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner):
-            raise InvalidInput(f"{name} cannot be retried: {STREAMS}. Let it return the whole.")
-        signature = inspect.signature(function)
+        signature = _signature(function, name)
         noted, into = _where_notes_go(name, signature, _annotations(inner), notes)
         names = [one for one in signature.parameters if one != noted]
-        if isinstance(task, str) and task not in names:
-            raise InvalidInput(f"{name} has no parameter {task!r} for the task; it has {', '.join(names) or 'none'}.")
-        if callable(judge) and not isinstance(judge, Evaluator):
-            check_judge(judge, names, name)
         manner = Manner(
             name=name,
             signature=signature,
@@ -213,7 +241,7 @@ def retry(
             returns=declared_type(inner),
             judge=judge,
             threshold=threshold,
-            failures=failures,
+            failures=failures if isinstance(failures, type) else tuple(failures),
             unsolved=unsolved,
             before_retry=before_retry,
             bank=bank,
@@ -226,10 +254,32 @@ def retry(
             store=store,
             reads=reads,
         )
+        manner.check()
         kind = cast(Any, AsyncRetrying if is_asynchronous(inner) else Retrying)
         return kind(function, manner)
 
     return cast(Retry, decorate)
+
+
+def _checked_name(function: Any) -> str:
+    """The function's name. Raises `InvalidInput` for what cannot be retried."""
+    if isinstance(function, (classmethod, staticmethod)):
+        kind = type(cast(Any, function)).__name__
+        raise InvalidInput(f"@mulligan.retry goes below @{kind}: it decorates the function, @{kind} the result.")
+    if not callable(function):
+        raise InvalidInput(f"mulligan.retry decorates a function, not a {type(function).__name__}.")
+    name = getattr(function, "__qualname__", type(function).__name__)
+    inner = inspect.unwrap(function)
+    if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner):
+        raise InvalidInput(f"{name} cannot be retried: {STREAMS}. Let it return the whole.")
+    return name
+
+
+def _signature(function: Callable[..., Any], name: str) -> inspect.Signature:
+    try:
+        return inspect.signature(function)
+    except ValueError:
+        raise InvalidInput(f"{name} does not say what its parameters are: decorate a function that calls it.") from None
 
 
 def _annotations(function: Callable[..., Any]) -> Mapping[str, Any]:
@@ -244,8 +294,7 @@ def _where_notes_go(
 ) -> tuple[str | None, str | None]:
     """The parameter that gets the notes, and the one whose text they are appended to: one of them at most."""
     parameters = signature.parameters
-    annotated = [one for one, of in annotations.items() if of is Notes or of in ("Notes", "mulligan.Notes")]
-    if annotated := [one for one in annotated if one in parameters]:
+    if annotated := [one for one, of in annotations.items() if one in parameters and _is_notes(of)]:
         return annotated[0], None
     if notes is None:
         return None, None
@@ -257,3 +306,12 @@ def _where_notes_go(
         f"{name} has no parameter {notes!r} for what failed so far: add one (notes: mulligan.Notes), name one whose "
         "text gets the notes appended (notes='prompt'), or say notes=None if the function is to be shown nothing."
     )
+
+
+def _is_notes(annotation: Any) -> bool:
+    """Whether the annotation is `Notes`, also if it may be None or has something beside it."""
+    if isinstance(annotation, str):  # of names that only a type checker imports
+        return bool(re.fullmatch(r"(mulligan\.)?Notes(\s*\|\s*None)?", annotation))
+    if get_origin(annotation) in (Union, UnionType, Annotated):
+        return any(one is Notes for one in get_args(annotation))
+    return annotation is Notes

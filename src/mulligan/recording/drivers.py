@@ -64,6 +64,11 @@ def check_resumable(episode: Episode) -> None:
             f"Run {run} is led by a client over MCP, which does the thinking itself: only that client can resume "
             f"it, by calling reflexion-thinking with its episodeId. See how far it came: mulligan runs show {run}"
         )
+    if settings.get("led_by") == "function":
+        raise InvalidInput(
+            f"Run {run} is a call of {settings.get('function')}, a function that your program retries: make the call "
+            f"again, and it goes on where it was cut off. See how far it came: mulligan runs show {run}"
+        )
     if bench := settings.get("bench"):
         raise InvalidInput(
             f"Episode {episode.id} belongs to a benchmark run, which alone can resume it: mulligan bench "
