@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from agent_story import taught
+from agent_transcripts import in_format
 from coding_agents import CLAUDE, FAILS, MENDS, desk
 
 from mulligan.bench.harness.proof import Plan, ProofTask, Row
@@ -212,7 +213,13 @@ def test_what_has_ended_is_not_run_again_after_a_kill(here: Path) -> None:
         ('[[task]]\nname = "a"\nprompt = "b"\ncheck = "false"\nchek = "c"\n', "chek"),
         ('[[task]]\nname = "a"\nprompt = "b"\ncheck = "false"\nfolder = "nowhere"\n', "does not exist"),
         ('[[task]]\nname = "a"\nprompt = "b"\ncheck = "true"\nfolder = "p"\n', "already passes"),
-        ('[[task]]\nname = "a"\nprompt = "b"\ncheck = "no-such-program"\nfolder = "p"\n', "no-such-program"),
+        ('[[task]]\nname = "a"\nprompt = "b"\ncheck = "no-such-program"\nfolder = "p"\n', "starts 'no-such-program'"),
+        ('[[task]]\nname = "a"\nprompt = "b"\ncheck = "./none.sh"\nfolder = "p"\n', "none.sh"),
+        ('[[task]]\nname = "a"\nprompt = "b"\ncheck = "sh -c nope-nope"\nfolder = "p"\n', "nope-nope: not found"),
+        ('[[task]]\nname = "a"\nprompt = "b"\ncheck = "test -e x && ls"\n', "Write sh -c 'test -e x && ls'"),
+        ('[[task]]\nname = "a"\nprompt = "b"\ncheck = "ls | grep x"\n', "Write sh -c 'ls | grep x'"),
+        ('[[task]]\nname = "a"\nprompt = "b"\ncheck = "false"\nsetup = "rm x; touch y"\n', "setup 'rm x; touch y'"),
+        ('[[task]]\nname = "a"\nprompt = "b"\ncheck = "false"\nsetup = "no-such-setup"\n', "starts 'no-such-setup'"),
         ('[[task]]\nname = "a"\nprompt = "b"\ncheck = "false"\nsetup = "false"\nfolder = "p"\n', "setup failed"),
         ('bank = "project:other"\n[[task]]\nname = "a"\nprompt = "b"\ncheck = "false"\n', "no lessons"),
     ],
@@ -224,7 +231,7 @@ def test_a_mistake_is_named_before_the_agent_is_called(here: Path, prove: Prove,
     assert said in err
     assert "tasks.toml" in err or said == "no lessons"
     assert not (here / ".cache" / "asked").exists()
-    assert not (here / "into" / "plan.json").exists(), "once it is mended, the same folder will do"
+    assert not (here / "into").exists(), "no copy of the bank is left"
 
 
 def test_an_agent_that_cannot_be_started_or_a_missing_file_is_named(here: Path, prove: Prove) -> None:
@@ -278,6 +285,39 @@ def test_a_draft_quotes_what_the_user_had_said(here: Path, prove: Prove) -> None
     os.chdir(here / "p")
     assert prove("--draft", "../drafted.toml")[0] == 0
     assert 'prompt = "Use the tool on orders."' in (here / "drafted.toml").read_text()
+
+
+def test_a_draft_gives_what_only_a_shell_understands_to_a_shell(here: Path, prove: Prove) -> None:
+    again = "make *.o"
+    story = (("user", "Build."), ("sh", again, "error: no clock", 2), ("sh", "make clock", "", 0), ("sh", again, "", 0))
+    (here / "two.jsonl").write_text(in_format("claude", story, folder=str(here / "p"), session="s2"))
+    with pytest.raises(SystemExit):
+        main(["learn", "two.jsonl"])
+    os.chdir(here / "p")
+    assert prove("--draft", "../drafted.toml")[0] == 0
+    assert f"""check = "sh -c '{again}'\"""" in (here / "drafted.toml").read_text()
+
+
+@pytest.mark.slow
+def test_what_a_killed_proof_left_is_removed_at_the_next_start(here: Path, prove: Prove) -> None:
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(here / "p")]
+    for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "all"]):
+        subprocess.run([*git, *command], check=True)
+    file = Path(tasks(here, check="sh -c 'kill -9 $PROVE'"))
+    bank = f'bank = "project:{here / "p"}"\n'
+    file.write_text(bank + file.read_text())
+    command = f"exec env PROVE=$$ {sys.executable} -m mulligan hooks prove"
+    ran = subprocess.run(["sh", "-c", f'{command} {file} {agent(here)[0]} "{agent(here)[1]}"'], timeout=120)
+    assert ran.returncode == -signal.SIGKILL
+    (left,) = (Path(os.environ["MULLIGAN_HOME"]) / "proofs").iterdir()
+    assert any((left / "work").iterdir())
+    file.write_text(bank + Path(tasks(here)).read_text())
+    status, _, err = prove(str(file), *agent(here), "--into", "into")
+    assert status == 0, err
+    assert "Removed what 1 session of killed proofs had left" in err
+    assert not left.exists()
+    listed = subprocess.run([*git, "worktree", "list"], capture_output=True, text=True, check=True).stdout
+    assert listed.count("\n") == 1
 
 
 @pytest.mark.slow

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import shutil
 from collections.abc import Mapping, Sequence
 from typing import Literal
@@ -17,6 +16,7 @@ from mulligan.core.episode import newest_state
 from mulligan.core.errors import InvalidInput, MulliganError
 from mulligan.core.protocols import Checkout, Job, Journal, Prompts, Ran, Reply, Sandbox, Workspace
 from mulligan.core.records import Artifact, Attempt, Episode, Json, Outcome, Past, Step, kept_text
+from mulligan.text.command_lines import split_line
 from mulligan.text.formatting import TOKENS, past_text, task_text
 from mulligan.text.truncate import truncate_text
 
@@ -228,7 +228,7 @@ async def check_tree(place: Checkout, when: str) -> None:
 def split_command(command: str) -> tuple[str, ...]:
     """The arguments of an agent's command. Raises `InvalidInput` if it cannot be started."""
     try:
-        parts = tuple(shlex.split(command))
+        parts = split_line(command)
     except ValueError as error:
         raise InvalidInput(f"The agent's command {command!r} cannot be read: {error}.") from error
     if not parts:

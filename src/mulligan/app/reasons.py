@@ -6,7 +6,6 @@ Nothing is asked unless `mulligan hooks set why` names a model. What is sent is 
 from __future__ import annotations
 
 import asyncio
-import shlex
 import shutil
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from mulligan.core.records import Lesson
 from mulligan.hooks.entry import SWITCH
 from mulligan.hooks.learning import evidence_of
 from mulligan.models.catalog import open_model
+from mulligan.text.command_lines import split_line
 from mulligan.text.formatting import labelled
 
 MOST = 10
@@ -85,9 +85,9 @@ def checked(setting: str, folder: Path) -> str:
     return setting
 
 
-def _argv(command: str) -> list[str]:
+def _argv(command: str) -> tuple[str, ...]:
     try:
-        argv = shlex.split(command)
+        argv = split_line(command)
     except ValueError as error:
         raise InvalidInput(f"The command {command!r} cannot be read: {error}.") from error
     if not argv or shutil.which(argv[0]) is None:
@@ -100,7 +100,7 @@ async def _of_command(command: str, text: str) -> str:
     from mulligan.sandbox.local import LocalSandbox  # not everywhere
 
     argv, hooks_off = _argv(command), {SWITCH: "off"}
-    job = Job(tuple(argv), stdin=text, env=hooks_off, network=True, seconds=SECONDS, confined=False)
+    job = Job(argv, stdin=text, env=hooks_off, network=True, seconds=SECONDS, confined=False)
     ran = await LocalSandbox(level="none").run(job)
     if ran.timed_out or ran.exit_code != 0:
         ended = f"took longer than {SECONDS:g} seconds" if ran.timed_out else f"ended with {ran.exit_code}"

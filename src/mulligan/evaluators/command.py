@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,6 +16,7 @@ from typing import Literal
 from mulligan.core.errors import InvalidInput, SandboxError
 from mulligan.core.protocols import Job, Ran, Sandbox
 from mulligan.core.records import Attempt, Episode, Feedback, Finding, Step
+from mulligan.text.command_lines import split_line
 from mulligan.text.evidence import evidence_of
 from mulligan.text.truncate import truncate
 
@@ -70,7 +70,7 @@ class Command:
         tokens: int = 1400,
     ) -> None:
         try:
-            self._argv = tuple(shlex.split(check))
+            self._argv = split_line(check)
         except ValueError as error:
             raise InvalidInput(f"The check {check!r} cannot be read: {error}.") from error
         if not self._argv:

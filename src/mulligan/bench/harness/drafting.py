@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -28,6 +29,8 @@ _HEAD = """\
 """
 """What stands above the tasks."""
 _LONGEST = 2000
+_PLAIN = re.compile(r"[\w ./:@%+,-]*")
+"""A command line that a shell would not change."""
 
 
 def draft(folder: Path, file: Path) -> int:
@@ -79,7 +82,7 @@ def _task(n: int, lesson: Lesson, journal: Journal, folder: Path, file: Path) ->
 
 def _checked(command: str) -> str:
     """A command line of a shell as a check, which runs without one."""
-    return f"sh -c {shlex.quote(command)}" if set(command) & set("|&;<>$*?~`(\n") else command
+    return command if _PLAIN.fullmatch(command) else f"sh -c {shlex.quote(command)}"
 
 
 def _said_before(journal: Journal, seen: Mapping[str, Any]) -> str:

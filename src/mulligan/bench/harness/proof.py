@@ -13,13 +13,14 @@ import random
 import secrets
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
-from mulligan.actors.command import HOMES, agent_job, check_tree, halted, split_command
+from mulligan.actors.command import HOMES as WRITABLE
+from mulligan.actors.command import agent_job, check_tree, halted, split_command
 from mulligan.app.plugins import build, parse_spec
 from mulligan.bench.own_tasks._task_file import Table, read_tables
 from mulligan.core.errors import InvalidInput, MulliganError, StoreError
@@ -35,9 +36,10 @@ from mulligan.hooks.project import project_id
 from mulligan.hooks.recall import Reader, store_file
 from mulligan.hooks.signature import digest
 from mulligan.models import weights
+from mulligan.text.command_lines import split_line
 from mulligan.text.secrets import mask
 from mulligan.workspace.git_workspace import GitWorkspace
-from mulligan.workspace.leftovers import repository_of
+from mulligan.workspace.leftovers import leftovers, repository_of
 from mulligan.workspace.preflight import preflight
 
 Arm: TypeAlias = Literal["control", "treatment"]
@@ -46,7 +48,9 @@ ARMS: tuple[Arm, Arm] = ("control", "treatment")
 TOP = ("bank", "mode", "task")
 TASK = ("name", "prompt", "check", "folder", "family", "setup")
 PLAN, BANK, RUNS = "plan.json", "bank.db", "runs.jsonl"
-_STORE = "mulligan.db"
+WORK, HOMES = "work", "homes"
+"""The copies of projects, and Mulligan's homes, of sessions that go on."""
+_STORE, _PREFIX = "mulligan.db", "prove-"
 _USAGE = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
 
@@ -176,6 +180,9 @@ def _task(table: Table, banks: _Banks) -> ProofTask:
     folder = os.path.realpath(table.file.parent / os.path.expanduser(given.get("folder", ".")))
     if not os.path.isdir(folder):
         raise table.wrong("folder", f"The folder {folder} does not exist.")
+    for key in ("check", "setup"):
+        if key in given:
+            _startable(table, key, given[key])
     return ProofTask(
         given["name"],
         given["prompt"],
@@ -186,6 +193,16 @@ def _task(table: Table, banks: _Banks) -> ProofTask:
         banks.of(folder),
         table.where(),
     )
+
+
+def _startable(table: Table, key: str, line: str) -> None:
+    """Raises `InvalidInput` for a command line that cannot be started. A path may be that of a file of the project."""
+    try:
+        program = (*split_line(line), "")[0]
+    except ValueError as error:
+        raise table.wrong(key, f"The {key} {line!r} cannot be read: {error}.") from error
+    if os.sep not in program and shutil.which(program) is None:
+        raise table.wrong(key, f"The {key} {line!r} starts {program!r}, which is not found on the PATH.")
 
 
 class _Banks:
@@ -257,10 +274,14 @@ class Proof:
             raise InvalidInput(f"{into} lies in the project of the task {inside.name!r}: choose another folder.")
         if (into / PLAN).exists():
             raise InvalidInput(f"{into} holds a proof already. To go on with it: mulligan hooks prove --resume {into}")
-        _freeze(store_file(), into)
-        for task in plan.tasks:
-            seen(task)
-            await proof._try_check(task)
+        try:
+            _freeze(store_file(), into)
+            for task in plan.tasks:
+                seen(task)
+                await proof._try_check(task)
+        except BaseException:
+            _take_back(into)
+            raise
         (into / PLAN).write_text(json.dumps(asdict(proof.plan), indent=1), encoding="utf-8")
         return proof
 
@@ -300,7 +321,7 @@ class Proof:
 
     async def _run(self, run: Run) -> Row:
         workspace, episode = self._workspace(run.task), self._episode(run.task, run.n)
-        home = self.into / "homes" / str(run.n)
+        home = self.into / HOMES / str(run.n)
         shutil.rmtree(home, ignore_errors=True)  # of a process that was killed
         await workspace.discard(episode.id)
         try:
@@ -318,7 +339,7 @@ class Proof:
                 run.task.prompt,
                 place,
                 seconds=self.plan.seconds,
-                writable=(*HOMES, str(home)),
+                writable=(*WRITABLE, str(home)),
                 env=environment,
             )
             ran = await self._sandbox.run(job)
@@ -362,16 +383,39 @@ class Proof:
 
     def _workspace(self, task: ProofTask) -> GitWorkspace:
         mode = self.plan.mode or ("worktree" if repository_of(task.folder) else "copy")
-        return GitWorkspace(folder=task.folder, mode=mode, data=str(self.into / "work"))
+        return GitWorkspace(folder=task.folder, mode=mode, data=str(self.into / WORK))
 
     def _episode(self, task: ProofTask, n: int) -> Episode:
-        return Episode(f"prove-{self.plan.id}-{n}", Task(task.prompt))
+        return Episode(f"{_PREFIX}{self.plan.id}-{n}", Task(task.prompt))
 
     def _judge(self, task: ProofTask) -> Command:
         return Command(task.check, sandbox=self._sandbox, expects="workspace", seconds=self.plan.seconds)
 
     def _output(self, run: Run) -> Path:
         return self.into / "outputs" / f"{run.n}.txt"
+
+
+def clear_killed(folders: Iterable[Path]) -> int:
+    """Removes what killed processes left in the folders of proofs: copies of projects, with their worktrees in git, and
+    the homes of their sessions. From how many sessions."""
+    cleared = 0
+    for into in folders:
+        for left in leftovers([str(into / WORK)], ()).values():
+            if left.folder is None or not left.episode.startswith(_PREFIX) or not left.remove():  # it may go on
+                continue
+            shutil.rmtree(into / HOMES / left.episode.rpartition("-")[2], ignore_errors=True)
+            cleared += 1
+            if not (into / PLAN).exists():  # so nobody can go on with it
+                _take_back(into)
+    return cleared
+
+
+def _take_back(into: Path) -> None:
+    """Removes the copy of the bank of a proof that has not begun, and folders that are empty then."""
+    (into / BANK).unlink(missing_ok=True)
+    for folder in (into / WORK, into):
+        with suppress(OSError):
+            folder.rmdir()
 
 
 async def _remove(workspace: GitWorkspace, episode: Episode) -> None:

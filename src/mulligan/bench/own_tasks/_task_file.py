@@ -17,6 +17,7 @@ from typing import Any, cast
 
 from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.records import Json, Spec
+from mulligan.text.command_lines import split_line
 from mulligan.text.toml_lines import array_lines, key_lines
 
 
@@ -312,7 +313,7 @@ class _Reader:
     def _check(self, table: Table) -> str:
         """The command with absolute paths; those in the file are relative to its folder."""
         try:
-            parts = shlex.split(table.text("check"))
+            parts = list(split_line(table.text("check")))
         except ValueError as error:
             raise table.wrong("check", f"The check cannot be read: {error}.") from error
         for number, part in enumerate(parts):

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from mulligan.bench.harness.drafting import draft as draft_tasks
-from mulligan.bench.harness.proof import PLAN, Plan, Proof, Row, Run, read_proof
+from mulligan.bench.harness.proof import PLAN, Plan, Proof, Row, Run, clear_killed, read_proof
 from mulligan.bench.report.proof import ProofReport, as_csv, proof_page, proof_report
 from mulligan.cli.conduct import run
 from mulligan.cli.errors import SOLVED, UNFINISHED
@@ -78,7 +78,10 @@ def command(
 
 def _run(tasks: str | None, folder: Path | None, **given: Any) -> Proof | None:
     """Begins a proof of these tasks, or goes on with the one in the folder; None if it was interrupted."""
-    into = (folder or home() / "proofs" / time.strftime("%Y%m%d-%H%M%S")).resolve()
+    proofs = home() / "proofs"
+    into = (folder or proofs / time.strftime("%Y%m%d-%H%M%S")).resolve()
+    if killed := clear_killed({into, *(one.resolve() for one in proofs.glob("*"))}):
+        say(f"Removed what {count(killed, 'session')} of killed proofs had left.")
 
     async def work() -> Proof:
         if tasks is None:
