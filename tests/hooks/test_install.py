@@ -1,5 +1,6 @@
 """Hooks in the settings of coding agents: what is written, what stays, and what is given back."""
 
+import hashlib
 import json
 import os
 import sys
@@ -201,6 +202,66 @@ def test_a_linked_file_stays_a_link_and_keeps_its_mode(home: Path) -> None:
     assert "mulligan-hook" in real.read_text()
     hooks(home, "uninstall", "--yes")
     assert real.read_text() == "{}"
+
+
+@pytest.mark.parametrize("linked", ["the file", "the folder"])
+def test_a_link_that_leads_nowhere_stays_one(home: Path, linked: str) -> None:
+    folder = home / ".claude"
+    if linked == "the folder":
+        folder.symlink_to("dotfiles/claude")
+    else:
+        folder.mkdir()
+        (folder / "settings.json").symlink_to("../dotfiles/settings.json")
+    before = everything(home)
+    hooks(home, "install", "claude", "--yes")
+    assert "mulligan-hook" in (folder / "settings.json").read_text()
+    hooks(home, "uninstall", "--yes")
+    assert everything(home) == before
+    assert folder.is_symlink() == (linked == "the folder")
+    assert (folder / "settings.json").is_symlink() == (linked == "the file")
+
+
+def test_a_link_whose_file_is_gone_since_has_nothing_to_uninstall(home: Path) -> None:
+    (home / ".claude").mkdir()
+    (home / "dotfiles.json").write_text("{}")
+    (home / ".claude" / "settings.json").symlink_to(home / "dotfiles.json")
+    hooks(home, "install", "claude", "--yes")
+    (home / "dotfiles.json").unlink()
+    assert "No hooks" in hooks(home, "uninstall", "--yes")
+    assert (home / ".claude" / "settings.json").is_symlink()
+    hooks(home, "install", "claude", "--yes")
+    hooks(home, "uninstall", "--yes")
+    assert not (home / "dotfiles.json").exists()
+
+
+def test_where_nothing_can_be_noted_no_settings_are_written(home: Path) -> None:
+    file = home / ".claude" / "settings.json"
+    file.parent.mkdir()
+    file.write_text(ODD)
+    said = hooks(home, "install", "claude", "--yes", status=2, MULLIGAN_HOME="/proc/mulligan")
+    assert "/proc/mulligan/hooks_installed.json cannot be written" in said
+    assert f"{file} was left as it is" in said
+    assert file.read_text() == ODD
+
+
+def test_an_install_that_was_killed_before_it_wrote_costs_nothing(home: Path) -> None:
+    """Its record is there already; that of the install before gives the file back all the same."""
+    file, record = home / ".claude" / "settings.json", home.parent / "mulligan" / "hooks_installed.json"
+    file.parent.mkdir()
+    file.write_text(ODD)
+    hooks(home, "install", "claude", "--yes")
+    now = file.read_text()
+    older = now.replace("/mulligan-hook claude", "/old/mulligan-hook claude")
+    file.write_text(older)
+    record.write_text(record.read_text().replace(_sha256(now), _sha256(older)))  # as an older Mulligan has left it
+    hooks(home, "install", "claude", "--yes")
+    file.write_text(older)
+    hooks(home, "uninstall", "--yes")
+    assert file.read_text() == ODD
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 CODEX = """#!{python}

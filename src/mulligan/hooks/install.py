@@ -125,9 +125,10 @@ def installations(folder: Path) -> list[tuple[str, Scope, Path, str]]:
 
 def removal(path: Path, before: str) -> Change:
     """What taking Mulligan's hooks out of a file changes."""
-    kept = _kept()["files"].get(str(path))
-    if kept and kept["sha256"] == _digest(before):
-        return Change(path, before, _restored(before, kept))
+    kept = _kept()["files"].get(str(path), {})
+    for one in (kept, kept.get("earlier", {})):
+        if one.get("sha256") == _digest(before):
+            return Change(path, before, _restored(before, one))
     if path.suffix == ".js":
         return Change(path, before, None)
     after = _without_trust(before)[0] if path.suffix == ".toml" else _without_hooks(path, before)
@@ -136,23 +137,29 @@ def removal(path: Path, before: str) -> Change:
 
 
 def write(changes: Iterable[Change], *, installing: bool) -> None:
-    """Write the files, each at once or not at all. Raises `InvalidInput` if one was changed in the meantime."""
+    """Write the files, each at once or not at all; a link stays, and what it leads to is written or removed.
+
+    What gives a file back is kept before the file is written. Raises `InvalidInput` if that, or a file, cannot be
+    written, or if a file was changed in the meantime.
+    """
     for change in changes:
-        path = change.path
-        if _read(path) != change.before:
+        path, real = str(change.path), change.path.resolve()
+        if _read(change.path) != change.before:
             raise InvalidInput(f"{path} was changed in the meantime, so it was left as it is: try again.")
         kept = _kept()
-        kept["files"].pop(str(path), None)
+        earlier = kept["files"].pop(path, {})
+        if installing and change.after is not None:
+            kept["folders"] += [str(parent) for parent in real.parents if not parent.exists()]
+            earlier = {"earlier": {key: value for key, value in earlier.items() if key != "earlier"}} if earlier else {}
+            kept["files"][path] = {**_difference(change.base, change.after), **earlier}
+            _keep(kept, f" So {path} was left as it is.")
         if change.after is None:
-            path.unlink(missing_ok=True)
+            real.unlink(missing_ok=True)
         else:
-            kept["folders"] += [str(parent) for parent in path.parents if not parent.exists()]
-            _put(path, change.after)
-            if installing:
-                kept["files"][str(path)] = _difference(change.base, change.after)
+            _put(real, change.after)
         if not installing:
             kept["folders"] = [made for made in kept["folders"] if not _emptied(Path(made))]
-        _put(_kept_file(), json.dumps(kept, indent=1), mode=0o600)
+            _keep(kept, f" {path} was given back all the same.")
 
 
 def program() -> str:
@@ -292,7 +299,7 @@ def _put(path: Path, text: str, mode: int | None = None) -> None:
     path = path.resolve()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(text.encode())
@@ -312,6 +319,13 @@ def _kept_file() -> Path:
     return home() / "hooks_installed.json"
 
 
+def _keep(kept: Mapping[str, Any], otherwise: str) -> None:
+    try:
+        _put(_kept_file(), json.dumps(kept, indent=1), mode=0o600)
+    except InvalidInput as error:
+        raise InvalidInput(f"What Mulligan has written cannot be noted: {error}{otherwise}") from error
+
+
 def _kept() -> dict[str, Any]:
     """Of each file that was written what gives it back, and the folders that were made, each before those it is in."""
     try:
@@ -323,7 +337,7 @@ def _kept() -> dict[str, Any]:
 
 def _emptied(folder: Path) -> bool:
     """Remove a folder if it is empty; whether it is gone."""
-    if folder.is_dir() and not any(folder.iterdir()):
+    if folder.is_dir() and not folder.is_symlink() and not any(folder.iterdir()):
         folder.rmdir()
     return not folder.exists()
 

@@ -51,8 +51,8 @@ def command(agents: tuple[str, ...], user: bool, project: bool, shared: bool, ye
     if new:
         if not yes:
             click.confirm(f"Write {'this file' if len(new) == 1 else f'these {len(new)} files'}?", abort=True, err=True)
-        install.write(new, installing=True)
         for change in new:
+            install.write([change], installing=True)
             say(f"Wrote {change.path}.")
     if any(one.NAME == "codex" for one in found):
         _trust_codex(folder, yes=yes, trust=trust)

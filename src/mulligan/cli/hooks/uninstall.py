@@ -42,6 +42,6 @@ def command(agents: tuple[str, ...], user: bool, project: bool, shared: bool, ye
     if not yes:
         many = "this file" if len(changes) == 1 else f"these {len(changes)} files"
         click.confirm(f"Change {many}?", abort=True, err=True)
-    install.write(changes, installing=False)
     for change in changes:
+        install.write([change], installing=False)
         say(f"{'Removed' if change.after is None else 'Wrote'} {change.path}.")
