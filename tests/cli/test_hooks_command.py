@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_transcripts import in_format
+from agent_transcripts import FORMATS, in_format
 
 from mulligan.hooks.entry import respond
 from mulligan.hooks.journal import swallow
@@ -208,3 +208,51 @@ def test_a_session_is_forgotten_by_the_beginning_of_its_id(mulligan: Run, proces
     assert mulligan("hooks", "forget", "s2", "--yes").out == "Session s2 is forgotten, with 1 lesson.\n"
     assert failing(place, "s3") == ""
     assert mulligan("learn", "--since", "30d").err.startswith("0 sessions read"), "it is never learned from again"
+
+
+@pytest.mark.parametrize("agent", FORMATS)
+def test_a_forgotten_session_is_learned_from_only_when_that_is_asked_for(
+    mulligan: Run, place: Path, agent: str
+) -> None:
+    """Whatever its file is called, and also where no hook has seen it."""
+    text = in_format(agent, STORY, folder=str(place), session="s1")
+    kind = "json" if agent == "opencode" else "jsonl"
+    file = str(place / ("s1" if agent in ("claude", "qwen") else "copy")) + f".{kind}"
+    Path(file).write_text(text)
+    assert "1 fact learned by rule" in mulligan("learn", file).err
+    assert mulligan("hooks", "forget", "s1", "--yes").out == "Session s1 is forgotten, with 1 lesson.\n"
+    for _ in range(2):
+        refused = mulligan("learn", file)
+        assert (refused.status, "--forgotten" in refused.err) == (2, True), refused.err
+        assert failing(place, "s2") == ""
+    assert "1 fact learned by rule" in mulligan("learn", file, "--forgotten").err
+    assert LESSON in failing(place, "s3")
+    assert mulligan("hooks", "forget", "s1", "--yes").out == "Session s1 is forgotten, with 1 lesson.\n"
+
+
+def test_a_session_is_known_by_the_id_in_its_transcript(mulligan: Run, place: Path) -> None:
+    text = in_format("claude", STORY, folder=str(place), session="s1")
+    rows = [json.loads(line) for line in text.splitlines()]
+    said = [{**row, "sessionId": "s1"} if row["type"] in ("user", "assistant") else row for row in rows]
+    (place / "copy.jsonl").write_text("".join(json.dumps(row) + "\n" for row in said))
+    learned(mulligan, "s1", place)
+    again = mulligan("learn", str(place / "copy.jsonl"))
+    assert "1 fact known already" in again.err
+    assert "learned" not in again.err
+    assert status(mulligan)["candidates"] == 1, "it is no second session"
+    mulligan("hooks", "forget", "s1", "--yes")
+    assert mulligan("learn", str(place / "copy.jsonl")).status == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (("--since", "30d", "--dry-run", "--model", "x"), "--dry-run"),
+        (("--since", "30d", "--agent-id", "ann"), "--agent-id"),
+        (("s1.jsonl", "--all-projects"), "--all-projects"),
+        (("s1.jsonl", "--agent", "claude"), "--agent"),
+    ],
+)
+def test_options_that_would_do_nothing_are_refused(mulligan: Run, arguments: tuple[str, ...], named: str) -> None:
+    ended = mulligan("learn", *arguments)
+    assert (ended.status, f"Leave out {named}" in ended.err or f", {named}" in ended.err) == (2, True), ended.err

@@ -6,6 +6,8 @@ An error here does not fail the episode, unless its record is lost.
 from __future__ import annotations
 
 import shlex
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from mulligan.app.workspaces import Notice
 from mulligan.bank.learn.learning import success_of
@@ -61,10 +63,13 @@ async def teach(bank: Bank, episode: Episode, notice: Notice) -> None:
         notice(f"nothing was learned: {error}")
 
 
-def summary(learned: Learned, agent_id: str | None) -> str:
-    """What was learned, and how, for a person."""
-    facts = _count(learned.facts, "learned by rule", "fact")
-    return "; ".join(part for part in (facts, _by_thinking(learned, agent_id)) if part)
+def summary(learned: Learned, agent_id: str | None, known: Collection[str] = ()) -> str:
+    """What was learned, and how, for a person. known: ids of lessons that were there before."""
+    facts = _count([id for id in learned.facts if id not in known], "learned by rule", "fact")
+    old = _count([id for id in learned.facts if id in known], "known already", "fact")
+    new = tuple(id for id in learned.lessons if id not in known)
+    learned = replace(learned, lessons=new, folded=(*(set(learned.lessons) - {*new}), *learned.folded))
+    return "; ".join(part for part in (facts, old, _by_thinking(learned, agent_id)) if part)
 
 
 def _by_thinking(learned: Learned, agent_id: str | None) -> str:
@@ -99,7 +104,7 @@ def memory_command(agent_id: str | None, *words: str) -> str:
     return f"mulligan memory {shlex.join([*named, *words])}"
 
 
-def _count(ids: tuple[str, ...], what: str, thing: str = "lesson") -> str:
+def _count(ids: Sequence[str], what: str, thing: str = "lesson") -> str:
     if not ids:
         return ""
     return f"{len(ids)} {thing}{'' if len(ids) == 1 else 's'} {what}: {', '.join(id[:8] for id in ids)}"

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, is_dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,7 +17,7 @@ from mulligan.bank.exchange.importing import file_text
 from mulligan.bank.learn.facts import facts_of
 from mulligan.bank.learn.learning import success_of
 from mulligan.bank.learn.trajectory import episode_of
-from mulligan.bank.learn.transcripts._records import as_record, record_in, records, text_at
+from mulligan.bank.learn.transcripts._records import record_in, records, text_at
 from mulligan.core.codec import digest, json_text
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Learned, Model, TranscriptFormat, Turn
@@ -27,6 +28,8 @@ from mulligan.text.evidence import evidence_of
 from mulligan.text.json_lines import parsed
 
 _ROLE = "transcripts"
+_FIRST = 100
+"""Records in which the id of the session is looked for."""
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 
 
@@ -133,9 +136,18 @@ def _plain(message: Any, number: int) -> Json:
 
 
 def _session_id(text: str) -> str:
-    """The id of the session in the first record of a chat of Gemini CLI, or in an export of opencode."""
-    first = record_in(text) or next(records(text), as_record(None))
-    return text_at(first, "sessionId") if "projectHash" in first else text_at(first, "info", "id")
+    """The id of the session in the first records of a coding agent's transcript, or in an export of opencode."""
+    whole = record_in(text)
+    for record in (whole,) if whole else islice(records(text), _FIRST):
+        kind, named = record.get("type"), ""
+        if kind in ("user", "assistant") or "projectHash" in record:
+            named = text_at(record, "sessionId")
+        elif kind == "session_meta":
+            parent = text_at(record, "payload", "source", "subagent", "thread_spawn", "parent_thread_id")
+            named = parent or text_at(record, "payload", "id")
+        if named := named or text_at(record, "info", "id"):
+            return named
+    return ""
 
 
 def _recognised(text: str, name: str) -> str:

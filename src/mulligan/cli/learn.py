@@ -13,19 +13,21 @@ import click
 
 from mulligan.app.sessions import AGENTS, Old, alone, learn_since
 from mulligan.app.teaching import summary
-from mulligan.app.transcripts import learn_from, read_transcript
+from mulligan.app.transcripts import Transcript, learn_from, read_transcript
 from mulligan.bank.bank import Bank
 from mulligan.bank.exchange.importing import file_text
 from mulligan.cli.errors import SOLVED, UNFINISHED
 from mulligan.cli.memory import agent_options, with_bank, writing
 from mulligan.cli.memory_review import project_agent, with_project_bank
+from mulligan.cli.options import given_options
 from mulligan.cli.terminal import columns, emit, one_line, overwrite, say, standard_input
 from mulligan.cli.words import count
 from mulligan.core.errors import InvalidInput, StoreError
 from mulligan.core.home import home
+from mulligan.core.lessons import Selection
 from mulligan.core.protocols import Turn
 from mulligan.hooks.journal import Journal
-from mulligan.hooks.learning import NEEDED
+from mulligan.hooks.learning import NEEDED, STATES
 from mulligan.hooks.project import project_id
 from mulligan.text.secrets import mask
 
@@ -54,6 +56,7 @@ from mulligan.text.secrets import mask
     multiple=True,
     help="With --since: of this coding agent; may be repeated (default: of all).",
 )
+@click.option("--forgotten", is_flag=True, help="Learn from FILE even if `hooks forget` has forgotten its session.")
 @click.option("--all-projects", is_flag=True, help="With --since: in all projects, not only in that of this folder.")
 @agent_options
 @click.pass_context
@@ -66,10 +69,22 @@ def learn(ctx: click.Context, file: str | None, since: str | None, **given: Any)
     """
     if (file is None) == (since is None):
         raise InvalidInput("Name a FILE, or with --since how far back to look for transcripts, such as --since 30d.")
+    if wrong := _ignored(ctx, of_file=file is not None):
+        goes = "go with --since, not with FILE" if file is not None else "go with FILE, not with --since"
+        raise InvalidInput(f"Leave out {', '.join(wrong)}: such options {goes}.")
     if since is not None:
         _mine(seconds_of(since) / 86400, given["agents"] or AGENTS, everywhere=given["all_projects"])
     elif file is not None:
         ctx.exit(_one(file, **given))
+
+
+def _ignored(ctx: click.Context, *, of_file: bool) -> list[str]:
+    """The options that were given and mean nothing here."""
+    given, of_file_alone = given_options(ctx, besides=()), given_options(ctx, besides=_FOR_SINCE)
+    return [one for one in given if one not in of_file_alone] if of_file else of_file_alone
+
+
+_FOR_SINCE = ("since", "agents", "all_projects")
 
 
 def _one(
@@ -81,6 +96,7 @@ def _one(
     model: str | None,
     recall: str | None,
     dry_run: bool,
+    forgotten: bool,
     **_: Any,
 ) -> int:
     """Learns from one transcript; the exit status."""
@@ -99,14 +115,17 @@ def _one(
             emit(f"found: {one_line(one.title, 400)}")
         return SOLVED
 
+    if not forgotten and transcript.format in AGENTS:
+        _check_not_forgotten(transcript)
     needed = _needed() if found else NEEDED
 
     async def work(bank: Bank) -> int:
+        known = {one.id for one in await bank.list(Selection(STATES, limit=None))}
         learned = await learn_from(bank, episode, recall, found, needed)
         if outcome is None and learned.success is not None:
             verdict = "success" if learned.success else "failure"
             say(f"judged to be a {verdict}: {one_line(learned.reason, 200)}")
-        say(one_line(summary(learned, bank.agent_id), 2000))
+        say(one_line(summary(learned, bank.agent_id, known), 2000))
         for id in dict.fromkeys((*learned.facts, *learned.lessons, *learned.folded)):
             emit(f"{id}  {one_line((await bank.get(id)).title, 100)}")
         return UNFINISHED if learned.failed or learned.pending else SOLVED
@@ -116,6 +135,19 @@ def _one(
     agent = project_agent(next((turn.folder for turn in transcript.turns if turn.folder), ""))
     say(f"the bank is that of {agent or 'the unnamed agent'}")
     return with_project_bank(agent, work, model)
+
+
+def _check_not_forgotten(transcript: Transcript) -> None:
+    try:
+        with Journal() as journal:
+            there = journal.session(transcript.format, transcript.session)
+    except (sqlite3.Error, OSError):
+        return
+    if there is not None and there.forgotten:
+        raise InvalidInput(
+            f"The session {transcript.session} was forgotten (mulligan hooks forget), so nothing is learned from it. "
+            "To learn from this file all the same: --forgotten."
+        )
 
 
 def _needed() -> int:

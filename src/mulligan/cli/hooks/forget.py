@@ -14,10 +14,12 @@ from mulligan.cli.terminal import emit
 from mulligan.cli.words import count
 from mulligan.core.errors import InvalidInput, NotFound, StoreError
 from mulligan.core.lessons import Selection
-from mulligan.hooks.journal import Journal, Session
-from mulligan.hooks.learning import STATES, sessions_of
+from mulligan.hooks.journal import Journal
+from mulligan.hooks.learning import STATES, evidence_of, sessions_of
 from mulligan.hooks.pairs import TAG
 from mulligan.hooks.project import USER
+from mulligan.hooks.recall import store_file
+from mulligan.store import open_store
 
 WAIT = 120.0
 """Seconds to wait for a process that learns."""
@@ -29,29 +31,38 @@ WAIT = 120.0
 def command(session: str, yes: bool) -> None:
     """Remove what is noted of SESSION, and the lessons that it alone taught. The beginning of its id is enough.
 
-    It is never learned from again. The agent's own transcript stays.
+    Nothing is learned from it again, unless you ask for it: `mulligan learn FILE --forgotten`. The agent's own
+    transcript stays. `mulligan hooks status --json` lists the ids.
     """
     with Journal() as journal:
-        found: dict[str, Session] = {}
-        for one in journal.sessions_like(session):  # that of the main agent comes first
-            found.setdefault(one.session, one)
+        parts = journal.sessions_like(session)  # main agents come first
+        taught = asyncio.run(_teachers(session))  # also those whose transcript was learned from by hand
+        found = dict([*((one[0], one[1]) for one in taught), *((part.session, part.agent) for part in parts[::-1])])
         if not found:
             raise NotFound(f"No session begins with {session!r}. mulligan hooks status --json lists them.")
         if len(found) > 1:
             raise InvalidInput(f"Several sessions begin with {session!r}: {', '.join(sorted(found))}.")
-        ((whole, one),) = found.items()
-        parts = [part for part in journal.sessions_like(whole) if part.session == whole]  # and its sub-agents
-        banks = {USER, *(part.project for part in parts)} - {""}
+        ((whole, agent),) = found.items()
+        banks = {USER, *(part.project for part in parts), *(bank for _, _, bank in taught)} - {""}
         if not yes:
             lessons = asyncio.run(_taught(banks, whole, remove=False))
             click.confirm(f"Forget the session {whole} and {count(len(lessons), 'lesson')}?", abort=True)
         try:
             with alone(WAIT):  # a process that has read the session already may keep lessons of it until it ends
-                journal.forget(one.agent, whole)
+                journal.forget(agent, whole)
                 lessons = asyncio.run(_taught(banks, whole, remove=True))
         except sqlite3.Error as error:
             raise StoreError(f"The session cannot be forgotten now: {error}. Try again later.") from error
     emit(f"Session {whole} is forgotten, with {count(len(lessons), 'lesson')}.")
+
+
+async def _teachers(prefix: str) -> set[tuple[str, str, str]]:
+    """The sessions that taught a lesson and whose id begins so, each with its coding agent and a bank."""
+    async with open_store(store_file()) as store:
+        lessons = await store.memory.lessons.list(None, Selection(STATES, tag=TAG, limit=None))
+    seen = [(one, lesson.agent_id) for lesson in lessons for one in evidence_of(lesson)]
+    found = {(str(one.get("session", "")), str(one.get("agent", "")), bank) for one, bank in seen}
+    return {one for one in found if one[0].startswith(prefix) and one[1]}
 
 
 async def _taught(banks: Iterable[str], session: str, *, remove: bool) -> Sequence[str]:
