@@ -36,7 +36,29 @@ class Desk:
         return task
 
 
+class Agent:
+    """Such as a framework's."""
+
+    async def run(self, task: str) -> str:
+        return task
+
+
+async def with_memory(messages: list[dict[str, str]]) -> None:
+    async with mulligan.memory("billing") as memory:
+        notes = await memory.notes("x")
+        assert_type(notes, Notes)
+        learned = await memory.learn(messages, task="x", success=False, why="no currency", notes=notes)
+        assert_type(learned.nothing_because, str)
+
+
 async def main() -> None:
+    agent = mulligan.wrap(Agent(), judge=right, tries=2)
+    assert_type(agent, Agent)
+    assert_type(await agent.run("x"), str)
+    try:
+        number(n=4)
+    except mulligan.NotSolved as error:
+        assert_type(error.episode, mulligan.Episode)
     assert_type(await bill("x"), str)
     result = await bill.run("x")
     assert_type(result.value, str)

@@ -62,9 +62,10 @@ def _held(value: Any, within: frozenset[int]) -> Json:
     if isinstance(value, (list, tuple)):
         return [_held(one, within) for one in cast("list[Any]", value)]
     if isinstance(value, dict):
-        return [[_held(key, within), _held(one, within)] for key, one in cast("dict[Any, Any]", value).items()]
+        items = cast("dict[Any, Any]", value).items()
+        return {"items": [[_held(key, within), _held(one, within)] for key, one in items]}
     if isinstance(value, (set, frozenset)):
-        return sorted((_held(one, within) for one in cast("set[Any]", value)), key=repr)
+        return {"set": sorted((_held(one, within) for one in cast("set[Any]", value)), key=repr)}
     if isinstance(value, ModuleType):
         return value.__name__
     if callable(value):
