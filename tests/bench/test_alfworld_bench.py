@@ -161,7 +161,7 @@ def _bare(root: Path, folder: str, **game: object) -> Path:
 
 
 async def test_without_the_extra_nothing_is_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mulligan.bench.alfworld.environments.alfworld.find_spec", dict[str, str]().get)
+    monkeypatch.setattr("mulligan.core.extras.find_spec", dict[str, str]().get)
     _bare(tmp_path / "data", "look_at_obj-A")
     model, store = ScriptedModel([]), SqliteStore(tmp_path / "m.db")
     with pytest.raises(InvalidInput, match=r"pip install .mulligan\[alfworld\]"):

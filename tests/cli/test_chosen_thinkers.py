@@ -63,7 +63,7 @@ def nothing(name: str) -> None:
 @pytest.fixture
 def repository(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """With two failing tests, an agent beside it, and no package that a local model needs."""
-    monkeypatch.setattr("mulligan.models.embedded.find_spec", nothing)
+    monkeypatch.setattr("mulligan.core.extras.find_spec", nothing)
     folder = here / "repository"
     folder.mkdir()
     (folder / "textkit.py").write_text(TEXTKIT)
@@ -181,7 +181,7 @@ def test_a_rubric_for_a_coding_agent_needs_a_model_that_is_named(mulligan: Run) 
 def test_a_rubric_that_is_named_lets_the_local_model_judge_itself(
     mulligan: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mulligan.models.embedded.find_spec", nothing)
+    monkeypatch.setattr("mulligan.core.extras.find_spec", nothing)
     ended = mulligan("solve", "x", "--evaluator", "model_judge:- It is short.")
     assert ended.err.startswith("Error: Models that run inside Mulligan need an extra")
 

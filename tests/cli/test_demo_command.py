@@ -40,7 +40,7 @@ def test_a_model_tries_the_example_away_from_a_checkout(mulligan: Run, here: Pat
 def test_a_coding_agent_tries_the_example_and_needs_no_model(
     mulligan: Run, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mulligan.models.embedded.find_spec", nothing)
+    monkeypatch.setattr("mulligan.core.extras.find_spec", nothing)
     agent = program(here / "agent.sh", AGENT)
     for ended in (mulligan("demo", "--actor", f"command:{agent}") for _ in range(2)):  # the second begins anew
         assert ended.status == 0
@@ -56,7 +56,7 @@ def test_a_coding_agent_tries_the_example_and_needs_no_model(
 def test_without_the_extra_every_way_on_is_named(
     mulligan: Run, here: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
 ) -> None:
-    monkeypatch.setattr("mulligan.models.embedded.find_spec", nothing)
+    monkeypatch.setattr("mulligan.core.extras.find_spec", nothing)
     monkeypatch.setenv("PATH", str(here))
     ended = mulligan(*command)
     assert ended.status == 2

@@ -191,7 +191,8 @@ def _next_order(orders: socket.socket) -> tuple[Any, list[int]]:
 def _main() -> None:
     """As a process that has imported everything; and, in each child, as the process that was asked for."""
     for name in PRELOADED:
-        importlib.import_module(name)
+        with suppress(ModuleNotFoundError):  # what an older version of a package does not have
+            importlib.import_module(name)
     gc.freeze()
     order, files = _next_order(socket.socket(fileno=int(sys.argv[1])))
     for stream, file in enumerate(files[:3]):

@@ -9,7 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from mulligan.app.config import Config, load
-from mulligan.core.errors import MulliganError, install_command
+from mulligan.core.errors import MulliganError
+from mulligan.core.extras import install_command
 from mulligan.models.weights import installed
 from mulligan.models.weights.known import KNOWN
 from mulligan.sandbox.doctor import Row

@@ -17,7 +17,8 @@ from typing import Any, Literal, cast, get_args, get_type_hints
 from mulligan.agentfile.agent import ModelChoice
 from mulligan.app.config import Config, choose_model, located_model
 from mulligan.app.plugins import find, names
-from mulligan.core.errors import InvalidInput, MissingExtra, UnknownName
+from mulligan.core.errors import InvalidInput, UnknownName
+from mulligan.core.extras import MissingExtra
 from mulligan.core.protocols import Model
 from mulligan.core.records import Json
 from mulligan.models.catalog import found_keys, open_model
@@ -173,9 +174,9 @@ def check_model_name(name: str) -> None:
     elif kind == "reader" or not rest:
         open_model(name)
     elif kind not in PROVIDERS:
-        from pydantic_ai.providers import infer_provider_class
-
         try:
+            from pydantic_ai.providers import infer_provider_class
+
             infer_provider_class(kind)
         except ImportError:
             return
@@ -315,6 +316,8 @@ class Models:
             try:
                 self._opened[which] = open_model(name, settings=settings, key=key)
             except MissingExtra as error:
+                if name.partition(":")[0] != _LOCAL:
+                    raise
                 raise InvalidInput(f"{error}. {_instead()}") from error
             except InvalidInput as error:
                 if ":" in name:

@@ -21,7 +21,7 @@ from mulligan.app.session import (
     with_limits,
     with_memory_settings,
 )
-from mulligan.app.toolbox import needs_workspace
+from mulligan.app.toolbox import check_packages, needs_workspace
 from mulligan.app.workspaces import Notice
 from mulligan.core.errors import InvalidInput
 from mulligan.core.limits import Limits
@@ -90,6 +90,7 @@ async def run(
     needy = [tool for tool in tools_of(found) if needs_workspace(tool)]
     if needy and workspace is None:
         raise InvalidInput(f"{found.name} works in a folder ({', '.join(needy)}): name it with --workspace DIR.")
+    check_packages(tools_of(found))
     models = Models(config)
     overrides = Overrides(models.name(model), max_iter)
     if lends_model(found, config, overrides):

@@ -14,6 +14,7 @@ from typing import Any, cast
 from mulligan.app.plugins import build, find, names, settings_of
 from mulligan.core.episode import newest_state
 from mulligan.core.errors import InvalidInput, MulliganError, SandboxError, ToolError, UnknownName
+from mulligan.core.extras import require
 from mulligan.core.protocols import Checkout, Sandbox, ToolResult, Toolset, Workspace
 from mulligan.core.questions import Tool
 from mulligan.core.records import Artifact, Episode, Json, Spec
@@ -73,6 +74,15 @@ def check_tools(sources: Iterable[str], tools: Mapping[str, Json], servers: Mapp
     made = ConfiguredTools(cast(Sandbox, object()), None, tools, servers)  # no port is used before a first call
     for source in sources:
         made.made(source, os.sep)
+
+
+def check_packages(sources: Iterable[str]) -> None:
+    """Raises `MissingExtra` for a tool whose packages are not installed: those that its class names in `packages`, each
+    with the extra that brings it."""
+    for source in sources:
+        needed = getattr(find("tools", MCP if _is_server(source) else source), "packages", {})
+        for package, extra in {"jsonschema": "models", **needed}.items():
+            require(f"The tool {source} needs {package}", package, extra)
 
 
 def needs_workspace(source: str) -> bool:
@@ -169,6 +179,7 @@ class EpisodeToolbox:
 
     async def _toolset(self, source: str) -> Toolset:
         if source not in self._sets:
+            check_packages([source])
             try:
                 place = await self._place() if needs_workspace(source) else None
                 if place is None and needs_workspace(source):

@@ -12,6 +12,7 @@ import click
 
 from mulligan.cli.terminal import say
 from mulligan.core.errors import InvalidInput
+from mulligan.core.extras import require
 from mulligan.mcp_server.lifecycle import unused_keys
 from mulligan.mcp_server.tokens import Token, read_tokens
 
@@ -63,6 +64,7 @@ def serve(**given: Any) -> None:
     Standard output belongs to the protocol; logs go to standard error. Separate several names for --tools by commas, as
     in --tools retrieve_memory,extract_memory.
     """
+    require("`mulligan serve` needs the MCP SDK", "mcp", "serve")
     if given["print_config"] or given["print_prompt"]:
         from mulligan.cli.serve_paste import printed
 

@@ -27,7 +27,6 @@ MulliganError
 from __future__ import annotations
 
 import difflib
-import sys
 import sysconfig
 from collections.abc import Iterable
 from pathlib import Path
@@ -221,28 +220,3 @@ class StepInFlight(JournalError):
             f"The step {key} was started and its result is unknown. It is not declared repeatable, so it is not run "
             "again by itself: see what it did, then go on from here with --fork."
         )
-
-
-class MissingExtra(InvalidInput):
-    """A part of Mulligan needs packages that are not installed. The message ends with the command that installs them.
-
-    Args:
-        need: what needs them, as the beginning of a sentence: "A plot needs matplotlib".
-        extras: the extras of Mulligan that bring them.
-    """
-
-    def __init__(self, need: str, *extras: str) -> None:
-        super().__init__(f"{need}: {install_command(*extras)}")
-
-
-def install_command(*extras: str) -> str:
-    """The command that installs these extras: `pip install` would reach no tool of uv or pipx."""
-    wanted = f'"mulligan[{",".join(extras)}]"'
-    here = Path(sys.prefix)
-    if (here / "uv-receipt.toml").is_file():
-        return f"uv tool install {wanted}"
-    if (here / "pipx_metadata.json").is_file():
-        return f"pipx install --force {wanted}"
-    if "archive-v0" in here.parts or "environments-v2" in here.parts:  # where uvx unpacks what it runs
-        return f"uvx --from {wanted} mulligan"
-    return f"pip install {wanted}"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.util import find_spec
 from urllib.parse import unquote, urlsplit
 
-from mulligan.core.errors import InvalidInput, MissingExtra
+from mulligan.core.errors import InvalidInput
+from mulligan.core.extras import require
 from mulligan.graphs._guarded import MEMORY, GuardedGraph, Worker
 
 SCHEMES = ("bolt", "bolt+s", "bolt+ssc", "neo4j", "neo4j+s", "neo4j+ssc")
@@ -49,8 +49,7 @@ class BoltGraph(GuardedGraph):
         database: str | None = None,
         memory: int = MEMORY,
     ) -> None:
-        if find_spec("neo4j") is None:
-            raise MissingExtra("Graphs on a server need the Neo4j driver", "kg")
+        require("Graphs on a server need the Neo4j driver", "neo4j", "kg")
         server, own_user, own_password, own_database = _split_address(address)
         database = database or own_database
         name = server + (f"/{database}" if database else "")

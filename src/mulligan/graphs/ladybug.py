@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 
-from mulligan.core.errors import InvalidInput, MissingExtra
+from mulligan.core.errors import InvalidInput
+from mulligan.core.extras import require
 from mulligan.graphs._guarded import MEMORY, GuardedGraph, Worker
 
 NOTES = (
@@ -36,8 +36,7 @@ class LadybugGraph(GuardedGraph):
     notes: Sequence[str] = NOTES
 
     def __init__(self, path: str | Path, *, memory: int = MEMORY) -> None:
-        if find_spec("ladybug") is None:
-            raise MissingExtra("Graphs in a file need Ladybug", "kg")
+        require("Graphs in a file need Ladybug", "ladybug", "kg")
         self._path = Path(path).expanduser().absolute()
         if not self._path.exists():
             raise InvalidInput(f"There is no graph at {path}. To make one from CSV files, run: mulligan graph load.")

@@ -8,11 +8,11 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
 
-from mulligan.core.errors import GraphError, InvalidInput, MissingExtra
+from mulligan.core.errors import GraphError, InvalidInput
+from mulligan.core.extras import require
 from mulligan.graphs.protocol import quoted
 from mulligan.graphs.tables import Column, EdgeTable, NodeTable, Row, Tables, Value
 
@@ -43,8 +43,7 @@ def load(tables: Tables, into: Path) -> Loaded:
         InvalidInput: The tables do not fit together, or the file exists.
         GraphError: The database failed.
     """
-    if find_spec("ladybug") is None:
-        raise MissingExtra("Graphs in a file need Ladybug", "kg")
+    require("Graphs in a file need Ladybug", "ladybug", "kg")
     into = into.expanduser().absolute()
     if into.exists():
         raise InvalidInput(f"{into} exists already. Remove it, or choose another file.")

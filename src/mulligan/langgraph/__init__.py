@@ -7,10 +7,9 @@ imported when it is first used.
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from mulligan.core.errors import MissingExtra
+from mulligan.core.extras import require
 
 if TYPE_CHECKING:
     from mulligan.langgraph.agent import (
@@ -87,8 +86,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'mulligan.langgraph' has no attribute {name!r}")
-    if find_spec("langgraph") is None:
-        raise MissingExtra(f"mulligan.langgraph.{name} needs LangGraph", "langgraph")
+    require(f"mulligan.langgraph.{name} needs LangGraph", "langgraph", "langgraph")
     return getattr(import_module(f"mulligan.langgraph.{_HOMES[name]}"), name)
 
 

@@ -17,7 +17,7 @@ from mulligan.models.embedders.hash import HashEmbedder
 from mulligan.models.embedders.provider import NO_PROVIDER, ProviderEmbedder
 from mulligan.models.provider import ProviderModel
 from mulligan.models.provider_client import Sleep, Target
-from mulligan.models.providers import PROVIDERS, Access, access, check_proxies
+from mulligan.models.providers import PROVIDERS, Access, access, check_proxies, known_models, require_sdk
 from mulligan.models.replayed import ReplayedModel
 from mulligan.models.scripted import ScriptedModel
 from mulligan.models.settings import CallSettings
@@ -161,10 +161,8 @@ def _no_provider(name: str) -> InvalidInput:
         return InvalidInput(f"The model {name!r} runs inside Mulligan: write local:{name}.")
     if "/" in name:
         return InvalidInput(f"The model {name!r} needs its provider. Did you mean openrouter:{name}?")
-    from pydantic_ai.models import known_model_names
-
     plain = [provider for provider in PROVIDERS if not provider.startswith("openai-")]
-    bare = {model.partition(":")[2]: model for model in known_model_names() if model.partition(":")[0] in plain}
+    bare = {model.partition(":")[2]: model for model in known_models() if model.partition(":")[0] in plain}
     near = get_close_matches(name, bare, n=1, cutoff=0.95)  # a slip of the finger
     if known := bare.get(near[0] if near else name) or ((who := _provider_of(name)) and f"{who}:{name}"):
         return InvalidInput(f"The model {name!r} needs its provider. Did you mean {known}?")
@@ -176,6 +174,7 @@ def _no_provider(name: str) -> InvalidInput:
 
 def _ask_pydantic_ai(kind: str, rest: str, model: ClientT) -> ClientT:
     """Load a provider that is not in providers.toml, so that a missing package or key is reported before any call."""
+    require_sdk(f"{kind}:{rest} needs pydantic-ai")
     from pydantic_ai.exceptions import UserError
     from pydantic_ai.providers import infer_provider_class
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import cast
 
 from mulligan.core.errors import BadAnswer, ModelError
 from mulligan.core.records import Usage
+from mulligan.models.providers import known_models
 from mulligan.text.secrets import KnownSecrets, mask
 
 LONGEST = 300  # characters of a provider's message that are shown
@@ -22,6 +23,21 @@ _SERVERS = {
     "vllm": "Start the server with: vllm serve NAME. If it runs elsewhere, name it in VLLM_BASE_URL.",
 }
 # What to do when the user's own server does not answer.
+_CATEGORIES = (
+    "Authentication", "NotFound", "QuotaExceeded", "ContextWindowExceeded", "RequestRejected", "RateLimit", "Timeout",
+    "Connection", "Unavailable", "Server",
+)  # fmt: skip
+_CLASSES = {f"Model{category}Error": category for category in _CATEGORIES}
+_BY_CAUSE = {"APITimeoutError": "Timeout", "APIConnectionError": "Connection"}
+_BY_BODY = {
+    "insufficient_quota": "QuotaExceeded",
+    "context_length_exceeded": "ContextWindowExceeded",
+    "prompt is too long": "ContextWindowExceeded",
+}
+_BY_STATUS = {
+    400: "RequestRejected", 401: "Authentication", 402: "QuotaExceeded", 403: "Authentication", 404: "NotFound",
+    413: "RequestRejected", 422: "RequestRejected", 429: "RateLimit",
+}  # fmt: skip
 _FORMAT = "The server does not speak this provider's format: check the base URL."
 
 
@@ -69,41 +85,43 @@ def failure_of(error: Exception, model: str, key: str, secrets: Collection[str])
     from pydantic_ai import exceptions as e
 
     status = error.status_code if isinstance(error, e.ModelHTTPError) else _redirect(error)
-    wait = error.retry_after if isinstance(error, e.ModelAPIError) else None
-    body = error.body if isinstance(error, e.ModelAPIError) else None
+    wait, body = getattr(error, "retry_after", None), getattr(error, "body", None)
     summary = str(error).partition(":")[0] if isinstance(error, e.UnexpectedModelBehavior) else str(error)
     words = " ".join(masked(_message_in(body) or summary, secrets).split())[:LONGEST].rstrip(".")
     message = f"{status} {words if body else _phrase(status)}." if status else f"{words or type(error).__name__}."
-    match error:
-        case e.ModelAuthenticationError():
+    match _category(error, status):
+        case "Authentication":
             return Failure(
                 message, f"Check the key{f' in {key}' if key else ''}, and that it may use this model.", retry=False
             )
-        case e.ModelNotFoundError():
+        case "NotFound":
             fetch = f" Fetch it with: ollama pull {model[7:]}." if model.startswith("ollama:") else ""
             return Failure(message, f"Check the model's name and the base URL.{fetch or _nearest(model)}", retry=False)
-        case e.ModelQuotaExceededError():
+        case "QuotaExceeded":
             return Failure(message, "The account's credit or quota is used up: waiting will not help.", retry=False)
-        case e.ModelContextWindowExceededError():
+        case "ContextWindowExceeded":
             return Failure(message, "The question is too long for this model: shorten it or take another.", retry=False)
-        case e.ModelRequestRejectedError():
+        case "RequestRejected":
             return Failure(message, "The provider refuses this request as it is.", retry=False, rejected=True)
-        case e.ModelRateLimitError():
+        case "RateLimit":
             return Failure(message, "Wait a while, or lower the setting parallel.", retry=_can_retry(error), wait=wait)
-        case e.ModelTimeoutError():
+        case "Timeout":
             return Failure(message, "The server did not answer in time: raise the setting timeout.", retry=True)
-        case e.ModelConnectionError():
+        case "Connection":
             cause = error.__cause__.__cause__ if error.__cause__ else None
             why = f" {masked(str(cause), secrets)[:LONGEST].rstrip('.')}." if cause and str(cause) else ""
             return Failure(
                 message + why, _SERVERS.get(model.partition(":")[0], "Check the network and the base URL."), True
             )
-        case e.ModelUnavailableError() | e.ModelServerError():
+        case "Unavailable" | "Server":
             return Failure(message, "Try again later.", retry=_can_retry(error), wait=wait)
         case _ if status and status < 400:
             return Failure(message, "Redirects are not followed, so that no key leaks: mend the base URL.", retry=False)
         case _ if status in (408, 409, 425):
             return Failure(message, "Try again later.", retry=_can_retry(error), wait=wait)
+        case _:
+            pass
+    match error:
         case e.ModelHTTPError() | e.UserError():
             return Failure(message, "The provider refuses this request as it is.", retry=False, rejected=not status)
         case e.ModelAPIError() | e.UnexpectedModelBehavior():
@@ -114,27 +132,41 @@ def failure_of(error: Exception, model: str, key: str, secrets: Collection[str])
             return Failure(f"{type(error).__name__}: {words}", "This is unexpected: please report it.", retry=False)
 
 
+def _category(error: Exception, status: int | None) -> str:
+    """What went wrong: the name of pydantic-ai's class between Model and Error, its nearest base first; "" if unknown.
+
+    Versions before these classes raise the error of their base, so that status, body and cause say it.
+    """
+    for kind in type(error).__mro__:
+        if kind.__name__ in _CLASSES:
+            return _CLASSES[kind.__name__]
+    if sdk := _BY_CAUSE.get(type(error.__cause__).__name__):
+        return sdk
+    if status is None or status < 400:
+        return ""
+    body = json.dumps(getattr(error, "body", None), default=str)
+    for said, category in _BY_BODY.items():
+        if said in body:
+            return category
+    return _BY_STATUS.get(status, "Server" if status >= 500 else "")
+
+
 def _can_retry(error: Exception) -> bool:
     """False if the provider itself says that another try is useless."""
-    from pydantic_ai.exceptions import ModelHTTPError
-
-    return not isinstance(error, ModelHTTPError) or error.provider_retry_hint is not False
+    headers: Mapping[str, str] = getattr(error, "headers", None) or {}
+    return headers.get("x-should-retry", "").strip().lower() != "false"
 
 
 def _redirect(error: Exception) -> int | None:
     """The status of a redirect, which the SDKs raise as their own error, the cause of pydantic-ai's."""
-    from httpx2 import Response
-
-    response: object = getattr(error.__cause__, "response", None)
-    return response.status_code if isinstance(response, Response) else None
+    status: object = getattr(getattr(error.__cause__, "response", None), "status_code", None)
+    return status if isinstance(status, int) else None
 
 
 def _nearest(model: str) -> str:
     """The provider's model with the most similar name, as a question; empty if none is similar enough."""
-    from pydantic_ai.models import known_model_names
-
     provider, _, name = model.partition(":")
-    ours = [known.partition(":")[2] for known in known_model_names() if known.startswith(f"{provider}:")]
+    ours = [known.partition(":")[2] for known in known_models() if known.startswith(f"{provider}:")]
     near = difflib.get_close_matches(name, ours, n=1, cutoff=0.8)
     return f" Did you mean {provider}:{near[0]}?" if near and near[0] != name else ""
 

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import os
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from mulligan.core.errors import InvalidInput
+from mulligan.core.extras import numbers, require
 from mulligan.models.settings import CallSettings
 from mulligan.text.secrets import MASK, secrets_of
 
@@ -125,6 +128,7 @@ def _variable(name: str) -> tuple[str, str]:
 def access(name: str, model: str, settings: CallSettings, given: str | None = None) -> Access:
     """Key and server for a provider of the table. given: the key, where it is not to be read from the environment.
     Raises `InvalidInput` that says what to set or to install."""
+    require_sdk(f"{name}:{model} needs pydantic-ai")
     check_proxies()
     provider = PROVIDERS[name]
     if not _importable(provider.package):
@@ -132,6 +136,8 @@ def access(name: str, model: str, settings: CallSettings, given: str | None = No
             f"{name}:{model} needs the package {provider.package!r}: "
             f"run  pip install 'pydantic-ai-slim[{provider.extra}]'"
         )
+    if provider.package == "anthropic":
+        _check_anthropic(f"{name}:{model}")
     if settings.base_url and not provider.url:
         raise InvalidInput(f"{name} takes no base URL: write openai:{model} to ask a server that speaks its format.")
     base_url = settings.base_url or _first(provider.url)[1]
@@ -150,6 +156,29 @@ def access(name: str, model: str, settings: CallSettings, given: str | None = No
         wanted = settings.key or " or ".join(provider.keys)
         raise MissingKey(f"{name}:{model} needs a key: set {wanted}, or take a model that needs none (--model local).")
     return Access(variable, key, base_url or provider.home)
+
+
+def require_sdk(need: str) -> None:
+    """Raises `MissingExtra`, whose message begins with `need`, without pydantic-ai."""
+    require(need, "pydantic_ai", "models", distribution="pydantic-ai-slim")
+
+
+def _check_anthropic(what: str) -> None:
+    """Raises `InvalidInput` for an SDK that this pydantic-ai admits and cannot call: it came later."""
+    ours, theirs = version("pydantic-ai-slim"), version("anthropic")
+    if numbers(ours) < [2, 32] and numbers(theirs) >= [1]:
+        raise InvalidInput(
+            f"{what} cannot be called by pydantic-ai {ours} with anthropic {theirs}: run  pip install 'anthropic<1'"
+        )
+
+
+def known_models() -> Sequence[str]:
+    """The models that pydantic-ai knows, as PROVIDER:NAME; empty without it."""
+    try:
+        from pydantic_ai.models import known_model_names
+    except ImportError:
+        return ()
+    return known_model_names()
 
 
 def _first(variables: tuple[str, ...]) -> tuple[str, str | None]:

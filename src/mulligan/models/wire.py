@@ -12,8 +12,11 @@ import json
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, Literal, cast
 
+import pydantic_ai.models
 from pydantic_ai.messages import (
     BinaryContent,
     ModelMessage,
@@ -27,7 +30,7 @@ from pydantic_ai.messages import (
     UserContent,
     UserPromptPart,
 )
-from pydantic_ai.models import Model, ModelRequestParameters, create_async_httpx2_client, infer_model
+from pydantic_ai.models import Model, ModelRequestParameters, get_user_agent, infer_model
 from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.providers import Provider, infer_provider_class
@@ -39,7 +42,7 @@ from mulligan.core.errors import InvalidInput
 from mulligan.core.questions import Message, Question, Sampling, ToolCall
 from mulligan.core.records import Json
 from mulligan.models.json_answers import recordable
-from mulligan.models.providers import Access
+from mulligan.models.providers import PROVIDERS, Access
 from mulligan.models.settings import CallSettings
 from mulligan.models.tool_answers import arguments_of, mended
 
@@ -62,20 +65,35 @@ def connection(provider: str, access: Access, settings: CallSettings) -> Provide
     """The way to a provider. No connection is kept between calls: a model call takes seconds, and one that the server
     dropped meanwhile would cost a retry; and so nothing belongs to an event loop or needs closing. Redirects are not
     followed: they would carry the key to wherever they point."""
-    import httpx2
-
-    client = create_async_httpx2_client(
-        timeout=httpx2.Timeout(settings.timeout, connect=settings.connect),
-        limits=httpx2.Limits(max_keepalive_connections=0),
+    http = _http_library(provider)
+    client = http.AsyncClient(
+        timeout=http.Timeout(settings.timeout, connect=settings.connect),
+        limits=http.Limits(max_keepalive_connections=0),
+        headers={"User-Agent": get_user_agent()},
     )
-    if provider == "openai" and access.base_url:
+    if provider == "openai" and access.base_url and find_spec("pydantic_ai.providers.openai_compatible"):
         from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
-        return OpenAICompatibleProvider("openai", base_url=access.base_url, api_key=access.key, http_client=client)
-    kind = infer_provider_class(provider)
-    takes = inspect.signature(kind.__init__).parameters
-    given = {"api_key": access.key, "base_url": access.base_url, "http_client": client}
-    return kind(**{name: value for name, value in given.items() if value is not None and name in takes})
+        made = OpenAICompatibleProvider("openai", base_url=access.base_url, api_key=access.key, http_client=client)
+    else:
+        try:
+            kind = infer_provider_class(provider)
+        except ValueError:  # an older version
+            raise InvalidInput(f"This version of pydantic-ai does not know the provider {provider}.") from None
+        takes = inspect.signature(kind.__init__).parameters
+        given = {"api_key": access.key, "base_url": access.base_url, "http_client": client}
+        made = kind(**{name: value for name, value in given.items() if value is not None and name in takes})
+    if hasattr(getattr(made, "client", None), "max_retries"):
+        made.client.max_retries = 0  # the SDK's own: we alone retry
+    return made
+
+
+def _http_library(provider: str) -> Any:
+    """httpx2, or httpx where older versions of the provider's SDK, or else of pydantic-ai, take its clients alone."""
+    sdk = import_module(PROVIDERS[provider].package) if provider in PROVIDERS else None
+    if client := getattr(sdk, "DefaultAsyncHttpxClient", None):
+        return import_module(client.__mro__[1].__module__)
+    return import_module("httpx2" if hasattr(pydantic_ai.models, "create_async_httpx2_client") else "httpx")
 
 
 def modes(profile: ModelProfile, schema: Json) -> list[Mode]:
@@ -114,7 +132,7 @@ def parameters(question: Question, mode: Mode) -> ModelRequestParameters:
 def model_settings(
     sampling: Sampling, model: Model, dropped: Collection[str], timeout: float, *, old_name: bool
 ) -> ModelSettings:
-    """The settings of one request: sampling, timeout, and no retries of the SDK's own.
+    """The settings of one request: sampling and timeout.
 
     old_name: `max_tokens` goes out under that name, not as OpenAI's `max_completion_tokens`, which a server that
     copies an older format would pass over without a word.
@@ -127,9 +145,8 @@ def model_settings(
         "seed": sampling.seed,
         "stop_sequences": list(sampling.stop) or None,
         "timeout": timeout,
-        "max_retries": 0,
     }
-    left_out = {*dropped, *model.unsupported_settings}
+    left_out = {*dropped, *getattr(model, "unsupported_settings", ())}  # pydantic-ai 2.31 has none
     return cast(
         ModelSettings, {name: value for name, value in wanted.items() if value is not None and name not in left_out}
     )

@@ -6,6 +6,7 @@ import asyncio
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
@@ -65,6 +66,8 @@ class HttpGet(OneTool):
     Raises:
         InvalidInput: no host is allowed.
     """
+
+    packages: Mapping[str, str] = MappingProxyType({"httpx2": "models"})
 
     def __init__(
         self,

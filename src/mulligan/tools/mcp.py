@@ -9,6 +9,7 @@ import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from hashlib import sha256
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 from mulligan.core.errors import InvalidInput, ToolError, UnknownName
@@ -43,6 +44,8 @@ class Mcp:
         name: the user's name of the server; its tools are called NAME_TOOL.
         seconds: for connecting, and for each call.
     """
+
+    packages: Mapping[str, str] = MappingProxyType({"mcp": "serve"})
 
     def __init__(self, *, server: Mapping[str, Json], name: str, seconds: float = 60) -> None:
         self._where = f"The MCP server {name!r}"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
 from mulligan.bench.report.figures import Report
 from mulligan.bench.report.page import kind_of
-from mulligan.core.errors import InvalidInput, MissingExtra
+from mulligan.core.errors import InvalidInput
+from mulligan.core.extras import require
 
 MEDIA = {".svg": "image/svg+xml", ".png": "image/png"}
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
@@ -59,9 +59,7 @@ def ending(path: str) -> str:
 
 def check_installed() -> None:
     """Raises `InvalidInput`, saying what to install, where matplotlib is missing."""
-
-    if find_spec("matplotlib") is None:
-        raise MissingExtra("A plot needs matplotlib", "plot")
+    require("A plot needs matplotlib", "matplotlib", "plot")
 
 
 def curves(report: Report) -> list[Curve]:

@@ -21,6 +21,7 @@ from pathlib import Path, PurePath
 from typing import Any, cast
 
 from mulligan.core.errors import InvalidInput
+from mulligan.core.extras import require
 
 _WORD = re.compile(r"[a-z0-9]+(?:[.'][a-z0-9]+)*")
 _ALIKE = 0.85
@@ -29,7 +30,10 @@ _SMALL = frozenset(
 )
 """Words of a product's name that do not describe it."""
 
-NEEDS = 'The search of WebShop needs an extra: pip install "mulligan[webshop]".'
+
+def check_installed() -> None:
+    """Raises `MissingExtra` without the search engine."""
+    require("The search of WebShop needs an extra", "bm25s", "webshop")
 
 
 @dataclass(frozen=True)
@@ -421,10 +425,9 @@ def open_shop(files: Sequence[Path]) -> OpenShop:
 
 @lru_cache(maxsize=2)
 def _opened(files: tuple[tuple[Path, int, int], ...]) -> OpenShop:
-    try:
-        import bm25s  # pyright: ignore[reportMissingTypeStubs]
-    except ModuleNotFoundError:
-        raise InvalidInput(NEEDS) from None
+    check_installed()
+    import bm25s  # pyright: ignore[reportMissingTypeStubs]
+
     shop = read_shop({str(path): path.read_text(encoding="utf-8-sig") for path, _, _ in files})
     index: Any = bm25s.BM25(method="lucene", k1=K1, b=B)
     index.index([words(_text(product)) or ["nothing"] for product in shop.products], show_progress=False)

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 
-from mulligan.bench.webshop._shop import NEEDS, Goal, read_shop
+from mulligan.bench.webshop._shop import Goal, check_installed, read_shop
 from mulligan.bench.webshop.environments.webshop import CATALOGUE
 from mulligan.core.benchmarks import Method, Score, Source
-from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Case, Episode, Json, Spec, Task
 from mulligan.text.files import read_text
 
@@ -50,8 +48,7 @@ class WebShop:
         self._files: Sequence[Path] = self.own
 
     def load(self, files: Sequence[Path]) -> Sequence[Case]:
-        if find_spec("bm25s") is None:
-            raise InvalidInput(NEEDS)
+        check_installed()
         texts = {str(file): read_text(file) for file in files}
         self._files = files
         return [Case(goal.id, Task(goal.instruction), _target(goal)) for goal in read_shop(texts).goals]

@@ -20,7 +20,8 @@ from mulligan.cli.errors import SOLVED, UNFINISHED
 from mulligan.cli.options import format_option, given_options, limits_of, player_options, setting_options
 from mulligan.cli.terminal import emit, overwrite, say
 from mulligan.core.benchmarks import BenchRun, CaseResult
-from mulligan.core.errors import InvalidInput, MissingExtra
+from mulligan.core.errors import InvalidInput
+from mulligan.core.extras import MissingExtra
 from mulligan.store import open_store
 from mulligan.text.pages import Picture, markdown, plain
 

@@ -9,11 +9,11 @@ import json
 import logging
 from collections.abc import Mapping
 from functools import lru_cache
-from importlib.util import find_spec
 from pathlib import Path
 from threading import Event
 
-from mulligan.core.errors import InvalidInput, MissingExtra, ModelError, UnknownName
+from mulligan.core.errors import InvalidInput, ModelError, UnknownName
+from mulligan.core.extras import require
 from mulligan.core.questions import Answer, Question, Sampling
 from mulligan.core.records import Json, Usage
 from mulligan.models.embedded.llama import Generated, Load, generate, loaded
@@ -60,8 +60,7 @@ class EmbeddedModel:
         context: int = 8192,
         pull: bool | Progress = True,
     ) -> None:
-        if find_spec("xllamacpp") is None:
-            raise MissingExtra("Models that run inside Mulligan need an extra", "local")
+        require("Models that run inside Mulligan need an extra", "xllamacpp", "local")
         if context < LEAST_CONTEXT:
             raise InvalidInput(f"context must be at least {LEAST_CONTEXT} tokens, not {context}.")
         self.name = f"local:{name}" if name else "local"

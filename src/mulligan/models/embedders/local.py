@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from threading import Event
 from typing import Any
 
 import numpy as np
 
-from mulligan.core.errors import InvalidInput, MissingExtra, ModelError, UnknownName
+from mulligan.core.errors import InvalidInput, ModelError, UnknownName
+from mulligan.core.extras import require
 from mulligan.models.embedded import pull_unless_abandoned
 from mulligan.models.embedded.worker import EmbeddedWorker, threads_to_use
 from mulligan.models.embedders.network import load
@@ -48,8 +48,7 @@ class LocalEmbedder:
     def __init__(self, name: str | None = None, *, threads: int | None = None, pull: bool | Progress = False) -> None:
         if name and name not in EMBEDDERS:
             raise UnknownName("local embedder", name, EMBEDDERS, "Others are named PROVIDER:MODEL.")
-        if find_spec("onnxruntime") is None:
-            raise MissingExtra("The embedder that runs inside Mulligan needs an extra", "local")
+        require("The embedder that runs inside Mulligan needs an extra", "onnxruntime", "local")
         self.id = f"local:{MINILM.name}@sha256:{MINILM.parts[0].sha256[:12]}"
         self._threads = threads_to_use(threads)
         self._pull = pull

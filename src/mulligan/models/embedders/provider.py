@@ -48,8 +48,6 @@ class ProviderEmbedder(ProviderClient["EmbeddingModel"]):
 
         provider = "openai" if self._provider in OPENAI else self._provider
         made: Any = None if provider == NO_PROVIDER else connection(provider, self._access, self._settings)
-        if hasattr(getattr(made, "client", None), "max_retries"):
-            made.client.max_retries = 0  # the SDK's own: we alone retry
         try:
             return infer_embedding_model(f"{provider}:{self._model}", provider_factory=lambda _: made)
         except UserError:

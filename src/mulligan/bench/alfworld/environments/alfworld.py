@@ -10,12 +10,12 @@ import logging
 import re
 from collections.abc import Sequence
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from mulligan.bench.alfworld._engine.workers import Worker, workers
 from mulligan.core.errors import InvalidInput, WorldError
+from mulligan.core.extras import require
 from mulligan.core.records import Outcome, Step
 
 _PUT = re.compile(r"(?:put|move|place) (.+) (?:in/on|in|on|into|onto|to) (.+)")
@@ -48,7 +48,6 @@ def observation(text: str) -> str:
 
 log = logging.getLogger("mulligan")
 
-NEEDS = 'ALFWorld needs an extra: pip install "mulligan[alfworld]" (it compiles for minutes).'
 ACTION_LIMIT = 100
 """The most characters of an action in the reason why a trial was halted."""
 
@@ -73,8 +72,8 @@ class AlfWorld:
             raise InvalidInput(f"repeats must be 2 or more, or 0 for never, not {repeats}.")
         if seconds <= 0:
             raise InvalidInput(f"seconds must be above 0, not {seconds}.")
-        if any(find_spec(package) is None for package in ("alfworld", "textworld", "fast_downward")):
-            raise InvalidInput(NEEDS)
+        for package in ("alfworld", "textworld", "fast_downward"):
+            require("ALFWorld needs an extra, which compiles for minutes", package, "alfworld")
         self._game, self._repeats, self._seconds = str(Path(game).expanduser().absolute()), repeats, seconds
         self._worker: Worker | None = None
         self._admissible: list[str] = []
