@@ -62,13 +62,14 @@ def test_without_the_extra_every_way_on_is_named(
     assert ended.status == 2
     assert ended.err == (
         'Error: Models that run inside Mulligan need an extra: pip install "mulligan[local]". Or name a provider\'s '
-        "model: --model PROVIDER:NAME, with the key that `mulligan models list` names.\n"
+        'model, after pip install "mulligan[models]": --model PROVIDER:NAME, with the key that `mulligan models list` '
+        "names.\n"
     )
     monkeypatch.setenv("DASHSCOPE_API_KEY", "sk-none-at-all")
     for name in ("claude", "opencode"):
         program(here / name, "#!/bin/sh")
     assert mulligan(*command).err.endswith(
-        "Or name a provider's model: --model alibaba:qwen-plus (DASHSCOPE_API_KEY is set). Or let a coding agent try: "
+        '"mulligan[models]": --model alibaba:qwen-plus (DASHSCOPE_API_KEY is set). Or let a coding agent try: '
         '--actor "command:claude -p --permission-mode acceptEdits", '
         '--actor "command:opencode run {prompt}".\n'
     )

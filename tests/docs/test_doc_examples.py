@@ -4,7 +4,6 @@ A ```python block whose first line is `# name.py` is a file for the blocks after
 page, and print what the comments beside their prints say.
 """
 
-import ast
 import asyncio
 import inspect
 import re
@@ -14,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from doc_pages import DOCS, blocks, compiled, file_name
 
 from mulligan.app.plugins import build
 from mulligan.core.protocols import Evaluator
 from mulligan.core.records import Attempt, Episode, Feedback, Spec, Task, Trial
 
-DOCS = Path(__file__).parents[2] / "docs"
 RUN = (
     "functions.md",
     "graphs.md",
@@ -45,19 +44,6 @@ READ = (
 """Pages whose blocks are only compiled here: they need weights, or are run by a test of their own."""
 
 _EXPECTED = re.compile(r"^ *print\(.*\)  # (.*)$", re.MULTILINE)
-
-
-def blocks(page: str) -> list[str]:
-    return re.findall(r"^```python\n(.*?)^```$", (DOCS / page).read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
-
-
-def file_name(block: str) -> str | None:
-    found = re.match(r"# (\w+\.py)\n", block)
-    return found[1] if found else None
-
-
-def compiled(block: str) -> Any:
-    return compile(block, "<docs>", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
 
 
 def lines_in_order(wanted: list[str], lines: Iterator[str]) -> list[str]:

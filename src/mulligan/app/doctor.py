@@ -24,7 +24,7 @@ NEEDED = frozenset({"sandbox", "store", "local models"})
 def report(config: Config | None = None) -> list[Row]:
     """Raises `InvalidInput` for a broken mulligan.toml."""
     python = Row("python", True, f"{platform.python_version()} on {platform.system()}")
-    return [python, *sandbox_rows(), _store(config or load()), _extra(), *_weights()]
+    return [python, *sandbox_rows(), _store(config or load()), *_extras(), *_weights()]
 
 
 def fine(rows: list[Row]) -> bool:
@@ -56,10 +56,18 @@ async def _read(config: Config) -> None:
         await store.list(limit=1)
 
 
-def _extra() -> Row:
-    ok = find_spec("xllamacpp") is not None
-    said = "run inside this process" if ok else "the package xllamacpp is missing"
-    return Row("local models", ok, said, "" if ok else install_command("local"))
+def _extras() -> list[Row]:
+    """What the extras bring that many commands ask for."""
+    rows: list[Row] = []
+    for name, module, extra, purpose in (
+        ("local models", "xllamacpp", "local", "run inside this process"),
+        ("provider models", "pydantic_ai", "models", "are called through pydantic-ai"),
+        ("MCP", "mcp", "serve", "mulligan serve, and tools of MCP servers"),
+    ):
+        ok = find_spec(module) is not None
+        said = purpose if ok else f"the package {module} is missing"
+        rows.append(Row(name, ok, said, "" if ok else install_command(extra)))
+    return rows
 
 
 def _weights() -> list[Row]:

@@ -18,11 +18,11 @@ from mulligan.agentfile.agent import ModelChoice
 from mulligan.app.config import Config, choose_model, located_model
 from mulligan.app.plugins import find, names
 from mulligan.core.errors import InvalidInput, UnknownName
-from mulligan.core.extras import MissingExtra
+from mulligan.core.extras import MissingExtra, install_command
 from mulligan.core.protocols import Model
 from mulligan.core.records import Json
 from mulligan.models.catalog import found_keys, open_model
-from mulligan.models.providers import PROVIDERS
+from mulligan.models.providers import PROVIDERS, require_sdk
 from mulligan.models.settings import CallSettings
 from mulligan.models.weights.known import KNOWN
 
@@ -330,8 +330,13 @@ class Models:
 def _instead() -> str:
     """What to use instead of an embedded model, from the keys and coding agents on this machine."""
     keys = [f"--model {name} ({variable} is set)" for variable, name in found_keys()]
+    try:
+        require_sdk("")
+        before = ""
+    except MissingExtra:
+        before = f", after {install_command('models')}"
     named = ", ".join(keys) or "--model PROVIDER:NAME, with the key that `mulligan models list` names"
     actors = [find("actors", name) for name in names("actors")]
     agents = [f'--actor "{spec}"' for actor in actors if hasattr(actor, "installed") for spec in actor.installed()]
     installed = f" Or let a coding agent try: {', '.join(agents)}." if agents else ""
-    return f"Or name a provider's model: {named}.{installed}"
+    return f"Or name a provider's model{before}: {named}.{installed}"

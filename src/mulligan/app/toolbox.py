@@ -81,7 +81,7 @@ def check_packages(sources: Iterable[str]) -> None:
     with the extra that brings it."""
     for source in sources:
         needed = getattr(find("tools", MCP if _is_server(source) else source), "packages", {})
-        for package, extra in {"jsonschema": "models", **needed}.items():
+        for package, extra in {**needed, "jsonschema": "models"}.items():
             require(f"The tool {source} needs {package}", package, extra)
 
 
