@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from mulligan import retry
 from mulligan.models.weights import path_of
 
 Run = Callable[..., Any]
@@ -31,6 +32,22 @@ def test_a_run_is_listed_shown_exported_and_replayed(mulligan: Run, here: Path, 
     replayed = mulligan(*second, "--model", "replay:run.json", "-q")
     assert (replayed.status, replayed.out) == (0, "right\n")
     assert mulligan("runs", "export", row["run"], "-o", "no/such/x").status == 2
+
+
+def test_a_call_of_a_function_is_shown_and_is_resumed_by_its_program_alone(mulligan: Run, here: Path) -> None:
+    @retry(judge=lambda answer: answer == "right", notes=None)
+    def answer_right(task: str) -> str:
+        return "right"
+
+    answer_right("say it")
+    assert answer_right.episode is not None
+    shown = mulligan("runs", "show", answer_right.episode.run).out
+    assert "\n1 trial, 0 tokens" in shown
+    assert "\na call of " in shown
+    assert "answer_right, judged by " in shown
+    refused = mulligan("runs", "resume", answer_right.episode.run)
+    assert refused.status == 2
+    assert "a function that your program retries: make the call again" in refused.err
 
 
 def test_a_lesson_that_is_withheld_is_said_to_be(mulligan: Run, here: Path, second: tuple[str, ...]) -> None:

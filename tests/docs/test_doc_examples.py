@@ -31,6 +31,7 @@ RUN = (
     "langgraph.md",
     "prompt-engine.md",
     "knowledge-graphs.md",
+    "tutorial.md",
 )
 READ = (
     "benchmark-inspect.md",

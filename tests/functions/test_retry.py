@@ -230,13 +230,6 @@ def test_a_retried_function_and_its_error_are_pickled_as_functions_and_errors_ar
     assert (str(again), again.episode) == (str(raised.value), raised.value.episode)
 
 
-async def test_a_call_is_not_resumed_by_the_command_line() -> None:
-    at_the_top("12 EUR")
-    assert at_the_top.episode is not None
-    with pytest.raises(InvalidInput, match=r"is a call of at_the_top, a function .* make the call again"):
-        await mulligan.resume(at_the_top.episode.run)
-
-
 def test_why_reaches_the_next_try_and_a_bare_no_shows_the_answer() -> None:
     read = list[str]()
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from mulligan.cli.table import state
 from mulligan.cli.terminal import clean, one_line
-from mulligan.cli.words import parent_note, role, used, verdict
+from mulligan.cli.words import count, parent_note, role, used, verdict
 from mulligan.core.records import Attempt, Episode, Trial
-from mulligan.recording.drivers import driver, led_by_client, led_by_graph
+from mulligan.recording.drivers import driver, led_by_client, led_by_function, led_by_graph
 from mulligan.text.truncate import truncate_text
 
 TOKENS = 400
@@ -22,12 +22,15 @@ def story(episode: Episode, running: bool, *, full: bool = False) -> str:
 def _lines(episode: Episode, running: bool, tokens: int | None) -> Iterator[str]:
     detail = f": {one_line(episode.stop.detail, 300)}" if episode.stop and episode.stop.detail else ""
     yield f"Episode {episode.id}: {state(episode, running)}{detail}"
-    yield f"{len(episode.trials)} trials, {used(episode.usage)}, {episode.seconds:.1f} s"
+    yield f"{count(len(episode.trials), 'trial')}, {used(episode.usage)}, {episode.seconds:.1f} s"
     if models := dict.fromkeys(episode.head.models.values()):
         yield f"model: {one_line(', '.join(models), 300)}"
     roles = ((name, role(episode, name)) for name in ("actor", "evaluator", "strategy", "reflector"))
     if led_by_client(episode):
         yield f"led by a client, {episode.head.settings['trials']} trials planned"
+    elif led_by_function(episode):
+        settings = episode.head.settings
+        yield one_line(f"a call of {settings['function']}, judged by {settings['judge']}", 300)
     elif led_by_graph(episode):
         yield one_line(driver(episode), 300)
     else:

@@ -30,6 +30,11 @@ def led_by_client(episode: Episode) -> bool:
     return episode.head.settings.get("led_by") == "client"
 
 
+def led_by_function(episode: Episode) -> bool:
+    """Whether it is a call of a function of the user's program (`mulligan.retry`)."""
+    return episode.head.settings.get("led_by") == "function"
+
+
 def led_by_graph(episode: Episode) -> bool:
     return episode.head.settings.get("led_by") == "langgraph"
 
@@ -64,7 +69,7 @@ def check_resumable(episode: Episode) -> None:
             f"Run {run} is led by a client over MCP, which does the thinking itself: only that client can resume "
             f"it, by calling reflexion-thinking with its episodeId. See how far it came: mulligan runs show {run}"
         )
-    if settings.get("led_by") == "function":
+    if led_by_function(episode):
         raise InvalidInput(
             f"Run {run} is a call of {settings.get('function')}, a function that your program retries: make the call "
             f"again, and it goes on where it was cut off. See how far it came: mulligan runs show {run}"
