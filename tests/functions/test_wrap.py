@@ -2,11 +2,14 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
@@ -101,6 +104,30 @@ def test_tokens_are_a_limit() -> None:
     assert stop.reason == "over_budget"
 
 
+@given(st.lists(st.integers(1, 4), min_size=2, max_size=12))
+async def test_calls_at_once_never_mix_their_notes(right_at: list[int]) -> None:
+    shown = dict[int, list[set[str]]]()
+    agents = Agent(FunctionModel(lambda messages, info: answered(messages, info, shown)))
+
+    def judge(task: str, answer: str) -> tuple[bool, str]:
+        number = int(task.split()[-1])
+        return len(shown[number]) >= right_at[number], f"<{number}.{len(shown[number])}>"
+
+    agent = mulligan.wrap(agents, judge=judge, tries=4, record=False)
+    answers = await asyncio.gather(*(agent.run(f"call {number}") for number in range(len(right_at))))
+    assert [answer.output for answer in answers] == [f"call {n} is done" for n in range(len(right_at))]
+    for number, tries in enumerate(right_at):
+        assert shown[number] == [{f"<{number}.{n}>" for n in range(1, before)} for before in range(1, tries + 1)]
+
+
+async def answered(messages: list[ModelMessage], info: AgentInfo, shown: dict[int, list[set[str]]]) -> ModelResponse:
+    """Keeps which words of judges the call was shown, and lets other calls go on before it answers."""
+    task = str(messages[0].parts[-1].content)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownArgumentType]
+    shown.setdefault(int(task.split()[-1]), []).append(set(re.findall(r"<[0-9.]+>", info.instructions or "")))
+    await asyncio.sleep(0)
+    return ModelResponse([TextPart(f"{task} is done")])
+
+
 # --- LangChain, LangGraph -------------------------------------------------------------------------------------------
 
 
@@ -169,6 +196,44 @@ def test_a_chain_with_one_text_and_one_with_several() -> None:
         mulligan.wrap(several | chat, judge=in_euros).invoke({"question": "The total?", "tone": "kindly"})
 
 
+# --- what is not judged ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["iter", "run_stream", "run_stream_sync", "run_stream_events", "to_web"])
+def test_pydantic_ai_is_not_run_without_the_judge(name: str) -> None:
+    asked = list[str]()
+    method = getattr(mulligan.wrap(teller(asked), judge=in_euros), name)
+    with pytest.raises(
+        InvalidInput, match=rf"^Agent\.{name} of a wrapped agent .* Call run, run_sync, or use the agent"
+    ):
+        method("The total?")
+    assert not asked
+
+
+@pytest.mark.parametrize("name", ["stream", "astream", "batch", "with_config", "bind_tools", "with_structured_output"])
+def test_a_runnable_is_not_run_without_the_judge(name: str) -> None:
+    wrapped: Any = mulligan.wrap(Chat(seen=[]), judge=in_euros)
+    with pytest.raises(InvalidInput, match=rf"^Chat\.{name} of a wrapped agent is refused: it .* Call invoke, ainvoke"):
+        getattr(wrapped, name)("The total?")
+    with pytest.raises(InvalidInput, match=r"^Chat\.__call__ of a wrapped agent is refused"):
+        (ChatPromptTemplate.from_messages([("user", "{question}")]) | wrapped).invoke({"question": "The total?"})
+
+
+def test_what_a_method_cannot_be_called_with_is_no_try() -> None:
+    chat = Chat(seen=[])
+    wrapped: Any = mulligan.wrap(chat, judge=in_euros)
+    with pytest.raises(TypeError, match=r"^Chat\.invoke: missing a required argument: 'input'"):
+        wrapped.invoke()
+    assert chat.seen == []
+
+
+def test_attributes_are_the_agents() -> None:
+    agent = teller([])
+    wrapped = mulligan.wrap(agent, judge=in_euros)
+    wrapped.name = "biller"
+    assert agent.name == wrapped.name == "biller"
+
+
 # --- others ---------------------------------------------------------------------------------------------------------
 
 
@@ -184,7 +249,7 @@ class OwnFramework:
     def recognises(self, agent: Any) -> bool:
         return True
 
-    def task(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+    def task(self, agent: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
         return args[0]
 
     def noted(self, agent: Any, args: Sequence[Any], kwargs: Mapping[str, Any], notes: str) -> Any:
@@ -200,6 +265,33 @@ class OwnFramework:
 def test_a_framework_of_the_users_own() -> None:
     agent = mulligan.wrap(Own(), judge=in_euros, framework=OwnFramework())
     assert agent.ask("The total?") == {"said": "12 EUR"}
+
+
+class Shouting(OwnFramework):
+    """Calls another method, which gives more than the caller asked for."""
+
+    def method(self, agent: Any, name: str) -> Any:
+        def loud(text: str) -> Any:
+            return agent.ask(text), len(text)
+
+        return loud
+
+    def given(self, result: Any) -> Any:
+        return result[0]["said"].lower()
+
+    def answer(self, result: Any) -> Any:
+        return result[0]["said"]
+
+    def attempt(self, result: Any) -> Attempt:
+        return Attempt(f"{result[0]['said']} for {result[1]} letters")
+
+
+def test_a_framework_may_call_what_it_likes_and_give_back_what_was_asked_for() -> None:
+    agent: Any = mulligan.wrap(Own(), judge=in_euros, framework=Shouting())
+    assert agent.ask("The total?") == "12 eur"
+    assert record_of(agent).trials[0].attempt.output == "12 for 10 letters"
+    with pytest.raises(TypeError, match=r"^Own\.ask: too many positional arguments"):
+        agent.ask("The", "total?")
 
 
 def test_an_agent_of_no_framework_is_refused_with_what_to_do() -> None:

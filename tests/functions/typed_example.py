@@ -1,9 +1,10 @@
 """What a type checker says of `retry`: `make check` reads this file."""
 
-from typing import assert_type
+from typing import Any, assert_type
 
 import mulligan
 from mulligan import Notes
+from mulligan.functions.wrap import Runs
 
 
 def right(task: str, answer: str) -> bool:
@@ -43,6 +44,14 @@ class Agent:
         return task
 
 
+class OfRunner:
+    """As openai-agents has them."""
+
+    handoffs: list[Any]
+
+    async def get_system_prompt(self, run_context: Any) -> str | None: ...
+
+
 async def with_memory(messages: list[dict[str, str]]) -> None:
     async with mulligan.memory("billing") as memory:
         notes = await memory.notes("x")
@@ -55,6 +64,9 @@ async def main() -> None:
     agent = mulligan.wrap(Agent(), judge=right, tries=2)
     assert_type(agent, Agent)
     assert_type(await agent.run("x"), str)
+    of_runner = mulligan.wrap(OfRunner(), judge=right)
+    assert_type(of_runner, Runs)
+    assert_type(await of_runner.run("x"), Any)
     try:
         number(n=4)
     except mulligan.NotSolved as error:

@@ -313,6 +313,11 @@ class Call:
             self._values[trial.number] = value_of(trial.attempt, self._manner.returns)
         return self._values[trial.number]
 
+    def _given_of(self, trial: Trial) -> Any:
+        """What the caller gets of this try."""
+        give = getattr(self._manner.reads, "given", None)
+        return give(self._value(trial)) if give else self._value(trial)
+
     def _result(self, episode: Episode) -> Result[Any]:
         stop = episode.stop
         assert stop is not None
@@ -323,14 +328,14 @@ class Call:
         returned = [trial for trial in episode.trials if not halted(trial)]
         best = episode.best if episode.best in returned else next(reversed(returned), None)
         if episode.solved and best is not None:
-            return Result(self._value(best), episode)
+            return Result(self._given_of(best), episode)
         newest = episode.trials[-1].feedback if episode.trials else None
         why = f"{self._manner.name} was not solved in {len(episode.trials)} tries ({stop.reason})"
         said = f"{why}: {one_line(newest.text, 500)}" if newest and newest.text else why
         if self._manner.unsolved == "raise" or best is None:
             raise NotSolved(said, episode) from self._raised
         log.warning("%s; the best result is returned", said)
-        return Result(self._value(best), episode)
+        return Result(self._given_of(best), episode)
 
 
 class _Judge:

@@ -27,7 +27,10 @@ _WORDS: Mapping[type, str] = {str: "a text", Model: "a model", Reflector: "a ref
 
 
 class Reading(Protocol):
-    """How results of a function are read that are no plain values."""
+    """How results of a function are read that are no plain values.
+
+    It may have `given(result)`: what the caller gets of a result.
+    """
 
     def answer(self, result: Any) -> Any:
         """What the judge is shown."""

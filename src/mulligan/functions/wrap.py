@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast, overload
 
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Evaluator
@@ -14,9 +15,12 @@ from mulligan.core.records import Attempt, Episode
 from mulligan.functions import frameworks
 from mulligan.functions.judging import JudgeFunction
 from mulligan.functions.notes import Notes
-from mulligan.functions.retry import retry
+from mulligan.functions.retry import STREAMS, retry
 
 T = TypeVar("T")
+
+REFUSED = {"STREAMS": STREAMS, "UNJUDGED": "it runs the agent, or makes one that is run, without the judge"}
+"""Why methods are refused that a framework names so."""
 
 
 class Framework(Protocol):
@@ -24,6 +28,10 @@ class Framework(Protocol):
 
     PACKAGE: the package that their classes, or a base of theirs, come from. ENTRIES: the methods that run an agent, and
     whether each is asynchronous.
+
+    A framework may have more: STREAMS and UNJUDGED, the methods that a wrapped agent refuses, with the reasons that
+    `REFUSED` gives; `method(agent, name)`, what is called in place of the agent's own method, or None; and
+    `given(result)`, what the caller gets of what it returns.
     """
 
     @property
@@ -35,7 +43,7 @@ class Framework(Protocol):
         """Whether an object of the package is an agent."""
         ...
 
-    def task(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+    def task(self, agent: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
         """What a call with these arguments asks for."""
         ...
 
@@ -61,12 +69,14 @@ class Wrapped:
     """
 
     def __init__(self, agent: Any, framework: Framework, options: Mapping[str, Any]) -> None:
-        self._agent, self._framework = agent, framework
-        self._entries = {
-            name: _entry(agent, name, is_async, framework, options)
+        method = getattr(framework, "method", _own_method)
+        entries = {
+            name: _entry(agent, name, is_async, framework, method, options)
             for name, is_async in framework.ENTRIES.items()
-            if hasattr(agent, name)
+            if method(agent, name) is not None
         }
+        refused = {name: why for kind, why in REFUSED.items() for name in getattr(framework, kind, ())}
+        self.__dict__.update(_agent=agent, _entries=entries, _refused=refused)
 
     @property
     def episode(self) -> Episode | None:
@@ -74,41 +84,95 @@ class Wrapped:
         return max(found, key=lambda episode: episode.started, default=None)
 
     def __getattr__(self, name: str) -> Any:
-        entries = self.__dict__.get("_entries", {})
-        return entries[name] if name in entries else getattr(self._agent, name)
+        if name.startswith("__") or not self.__dict__:  # a copy is being made
+            raise AttributeError(name)
+        if name in self._entries:
+            return self._entries[name]
+        return self._refusing(name) if name in self._refused else getattr(self._agent, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._agent, name, value)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._entries.get("__call__", self._agent)(*args, **kwargs)
+        return self._entries.get("__call__", self._refusing("__call__"))(*args, **kwargs)
+
+    def _refusing(self, name: str) -> Callable[..., Any]:
+        def refuse(*_: Any, **__: Any) -> Any:
+            why = self._refused.get(name, REFUSED["UNJUDGED"])
+            raise InvalidInput(
+                f"{type(self._agent).__name__}.{name} of a wrapped agent is refused: {why}. Call "
+                f"{', '.join(self._entries)}, or use the agent that was given to mulligan.wrap."
+            )
+
+        return refuse
 
 
-def wrap(agent: T, *, judge: JudgeFunction | Evaluator | str, framework: Framework | None = None, **options: Any) -> T:
+class _OfRunner(Protocol):
+    """What a type checker knows an agent of openai-agents by."""
+
+    handoffs: Any
+
+    async def get_system_prompt(self, run_context: Any, /) -> str | None: ...
+
+
+class Runs(Protocol):
+    """What a type checker knows of a wrapped agent of openai-agents: the methods of the `Runner`, without the agent."""
+
+    async def run(self, input: Any, **options: Any) -> Any: ...
+    def run_sync(self, input: Any, **options: Any) -> Any: ...
+    @property
+    def episode(self) -> Episode | None: ...
+
+
+@overload
+def wrap(agent: _OfRunner, *, judge: JudgeFunction | Evaluator | str, **options: Any) -> Runs: ...
+@overload
+def wrap(
+    agent: T, *, judge: JudgeFunction | Evaluator | str, framework: Framework | None = None, **options: Any
+) -> T: ...
+def wrap(agent: Any, *, judge: Any, framework: Framework | None = None, **options: Any) -> Any:
     """The agent, which is run again with what failed until the judge has nothing to object.
 
         agent = mulligan.wrap(my_agent, judge=right, bank="billing")
         result = await agent.run("Write the total of …")       # the framework's own method and result
 
     Args:
-        agent: of pydantic-ai, a runnable of LangChain or a graph of LangGraph, a module of DSPy.
+        agent: of pydantic-ai, openai-agents (it gets `run` and `run_sync`, which call the `Runner`) or smolagents, a
+            runnable of LangChain or a graph of LangGraph, a module of DSPy, a crew of CrewAI.
         judge: as in `retry`; a function is given the task and the framework's answer, or the answer alone.
         framework: how the agent is run, for one of another kind.
         options: as in `retry`.
 
     Returns:
-        An object with the agent's methods and attributes. Those methods that run it try again.
+        An object with the agent's methods and attributes. Those methods that run it try again; those that would run
+        it without the judge, such as streams, are refused when they are called.
 
     Raises:
         InvalidInput: no known framework has made the agent.
     """
     made_by = framework or _framework_of(agent)
-    return cast(T, Wrapped(agent, made_by, {"judge": judge, **options}))
+    return Wrapped(agent, made_by, {"judge": judge, **options})
 
 
-def _entry(agent: Any, name: str, is_async: bool, framework: Framework, options: Mapping[str, Any]) -> Any:
+def _own_method(agent: Any, name: str) -> Any:
+    return getattr(agent, name, None)
+
+
+def _entry(
+    agent: Any,
+    name: str,
+    is_async: bool,
+    framework: Framework,
+    method: Callable[[Any, str], Any],
+    options: Mapping[str, Any],
+) -> Any:
     """The method of this name, retried."""
+    full_name = f"{type(agent).__name__}.{name}"
+    takes = signature(method(agent, name))
 
     def call(args: Sequence[Any], kwargs: Mapping[str, Any], notes: Notes) -> Any:
         of, args, kwargs = framework.noted(agent, args, kwargs, str(notes)) if notes else (agent, args, kwargs)
-        return getattr(of, name)(*args, **kwargs)
+        return method(of, name)(*args, **kwargs)
 
     async def run(*args: Any, notes: Notes, **kwargs: Any) -> Any:
         return await call(args, kwargs, notes)
@@ -117,10 +181,14 @@ def _entry(agent: Any, name: str, is_async: bool, framework: Framework, options:
         return call(args, kwargs, notes)
 
     def task(*args: Any, **kwargs: Any) -> str:
-        return framework.task(args, kwargs)
+        try:
+            takes.bind(*args, **kwargs)  # what the method cannot be called with is no failed try
+        except TypeError as error:
+            raise TypeError(f"{full_name}: {error}") from None
+        return framework.task(agent, args, kwargs)
 
     function: Callable[..., Any] = run if is_async else run_sync
-    function.__qualname__ = function.__name__ = f"{type(agent).__name__}.{name}"
+    function.__qualname__ = function.__name__ = full_name
     chosen: dict[str, Any] = {"task": task, "reads": framework, **options}
     return retry(**chosen)(function)
 

@@ -10,13 +10,14 @@ from mulligan.core.records import Attempt, Usage
 
 PACKAGE = "dspy"
 ENTRIES = {"__call__": False, "acall": True}
+UNJUDGED = ("forward", "aforward", "batch", "deepcopy", "reset_copy")
 
 
 def recognises(agent: Any) -> bool:
     return hasattr(agent, "named_predictors") and hasattr(agent, "deepcopy")
 
 
-def task(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+def task(agent: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
     texts = {name: value for name, value in kwargs.items() if isinstance(value, str)}
     return next(iter(texts.values())) if len(texts) == 1 else "\n".join(f"{n}: {text}" for n, text in texts.items())
 

@@ -13,13 +13,23 @@ from mulligan.functions.frameworks._steps import Called, Returned, Said, steps_o
 
 PACKAGE = "langchain_core"
 ENTRIES = {"invoke": False, "ainvoke": True}
+STREAMS = (
+    *("stream", "astream", "stream_events", "astream_events", "astream_log"),
+    *("transform", "atransform"),
+)
+UNJUDGED = (
+    *("batch", "abatch", "batch_as_completed", "abatch_as_completed", "generate", "agenerate"),
+    *("generate_prompt", "agenerate_prompt", "pipe", "map", "pick", "assign", "as_tool", "bind", "bind_tools", "copy"),
+    *("with_config", "with_fallbacks", "with_listeners", "with_alisteners", "with_retry", "with_types"),
+    *("with_structured_output", "configurable_fields", "configurable_alternatives", "model_copy"),
+)
 
 
 def recognises(agent: Any) -> bool:
     return hasattr(agent, "ainvoke") and hasattr(agent, "batch")
 
 
-def task(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+def task(agent: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
     given = args[0] if args else kwargs.get("input")
     messages = _messages(given)
     if messages is not None:

@@ -11,13 +11,15 @@ from mulligan.functions.frameworks._steps import Called, Returned, Said, steps_o
 
 PACKAGE = "pydantic_ai"
 ENTRIES = {"run": True, "run_sync": False}
+STREAMS = ("iter", "run_stream", "run_stream_sync", "run_stream_events", "realtime")
+UNJUDGED = ("to_cli", "to_cli_sync", "to_web")
 
 
 def recognises(agent: Any) -> bool:
     return hasattr(agent, "run_sync") and hasattr(agent, "iter")
 
 
-def task(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+def task(agent: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
     given = args[0] if args else kwargs.get("user_prompt")
     parts = [given] if isinstance(given, str) else given or ()
     return "\n".join(part for part in parts if isinstance(part, str))
