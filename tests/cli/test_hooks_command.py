@@ -71,7 +71,8 @@ def test_status_says_what_was_seen_learned_and_shown_and_whether_the_error_came_
     assert rows["sessions"] == "3 of claude"
     assert rows["lessons"] == "0 kept, 1 candidate"
     assert rows["shown"] == "2 at failure"
-    assert rows["same error again"] == "1 of 1 lessons shown"
+    assert rows["same error again"] == "1 of 1 lesson shown"
+    assert rows["not read yet"] == "none"
     assert "4 times, 3 sessions: make: *** No rule to make target 'all'. Stop." in page
     assert "claude Stop: ValueError: it is broken" in page
     read = status(mulligan)
@@ -114,7 +115,8 @@ def test_a_pause_without_a_folder_holds_everywhere(mulligan: Run, place: Path) -
     mulligan("hooks", "pause", str(place))
     assert "everywhere" in mulligan("hooks", "pause").out
     assert failing(place, "s2") == ""
-    assert f"Still paused: {place}" in mulligan("hooks", "resume").out
+    ended = mulligan("hooks", "resume").out
+    assert ended == f"The pause everywhere has ended. Paused in {place}: mulligan hooks resume FOLDER ends that.\n"
     assert failing(place, "s2") == ""
     mulligan("hooks", "resume", str(place))
     assert LESSON in failing(place, "s2")
@@ -149,6 +151,7 @@ def test_an_address_is_a_project_and_another_folder_can_be_named(mulligan: Run, 
 
 def test_what_is_set_is_listed_and_holds(mulligan: Run, place: Path) -> None:
     assert mulligan("hooks", "set").out.splitlines()[:2] == ["needed = 2", "withhold = 0"]
+    assert mulligan("hooks", "set", "why").out == "why = none\n"
     assert mulligan("hooks", "set", "needed", "1").out == "needed = 1\n"
     assert "needed = 1" in mulligan("hooks", "set").out
     learned(mulligan, "s1", place)
@@ -157,6 +160,24 @@ def test_what_is_set_is_listed_and_holds(mulligan: Run, place: Path) -> None:
     withheld = [session for session in map(str, range(40)) if not failing(place, session)]
     assert 5 < len(withheld) < 35
     assert sum(one["way"] == "withheld" for one in status(mulligan)["shown"]) == len(withheld)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("pause", "claude"), "claude is not a folder"),
+        (("status", "--folder", "gone"), "'gone' does not exist"),
+        (("rebind", "--folder", "gone"), "'gone' does not exist"),
+        (("set", "wish"), "wish"),
+        (("install", "claude", "--trust", "--yes"), "--trust is for the hooks of Codex"),
+        (("prove", "--draft", "t.toml", "--agent", "claude", "--repeats", "2"), "leave out --agent, --repeats"),
+        (("resume",), "Hooks are not paused everywhere. They are paused nowhere."),
+    ],
+)
+def test_what_would_do_nothing_is_refused(mulligan: Run, place: Path, arguments: tuple[str, ...], says: str) -> None:
+    ended = mulligan("hooks", *arguments)
+    assert (ended.status, says in ended.err) == (2, True), ended.err
+    assert list(place.iterdir()) == []
 
 
 @pytest.mark.parametrize(

@@ -99,11 +99,53 @@ def test_gemini_counts_milliseconds(home: Path) -> None:
 def test_hooks_that_are_paused_or_in_two_files_are_named(home: Path) -> None:
     hooks(home, "install", "claude", "--yes")
     hooks(home, "pause")
-    assert "Hooks are paused for this folder" in doctor(home, status=1)
+    hooks(home, "pause", str(home))
+    said = doctor(home, status=1)
+    assert "Hooks are paused everywhere: `mulligan hooks resume` ends that" in said
+    assert f"Hooks are paused in {home}: `mulligan hooks resume {home}` ends that" in said
+    hooks(home, "resume", str(home))
     hooks(home, "resume")
     hooks(home, "install", "claude", "--project", "--yes")
     shared = home / "project" / agent("claude").SETTINGS.local
     assert f"The same hooks stand in {shared}" in doctor(home, status=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "untried"),
+    [("claude", []), ("gemini", []), ("qwen", ["SessionEnd"]), ("opencode", ["session.compacted"])],
+)
+def test_each_hook_is_tried_or_said_not_to_be(home: Path, name: str, untried: list[str]) -> None:
+    hooks(home, "install", name, "--yes")
+    lines = [line.split(maxsplit=1) for line in doctor(home).splitlines() if line.startswith("  ")]
+    assert sorted(event for event, _ in lines) == sorted(hook.event for hook in agent(name).HOOKS)
+    assert [event for event, said in lines if said.startswith("not tried")] == untried
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "text", "out"),
+    [
+        ("claude", ".claude/settings.json", '{"enabledPlugins": {"mulligan@m": true}}', "claude plugin uninstall"),
+        ("codex", ".codex/config.toml", '[plugins."mulligan@m"]\nenabled = true\n', "codex plugin remove mulligan@m"),
+        ("gemini", ".gemini/extensions/mulligan/x.json", "{}", "gemini extensions uninstall mulligan"),
+    ],
+)
+def test_hooks_beside_the_plug_in_are_named(home: Path, name: str, file: str, text: str, out: str) -> None:
+    (home / file).parent.mkdir(parents=True)
+    (home / file).write_text(text)
+    alone = doctor(home, status=1)
+    assert "has Mulligan's plug-in" in alone
+    assert "No hooks" not in alone
+    hooks(home, "install", name, "--yes")
+    said = doctor(home, status=1)
+    assert "The plug-in has the same hooks, so each is run twice" in said
+    assert out in said
+    assert f"`mulligan hooks uninstall {name}` takes these out" in said
+    (home / file).unlink() if name != "claude" else None
+    if name == "gemini":
+        (home / file).parent.rmdir()
+    if name == "claude":
+        (home / file).write_text((home / file).read_text().replace("true", "false"))
+    assert "plug-in" not in doctor(home, status=int(name == "codex"))
 
 
 def test_without_hooks_it_says_how_to_get_them(home: Path) -> None:

@@ -105,6 +105,50 @@ def test_after_a_compaction_a_lesson_is_shown_again(place: Place) -> None:
     assert "yaml" in place.text(place.payload("SessionStart", source="compact"))
 
 
+def test_where_hooks_are_installed_twice_one_of_them_answers(place: Place) -> None:
+    """Settings and a plug-in, or those of a user and of a project: the agent starts the program twice for a call."""
+    for n in range(4):
+        place.learn(f"python: yaml, way {n}", content=f"pip install way-{n}")
+    assert place.text(place.failure()).count("pip install") == 3
+    assert place.text(place.failure()) == ""
+    assert place.text(place.failure(call="c2")).count("pip install") == 1
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("-h",), ("--version", "claude")])
+def test_a_person_reads_what_the_program_is(place: Place, arguments: tuple[str, ...]) -> None:
+    said = place.run(b"", *arguments).stdout.decode()
+    assert "mulligan hooks install" in said
+    assert fallback_errors() == []
+    assert not (place.folder.parent / "home").exists(), "nothing is noted"
+
+
+def test_a_person_who_starts_it_at_a_terminal_is_told_too(place: Place) -> None:
+    above, below = os.openpty()
+    command = [sys.executable, "-m", "mulligan.hooks.entry", "claude", "Stop"]
+    ran = subprocess.run(command, stdin=below, capture_output=True, timeout=120)
+    os.close(above)
+    os.close(below)
+    assert (ran.returncode, b"mulligan hooks install" in ran.stdout) == (0, True)
+
+
+def test_what_an_agent_should_not_send_is_noted_in_plain_words(place: Place) -> None:
+    place.run(json.dumps(place.payload("Stop", text="x" * (1 << 24))).encode())
+    place.run(place.payload("Stop"), "claude", "Stop", "now")
+    place.run(b"{}", "emacs")
+    said = [error.what for error in status_of(str(place.folder)).errors][::-1]
+    assert said[0] == "ValueError: the payload has more than 16 MB, so it was not read"
+    assert said[1] == "ValueError: an agent and an event are expected, and not also: now"
+    assert "'emacs' is not a coding agent that is known: claude" in said[2]
+
+
+def test_nobody_else_may_read_what_is_kept(place: Place) -> None:
+    place.learn("python: No module named 'yaml'")
+    place.text(place.failure())
+    files = {file.name: file.stat().st_mode & 0o077 for file in (place.folder.parent / "home").iterdir()}
+    assert {"mulligan.db", "hooks.db", "hooks-errors.txt"} <= files.keys()
+    assert set(files.values()) == {0}, files
+
+
 def test_kept_lessons_come_at_the_prompt_by_their_words(place: Place) -> None:
     place.text(place.payload("SessionStart", source="startup"))
     place.learn(

@@ -280,7 +280,8 @@ def test_a_draft_has_the_command_that_was_green_and_can_be_read(here: Path, prov
 
 def test_a_draft_quotes_what_the_user_had_said(here: Path, prove: Prove) -> None:
     with Journal() as journal:
-        notice = Notice("claude", "stop", "old", str(here / "p"), transcript=str(here / "old.jsonl"))
+        id = str(json.loads((here / "old.jsonl").read_text().partition("\n")[0])["sessionId"])
+        notice = Notice("claude", "stop", id, str(here / "p"), transcript=str(here / "old.jsonl"))
         journal.seen(notice, f"project:{here / 'p'}")
     os.chdir(here / "p")
     assert prove("--draft", "../drafted.toml")[0] == 0

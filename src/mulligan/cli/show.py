@@ -27,7 +27,7 @@ def _lines(episode: Episode, running: bool, tokens: int | None) -> Iterator[str]
         yield f"model: {one_line(', '.join(models), 300)}"
     roles = ((name, role(episode, name)) for name in ("actor", "evaluator", "strategy", "reflector"))
     if led_by_client(episode):
-        yield f"led by a client, {episode.head.settings['trials']} trials planned"
+        yield f"led by a client, {count(int(episode.head.settings['trials']), 'trial')} planned"
     elif led_by_function(episode):
         settings = episode.head.settings
         yield one_line(f"a call of {settings['function']}, judged by {settings['judge']}", 300)

@@ -23,6 +23,7 @@ from mulligan.core.episode import (
 from mulligan.core.limits import Limits
 from mulligan.core.records import Episode, Feedback, Trial, Usage
 from mulligan.recording.drivers import led_by_graph
+from mulligan.text.plain import count as count
 
 DOING = {"recall": "recalling lessons", "act": "trying", "evaluate": "judging", "reflect": "reflecting"}
 WIDTH = 120
@@ -32,10 +33,6 @@ WIDTH = 120
 def dollars(cost: float | None) -> str:
     """The cost in US dollars, or "cost unknown"; an unknown cost is never shown as zero."""
     return "cost unknown" if cost is None else f"${cost:.4f}"
-
-
-def count(number: int, thing: str) -> str:
-    return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
 def used(usage: Usage) -> str:

@@ -24,7 +24,8 @@ from mulligan.hooks.journal import Journal
 from mulligan.hooks.recall import store_file
 from mulligan.hooks.signature import digest, signature
 
-ERROR = digest(signature("ModuleNotFoundError: No module named 'orders_schema'"))
+_ABOUT = "No module named 'orders_schema'"
+ERROR = digest(signature(f"ModuleNotFoundError: {_ABOUT}"))
 """What the failures in the payloads are about."""
 _ENDING = 30.0
 _ATTEMPTS = 3
@@ -32,12 +33,16 @@ _MINUTES = 600
 
 
 class Fired(NamedTuple):
-    """A hook that was tried: the time from its start to its end, what it gave the model, and what went wrong."""
+    """A hook that was tried: the time from its start to its end, what it gave the model, and what went wrong.
+
+    tried: whether there is a payload to try it with.
+    """
 
     event: str
     milliseconds: float
     text: str
     wrong: str = ""
+    tried: bool = True
 
 
 def commands(of: Agent, path: Path, text: str) -> dict[str, tuple[str, int]]:
@@ -57,7 +62,7 @@ def commands(of: Agent, path: Path, text: str) -> dict[str, tuple[str, int]]:
 
 
 def fire(of: Agent, given: Mapping[str, tuple[str, int]], home: Path) -> Iterator[Fired]:
-    """Run each hook for which there is a payload, with the bank and the journal in `home`."""
+    """Run each hook that is installed or should be, with the bank and the journal in `home`."""
     recorded: dict[str, Any] = json.loads(files("mulligan.hooks").joinpath("payloads.json").read_text("utf-8"))
     if of.NAME not in recorded:
         return
@@ -82,6 +87,8 @@ def fire(of: Agent, given: Mapping[str, tuple[str, int]], home: Path) -> Iterato
             if not fired.wrong:
                 break
         yield fired
+    sent_for = {payload.get("event") or payload["hook_event_name"] for payload in recorded[of.NAME]["calls"]}
+    yield from (Fired(event, 0.0, "", tried=False) for event in given if event not in sent_for)
 
 
 def _fired(of: Agent, event: str, command: str, sent: str, home: Path, environ: Mapping[str, str]) -> Fired:
@@ -94,7 +101,8 @@ def _fired(of: Agent, event: str, command: str, sent: str, home: Path, environ: 
         return Fired(event, _ENDING * 1000, "", "it does not end")
     took = (time.perf_counter() - began) * 1000
     wrong = f"it ends with {ran.returncode}: {ran.stderr.strip()[-300:]}" if ran.returncode else ""
-    if not wrong and (hook := _hook(of, event)) and hook.moment in ("failure", "success") and not ran.stdout:
+    hook = _hook(of, event)
+    if not wrong and hook and hook.moment in ("failure", "success") and _ABOUT in sent and not ran.stdout:
         wrong = "the lesson about this error does not come back" + _swallowed(home)
     return Fired(event, took, _to_model(ran.stdout), wrong)
 
@@ -163,14 +171,11 @@ def _switched_off(of: Agent, folder: Path) -> Iterator[str]:
     if is_off(os.environ):
         yield f"{SWITCH} is {os.environ[SWITCH]} here, which stops all hooks."
     with Journal() as journal:
-        if journal.is_paused(str(folder)):
-            yield "Hooks are paused for this folder: `mulligan hooks resume` takes that back."
+        for paused in journal.pausing(str(folder)):
+            command = f"mulligan hooks resume {shlex.quote(paused)}".removesuffix(" ''")
+            yield f"Hooks are paused {f'in {paused}' if paused else 'everywhere'}: `{command}` ends that."
     for file in _settings(of, folder):
-        try:
-            read: Any = (tomllib if file.suffix == ".toml" else json).loads(file.read_text("utf-8"))
-        except (OSError, ValueError):
-            continue
-        settings = cast(dict[str, Any], read if isinstance(read, dict) else {})
+        settings = _read(file)
         if of.NAME in ("claude", "qwen") and settings.get("disableAllHooks"):
             yield f"{file} turns all hooks off: disableAllHooks."
         if of.NAME == "gemini" and settings.get("hooksConfig", {}).get("enabled") is False:
@@ -179,6 +184,30 @@ def _switched_off(of: Agent, folder: Path) -> Iterator[str]:
             yield f"{file} turns these hooks off: hooksConfig.disabled."
         if of.NAME == "codex" and settings.get("features", {}).get("hooks") is False:
             yield f"{file} turns all hooks off: features.hooks."
+
+
+def plug_in(of: Agent, folder: Path) -> str:
+    """Where an agent has Mulligan's plug-in or extension, with what takes it out; "" where it has none."""
+    if of.NAME == "gemini" and (place := user_folder(of) / "extensions" / "mulligan").exists():
+        return f"{place} (gemini extensions uninstall mulligan)"
+    for file in _settings(of, folder) if of.NAME in ("claude", "codex") else ():
+        settings = _read(file)
+        listed = settings.get("enabledPlugins") if of.NAME == "claude" else settings.get("plugins")
+        for name, state in cast(dict[str, Any], listed if isinstance(listed, dict) else {}).items():
+            off = state is False or (isinstance(state, dict) and cast(dict[str, Any], state).get("enabled") is False)
+            if name.partition("@")[0] == "mulligan" and not off:
+                how = "claude plugin uninstall" if of.NAME == "claude" else "codex plugin remove"
+                return f"{file} ({how} {name})"
+    return ""
+
+
+def _read(file: Path) -> dict[str, Any]:
+    """The settings in a file; empty where it cannot be read."""
+    try:
+        read: Any = (tomllib if file.suffix == ".toml" else json).loads(file.read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return cast(dict[str, Any], read if isinstance(read, dict) else {})
 
 
 def _settings(of: Agent, folder: Path) -> Iterator[Path]:

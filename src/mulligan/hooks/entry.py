@@ -29,6 +29,17 @@ WAIT = 0.1
 SWITCH, RECALL = "MULLIGAN_HOOKS", "recall"
 """The environment variable that stops hooks when it is `off`. It is set for all that hooks start themselves. With
 `recall`, hooks show lessons, and nothing is learned."""
+ABOUT = """\
+mulligan-hook AGENT [EVENT] < payload.json
+
+Coding agents start this program for each of their hooks, with JSON on its standard input. It prints an answer in the
+agent's own form, or nothing, and always ends with 0. You need not start it yourself:
+
+  mulligan hooks install    puts it into the settings of your coding agents
+  mulligan hooks doctor     tries it
+  mulligan hooks status     says what it has seen, and what went wrong
+"""
+"""What a person reads who starts the program."""
 WITHOUT_END = ("qwen",)
 """Coding agents that end a headless session without a word: what a turn has taught is learned when it ends."""
 _MOST = 1 << 24
@@ -37,16 +48,30 @@ _LAST = 0.05
 
 def main() -> None:
     """The whole program."""
-    if not is_off(os.environ):
-        name, event = [*sys.argv[1:], "", ""][:2]
+    name, event, *more = [*sys.argv[1:], "", ""][: max(len(sys.argv) - 1, 2)]
+    if name.startswith("-") or _is_terminal():
+        os.write(1, ABOUT.encode())
+    elif not is_off(os.environ):
         _thread.start_new_thread(_end_in_time, (name, event, time.monotonic()))
         try:
-            given = sys.stdin.buffer.read(_MOST)
+            given = sys.stdin.buffer.read(_MOST + 1)
+            if more:
+                raise ValueError(f"an agent and an event are expected, and not also: {' '.join(more)}")
+            if len(given) > _MOST:
+                raise ValueError(f"the payload has more than {_MOST >> 20} MB, so it was not read")
             if text := respond(name, event, given):
                 os.write(1, text.encode())
         except BaseException as error:
             _note(name, event, error)
     os._exit(0)  # without the end of the interpreter, which takes longer than the work
+
+
+def _is_terminal() -> bool:
+    """Whether a person started the program."""
+    try:
+        return os.isatty(0)
+    except OSError:
+        return False
 
 
 def is_off(environ: Mapping[str, str]) -> bool:
@@ -178,6 +203,10 @@ def _recalled(notice: Notice, journal: Journal, bank: str, wait: float, *, first
     if not found:
         return ""
     receipt = f"h{os.urandom(6).hex()}"
+    if notice.moment == "failure" and notice.call:  # where hooks are installed twice, one of them answers
+        from mulligan.hooks.signature import digest
+
+        receipt = f"h{digest((notice.agent, notice.session, notice.subagent_id, notice.call))[:12]}"
     about = [(one.id, one.digests) for one in found]
     taken = journal.show(notice, bank, about, receipt=receipt, most=most, share=float(journal.setting("withhold")))
     lessons = [one for one in found if one.id in taken]

@@ -173,7 +173,7 @@ class Journal:
 
         self._write(make)
         if not os.path.exists(fallback := self._fallback()):
-            with open(fallback, "wb") as file:
+            with open(fallback, "wb", opener=_private) as file:
                 file.write(b" " * _ROOM)
 
     def _hide(self) -> None:
@@ -379,7 +379,8 @@ class Journal:
     ) -> Sequence[str]:
         """Takes the lessons that this session was not shown yet (since its last compaction), and returns their ids.
 
-        Of several processes that ask at the same time, one gets a lesson.
+        Of several processes that ask at the same time, one gets a lesson; of those for one call with
+        one receipt, one gets any.
 
         Args:
             lessons: The best first, each with the digests of the errors that it is about.
@@ -395,6 +396,9 @@ class Journal:
         def take() -> Sequence[str]:
             row = self._db.execute(f"SELECT compactions FROM sessions WHERE {_WHICH}", mine).fetchone()
             compaction, taken, left = row[0] if row else 0, list[str](), most
+            answered = f"SELECT 1 FROM shown WHERE {_WHICH} AND receipt = ?"
+            if notice.call and self._db.execute(answered, (*mine, receipt)).fetchone():
+                return taken
             for lesson, digests in lessons:
                 if left == 0:
                     break
@@ -531,8 +535,12 @@ class Journal:
         return [row[0] for row in self._db.execute("SELECT folder FROM paused ORDER BY folder")]
 
     def is_paused(self, folder: str) -> bool:
+        return bool(self.pausing(folder))
+
+    def pausing(self, folder: str) -> Sequence[str]:
+        """Those of `paused` because of which hooks do nothing in this folder."""
         there = os.path.realpath(folder)
-        return any(_holds(one, there) for one in self.paused())
+        return [one for one in self.paused() if _holds(one, there)]
 
     def bank_of(self, project: str) -> str:
         """The agent id of the bank that keeps this project's lessons: the project's own id, unless it was bound."""
@@ -587,6 +595,11 @@ class Journal:
         """The newest first."""
         found = self._db.execute("SELECT at, agent, event, what FROM errors ORDER BY n DESC LIMIT ?", (limit,))
         return [Swallowed(*row) for row in found]
+
+
+def _private(path: str, flags: int) -> int:
+    """Opens a file that nobody else may read if it is new."""
+    return os.open(path, flags, 0o600)
 
 
 def _holds(folder: str, path: str) -> bool:
@@ -649,7 +662,7 @@ def _put(file: str, line: str) -> None:
     """Writes the line over the oldest one, in place: that needs no further block on the disk."""
     slots = _ROOM // _LINE
     text = (line.encode()[: _LINE - 1]).decode(errors="ignore").encode().ljust(_LINE - 1) + b"\n"
-    with open(file, "r+b" if os.path.exists(file) else "w+b") as opened:
+    with open(file, "r+b" if os.path.exists(file) else "w+b", opener=_private) as opened:
         there = [opened.read(_LINE) for _ in range(slots)]
         ages = [int(at) if (at := one[:16].split(b" ")[0]).isdigit() else 0 for one in there]
         opened.seek(ages.index(min(ages)) * _LINE)

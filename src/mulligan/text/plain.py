@@ -27,3 +27,8 @@ def encodable(text: str) -> str:
 def escaped(text: str) -> str:
     """Text that UTF-8 can encode: a lone surrogate becomes its escape, `\\ud800`; different texts stay different."""
     return text.encode("utf-8", "backslashreplace").decode()
+
+
+def count(number: int, thing: str) -> str:
+    """A number of things in words, such as "1 lesson" or "2 lessons"."""
+    return f"{number} {thing}{'' if number == 1 else 's'}"

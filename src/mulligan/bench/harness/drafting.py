@@ -49,7 +49,10 @@ def draft(folder: Path, file: Path) -> int:
             if (text := _task(n + 1, lesson, journal, folder, file))
         ]
     if not tasks:
-        raise InvalidInput(f"The bank {bank_id} has no lesson about a command that failed, so no task can be drafted.")
+        raise InvalidInput(
+            f"The bank {bank_id} has no lesson about a command that failed, so no task can be drafted. "
+            "`mulligan learn --since 30d` learns from old sessions of the project in this folder."
+        )
     file.write_text("\n".join([_HEAD, *tasks]), encoding="utf-8")
     return len(tasks)
 

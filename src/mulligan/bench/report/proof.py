@@ -23,6 +23,7 @@ from mulligan.bench.report.statistics import (
 )
 from mulligan.core.records import Json
 from mulligan.text.pages import Block, Facts, Heading, Line, Table
+from mulligan.text.plain import count
 
 SOLVED = "solved"
 MEASURES: Mapping[str, Callable[[Row], float | None]] = {
@@ -233,9 +234,13 @@ def _cautions(report: ProofReport) -> list[str]:
     elif treatment.with_lessons < treatment.runs:
         said.append(f"Lessons were shown in {treatment.with_lessons} of {treatment.runs} runs with the bank.")
     if silent := sum(not row.hooked for row in report.rows):
-        said.append(f"In {silent} runs the agent called no hook.")
+        said.append(f"In {count(silent, 'run')} the agent called no hook.")
     if halted := control.halted + treatment.halted:
-        said.append(f"{halted} runs did not end well ({control.halted} of them without the bank); see runs.csv.")
+        said.append(
+            f"{count(halted, 'run')} did not end well ({control.halted} of them without the bank); see runs.csv."
+        )
     if swallowed := control.swallowed + treatment.swallowed:
-        said.append(f"Hooks kept {swallowed} errors from the agent, such as a timeout: a lesson may be missing there.")
+        said.append(
+            f"Hooks kept {count(swallowed, 'error')} from the agent, such as a timeout: a lesson may be missing there."
+        )
     return said

@@ -25,4 +25,7 @@ class FolderGroup(click.Group):
 
 @click.group(cls=FolderGroup)
 def hooks() -> None:
-    """Coding agents learn: their hooks recall lessons when something fails, and learn from sessions."""
+    """Coding agents learn: their hooks recall lessons when something fails, and learn from sessions.
+
+    Begin with `mulligan hooks install`, which shows what it changes and asks, then `mulligan hooks doctor`.
+    """

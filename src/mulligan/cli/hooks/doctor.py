@@ -16,10 +16,10 @@ from mulligan.hooks.project import project_id
 from mulligan.store import open_store
 
 
-@click.command("doctor")
-@click.argument("agents", nargs=-1, metavar=f"[{'|'.join(NAMES)}]...", type=click.Choice(NAMES))
+@click.command("doctor", short_help="Try the hooks that are installed, and say what is wrong.")
+@click.argument("agents", nargs=-1, metavar="[AGENT]...", type=click.Choice(NAMES))
 def command(agents: tuple[str, ...]) -> None:
-    """Try the hooks that are installed, and say what keeps them from running.
+    """Try the hooks that are installed (default: of all agents), and say what keeps them from running.
 
     Sends each hook a payload that its agent has sent, with a bank that knows one lesson, and says what the model would
     read, and after how many milliseconds. Your own bank is not touched. Ends with 1 if something is wrong.
@@ -30,8 +30,13 @@ def command(agents: tuple[str, ...]) -> None:
         for name, _, path, text in install.installations(folder)
         if path.suffix != ".toml" and (not agents or name in agents)
     ]
+    plug_ins = {name: doctor.plug_in(agent(name), folder) for name in agents or NAMES}
     if not found:
-        say("No hooks of Mulligan's are installed here: `mulligan hooks install` does it.")
+        for name, place in plug_ins.items():
+            if place:
+                emit(f"{agent(name).TITLE} has Mulligan's plug-in: {place}. Its hooks are not tried.")
+        if not any(plug_ins.values()):
+            say("No hooks of Mulligan's are installed here: `mulligan hooks install` does it.")
         raise click.exceptions.Exit(1)
     for name, path, text in found:
         of = agent(name)
@@ -41,12 +46,23 @@ def command(agents: tuple[str, ...]) -> None:
             asyncio.run(_seeded(Path(home)))
             for fired in doctor.fire(of, given, Path(home)):
                 said = f"the model reads: {one_line(fired.text, 200)}" if fired.text else "nothing for the model"
-                emit(f"  {fired.event:20} {fired.milliseconds:5.0f} ms  {fired.wrong or said}")
+                took = f"{fired.milliseconds:5.0f} ms  {fired.wrong or said}"
+                emit(f"  {fired.event:20} {took if fired.tried else 'not tried: no payload of it is recorded'}")
                 wrong += bool(fired.wrong)
         if name not in doctor.recorded():
             emit("  No payloads of it are recorded, so its hooks were not tried.")
-        twice = [other for also, other, _ in found if also == name and other != path]
-        for trouble in [*doctor.troubles(of, given, folder), *(f"The same hooks stand in {one}." for one in twice)]:
+        others = [str(other) for also, other, _ in found if also == name and other != path]
+        twice = [
+            f"The same hooks stand in {one}, so each is run twice, and a lesson is shown once: keep one of them. "
+            f"`mulligan hooks uninstall {name}` takes them out, with --user or --project only those."
+            for one in others
+        ]
+        if plug_ins[name]:
+            twice.append(
+                f"The plug-in has the same hooks, so each is run twice, and a lesson is shown once: {plug_ins[name]}. "
+                f"Keep one of them: `mulligan hooks uninstall {name}` takes these out."
+            )
+        for trouble in (*doctor.troubles(of, given, folder), *twice):
             emit(f"  ! {trouble}")
             wrong += 1
     if wrong:

@@ -25,7 +25,7 @@ WAIT = 120.0
 """Seconds to wait for a process that learns."""
 
 
-@click.command("forget")
+@click.command("forget", short_help="Remove what is noted of a session, and what it alone taught.")
 @click.argument("session")
 @click.option("--yes", is_flag=True, help="Do it without a question.")
 def command(session: str, yes: bool) -> None:

@@ -12,8 +12,8 @@ from mulligan.hooks import codex_trust, install
 from mulligan.hooks.agents import NAMES, Agent, Scope, agent
 
 
-@click.command()
-@click.argument("agents", nargs=-1, metavar=f"[{'|'.join(NAMES)}]...", type=click.Choice(NAMES))
+@click.command(short_help="Put hooks into the settings of coding agents.")
+@click.argument("agents", nargs=-1, metavar="[AGENT]...", type=click.Choice(NAMES))
 @click.option("--user", is_flag=True, help="For all your projects. This is the default.")
 @click.option("--project", is_flag=True, help="For the project in this folder alone, in settings that stay here.")
 @click.option("--shared", is_flag=True, help="With --project: in the settings that everybody gets with the repository.")
@@ -24,10 +24,14 @@ from mulligan.hooks.agents import NAMES, Agent, Scope, agent
 def command(agents: tuple[str, ...], user: bool, project: bool, shared: bool, yes: bool, trust: bool) -> None:
     """Put hooks into the settings of coding agents (default: all that are here), after asking.
 
+    AGENT is claude, codex, gemini, opencode, qwen, cursor or copilot.
+
     Shows how each file changes before it is written. What stands there already stays as it is. Hooks of an older
     Mulligan are replaced. `mulligan hooks uninstall` gives each file back as it was.
     """
     scope = chosen_scope(user, project, shared)
+    if trust and "codex" not in (agents or install.present()):
+        raise InvalidInput("--trust is for the hooks of Codex, which are not installed now.")
     found = [agent(name) for name in agents or install.present()]
     if not found:
         raise InvalidInput(f"No coding agent was found here. Name one: {', '.join(NAMES)}.")

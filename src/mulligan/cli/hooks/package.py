@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -10,14 +11,23 @@ from mulligan.cli.terminal import emit, say
 from mulligan.hooks.packaging import package
 
 
-@click.command("package")
+@click.command("package", short_help="Write plug-ins and extensions for coding agents.")
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 def command(folder: Path) -> None:
     """Write a plug-in or an extension for each coding agent into FOLDER, with hooks, a skill and the MCP server.
 
-    They start `mulligan-hook` and `mulligan`, which the PATH of the agent has to have. docs/coding-agents says how each
-    is installed.
+    They start `mulligan-hook` and `mulligan`, which the PATH of the agent has to have. Says how each is installed. An
+    agent needs either its package or `mulligan hooks install`, not both.
     """
     for made in package(folder):
         emit(str(made))
-    say("docs/coding-agents says how to install each.")
+    place = {name: shlex.quote(str(folder.resolve() / name)) for name in INSTALLING}
+    say("\n".join(["To install one:", *(f"  {how.format(place[name])}" for name, how in INSTALLING.items())]))
+
+
+INSTALLING = {
+    "claude": "claude plugin marketplace add {} && claude plugin install mulligan@mulligan",
+    "codex": "codex plugin marketplace add {} && codex plugin add mulligan@mulligan",
+    "gemini": "gemini extensions link {}",
+    "opencode": "cp {}/mulligan.js ~/.config/opencode/plugins/",
+}

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
 
 from mulligan.cli.terminal import emit
+from mulligan.core.errors import InvalidInput
 from mulligan.hooks.journal import EVERYWHERE, Journal
 
 
-@click.command("pause")
+@click.command("pause", short_help="Stop hooks in a folder, or everywhere, for a while.")
 @click.argument("folder", required=False)
 def command(folder: str | None) -> None:
     """Let hooks do nothing in FOLDER and below it (default: anywhere), until `hooks resume`."""
+    if folder and not Path(folder).is_dir():
+        raise InvalidInput(f"{folder} is not a folder. Without one, hooks are paused everywhere.")
     with Journal() as journal:
         journal.pause(folder or EVERYWHERE)
-    emit(f"Hooks are paused {f'in {Path(folder).resolve()}' if folder else 'everywhere'}.")
+    where, resume = (f"in {Path(folder).resolve()}", f" {shlex.quote(folder)}") if folder else ("everywhere", "")
+    emit(f"Hooks are paused {where}, until: mulligan hooks resume{resume}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shlex
 import time
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from mulligan.sandbox.local import LocalSandbox
 from mulligan.text.pages import markdown, plain
 
 
-@click.command("prove")
+@click.command("prove", short_help="Compare a coding agent with this project's lessons and without.")
 @click.argument("tasks", required=False, metavar="TASKS.toml")
 @click.option("--agent", metavar="COMMAND", help="The coding agent, as for solve: 'command:claude -p'.")
 @click.option("--repeats", type=int, default=1, show_default=True, metavar="N", help="Runs of each task in each arm.")
@@ -57,6 +58,8 @@ def command(
     if len(chosen) != 1:
         raise click.UsageError("Name a file of tasks, or one of --resume DIR, --report DIR, --draft FILE.")
     if draft is not None:
+        if ignored := given_options(ctx, besides=("draft",)):
+            raise click.UsageError(f"--draft runs nothing: leave out {', '.join(ignored)}.")
         _draft(draft)
         return
     if tasks is None and (fixed := given_options(ctx, besides=("resume", "report", "form"))):
@@ -131,4 +134,5 @@ def _write(figures: ProofReport, folder: Path) -> None:
 
 def _draft(file: Path) -> None:
     written = draft_tasks(Path.cwd(), file)
-    say(f"{file}: {count(written, 'task')} to complete. Read each, then: mulligan hooks prove {file} --agent COMMAND")
+    say(f"Drafted {count(written, 'task')} in {file}: see what each says above it, and complete it. Then, for example:")
+    say(f"  mulligan hooks prove {shlex.quote(str(file))} --agent 'command:claude -p'")

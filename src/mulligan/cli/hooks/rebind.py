@@ -13,9 +13,15 @@ from mulligan.hooks.project import PREFIX, project_id
 from mulligan.hooks.recall import Reader
 
 
-@click.command("rebind")
+@click.command("rebind", short_help="Let this project use another bank.")
 @click.argument("bank", required=False)
-@click.option("--folder", default=".", help="A folder of the project (default: the working folder).")
+@click.option(
+    "--folder",
+    default=".",
+    metavar="DIR",
+    type=click.Path(exists=True, file_okay=False),
+    help="A folder of the project (default: the working folder).",
+)
 def command(bank: str | None, folder: str) -> None:
     """Let this project use the bank of the agent BANK, such as that of the project under its old address.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from mulligan.cli.terminal import emit
@@ -9,14 +11,15 @@ from mulligan.core.errors import NotFound
 from mulligan.hooks.journal import EVERYWHERE, Journal
 
 
-@click.command("resume")
+@click.command("resume", short_help="End a pause.")
 @click.argument("folder", required=False)
 def command(folder: str | None) -> None:
-    """Take back `hooks pause FOLDER`; without FOLDER, `hooks pause`."""
+    """End the pause of FOLDER; without FOLDER, that of `hooks pause` without one. A pause elsewhere goes on."""
     with Journal() as journal:
         taken_back = journal.resume(folder or EVERYWHERE)
-        left = [one or "everywhere" for one in journal.paused()]
+        left = [f"in {one}" if one else "everywhere" for one in journal.paused()]
+    where = f"in {Path(folder).resolve()}" if folder else "everywhere"
+    still = f"Paused {' and '.join(left)}: mulligan hooks resume{' FOLDER' * (left != ['everywhere'])} ends that."
     if not taken_back:
-        here = f"Hooks are not paused in {folder}" if folder else "Hooks are not paused everywhere"
-        raise NotFound(f"{here}. Paused: {', '.join(left) or 'nowhere'}.")
-    emit(f"Hooks work again. Still paused: {', '.join(left)}." if left else "Hooks work again.")
+        raise NotFound(f"Hooks are not paused {where}. {still if left else 'They are paused nowhere.'}")
+    emit(f"The pause {where} has ended. {still}" if left else "Hooks work again.")

@@ -11,25 +11,30 @@ from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.hooks.journal import OWN, SETTINGS, Journal
 
 
-@click.command("set")
+@click.command("set", short_help="Change a setting, or list the settings.")
 @click.argument("name", required=False)
 @click.argument("value", required=False)
 def command(name: str | None, value: str | None) -> None:
-    """Set NAME to VALUE, or list the settings.
+    """Set NAME to VALUE. Without VALUE, print the setting; without NAME, all of them.
 
-    needed: sessions in which something is seen until it is no candidate any more. withhold: the share of the lessons
-    that a draw withholds, so that what they are worth can be measured. days: how long what was noted of a session is
-    kept. evidence: for how many days the outputs that a lesson rests on are kept. why: who says why a command failed
-    that was overcome: none, ask (the agent, when it stops, once in a session), a model such as openai:gpt-4o-mini, or
-    the command line of an agent, such as "command:claude -p". subagents: whose lessons sub-agents read and add to:
-    project, or own (a bank for each type of sub-agent in a project).
+    \b
+    needed     sessions in which something is seen until it is no candidate
+    why        who says why a command failed that was overcome: none; ask (the
+               agent, when it stops, once in a session); a model, such as
+               openai:gpt-4o-mini; a command line, such as "command:claude -p"
+    withhold   the share of lessons that a draw withholds, to measure what they
+               are worth
+    days       for how many days what was noted of a session is kept
+    evidence   for how many days the outputs that lessons rest on are kept
+    subagents  whose lessons sub-agents read and add to: project, or own (a bank
+               for each type of sub-agent in a project)
     """
+    if name is not None and name not in SETTINGS:
+        raise UnknownName("setting of hooks", name, SETTINGS)
     with Journal() as journal:
         if name is None or value is None:
-            emit("\n".join(f"{one} = {journal.setting(one)}" for one in SETTINGS))
+            emit("\n".join(f"{one} = {journal.setting(one)}" for one in ([name] if name else SETTINGS)))
             return
-        if name not in SETTINGS:
-            raise UnknownName("setting of hooks", name, SETTINGS)
         journal.set(name, kept := _checked(name, value))
     emit(f"{name} = {kept}")
 

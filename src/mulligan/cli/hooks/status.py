@@ -19,8 +19,14 @@ from mulligan.hooks.agents import agent
 from mulligan.hooks.status import Status, status_of
 
 
-@click.command("status")
-@click.option("--folder", default=".", help="A folder of the project (default: the working folder).")
+@click.command("status", short_help="Say what hooks have seen, shown and learned, and what went wrong.")
+@click.option(
+    "--folder",
+    default=".",
+    metavar="DIR",
+    type=click.Path(exists=True, file_okay=False),
+    help="A folder of the project (default: the working folder).",
+)
 @click.option("--json", "as_json", is_flag=True, help="A JSON object, for programs.")
 def command(folder: str, as_json: bool) -> None:
     """Say what hooks have seen, shown and learned in this project, and which errors they kept from their agent."""
@@ -58,10 +64,10 @@ def _page(status: Status) -> str:
         ("store", status.store),
         ("paused", ", ".join(one or "everywhere" for one in status.paused) or "nowhere"),
         ("sessions", ", ".join(f"{number} of {agent}" for agent, number in agents.items()) or "none yet"),
-        ("not read yet", count(sum(one.due for one in status.sessions), "session")),
+        ("not read yet", count(due, "session") if (due := sum(one.due for one in status.sessions)) else "none"),
         ("lessons", f"{status.kept} kept, {count(status.candidates, 'candidate')}"),
         ("shown", ", ".join(f"{number} at {moment}" for moment, number in moments.items()) or "none yet"),
-        ("same error again", f"{again} of {known} lessons shown" if known else "not known yet"),
+        ("same error again", f"{again} of {count(known, 'lesson')} shown" if known else "not known yet"),
     ]
     withheld_again, withheld = status.again("withheld")
     if withheld:

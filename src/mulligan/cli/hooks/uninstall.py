@@ -12,8 +12,8 @@ from mulligan.hooks import install
 from mulligan.hooks.agents import NAMES
 
 
-@click.command()
-@click.argument("agents", nargs=-1, metavar=f"[{'|'.join(NAMES)}]...", type=click.Choice(NAMES))
+@click.command(short_help="Take the hooks out; each file becomes what it was.")
+@click.argument("agents", nargs=-1, metavar="[AGENT]...", type=click.Choice(NAMES))
 @click.option("--user", is_flag=True, help="Only those for all your projects.")
 @click.option("--project", is_flag=True, help="Only those of the project in this folder that stay here.")
 @click.option("--shared", is_flag=True, help="With --project: those that everybody gets with the repository.")
