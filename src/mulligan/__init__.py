@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from mulligan.app.removal import removable_runs, remove_runs
     from mulligan.app.run import run
     from mulligan.app.solve import resume, solve, solve_sync
+    from mulligan.app.traces import learn_traces
     from mulligan.app.transcripts import learn
     from mulligan.bench.harness.running import resume_benchmark, run_benchmark
     from mulligan.bench.harness.scoring import score_samples
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from mulligan.functions.memory import memory
     from mulligan.functions.notes import Notes
     from mulligan.functions.retry import retry
+    from mulligan.functions.tracing import LearningSpanProcessor
     from mulligan.functions.wrap import wrap
     from mulligan.models.scripted import ScriptedModel
     from mulligan.text.evidence import TaskFeedback, evidence_of, findings_of
@@ -37,6 +39,7 @@ _HOMES = {
     "Episode": "core.records",
     "Feedback": "core.records",
     "Finding": "core.records",
+    "LearningSpanProcessor": "functions.tracing",
     "Limits": "core.limits",
     "LoopDetector": "core.loops",
     "MulliganError": "core.errors",
@@ -51,6 +54,7 @@ _HOMES = {
     "evidence_of": "text.evidence",
     "findings_of": "text.evidence",
     "learn": "app.transcripts",
+    "learn_traces": "app.traces",
     "memory": "functions.memory",
     "removable_runs": "app.removal",
     "remove_runs": "app.removal",
@@ -71,6 +75,7 @@ __all__ = [
     "Episode",
     "Feedback",
     "Finding",
+    "LearningSpanProcessor",
     "Limits",
     "LoopDetector",
     "MulliganError",
@@ -85,6 +90,7 @@ __all__ = [
     "evidence_of",
     "findings_of",
     "learn",
+    "learn_traces",
     "memory",
     "removable_runs",
     "remove_runs",

@@ -21,6 +21,7 @@ from mulligan.core.records import Attempt, Episode, Feedback, Spec, Task, Trial
 
 RUN = (
     "functions.md",
+    "traces.md",
     "graphs.md",
     "python.md",
     "plugins.md",

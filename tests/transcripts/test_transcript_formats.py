@@ -8,6 +8,7 @@ import pytest
 from agent_transcripts import FORMATS, in_format
 from hypothesis import given
 from hypothesis import strategies as st
+from traced import call, chat, lines, request, result, said
 
 from mulligan.app.plugins import build, names, parse_spec
 from mulligan.app.transcripts import read_transcript
@@ -127,6 +128,20 @@ LANGCHAIN: list[dict[str, Any]] = [
     {"type": "human", "content": "They run with make check."},
     {"type": "ai", "content": "Done.", "tool_calls": []},
 ]
+GENAI: list[dict[str, Any]] = [
+    said("system", "Be brief."),
+    said("user", "Make the tests pass."),
+    said(
+        "assistant",
+        {"type": "reasoning", "content": "Which?"},
+        "I run them.",
+        call("c1", "shell", {"command": "pytest"}),
+    ),
+    said("tool", result("c1", "1 failed")),
+    said("user", "They run with make check."),
+    said("assistant", "Done."),
+]
+OTLP = request(chat(1, GENAI[:-1], GENAI[-1:]))
 PLAIN = """\
 Be brief.
 
@@ -165,6 +180,11 @@ SAMPLES: dict[str, tuple[str, ...]] = {
         json.dumps(LANGCHAIN),
         json.dumps([{"type": one["type"], "data": one} for one in LANGCHAIN]),
         json.dumps([{"lc": 1, "type": "constructor", "id": ["langchain"], "kwargs": one} for one in LANGCHAIN]),
+    ),
+    "genai": (json.dumps(GENAI), "\n".join(map(json.dumps, GENAI))),
+    "otlp": (
+        json.dumps(OTLP, indent=2),
+        lines(request(chat(1, GENAI[:2], GENAI[2:3])), request(chat(2, GENAI[:-1], GENAI[-1:], at=3))),
     ),
     "plain": (PLAIN, PLAIN.replace("\n", "\r\n")),
     **{name: (in_format(name),) for name in FORMATS},
@@ -300,7 +320,7 @@ def test_what_is_nested_deeply_is_read_or_refused(depth: int) -> None:
         (
             '[{"a": 1}]',
             None,
-            "in no format that is known: anthropic, claude, codex, gemini, google, langchain, openai, opencode, plain, pydantic",
+            "in no format that is known: anthropic, claude, codex, gemini, genai, google, langchain, openai, opencode, otlp, plain, pydantic",
         ),
         ("I did this and that.", None, "begins each turn with User:"),
         ("I did this and that.", "plain", "no line begins with who speaks"),

@@ -24,7 +24,7 @@ from mulligan.core.protocols import Learned, Model, TranscriptFormat, Turn
 from mulligan.core.records import Episode, Finding, Json
 from mulligan.hooks.learning import NEEDED, keep
 from mulligan.hooks.pairs import Found, State, find, happened
-from mulligan.text.evidence import evidence_of
+from mulligan.text.evidence import evidence_of, findings_of
 from mulligan.text.json_lines import parsed
 
 _ROLE = "transcripts"
@@ -58,12 +58,13 @@ class Transcript:
         """What failed in the session and was overcome, and how the user corrected the agent."""
         return find(State(self.format, self.session), [event for _, event in happened(self.turns)])[1]
 
-    def episode(self, *, task: str | None = None, success: bool | None = None) -> Episode:
+    def episode(self, *, task: str | None = None, success: bool | None = None, why: str = "") -> Episode:
         """One trial of the task: what was said and done after it was put. A system turn is not part of it.
 
         Args:
             task: what the task was, if not what the user asked first.
             success: whether it was done. None: unknown.
+            why: what the judge said of that.
 
         Raises:
             InvalidInput: there is no task, or nothing was done.
@@ -80,7 +81,8 @@ class Transcript:
             {"step": n, "role": turn.role, "content": turn.text, "metadata": {"tool_name": turn.tool or None}}
             for n, turn in enumerate(turns, 1)
         ]
-        return _with_evidence(episode_of(steps, task, success), turns)
+        episode = _with_evidence(episode_of(steps, task, success), turns)
+        return _with_reason(episode, why) if why and success is not None else episode
 
 
 def _with_evidence(episode: Episode, turns: Sequence[Turn]) -> Episode:
@@ -91,6 +93,16 @@ def _with_evidence(episode: Episode, turns: Sequence[Turn]) -> Episode:
         return episode
     findings = [Finding(where=turn.tool, got=turn.text) for turn in reversed(turns) if turn.role == "tool"]
     judged = replace(trial.feedback, evidence=evidence_of(findings))
+    return replace(episode, trials=(replace(trial, feedback=judged),))
+
+
+def _with_reason(episode: Episode, why: str) -> Episode:
+    """The episode with the judge's words before what tools gave back."""
+    (trial,) = episode.trials
+    feedback = trial.feedback
+    assert feedback is not None
+    findings = [Finding(got=why, passed=bool(feedback.passed)), *findings_of(feedback)]
+    judged = replace(feedback, text=why, evidence=evidence_of(findings, said="" if feedback.passed else why))
     return replace(episode, trials=(replace(trial, feedback=judged),))
 
 

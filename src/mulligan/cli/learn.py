@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import click
 
 from mulligan.app.sessions import AGENTS, Old, alone, learn_since
 from mulligan.app.teaching import summary
+from mulligan.app.traces import State, TraceRun, are_traces, learn_traces
 from mulligan.app.transcripts import Transcript, learn_from, read_transcript
 from mulligan.bank.bank import Bank
 from mulligan.bank.exchange.importing import file_text
@@ -33,7 +34,7 @@ from mulligan.text.secrets import mask
 
 
 @click.command()
-@click.argument("file", required=False)
+@click.argument("files", nargs=-1, metavar="[FILE]...")
 @click.option(
     "--outcome", type=click.Choice(["success", "failure"]), help="How the session ended (default: the model judges)."
 )
@@ -44,6 +45,20 @@ from mulligan.text.secrets import mask
 @click.option(
     "--model", metavar="MODEL", help="The model that learns (default: that of [memory], else MULLIGAN_MODEL)."
 )
+@click.option(
+    "--judge",
+    metavar="NAME",
+    help="Of traces: an evaluator, such as contains:EUR, for runs of which they do not say how they ended.",
+)
+@click.option("--judge-model", metavar="MODEL", help="Of traces: the model of a judge that asks one.")
+@click.option(
+    "--evaluation",
+    "evaluations",
+    metavar="NAME[>=N]",
+    multiple=True,
+    help="Of traces: the evaluation in them that decides (default: all whose label says pass or fail).",
+)
+@click.option("--by-agent", is_flag=True, help="Of traces: each agent in them has the bank of its name.")
 @click.option("--recall", metavar="ID", help="The recall that gave the session its lessons; it gets the outcome.")
 @click.option("--dry-run", is_flag=True, help="Print the turns as they were read; ask no model and keep nothing.")
 @click.option(
@@ -60,31 +75,125 @@ from mulligan.text.secrets import mask
 @click.option("--all-projects", is_flag=True, help="With --since: in all projects, not only in that of this folder.")
 @agent_options
 @click.pass_context
-def learn(ctx: click.Context, file: str | None, since: str | None, **given: Any) -> None:
-    """Learn lessons from the transcript in FILE (-: standard input), and print their ids and titles.
+def learn(ctx: click.Context, files: tuple[str, ...], since: str | None, **given: Any) -> None:
+    """Learn lessons from the transcript or the traces in FILE (-: standard input), and print ids and titles.
 
     The transcript is that of a session of Claude Code, Codex CLI, Gemini CLI, opencode or Qwen Code, a list of chat
     messages of OpenAI's or Anthropic's API (JSON or JSON Lines), or plain text in which each turn begins with User:,
     Assistant: or Tool:. Without a model, what failed and was overcome is learned, and how the user corrected the agent.
+
+    Traces are files of OpenTelemetry (OTLP as JSON) with spans of agents; a file of logs with their events may stand
+    beside them. Each run of an agent is learned from once.
     """
-    if (file is None) == (since is None):
+    if bool(files) == (since is not None):
         raise InvalidInput("Name a FILE, or with --since how far back to look for transcripts, such as --since 30d.")
-    if wrong := _ignored(ctx, of_file=file is not None):
-        goes = "go with --since, not with FILE" if file is not None else "go with FILE, not with --since"
+    traced = [are_traces(file) for file in files]
+    if wrong := _ignored(ctx, of_file=bool(files)):
+        goes = "go with --since, not with FILE" if files else "go with FILE, not with --since"
         raise InvalidInput(f"Leave out {', '.join(wrong)}: such options {goes}.")
+    if files and (wrong := _given(ctx, _FOR_TRANSCRIPTS if all(traced) else _FOR_TRACES)):
+        goes = "a transcript, and these are traces" if all(traced) else "traces, and this is a transcript"
+        raise InvalidInput(f"Leave out {', '.join(wrong)}: such options go with {goes}.")
     if since is not None:
         _mine(seconds_of(since) / 86400, given["agents"] or AGENTS, everywhere=given["all_projects"])
-    elif file is not None:
-        ctx.exit(_one(file, **given))
+    elif all(traced):
+        ctx.exit(_traces(files, **given))
+    elif len(files) > 1:
+        raise InvalidInput(f"{files[traced.index(False)]} is no file of traces: name one transcript at a time.")
+    else:
+        ctx.exit(_one("".join(files), **given))
+
+
+def _traces(
+    files: Sequence[str],
+    *,
+    model: str | None,
+    judge: str | None,
+    judge_model: str | None,
+    evaluations: Sequence[str],
+    by_agent: bool,
+    dry_run: bool,
+    **_: Any,
+) -> int:
+    """Learns from the runs in traces; the exit status."""
+    agent = writing()
+    if by_agent and agent:
+        raise InvalidInput("Name --agent-id or --by-agent, not both.")
+    number = 0
+
+    def told(run: TraceRun) -> None:
+        nonlocal number
+        number += 1
+        if dry_run:
+            emit(_run_text(number, run))
+        elif run.state == "new":
+            say(f"{_verdict_text(run)}: {one_line(mask(run.task), 100)}")
+            for id, title in run.titles.items():
+                emit(f"{id}  {one_line(title, 100)}")
+
+    done = asyncio.run(
+        learn_traces(
+            files,
+            bank=None if by_agent else agent,
+            model=model,
+            judge=judge,
+            judge_model=judge_model,
+            evaluations=evaluations,
+            dry_run=dry_run,
+            progress=told,
+        )
+    )
+    for note in (*done.errors, *done.notes):
+        say(one_line(note, 400))
+    runs = ", ".join(f"{done.runs[state]:,} {words}" for state, words in _STATES.items() if done.runs.get(state))
+    say(f"{count(sum(done.runs.values()), 'run')} of agents in {count(done.spans.spans, 'span')}: {runs or 'none'}")
+    if not dry_run:
+        say(f"{count(len(done.lessons), 'lesson')} in {count(done.runs.get('new', 0), 'run')}")
+    return UNFINISHED if done.errors else SOLVED
+
+
+_STATES: Mapping[State, str] = {
+    "new": "to learn from",
+    "nothing": "with nothing to learn as they are (no model is named)",
+    "known": "learned from before",
+    "silent": "without what was said",
+    "unfinished": "not finished",
+    "error": "with an error",
+}
+
+
+def _run_text(number: int, run: TraceRun) -> str:
+    """A run for a person, with secrets masked."""
+    words = "new" if run.state == "new" else _STATES[run.state]
+    where = " ".join(filter(None, (run.agent or "(no agent named)", run.conversation or run.trace)))
+    turns = f"{count(run.turns, 'turn')}, {_verdict_text(run)}"
+    lines = [f"{number}. {one_line(where, 100)}: {turns}; {words}"]
+    lines += [f"   task: {one_line(mask(run.task), 200)}"] if run.task else []
+    lines += [f"   why: {one_line(mask(run.why), 200)}"] if run.why else []
+    lines += [f"   found: {one_line(mask(title), 200)}" for title in run.drawn]
+    lines += [f"   {one_line(mask(run.why_not), 300)}"] if run.why_not else []
+    return "\n".join(lines)
+
+
+def _verdict_text(run: TraceRun) -> str:
+    verdict = {True: "success", False: "failure", None: "no verdict"}[run.success]
+    return f"{verdict} ({one_line(run.source, 100)})" if run.source else verdict
 
 
 def _ignored(ctx: click.Context, *, of_file: bool) -> list[str]:
     """The options that were given and mean nothing here."""
-    given, of_file_alone = given_options(ctx, besides=()), given_options(ctx, besides=_FOR_SINCE)
-    return [one for one in given if one not in of_file_alone] if of_file else of_file_alone
+    return _given(ctx, _FOR_SINCE) if of_file else given_options(ctx, besides=_FOR_SINCE)
+
+
+def _given(ctx: click.Context, names: Sequence[str]) -> list[str]:
+    """Those of these options that were given."""
+    others = given_options(ctx, besides=names)
+    return [one for one in given_options(ctx, besides=()) if one not in others]
 
 
 _FOR_SINCE = ("since", "agents", "all_projects")
+_FOR_TRACES = ("judge", "judge_model", "evaluations", "by_agent")
+_FOR_TRANSCRIPTS = ("outcome", "task", "form", "recall", "forgotten")
 
 
 def _one(

@@ -21,7 +21,7 @@ COMMANDS = {
     "runs": "List, show, resume, export and remove recorded runs.",
     "bench": "Benchmarks: cases with hidden targets, scored when the episode is over.",
     "memory": "The bank: search, change, import and export the lessons that agents have learned.",
-    "learn": "Learn lessons from the transcript in FILE (-: standard input), and print their ids and titles.",
+    "learn": "Learn lessons from the transcript or the traces in FILE (-: standard input), and print ids and titles.",
     "hooks": "Coding agents learn: their hooks recall lessons when something fails, and learn from sessions.",
     "graph": "Graph databases: write a sample, load files, and run queries.",
     "ask-graph": "Answer QUESTION from a graph database: write a query, run it, look at the rows, and improve it.",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from inspect import signature
 from typing import Any, Self
 
@@ -12,9 +11,8 @@ from mulligan.app.transcripts import has_something_to_learn, learn_from, read_me
 from mulligan.bank.bank import Bank
 from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.protocols import Learned, Model
-from mulligan.core.records import Episode, Finding, Recall
+from mulligan.core.records import Recall
 from mulligan.functions.notes import Notes
-from mulligan.text.evidence import evidence_of, findings_of
 
 
 class Memory:
@@ -78,9 +76,7 @@ class Memory:
         if why and success is None:
             raise InvalidInput("`why` says why the task succeeded or failed, so `success` has to be given, too.")
         transcript = read_messages(messages)
-        episode = transcript.episode(task=task, success=success)
-        if why:
-            episode = _with_reason(episode, why)
+        episode = transcript.episode(task=task, success=success, why=why)
         receipt = notes.receipt if notes is not None else self._newest.id if self._newest else ""
         found = transcript.found()
         if not found and not has_something_to_learn(self.bank, episode):
@@ -108,13 +104,3 @@ def memory(agent_id: str = "", *, model: str | Model | None = None, **options: A
     if not isinstance(agent_id, str):
         raise InvalidInput(f"agent_id must be a text, not {agent_id!r}.")
     return Memory(agent_id, {"model": model, **options})
-
-
-def _with_reason(episode: Episode, why: str) -> Episode:
-    """The episode with the judge's words before what tools gave back."""
-    (trial,) = episode.trials
-    feedback = trial.feedback
-    assert feedback is not None
-    findings = [Finding(got=why, passed=bool(feedback.passed)), *findings_of(feedback)]
-    judged = replace(feedback, text=why, evidence=evidence_of(findings, said="" if feedback.passed else why))
-    return replace(episode, trials=(replace(trial, feedback=judged),))

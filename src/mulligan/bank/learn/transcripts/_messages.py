@@ -122,6 +122,8 @@ def recognised(text: str) -> str:
     if isinstance(first.get("parts"), list):
         if first.get("kind") in ("request", "response"):
             return "pydantic_ai"
+        if any(map(_is_genai, found)):
+            return "genai"
         return "google" if isinstance(first.get("role", ""), str) and "info" not in first else ""
     if any(one.value.get("type") in _ITEMS for one in found):
         return "responses"
@@ -146,6 +148,13 @@ def _is_anthropic(message: JsonEntry) -> bool:
     blocks = cast(Sequence[Any], content) if isinstance(content, list) else ()
     kinds = [cast(dict[str, Any], block).get("type") for block in blocks if isinstance(block, dict)]
     return "stop_reason" in message.value or any(isinstance(kind, str) and kind in _ANTHROPIC for kind in kinds)
+
+
+def _is_genai(message: JsonEntry) -> bool:
+    parts = message.value.get("parts")
+    listed = cast(Sequence[Any], parts) if isinstance(parts, list) else ()
+    typed = any(isinstance(part, dict) and isinstance(cast(dict[str, Any], part).get("type"), str) for part in listed)
+    return typed and isinstance(message.value.get("role"), str)
 
 
 def _is_lines(text: str) -> bool:

@@ -23,11 +23,12 @@ class OpenAI:
 
     def read(self, text: str, name: str) -> list[Turn]:
         called: dict[str, str] = {}
-        return [turn for message in messages(text, name) for turn in _turns(message, called)]
+        return [turn for message in messages(text, name) for turn in turns_of(message, called)]
 
 
-def _turns(message: JsonEntry, called: dict[str, str]) -> Iterator[Turn]:
-    """`called`: the names of the tools by the ids of their calls, which results are matched with."""
+def turns_of(message: JsonEntry, called: dict[str, str]) -> Iterator[Turn]:
+    """The turns of a message. `called`: the names of the tools by the ids of their calls, which results are matched
+    with."""
     role = message.role(_ROLES)
     tool = id = ""
     if role == "tool":

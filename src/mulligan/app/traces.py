@@ -1,0 +1,323 @@
+"""Learn from traces: each run of an agent is an episode, and each span is learned from once.
+
+What was learned is noted in `traces.db` in the user's data folder, beside what hooks note of sessions: a number for
+each span, made of the span, the bank and its store. A run is learned first and noted then, and the bank knows an
+episode again, so a process that dies in between learns nothing twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
+
+from mulligan.app.config import Config, load
+from mulligan.app.memory import Bank, open_bank
+from mulligan.app.model_roles import Models
+from mulligan.app.plugins import build, fitted, parse_spec
+from mulligan.app.prompts import FilePrompts
+from mulligan.app.transcripts import Transcript, has_something_to_learn, learn_from
+from mulligan.bank import bank as plain
+from mulligan.bank.learn.facts import facts_of
+from mulligan.bank.learn.traces.conventions import Rule
+from mulligan.bank.learn.traces.otlp import TraceFile, looks_like_traces
+from mulligan.bank.learn.traces.runs import Counts, Run, Spans
+from mulligan.core.errors import MulliganError, StoreError
+from mulligan.core.home import home
+from mulligan.core.protocols import Evaluator, Learned, Model
+from mulligan.core.records import Episode
+
+FILE = "traces.db"
+_SETTLED = 3600.0
+"""Seconds after which a span that encloses others is not waited for any more."""
+_HEAD = 65_536
+"""Bytes by which a file of traces is recognised."""
+
+State: TypeAlias = Literal["new", "nothing", "known", "silent", "unfinished", "error"]
+"""What came of a run: something was learned; nothing is to be learned from it as it is; it was learned from before; the
+spans do not hold what was said; it still goes on; it cannot be read, or learning failed."""
+
+
+@dataclass(frozen=True)
+class TraceRun:
+    """A run in traces, and what came of it.
+
+    Attributes:
+        agent_id: whose bank.
+        success: whether it was done, as the traces say or the judge; None: unknown.
+        source: who says so; if nobody does, what was found that decides nothing.
+        drawn: the titles of what rules find, before it is learned.
+        why_not: what keeps it from being learned.
+        titles: of what was learned, new and known, by its id.
+    """
+
+    agent_id: str
+    agent: str
+    conversation: str
+    trace: str
+    task: str
+    turns: int
+    success: bool | None
+    why: str
+    source: str
+    state: State
+    drawn: tuple[str, ...] = ()
+    why_not: str = ""
+    learned: Learned = field(default_factory=Learned)
+    titles: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True)
+class TracesLearned:
+    """What was learned from traces.
+
+    Attributes:
+        runs: how many there are of each state.
+        lessons: ids of lessons and facts, new and known, in their order; with `by_agent` of several banks.
+        spans: how many there are; `others` of them are no agent's, `repeated` ones came before.
+        errors: what could not be read or learned from, with its place.
+        notes: sentences for the user about what was left out.
+    """
+
+    runs: Mapping[State, int]
+    lessons: tuple[str, ...]
+    spans: Counts
+    errors: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def are_traces(file: str | os.PathLike[str]) -> bool:
+    """Whether the file is one of traces, by its beginning."""
+    try:
+        with open(file, "rb") as opened:
+            return looks_like_traces(opened.read(_HEAD))
+    except OSError:
+        return False
+
+
+async def learn_traces(
+    files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
+    bank: Bank | str | None = "",
+    model: str | Model | None = None,
+    judge: str | Evaluator | None = None,
+    judge_model: str | Model | None = None,
+    evaluations: Sequence[str] = (),
+    dry_run: bool = False,
+    progress: Callable[[TraceRun], Awaitable[None] | None] = lambda _: None,
+) -> TracesLearned:
+    """Learns from the runs of agents in files of OpenTelemetry, as a collector or an exporter writes them.
+
+    Args:
+        files: traces as OTLP JSON, one request on each line or one for the file; logs, whose events belong to the
+            spans, may be among them. They may be gzipped.
+        bank: a bank, or the agent whose bank is opened. None: each agent in the traces has the bank of its name.
+        model: judges and extracts, in banks that are opened here. None: the one of [memory] or MULLIGAN_MODEL.
+        judge: an evaluator, or its name, for runs of which the traces do not say whether the task was done.
+        judge_model: for a judge that asks one.
+        evaluations: those that decide, such as `correctness` or `correctness>=0.8`. None named: all whose label says
+            pass or fail.
+        dry_run: finds and reports the runs; judges and keeps nothing.
+        progress: gets each run as soon as it is done.
+
+    Raises:
+        InvalidInput: before anything is learned, for a file that cannot be read; the error names the line and the span.
+    """
+    rules = [Rule.parse(text) for text in evaluations]
+    named = [files] if isinstance(files, (str, os.PathLike)) else list(files)
+    learner = TraceLearner(bank, model=model, judge=judge, judge_model=judge_model, dry_run=dry_run)
+    notes: list[str] = []
+    with Spans(rules) as spans:
+        for file in named:
+            reading = TraceFile(file)
+            for one in reading:
+                spans.add(one)
+            if reading.torn:
+                notes.append(f"The last line of {reading.name} is cut off: it is left for the next time.")
+            if reading.others:
+                notes.append(f"{reading.name} has {reading.others:,} metrics and records that are no events.")
+        try:
+            done = await learner.learn(spans, progress)
+        finally:
+            await learner.close()
+    return TracesLearned(done.runs, done.lessons, done.spans, done.errors, (*notes, *done.notes))
+
+
+class TraceLearner:
+    """Learns from runs into banks, which it opens as they are needed. To be closed. The options are those of
+    `learn_traces`."""
+
+    def __init__(
+        self,
+        bank: Bank | str | None = "",
+        *,
+        model: str | Model | None = None,
+        judge: str | Evaluator | None = None,
+        judge_model: str | Model | None = None,
+        dry_run: bool = False,
+    ) -> None:
+        self._config = load()
+        self._given, self._model, self._dry_run = bank, model, dry_run
+        self._judge = _evaluator(judge, judge_model, self._config)
+        self._judge_name = judge if isinstance(judge, str) else getattr(judge, "name", type(judge).__name__)
+        self._open: dict[str, plain.Bank] = {}
+        self._now = time.time()
+
+    async def close(self) -> None:
+        """Closes the banks that were opened here."""
+        while self._open:
+            await self._open.popitem()[1].close()
+
+    async def learn(
+        self, spans: Spans, progress: Callable[[TraceRun], Awaitable[None] | None] = lambda _: None
+    ) -> TracesLearned:
+        runs: dict[State, int] = {}
+        lessons: dict[str, None] = {}
+        errors: list[str] = []
+        with closing(Seen(str(self._config.store))) as seen:
+            for run in spans.runs():
+                done = await self._one(run, seen)
+                runs[done.state] = runs.get(done.state, 0) + 1
+                lessons |= dict.fromkeys(done.titles)
+                if done.state == "error":
+                    errors.append(done.why_not)
+                if (waiting := progress(done)) is not None:
+                    await waiting
+        return TracesLearned(runs, tuple(lessons), spans.counts(), tuple(errors), tuple(_notes(runs, spans.counts())))
+
+    async def _one(self, run: Run, seen: Seen) -> TraceRun:
+        """Learns from one run, if it is new."""
+        agent_id = run.agent if self._given is None else self._agent_id(self._given)
+        keys = [seen.key(agent_id, span) for span in run.spans]
+        verdict, known = run.verdict, seen.known(keys)
+        task = next((turn.text for turn in run.turns if turn.role == "user"), "")
+        about = (agent_id, run.agent, run.conversation, run.trace, task, len(run.turns))
+        done = TraceRun(*about, verdict.success, verdict.why, verdict.source, "error", (), run.error)
+        if known:
+            later = f"{len(keys) - known} of its spans came later" if known < len(keys) else ""
+            return replace(done, state="known", why_not=later)
+        if run.error:
+            return done
+        if not task or not any(turn.role == "assistant" for turn in run.turns):
+            return replace(done, state="silent", why_not=f"{run.at}: the spans do not say what was asked and answered")
+        if run.unfinished and run.end > self._now - _SETTLED:
+            return replace(done, state="unfinished", why_not="the span that encloses it is not there yet")
+        try:
+            done = await self._learned(run, done)
+        except StoreError:
+            raise
+        except MulliganError as error:
+            return replace(done, state="error", why_not=f"{run.at}: {error}")
+        if done.state == "new" and not self._dry_run:
+            seen.add(keys)
+        return done
+
+    async def _learned(self, run: Run, done: TraceRun) -> TraceRun:
+        """Judges the run, if nobody did, and learns from it. Raises `MulliganError`."""
+        transcript, bank = Transcript(run.at, "otlp", run.turns, run.spans[0]), self._bank(done.agent_id)
+        episode = transcript.episode(success=done.success, why=done.why)
+        if done.success is None and self._judge is not None:
+            done = replace(done, source=f"to be judged by {self._judge_name}")
+            if not self._dry_run:
+                feedback = await self._judge.evaluate(episode)
+                done = replace(done, success=feedback.passed, why=feedback.text, source=self._judge_name)
+                episode = transcript.episode(success=done.success, why=done.why)
+        found = transcript.found()
+        done = replace(done, drawn=(*(one.title for one in found), *_facts(bank, episode)))
+        if not found and not has_something_to_learn(bank, episode):
+            return replace(done, state="nothing", why_not="no model is named, and rules find nothing in it")
+        if self._dry_run:
+            return replace(done, state="new")
+        learned = await learn_from(bank, episode, None, found)
+        if learned.failed:
+            return replace(done, why_not=f"{run.at}: {learned.failed}")
+        ids = dict.fromkeys((*learned.facts, *learned.lessons, *learned.folded))
+        titles = {id: (await bank.get(id)).title for id in ids}
+        return replace(done, state="new", success=learned.success, learned=learned, titles=titles)
+
+    def _agent_id(self, given: Bank | str) -> str:
+        return given if isinstance(given, str) else given.agent_id or ""
+
+    def _bank(self, agent_id: str) -> plain.Bank:
+        if isinstance(self._given, plain.Bank):
+            return self._given
+        if agent_id not in self._open:
+            self._open[agent_id] = open_bank(agent_id, model=self._model, config=self._config)
+        return self._open[agent_id]
+
+
+class Seen:
+    """Which spans were learned from, in `traces.db` in the user's data folder. To be closed. Raises `StoreError`."""
+
+    def __init__(self, store: str) -> None:
+        self._store = store
+        path = home() / FILE
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch(mode=0o600)
+            self._db = sqlite3.connect(path, timeout=30.0, isolation_level=None, check_same_thread=False)
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute("PRAGMA synchronous = NORMAL")
+            self._db.execute("CREATE TABLE IF NOT EXISTS learned (key INTEGER PRIMARY KEY)")
+        except (OSError, sqlite3.Error) as error:
+            raise StoreError(f"What was learned from traces cannot be noted in {path}: {error}.") from error
+
+    def close(self) -> None:
+        self._db.close()
+
+    def key(self, agent_id: str, span: str) -> int:
+        """Stands for a span in a bank."""
+        named = "\0".join((self._store, agent_id, span)).encode("utf-8", "surrogatepass")
+        return int.from_bytes(hashlib.sha256(named).digest()[:8], "big", signed=True)
+
+    def known(self, keys: Iterable[int]) -> int:
+        """How many of these were learned from."""
+        query = "SELECT count(*) FROM learned WHERE key = ?"
+        return sum(self._db.execute(query, (key,)).fetchone()[0] for key in keys)
+
+    def add(self, keys: Iterable[int]) -> None:
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            self._db.executemany("INSERT OR IGNORE INTO learned VALUES (?)", [(key,) for key in keys])
+            self._db.execute("COMMIT")
+        except sqlite3.Error as error:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise StoreError(f"What was learned from traces cannot be noted in {home() / FILE}: {error}.") from error
+
+
+def _evaluator(judge: str | Evaluator | None, model: str | Model | None, config: Config) -> Evaluator | None:
+    """The judge, built if it is named. Raises `InvalidInput`."""
+    if judge is None:
+        return None
+    if not isinstance(judge, str):
+        return fitted("evaluators", judge)
+    models = Models(config)
+    named = models.name(model) or config.text("judge_model")
+    ports = {"prompts": FilePrompts(), "model": models.open(named) if named else None}
+    return build("evaluators", parse_spec("evaluators", judge), ports)
+
+
+def _facts(bank: plain.Bank, episode: Episode) -> tuple[str, ...]:
+    return () if bank.paper else tuple(fact.title for fact in facts_of(episode, bank.project))
+
+
+def _notes(runs: Mapping[State, int], spans: Counts) -> Iterator[str]:
+    if spans.others:
+        yield f"{spans.others:,} of {spans.spans:,} spans are no agent's."
+    if spans.repeated:
+        yield f"{spans.repeated:,} spans stand there more than once."
+    if spans.loose:
+        yield f"{spans.loose:,} events in logs belong to spans that are not there."
+    if silent := runs.get("silent"):
+        yield (
+            f"Of {silent:,} runs the spans do not say what was asked and answered: instrumentation records it if it is "
+            "told to, such as by OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT."
+        )
+    if unfinished := runs.get("unfinished"):
+        yield f"{unfinished:,} runs were not finished when they were exported: they are left for the next time."

@@ -1,0 +1,394 @@
+"""What spans say by their conventions: OpenTelemetry's for generative AI, of any age, and OpenInference's.
+
+The newer attributes hold whole lists of messages (`gen_ai.input.messages`); older spans have an event for each message
+(`gen_ai.user.message`, `gen_ai.choice`), or attributes with numbers in their names (`gen_ai.prompt.0.role`,
+`llm.input_messages.0.message.role`).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, cast
+
+from mulligan.bank.learn.traces.otlp import Span, SpanEvent
+from mulligan.bank.learn.transcripts import genai, openai
+from mulligan.bank.learn.transcripts._messages import JsonEntry
+from mulligan.bank.learn.transcripts._records import arguments, as_record
+from mulligan.core.errors import InvalidInput
+from mulligan.core.protocols import Turn
+from mulligan.core.records import Json
+from mulligan.text.json_lines import parsed
+from mulligan.text.plain import encodable
+
+Kind: TypeAlias = Literal["", "agent", "llm", "tool", "evaluator", "other"]
+"""What a span is: "" for one that is none of agents; "other" for a step that says nothing, such as a retrieval."""
+
+_OPERATIONS: Mapping[str, Kind] = {
+    "invoke_agent": "agent",
+    "chat": "llm",
+    "text_completion": "llm",
+    "generate_content": "llm",
+    "execute_tool": "tool",
+}
+_OPENINFERENCE: Mapping[str, Kind] = {"AGENT": "agent", "LLM": "llm", "TOOL": "tool", "EVALUATOR": "evaluator"}
+_INPUT, _OUTPUT = "gen_ai.input.messages", "gen_ai.output.messages"
+_SYSTEM = "gen_ai.system_instructions"
+_DETAILS = "gen_ai.client.inference.operation.details"
+"""The event that has the messages where the span has not."""
+_SPOKEN = {
+    "gen_ai.system.message": "system",
+    "gen_ai.user.message": "user",
+    "gen_ai.assistant.message": "assistant",
+    "gen_ai.tool.message": "tool",
+    "gen_ai.choice": "assistant",
+}
+_CHOICE = "gen_ai.choice"
+_PAIRS = (("gen_ai.content.prompt", "gen_ai.prompt"), ("gen_ai.content.completion", "gen_ai.completion"))
+EVALUATION = "gen_ai.evaluation.result"
+_ANNOTATION = re.compile(
+    r"(?:trace\.|session\.)?(annotation|evaluation)s\.(\d+)\.\1\.(name|score|label|explanation)|"
+    r"()eval\.(.+)\.(score|label|explanation)"
+)
+_NUMBER = re.compile(r"\d{1,9}")
+
+
+def kind_of(span: Span) -> Kind:
+    has = span.attributes
+    if kind := _OPENINFERENCE.get(span.text("openinference.span.kind").upper()):
+        return kind
+    operation = span.text("gen_ai.operation.name")
+    if operation in _OPERATIONS:
+        return _OPERATIONS[operation]
+    if any(event.name in _SPOKEN or event.name in (_DETAILS, *dict(_PAIRS)) for event in span.events):
+        return "llm"
+    if not operation and any(key in has for key in ("gen_ai.request.model", _OUTPUT, "gen_ai.completion.0.content")):
+        return "llm"
+    known = operation or "openinference.span.kind" in has or any(map(_ANNOTATION.fullmatch, has))
+    return "other" if known or any(event.name == EVALUATION for event in span.events) else ""
+
+
+def is_message(event: SpanEvent) -> bool:
+    """Whether an event has to do with what agents say, or how it was judged."""
+    return event.name in (*_SPOKEN, _DETAILS, EVALUATION, *dict(_PAIRS))
+
+
+def agent_of(span: Span) -> str:
+    return encodable(span.text("gen_ai.agent.name", "agent.name", "gen_ai.agent.id", "agent_name"))
+
+
+def conversation_of(span: Span) -> str:
+    return encodable(span.text("gen_ai.conversation.id", "session.id"))
+
+
+def response_of(span: Span) -> str:
+    return encodable(span.text("gen_ai.response.id"))
+
+
+# --- messages --------------------------------------------------------------------------------------------------------
+
+
+def said_by(span: Span, events: Sequence[SpanEvent] = ()) -> tuple[list[Turn], list[Turn]]:
+    """What a model, or an agent, was given and what it said, in a span and its events in logs.
+
+    Raises `InvalidInput` that names the span and the message.
+    """
+    details = [event for event in (*span.events, *events) if event.name == _DETAILS]
+    tables = [(span.attributes, span.at), *((event.attributes, event.at) for event in details)]
+    system = _first_messages(tables, _SYSTEM)
+    given = _first_messages(tables, _INPUT)
+    said = _first_messages(tables, _OUTPUT)
+    if not given and not said:
+        given = _flat(span, "llm.input_messages") or _flat(span, "gen_ai.prompt")
+        said = _flat(span, "llm.output_messages") or _flat(span, "gen_ai.completion")
+    if not given and not said:
+        given, said = _spoken(sorted((*span.events, *events), key=lambda event: event.time))
+    called: dict[str, str] = {}
+    parts = [entry for entry in system if "parts" not in entry.value]  # a list of parts without a message
+    first = [Turn("system", "\n\n".join(filter(None, map(genai.part_text, parts))))] if parts else []
+    first += [turn for entry in system if "parts" in entry.value for turn in genai.turns_of(entry, called)]
+    return [*first, *_turns(given, called)], _turns(said, called)
+
+
+def whole(span: Span) -> tuple[list[Turn], list[Turn]]:
+    """What a span was given and gave back, where only its input and output as a whole are known."""
+    if kept := _messages(span.attributes, "pydantic_ai.all_messages", span.at):
+        return _turns(kept, {}), [Turn("assistant", final)] if (final := span.text("final_result")) else []
+    given, said = span.text("input.value"), span.text("output.value")
+    return [Turn("user", given)] if given else [], [Turn("assistant", said)] if said else []
+
+
+def used(span: Span) -> tuple[Turn, Turn | None]:
+    """The call of a tool, and what came back; None where nothing says it."""
+    name = span.text("gen_ai.tool.name", "tool.name") or span.name
+    id = span.text("gen_ai.tool.call.id", "tool_call.id", "tool.id")
+    given = _first(span, "gen_ai.tool.call.arguments", "tool_arguments", "input.value", "tool.parameters")
+    got = _first(span, "gen_ai.tool.call.result", "tool_response", "output.value")
+    failed = span.status == "error"
+    if got is None and failed:
+        got = error_of(span)
+    call = Turn("assistant", arguments("" if given is None else given), name, id)
+    return call, None if got is None else Turn("tool", arguments(got), name, id, failed or None)
+
+
+def error_of(span: Span) -> str:
+    """What a span that failed says of it."""
+    for event in reversed(span.events):
+        if event.name == "exception":
+            kind, said = event.attributes.get("exception.type"), event.attributes.get("exception.message")
+            return ": ".join(part for part in (kind, said) if isinstance(part, str) and part)
+    return span.said or span.text("error.type")
+
+
+def _first(span: Span, *keys: str) -> Json:
+    return next((span.attributes[key] for key in keys if span.attributes.get(key) is not None), None)
+
+
+def _turns(entries: Iterable[JsonEntry], called: dict[str, str]) -> list[Turn]:
+    found: list[Turn] = []
+    for entry in entries:
+        reader = genai.turns_of if "parts" in entry.value else openai.turns_of
+        found += [turn for turn in reader(entry, called) if turn.text.strip() or turn.tool]
+    return found
+
+
+def _messages(table: Mapping[str, Json], key: str, at: str) -> list[JsonEntry]:
+    """The messages under a key: a list, or the JSON text of one. A text that is no JSON is what one message says."""
+    value: Any = table.get(key)
+    if value is None or value == "":
+        return []
+    role = "assistant" if key == _OUTPUT else "user"
+    if isinstance(value, str):
+        value = _json(value, f"{at}: {key}")
+    if isinstance(value, str):
+        value = [{"role": role, "content": value}]
+    listed = cast("list[Any]", value) if isinstance(value, list) else [value]
+    found: list[JsonEntry] = []
+    for n, one in enumerate(listed, 1):
+        where = f"{at}: {key}, message {n}"
+        if isinstance(one, str):
+            one = {"type": "text", "content": one} if key == _SYSTEM else {"role": role, "content": one}
+        if not isinstance(one, dict):
+            raise InvalidInput(f"{where}: an object is expected, not {type(one).__name__}.")
+        found.append(JsonEntry(where, _openai(cast("dict[str, Json]", one))))
+    return found
+
+
+def _first_messages(tables: Iterable[tuple[Mapping[str, Json], str]], key: str) -> list[JsonEntry]:
+    return next((found for table, at in tables if (found := _messages(table, key, at))), list[JsonEntry]())
+
+
+def _json(text: str, at: str) -> Json:
+    """The value of a JSON text that begins as an object or a list; else the text itself."""
+    return parsed(at, text) if text.lstrip()[:1] in ("{", "[") else text
+
+
+def _openai(message: Mapping[str, Json]) -> Mapping[str, Json]:
+    """A message whose calls of tools may have their name and arguments outside of `function`."""
+    calls = message.get("tool_calls")
+    if not isinstance(calls, list):
+        return message
+    moved: list[Json] = []
+    for call in cast("list[Json]", calls):
+        table = as_record(call)
+        outside = table and "function" not in table and "custom" not in table
+        about = {"function": {key: table.get(key) for key in ("name", "arguments")}}
+        moved.append({**table, **about} if outside else call)
+    return {**message, "tool_calls": moved}
+
+
+def _flat(span: Span, prefix: str) -> list[JsonEntry]:
+    """The messages whose fields have numbers in the names of attributes."""
+    found: list[JsonEntry] = []
+    for n, one in _nested(span.attributes, prefix):
+        if not isinstance(one, dict):
+            raise InvalidInput(f"{span.at}: {prefix}.{n}: the fields of a message are expected.")
+        table = cast("dict[str, Any]", one)
+        value = dict(cast("dict[str, Json]", table.get("message", table)))
+        if "contents" in value:
+            contents = _listed(value.pop("contents"))
+            value["content"] = [as_record(part).get("message_content", part) for part in contents]
+        if "tool_calls" in value:
+            value["tool_calls"] = [as_record(call).get("tool_call", call) for call in _listed(value["tool_calls"])]
+        if value.get("role") is None:
+            value["role"] = "assistant" if prefix.startswith(("llm.output", "gen_ai.completion")) else "user"
+        if value.get("role") in ("model", "ai", "human"):
+            value["role"] = "user" if value["role"] == "human" else "assistant"
+        found.append(JsonEntry(f"{span.at}: {prefix}.{n}", _openai(value)))
+    return found
+
+
+def _nested(attributes: Mapping[str, Json], prefix: str) -> list[tuple[int, Json]]:
+    """What stands under `prefix.0.a.b`, `prefix.1…`: by their numbers, as nested tables."""
+    top: dict[str, Any] = {}
+    for key, value in attributes.items():
+        if key.startswith(f"{prefix}."):
+            table = top
+            *path, last = key[len(prefix) + 1 :].split(".")
+            for name in path[:20]:
+                if not isinstance(table.get(name), dict):
+                    table[name] = {}
+                table = table[name]
+            if not isinstance(table.get(last), dict):
+                table[last] = value
+    return sorted((int(key), value) for key, value in top.items() if _NUMBER.fullmatch(key))
+
+
+def _listed(value: Json) -> list[Json]:
+    """The values of a table whose keys are numbers, in their order; those of a list."""
+    if isinstance(value, list):
+        return cast("list[Json]", value)
+    if not isinstance(value, dict):
+        return [value]
+    table = cast("dict[str, Json]", value)
+    return [table[key] for key in sorted(table, key=lambda key: int(key) if _NUMBER.fullmatch(key) else -1)]
+
+
+def _spoken(events: Iterable[SpanEvent]) -> tuple[list[JsonEntry], list[JsonEntry]]:
+    """The messages in events, one each, as OpenAI's API has them."""
+    given: list[JsonEntry] = []
+    said: list[JsonEntry] = []
+    for event in events:
+        into = said if event.name in (_CHOICE, _PAIRS[1][0]) else given
+        for name, key in _PAIRS:
+            if event.name == name:
+                into += _messages(event.attributes, key, event.at)
+        if event.name in _SPOKEN:
+            into.append(JsonEntry(event.at, _message(event)))
+    return given, said
+
+
+def _message(event: SpanEvent) -> Mapping[str, Json]:
+    """The message that an event is, from its body or its attributes."""
+    attributes: dict[str, Any] = {}
+    for key, value in event.attributes.items():
+        attributes[key] = _json(value, f"{event.at}: {key}") if isinstance(value, str) else value
+    body: Any = event.body if event.body is not None else attributes.get("gen_ai.event.content", attributes)
+    if isinstance(body, str):
+        body = _json(body, event.at)
+    if not isinstance(body, dict):
+        body = {"content": body}
+    table = cast("dict[str, Json]", body)
+    inner: Any = table.get("message", table)
+    if isinstance(inner, (list, str)):
+        inner = {"content": cast(Json, inner)}
+    if not isinstance(inner, dict):
+        raise InvalidInput(f"{event.at}: message must be an object, not {type(inner).__name__}.")
+    known = ("content", "tool_calls", "id", "name", "role", "refusal", "parts")
+    message = {key: value for key, value in cast("dict[str, Any]", inner).items() if key in known}
+    if isinstance(message.get("content"), dict):
+        message["content"] = json.dumps(message["content"], ensure_ascii=False)
+    if isinstance(message.get("content"), list):
+        message["content"] = [_text_block(one) for one in message["content"]]
+    if event.name == "gen_ai.tool.message" and "parts" not in message:
+        message["tool_call_id"] = message.pop("id", None)
+    return _openai({**message, "role": message.get("role") or _SPOKEN[event.name]})
+
+
+def _text_block(block: Any) -> Any:
+    """A block of a content, whose text some write as `text` without a type, or as `content`."""
+    if isinstance(block, str):
+        return {"type": "text", "text": block}
+    table = as_record(block)
+    if "type" not in table and len(table) == 1 and "text" not in table:
+        return {"type": next(iter(table))}
+    return {**table, "text": table["content"]} if "content" in table and "text" not in table else block
+
+
+# --- how it was judged -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What somebody found of a span. score: None where there is none."""
+
+    name: str
+    score: float | None = None
+    label: str = ""
+    why: str = ""
+
+
+def evaluations_in(span: Span, events: Iterable[SpanEvent] = ()) -> Iterator[Evaluation]:
+    """Those in its attributes and its events."""
+    rows: dict[tuple[str, str], dict[str, Json]] = {}
+    for key, value in span.attributes.items():
+        if parts := _ANNOTATION.fullmatch(key):
+            if parts[1]:
+                rows.setdefault((key[: parts.start(2)], parts[2]), {})[parts[3]] = value
+            else:
+                rows.setdefault(("eval", parts[5]), {"name": parts[5]})[parts[6]] = value
+    found = (_evaluation(*(row.get(key) for key in ("name", "score", "label", "explanation"))) for row in rows.values())
+    yield from dict.fromkeys(found)  # a result that stands in both forms is one
+    for event in (*span.events, *events):
+        yield from evaluations_of(event)
+
+
+def evaluations_of(event: SpanEvent) -> Iterator[Evaluation]:
+    if event.name == EVALUATION:
+        has = {**as_record(event.body), **event.attributes}
+        begin = "gen_ai.evaluation."
+        keys = (f"{begin}name", f"{begin}score.value", f"{begin}score.label", f"{begin}explanation")
+        yield _evaluation(*(has.get(key) for key in keys))
+
+
+def _evaluation(name: Json, score: Json, label: Json, why: Json) -> Evaluation:
+    try:
+        number = float(score) if isinstance(score, (int, float, str)) else math.nan
+    except (ValueError, OverflowError):
+        number = math.nan
+    if isinstance(score, bool) and not label:
+        label = "pass" if score else "fail"
+    texts = [one if isinstance(one, str) else "" for one in (name, label, why)]
+    return Evaluation(texts[0], number if math.isfinite(number) else None, texts[1], texts[2])
+
+
+PASSED = (
+    *("pass", "passed", "passing", "correct", "success", "successful", "succeeded", "true", "yes", "ok", "good"),
+    *("accept", "accepted", "acceptable", "resolved", "solved", "complete", "completed", "positive", "thumbs_up"),
+)
+FAILED = (
+    *("fail", "failed", "failing", "incorrect", "failure", "unsuccessful", "false", "no", "bad", "wrong", "error"),
+    *("reject", "rejected", "unacceptable", "unresolved", "unsolved", "incomplete", "negative", "thumbs_down"),
+)
+_WISH = re.compile(r"\s*(?P<name>[^<>=]+?)\s*(?:(?P<sign><=|>=)\s*(?P<limit>[-+.\deE]+))?\s*")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Which evaluation decides whether a task was done, and how: `correctness`, `correctness>=0.8`, `toxicity<=0.1`."""
+
+    name: str
+    sign: str = ""
+    limit: float = 1.0
+
+    @classmethod
+    def parse(cls, text: str) -> Rule:
+        """Raises `InvalidInput`."""
+        found = _WISH.fullmatch(text)
+        try:
+            limit = float(found["limit"] or 1.0) if found else math.nan
+        except ValueError:
+            limit = math.nan
+        if not found or not math.isfinite(limit):
+            raise InvalidInput(f"{text!r} names no evaluation. Write correctness, or correctness>=0.8, for example.")
+        return cls(found["name"], found["sign"] or "", limit)
+
+    def passes(self, one: Evaluation) -> bool | None:
+        """Whether the evaluation, which has this name, lets the task pass; None if it does not say."""
+        if not self.sign and (passed := labelled(one)) is not None:
+            return passed
+        if one.score is None:
+            return None
+        return one.score <= self.limit if self.sign == "<=" else one.score >= self.limit
+
+
+def labelled(one: Evaluation) -> bool | None:
+    """What the label of an evaluation says; None for a word that is not known.
+
+    A score alone says nothing: of what, and whether more is better, only its judge knows.
+    """
+    word = one.label.strip().lower().replace(" ", "_").replace("-", "_")
+    return True if word in PASSED else False if word in FAILED else None

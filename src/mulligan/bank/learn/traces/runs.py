@@ -1,0 +1,363 @@
+"""Put spans together to the runs of agents: who did what for one task, and how that was judged.
+
+A run is what one agent did in one trace, without what it left to other agents. In a conversation that goes on in
+another trace, the run there begins behind what was said before; a trace in which no user says anything new belongs to
+the run before it. What is known of spans lies in a temporary database of SQLite, which the system removes with the
+process, so memory does not grow with the number of spans.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from mulligan.bank.learn.traces.conventions import (
+    Evaluation,
+    Kind,
+    Rule,
+    agent_of,
+    conversation_of,
+    error_of,
+    evaluations_in,
+    evaluations_of,
+    is_message,
+    kind_of,
+    labelled,
+    response_of,
+    said_by,
+    used,
+    whole,
+)
+from mulligan.bank.learn.traces.history import History, common
+from mulligan.bank.learn.traces.otlp import Span, SpanEvent
+from mulligan.core.codec import digest
+from mulligan.core.errors import InvalidInput
+from mulligan.core.protocols import Turn
+from mulligan.text.plain import encodable
+
+_TABLES = """
+CREATE TABLE spans (
+    n INTEGER PRIMARY KEY, trace TEXT NOT NULL, id TEXT NOT NULL, parent TEXT NOT NULL, near INTEGER NOT NULL,
+    kind TEXT NOT NULL, start REAL NOT NULL, end REAL NOT NULL, agent TEXT NOT NULL, conversation TEXT NOT NULL,
+    response TEXT NOT NULL, failed TEXT, anchor INTEGER, top INTEGER, outer INTEGER, data TEXT, UNIQUE (trace, id));
+CREATE TABLE events (
+    n INTEGER PRIMARY KEY, trace TEXT NOT NULL, span TEXT NOT NULL, response TEXT NOT NULL, data TEXT NOT NULL);
+CREATE TABLE parts (
+    n INTEGER PRIMARY KEY, trace TEXT NOT NULL, anchor INTEGER NOT NULL, agent TEXT NOT NULL,
+    conversation TEXT NOT NULL, start REAL NOT NULL, end REAL NOT NULL, key TEXT NOT NULL);
+"""
+_SPEAKING = ("agent", "llm", "tool")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a task was done. success: None if nobody says.
+
+    Attributes:
+        why: what the judge said.
+        source: who says so: `evaluation NAME`, `status`; or what was found that decides nothing.
+    """
+
+    success: bool | None = None
+    why: str = ""
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What an agent did for one task.
+
+    Attributes:
+        agent, conversation: as the spans name them; "" if they do not.
+        turns: empty where the spans do not say what was said.
+        spans: of which it is put together: `TRACE/SPAN`.
+        end: when the last of them ended, in seconds.
+        at: where the first of them stands.
+        unfinished: a span that encloses these is not there yet.
+        error: why it cannot be read.
+    """
+
+    agent: str
+    conversation: str
+    trace: str
+    turns: tuple[Turn, ...]
+    verdict: Verdict
+    spans: tuple[str, ...]
+    end: float
+    at: str
+    unfinished: bool = False
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """spans: all, each once. others: those that no agent has made. repeated: those that were there before. loose:
+    events in logs whose span is not there."""
+
+    spans: int
+    others: int
+    repeated: int
+    loose: int
+
+
+class Spans:
+    """Spans and events in any order, and the runs in them. To be closed, or used as a context manager."""
+
+    def __init__(self, rules: Sequence[Rule] = ()) -> None:
+        self._rules = rules
+        self._db = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        self._db.execute("PRAGMA journal_mode = OFF")
+        self._db.executescript(_TABLES)
+        self._db.execute("BEGIN")
+        self._repeated = 0
+        self._judged: tuple[str, tuple[Evaluation, ...]] = ("", ())
+
+    def close(self) -> None:
+        self._db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def add(self, one: Span | SpanEvent) -> None:
+        """Notes a span, the first time that it comes, or an event that a log has."""
+        if isinstance(one, SpanEvent):
+            if is_message(one):
+                response = one.attributes.get("gen_ai.response.id")
+                row = (one.trace, one.span, encodable(response) if isinstance(response, str) else "", _text(one))
+                self._db.execute("INSERT INTO events (trace, span, response, data) VALUES (?, ?, ?, ?)", row)
+            return
+        kind = kind_of(one)
+        failed = encodable(error_of(one)) if one.status == "error" else None
+        about = (agent_of(one), conversation_of(one), response_of(one)) if kind else ("", "", "")
+        row = (one.trace, one.id, one.parent, one.near, kind, one.start, one.end, *about, failed)
+        added = self._db.execute(
+            "INSERT INTO spans "
+            "(trace, id, parent, near, kind, start, end, agent, conversation, response, failed, data) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+            (*row, _text(one) if kind else None),
+        )
+        self._repeated += added.rowcount == 0
+
+    def counts(self) -> Counts:
+        spans, others = self._db.execute("SELECT count(*), ifnull(sum(kind = ''), 0) FROM spans").fetchone()
+        (loose,) = self._db.execute(
+            "SELECT count(*) FROM events WHERE trace NOT IN (SELECT trace FROM spans) "
+            "AND (response = '' OR response NOT IN (SELECT response FROM spans))"
+        ).fetchone()
+        return Counts(spans, others, self._repeated, loose)
+
+    def runs(self) -> Iterator[Run]:
+        """The runs, ordered by when their conversations began. Call it once, when all spans were added."""
+        self._enclose()
+        self._divide()
+        keys = self._db.execute("SELECT key FROM parts GROUP BY key ORDER BY min(start), min(n)")
+        for (key,) in keys:
+            yield from self._of_conversation(key)
+
+    # --- who encloses whom ------------------------------------------------------------------------------------------
+
+    def _enclose(self) -> None:
+        """Finds the agent that each span is part of, and the outermost span above it."""
+        self._db.execute("CREATE INDEX of_kind ON spans (kind)")
+        at = 0
+        while found := self._db.execute(
+            "SELECT n FROM spans WHERE kind <> '' AND anchor IS NULL AND n > ? ORDER BY n LIMIT 1", (at,)
+        ).fetchone():
+            (at,) = found
+            self._climb(at)
+        self._db.execute("CREATE INDEX of_anchor ON spans (trace, anchor)")
+        self._db.execute("CREATE INDEX of_event ON events (trace, span)")
+        self._db.execute("CREATE INDEX of_response ON events (response)")
+
+    def _climb(self, n: int) -> None:
+        query = "SELECT n, trace, parent, kind, anchor, top FROM spans WHERE "
+        path: dict[int, Kind] = {}
+        row = self._db.execute(f"{query} n = ?", (n,)).fetchone()
+        while row is not None and row[4] is None and row[0] not in path:
+            path[row[0]] = row[3]
+            row = self._db.execute(f"{query} trace = ? AND id = ?", (row[1], row[2])).fetchone()
+        anchor, top = (row[4], row[5]) if row is not None and row[4] is not None else (0, 0)
+        changes: list[tuple[int, int, int, int]] = []
+        for one, kind in reversed(path.items()):
+            outer, top = anchor, top or one
+            if anchor >= 0 and kind in ("agent", "evaluator"):  # what an evaluator encloses is all its own
+                anchor = one if kind == "agent" else -one
+            changes.append((anchor, top, outer, one))
+        self._db.executemany("UPDATE spans SET anchor = ?, top = ?, outer = ? WHERE n = ?", changes)
+
+    def _divide(self) -> None:
+        """Notes which spans belong to one part: those of one agent in one trace."""
+        found = self._db.execute(
+            "SELECT trace, anchor, min(start), max(end), count(*), min(n), max(agent), max(conversation) FROM spans "
+            f"WHERE anchor >= 0 AND kind <> '' GROUP BY trace, anchor HAVING sum(kind IN {_SPEAKING}) > 0"
+        )
+        for trace, anchor, start, end, count, first, agent, conversation in found.fetchall():
+            own = self._db.execute("SELECT agent, conversation FROM spans WHERE n = ?", (anchor,)).fetchone()
+            agent, conversation = (own[0] or agent, own[1] or conversation) if own else (agent, conversation)
+            key = f"{agent}\n{conversation}" if conversation else f"{trace}/{anchor}"
+            if not conversation and not anchor and count == 1:
+                key = self._asked(trace, first) or key
+            self._db.execute(
+                "INSERT INTO parts (trace, anchor, agent, conversation, start, end, key) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (trace, anchor, agent, conversation, start, end, key),
+            )
+        self._db.execute("CREATE INDEX of_key ON parts (key, start)")
+
+    def _asked(self, trace: str, n: int) -> str:
+        """What stands for the conversation of a call that is alone in its trace: the first that a user said in it."""
+        span = self._spans("n = ?", (n,))[0][0]
+        try:
+            given, _ = said_by(span, self._events(trace, span))
+        except InvalidInput:
+            return ""
+        return next((f"said {digest(turn.text)}" for turn in given if turn.role == "user"), "")
+
+    # --- runs -------------------------------------------------------------------------------------------------------
+
+    def _of_conversation(self, key: str) -> Iterator[Run]:
+        before: list[Turn] = []
+        last: Run | None = None
+        query = "SELECT trace, anchor, agent, conversation FROM parts WHERE key = ? ORDER BY start, n"
+        parts = self._db.execute(query, (key,))
+        for trace, anchor, agent, conversation in parts:
+            run = self._part(trace, anchor, agent, conversation)
+            turns = list(run.turns)
+            goes_on = bool(before) and common(before, turns) == len(before)
+            rest = turns[len(before) :] if goes_on else turns
+            before = turns or before
+            asks = any(turn.role == "user" for turn in rest)
+            if last is not None and not last.error and not run.error and turns and not asks:
+                last = _joined(last, run, rest)
+                continue
+            if last is not None:
+                yield last
+            last = replace(run, turns=tuple(rest)) if asks else run
+        if last is not None:
+            yield last
+
+    def _part(self, trace: str, anchor: int, agent: str, conversation: str) -> Run:
+        """What one agent did in one trace."""
+        rows = self._spans("trace = ? AND anchor = ? AND kind <> ''", (trace, anchor))
+        top = self._spans("n = (SELECT top FROM spans WHERE n = ?)", (rows[0][2],))
+        outermost = self._db.execute(
+            "SELECT t.near, s.failed, t.failed, s.outer FROM spans s JOIN spans t ON t.n = s.top WHERE s.n = ?",
+            (anchor or rows[0][2],),
+        ).fetchone()
+        near, own_failure, top_failure, outer = outermost
+        failure = own_failure if anchor else top_failure
+        first, ended = rows[0][0], max(span.end for span, _, _ in rows)
+        spans = tuple(f"{trace}/{span.id}" for span, _, _ in rows)
+        run = Run(agent, conversation, trace, (), Verdict(), spans, ended, first.at, bool(near))
+        try:
+            turns = self._turns(trace, rows, [span for span, _, _ in top])
+        except InvalidInput as error:
+            where = str(error) if str(error).startswith(first.at.partition(":")[0]) else f"{first.at}: {error}"
+            return replace(run, error=where)
+        verdict = self._verdict(trace, rows, failure, whole_trace=not (outer if anchor else 0))
+        last = next((turn for turn in reversed(turns) if turn.role == "tool"), None)
+        if verdict.source == "status" and failure and turns and (last is None or failure not in last.text):
+            turns.append(Turn("tool", failure, failed=True))
+        return replace(run, turns=tuple(turns), verdict=verdict)
+
+    def _turns(self, trace: str, rows: Sequence[tuple[Span, Kind, int]], top: Sequence[Span]) -> list[Turn]:
+        """What was said in these spans. What encloses them is asked for what they do not say."""
+        history = History()
+        for span, kind, _ in rows:
+            if kind == "tool":
+                history.use(*used(span))
+            elif kind == "llm":
+                history.say(*said_by(span, self._events(trace, span)))
+        turns = history.turns
+        around = [span for span, kind, _ in rows if kind == "agent"] or top
+        for span in around:
+            for given, said in (said_by(span, self._events(trace, span)), whole(span)):
+                if not any(turn.role == "user" for turn in turns):
+                    turns = [*[turn for turn in given if turn.role == "user"][:1], *turns]
+                if not any(turn.role == "assistant" for turn in turns):
+                    turns = [*turns, *said]
+        return turns
+
+    def _verdict(
+        self, trace: str, rows: Sequence[tuple[Span, Kind, int]], failure: str | None, *, whole_trace: bool
+    ) -> Verdict:
+        found = [one for span, _, _ in rows for one in evaluations_in(span, self._events(trace, span))]
+        if whole_trace:
+            found += self._of_trace(trace)
+        found = list(dict.fromkeys(found))
+        read = [(one, self._passes(one)) for one in found]
+        for decided in (False, True):
+            if those := [one for one, passed in read if passed is decided]:
+                why = "; ".join(dict.fromkeys(one.why.strip() for one in those if one.why.strip()))
+                names = ", ".join(dict.fromkeys(one.name for one in those if one.name))
+                return Verdict(decided, why, f"evaluation {names}".strip())
+        if failure is not None:
+            return Verdict(False, "", "status")
+        unread = (f"{one.name} {one.label or one.score}" for one in found if one.label or one.score is not None)
+        return Verdict(None, "", ", ".join(unread))
+
+    def _passes(self, one: Evaluation) -> bool | None:
+        if not self._rules:
+            return labelled(one)
+        return next((rule.passes(one) for rule in self._rules if rule.name == one.name), None)
+
+    def _of_trace(self, trace: str) -> tuple[Evaluation, ...]:
+        """What was found of the trace, by spans that are part of no agent, and by records of logs that name no span of
+        one."""
+        if self._judged[0] != trace:
+            found: list[Evaluation] = []
+            about = "trace = ? AND (anchor < 0 OR (anchor = 0 AND kind = 'other'))"
+            for span, _, _ in self._spans(about, (trace,)):
+                found += evaluations_in(span, self._events(trace, span))
+            loose = self._db.execute(
+                "SELECT data FROM events WHERE trace = ?1 AND span NOT IN "
+                "(SELECT id FROM spans WHERE trace = ?1 AND kind <> '')",
+                (trace,),
+            )
+            found += [one for (data,) in loose for one in evaluations_of(SpanEvent(**json.loads(data)))]
+            self._judged = trace, tuple(found)
+        return self._judged[1]
+
+    def _spans(self, where: str, given: Sequence[Any]) -> list[tuple[Span, Kind, int]]:
+        found = self._db.execute(f"SELECT data, kind, n FROM spans WHERE {where} ORDER BY start, n", given)
+        return [(_span(data), kind, n) for data, kind, n in found if data is not None]
+
+    def _events(self, trace: str, span: Span) -> Sequence[SpanEvent]:
+        """The records of logs that belong to a span."""
+        query = "SELECT data FROM events WHERE trace = ? AND span = ?"
+        rows = self._db.execute(query, (trace, span.id)).fetchall()
+        if response := response_of(span):
+            query = "SELECT data FROM events WHERE response = ? AND NOT (trace = ? AND span = ?)"
+            rows += self._db.execute(query, (response, trace, span.id)).fetchall()
+        return [SpanEvent(**json.loads(data)) for (data,) in rows]
+
+
+def _joined(last: Run, run: Run, rest: Iterable[Turn]) -> Run:
+    """A run that goes on in another trace."""
+    verdict = run.verdict if run.verdict.success is not None else last.verdict
+    return replace(
+        last,
+        turns=(*last.turns, *rest),
+        spans=(*last.spans, *run.spans),
+        verdict=verdict,
+        end=max(last.end, run.end),
+        unfinished=last.unfinished or run.unfinished,
+    )
+
+
+def _text(one: Span | SpanEvent) -> str:
+    table = dict(vars(one))
+    if isinstance(one, Span):
+        table["events"] = [vars(event) for event in one.events]
+    return json.dumps(table)
+
+
+def _span(data: str) -> Span:
+    table = json.loads(data)
+    table["events"] = tuple(SpanEvent(**event) for event in table["events"])
+    return Span(**table)
