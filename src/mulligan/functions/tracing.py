@@ -283,7 +283,8 @@ class _Function:
         """The verdict on the newest attempt."""
         task, answer = episode.task.prompt, episode.trials[-1].attempt.output
         try:
-            verdict = self._judge(*judge_arguments(self._judge, {}, task, answer))
+            by_place, by_name = judge_arguments(self._judge, {}, task, answer)
+            verdict = self._judge(*by_place, **by_name)
             verdict = await verdict if hasattr(verdict, "__await__") else verdict
         except BUGS as error:
             raise InvalidInput(f"the judge {self.name} has a bug: {type(error).__name__}: {error}") from error
