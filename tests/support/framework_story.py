@@ -24,6 +24,7 @@ from mulligan.plugins import InvalidInput
 TASK = "Write the total of lines T5T and T7T."
 LATER = "Write the total of lines T8T and T9T."
 AT_ONCE = 8
+RUNS = re.compile("a?(run|stream|iter|invoke|batch|kickoff|generate|call|forward|transform)")
 
 
 @dataclass
@@ -55,6 +56,7 @@ class Part:
         refused: the names of methods that may not be called.
         misused: other calls that are refused.
         tokens: what the model says that a call took, in and out; None where it counts itself.
+        looks: parts of the call by which it looks, and of what it is given back.
     """
 
     agent: Any
@@ -64,6 +66,7 @@ class Part:
     refused: tuple[str, ...] = ()
     misused: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict[str, Callable[[Any], Any]])
     tokens: tuple[int, int] | None = (7, 2)
+    looks: tuple[str, str] = ("look", "line 5")
 
 
 def right(task: str, answer: str) -> None:
@@ -92,7 +95,8 @@ def first(name: str, part: Part) -> dict[str, Any]:
     part.model.asked.clear()
     agent: Any = mulligan.wrap(part.agent, judge=right, bank=name)
     answer = part.run(agent, TASK)
-    told = {"answer": answer, "tokens": part.tokens, "asked": list(part.model.asked), **record(agent.episode)}
+    told = {"answer": answer, "asked": list(part.model.asked), **record(agent.episode)}
+    told |= {"tokens": part.tokens, "looks": part.looks, "unjudged": unjudged(agent, part.agent)}
     misused = {name: partial(call, name=name) for name in part.refused} | dict(part.misused)
     told["refused"] = {name: refusal(agent, misuse) for name, misuse in misused.items()}
     told["at_once"] = at_once(part)
@@ -115,6 +119,13 @@ def record(episode: mulligan.Episode) -> dict[str, Any]:
         for trial in episode.trials
     ]
     return {"task": episode.task.prompt, "solved": episode.solved, "trials": trials}
+
+
+def unjudged(wrapped: Any, agent: Any) -> list[str]:
+    """The methods whose names say that they run the agent, and that the wrapped one has unchanged."""
+    kind: Any = type(agent)
+    names = [name for name in dir(kind) if RUNS.match(name) and callable(getattr(kind, name))]
+    return [name for name in names if getattr(wrapped, name) == getattr(agent, name)]
 
 
 def call(agent: Any, name: str) -> Any:

@@ -6,18 +6,18 @@ from framework_story import Model as Script
 from framework_story import Part, tell
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
 
-from agents import Agent, Model, ModelResponse, Runner, Usage, function_tool
+from agents import Agent, Model, ModelResponse, RunConfig, Runner, Usage, function_tool
 
 
 class Scripted(Model):
-    def __init__(self) -> None:
-        self.script = Script()
+    def __init__(self, tool: str, arguments: str) -> None:
+        self.script, self.call = Script(), {"name": tool, "arguments": arguments}
 
     async def get_response(self, system_instructions: str | None, input: Any, *_: Any, **__: Any) -> ModelResponse:
         said = self.script.turn(f"{system_instructions}\n{input}", "function_call_output" in str(input))
         if said is None:
-            call = {"arguments": '{"line":5}', "call_id": f"c{len(self.script.asked)}", "name": "look"}
-            output: Any = ResponseFunctionToolCall(type="function_call", **call)
+            id = f"c{len(self.script.asked)}"
+            output: Any = ResponseFunctionToolCall(type="function_call", call_id=id, **self.call)
         else:
             text = ResponseOutputText(annotations=[], text=said, type="output_text")
             output = ResponseOutputMessage(
@@ -36,16 +36,35 @@ def look(line: int) -> str:
     return f"line {line}"
 
 
-model = Scripted()
-agent = Agent("biller", instructions="Be brief.", model=model, tools=[look])
-
-
 async def arun(wrapped: Any, task: str) -> str:
     result = await wrapped.run(task)
-    assert result.last_agent is agent  # notes are no part of an agent that a conversation goes on with
+    assert result.last_agent in (agent, biller)  # notes are no part of an agent that a conversation goes on with
     return result.final_output
 
 
+def own_filter(data: Any) -> Any:
+    data.model_data.instructions += " Answer in English."
+    return data.model_data
+
+
+def run(wrapped: Any, task: str) -> str:
+    result = wrapped.run_sync(task, run_config=RunConfig(call_model_input_filter=own_filter))
+    assert all("Answer in English." in text for text in deciding.script.asked)
+    return result.final_output
+
+
+model = Scripted("look", '{"line":5}')
+agent = Agent("agent", instructions="Be brief.", model=model, tools=[look])
+deciding = Scripted("transfer_to_biller", "{}")
+biller = Agent("biller", instructions="You bill.", model=deciding)
+desk = Agent("desk", instructions="Hand it on.", model=deciding, handoffs=[biller])
+
 refused = ("run_streamed", "as_tool", "clone")
 misused = {"Runner": lambda wrapped: Runner.run_sync(wrapped, "x")}
-tell({"Agent": Part(agent, model.script, lambda w, task: w.run_sync(task).final_output, arun, refused, misused)})
+handed = ("transfer_to_biller", "biller")
+tell(
+    {
+        "Agent": Part(agent, model.script, lambda w, task: w.run_sync(task).final_output, arun, refused, misused),
+        "desk": Part(desk, deciding.script, run, arun, refused, looks=handed),
+    }
+)
