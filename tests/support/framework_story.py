@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import mulligan
 from mulligan.plugins import InvalidInput
@@ -123,7 +123,7 @@ def record(episode: mulligan.Episode) -> dict[str, Any]:
 
 def unjudged(wrapped: Any, agent: Any) -> list[str]:
     """The methods whose names say that they run the agent, and that the wrapped one has unchanged."""
-    kind: Any = type(agent)
+    kind = cast(Any, type(agent))
     names = [name for name in dir(kind) if RUNS.match(name) and callable(getattr(kind, name))]
     return [name for name in names if getattr(wrapped, name) == getattr(agent, name)]
 
