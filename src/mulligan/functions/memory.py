@@ -38,7 +38,8 @@ class Memory:
         await bank.close()
 
     async def notes(self, task: str) -> Notes:
-        """What the bank knows that helps with the task; empty where it knows nothing near."""
+        r"""What the bank knows that helps with the task; empty where it knows nothing near. Put it behind the task with
+        a blank line: `f"{task}\n\n{notes}"`."""
         if not isinstance(task, str):
             raise InvalidInput(f"notes takes the task as a text, not {task!r}.")
         self._newest = await self.bank.recall(task)
@@ -87,7 +88,7 @@ class Memory:
 
 
 def memory(agent_id: str = "", *, model: str | Model | None = None, **options: Any) -> Memory:
-    """The bank of an agent, for a program with a loop of its own.
+    r"""The bank of an agent, for a program with a loop of its own.
 
         async with mulligan.memory("billing") as memory:
             prompt = f"{task}\n\n{await memory.notes(task)}"
