@@ -73,6 +73,7 @@ def test_status_says_what_was_seen_learned_and_shown_and_whether_the_error_came_
     assert rows["shown"] == "2 at failure"
     assert rows["same error again"] == "1 of 1 lesson shown"
     assert rows["not read yet"] == "none"
+    assert rows["hooks in"] == "no agent yet: mulligan hooks install"
     assert "4 times, 3 sessions: make: *** No rule to make target 'all'. Stop." in page
     assert "claude Stop: ValueError: it is broken" in page
     read = status(mulligan)
@@ -80,6 +81,25 @@ def test_status_says_what_was_seen_learned_and_shown_and_whether_the_error_came_
     assert (read["kept"], read["candidates"], read["trouble"]) == (0, 1, "")
     other = status(mulligan, "--folder", str(place.parent))
     assert (other["project"], other["sessions"], other["candidates"]) == (project_id(str(place.parent)), [], 0)
+
+
+def test_status_names_the_agents_that_have_hooks_or_a_plug_in(mulligan: Run, place: Path) -> None:
+    codex = Path.home() / ".codex" / "config.toml"
+    codex.parent.mkdir(parents=True)
+    codex.write_text('[plugins."mulligan@mulligan"]\nenabled = true\n')
+    mulligan("hooks", "install", "claude", "--yes")
+    assert "Claude Code, Codex CLI" in mulligan("hooks", "status").out
+    assert status(mulligan)["installed"] == ["claude", "codex"]
+    mulligan("hooks", "uninstall", "--yes")
+    assert "Codex CLI has Mulligan's plug-in" in mulligan("hooks", "uninstall").err
+
+
+def test_what_was_learned_and_is_kept_already_is_listed_elsewhere(mulligan: Run, place: Path) -> None:
+    learned(mulligan, "s1", place)
+    assert "make" in mulligan("memory", "review").out
+    learned(mulligan, "s2", place)
+    said = mulligan("memory", "review").err
+    assert f"1 lesson kept: mulligan memory --agent-id {project_id(str(place))} list" in said
 
 
 def test_status_names_what_keeps_hooks_from_their_work(mulligan: Run, place: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from mulligan.app.sessions import AGENTS, Old, alone, learn_since
-from mulligan.app.teaching import summary
+from mulligan.app.teaching import memory_command, summary
 from mulligan.app.traces import State, TraceRun, are_traces, learn_traces
 from mulligan.app.transcripts import Transcript, learn_from, read_transcript
 from mulligan.bank.bank import Bank
@@ -293,7 +293,9 @@ def _mine(days: float, agents: Sequence[str], *, everywhere: bool) -> None:
         rows = [(str(often), str(sessions), one_line(words, 100)) for _, words, often, sessions in frequent]
         emit(columns([("times", "sessions", "error"), *rows]))
     if result.new and not everywhere:
-        say("To see what was learned: mulligan memory review")
+        candidates = {*result.new} - {*result.confirmed}
+        listing = memory_command(project_agent(folder), "list")
+        say(f"To see what was learned: {'mulligan memory review' if candidates else listing}")
 
 
 def seconds_of(text: str) -> float:

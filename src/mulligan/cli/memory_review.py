@@ -79,7 +79,9 @@ def review(keep: Sequence[str], drop: Sequence[str], deny: Sequence[str], everyw
             return
         candidates = await _hooked(bank, kept=False)
         if not candidates:
-            say("There is no candidate here.")
+            kept = await _hooked(bank, kept=True)
+            listed = f" {count(len(kept), 'lesson')} kept: {memory_command(bank.agent_id, 'list')}" if kept else ""
+            say(f"There is no candidate here.{listed}")
         elif sys.stdin.isatty() and sys.stdout.isatty():
             await _ask(bank, candidates)
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -15,7 +16,7 @@ from mulligan.cli.terminal import columns, emit, one_line
 from mulligan.cli.words import count
 from mulligan.core.errors import InvalidInput
 from mulligan.hooks import doctor, install
-from mulligan.hooks.agents import agent
+from mulligan.hooks.agents import NAMES, agent
 from mulligan.hooks.status import Status, status_of
 
 
@@ -30,19 +31,21 @@ from mulligan.hooks.status import Status, status_of
 @click.option("--json", "as_json", is_flag=True, help="A JSON object, for programs.")
 def command(folder: str, as_json: bool) -> None:
     """Say what hooks have seen, shown and learned in this project, and which errors they kept from their agent."""
-    status, gone = status_of(folder), _gone(Path(folder))
-    facts = {**_facts(status), "gone": gone}
-    emit(json.dumps(facts, indent=2) if as_json else "\n".join([_page(status), *("" for _ in gone[:1]), *gone]))
+    status, (installed, gone) = status_of(folder), _installed(Path(folder))
+    facts = {**_facts(status), "installed": installed, "gone": gone}
+    page = [_page(status, installed), *("" for _ in gone[:1]), *gone]
+    emit(json.dumps(facts, indent=2) if as_json else "\n".join(page))
 
 
-def _gone(folder: Path) -> list[str]:
-    """What is wrong with hooks that are installed and cannot be started."""
-    found: list[str] = []
+def _installed(folder: Path) -> tuple[list[str], list[str]]:
+    """The agents that have hooks or the plug-in, and what is wrong with hooks that cannot be started."""
+    found, gone = [name for name in NAMES if doctor.plug_in(agent(name), folder)], list[str]()
     with suppress(InvalidInput):  # a file that cannot be read: `hooks doctor` says so
         for name, _, path, text in install.installations(folder):
             if path.suffix != ".toml":
-                found += doctor.gone(of := agent(name), doctor.commands(of, path, text))
-    return found
+                found.append(name)
+                gone += doctor.gone(of := agent(name), doctor.commands(of, path, text))
+    return sorted(set(found)), gone
 
 
 def _facts(status: Status) -> dict[str, object]:
@@ -53,7 +56,7 @@ def _facts(status: Status) -> dict[str, object]:
     return facts
 
 
-def _page(status: Status) -> str:
+def _page(status: Status, installed: Sequence[str]) -> str:
     shown = [one for one in status.shown if one.way == "shown"]
     agents = Counter(one.agent for one in status.sessions if not one.subagent)
     moments = Counter(one.moment for one in shown)
@@ -62,6 +65,7 @@ def _page(status: Status) -> str:
         ("project", status.project),
         ("bank", status.bank if status.bank != status.project else "the project's own"),
         ("store", status.store),
+        ("hooks in", ", ".join(agent(name).TITLE for name in installed) or "no agent yet: mulligan hooks install"),
         ("paused", ", ".join(one or "everywhere" for one in status.paused) or "nowhere"),
         ("sessions", ", ".join(f"{number} of {agent}" for agent, number in agents.items()) or "none yet"),
         ("not read yet", count(due, "session") if (due := sum(one.due for one in status.sessions)) else "none"),

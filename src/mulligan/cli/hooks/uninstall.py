@@ -8,8 +8,8 @@ import click
 
 from mulligan.cli.hooks.install import chosen_scope
 from mulligan.cli.terminal import emit, say
-from mulligan.hooks import install
-from mulligan.hooks.agents import NAMES
+from mulligan.hooks import doctor, install
+from mulligan.hooks.agents import NAMES, agent
 
 
 @click.command(short_help="Take the hooks out; each file becomes what it was.")
@@ -33,7 +33,10 @@ def command(agents: tuple[str, ...], user: bool, project: bool, shared: bool, ye
         if change.after != change.before
     ]
     if not changes:
-        say("No hooks of Mulligan's were found.")
+        say("No hooks of Mulligan's were found in settings.")
+        for one in map(agent, agents or NAMES):
+            if place := doctor.plug_in(one, Path.cwd()):
+                say(f"{one.TITLE} has Mulligan's plug-in: {place}.")
         return
     for change in changes:
         emit(change.diff())
