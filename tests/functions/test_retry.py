@@ -302,6 +302,29 @@ def test_evaluators_by_name_and_as_objects() -> None:
     assert named() == given() == "12 EUR"
 
 
+def test_a_file_of_tests_and_a_command_judge(tmp_path: Path) -> None:
+    (tmp_path / "checks.py").write_text("assert add(1, 2) == 3\n")
+
+    def write(task: str, notes: Notes) -> str:
+        Path("total.txt").write_text("12 EUR" if notes else "12")
+        return "def add(a, b):\n    return a + b" if notes else "def add(a, b):\n    return a - b"
+
+    for judge, said in [
+        (tmp_path / "checks.py", "add(1, 2) returned -1"),
+        ("command:grep EUR total.txt", "status 1"),
+        ("command:grep + {attempt}", "status 1"),
+    ]:
+        result = mulligan.retry(judge=judge, tries=2)(write).run("Write add.")
+        first, second = result.episode.trials
+        assert said in (first.feedback.text if first.feedback else "")
+        assert second.feedback is not None
+        assert second.feedback.passed
+    with pytest.raises(InvalidInput, match=r"tests file .*none.py does not exist"):
+        mulligan.retry(judge=tmp_path / "none.py")(write)
+    with pytest.raises(InvalidInput, match=r"judge=Path\('checks.py'\) for mulligan.retry"):
+        mulligan.retry(judge="unit_tests:checks.py")(write)("Write add.")
+
+
 def test_an_exception_is_a_failed_try_with_its_message() -> None:
     read = list[str]()
 
@@ -418,7 +441,7 @@ def test_what_cannot_work_is_refused_at_decoration() -> None:
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"unsolved": "first"}, "'best' or 'raise'"),
     ({"judge": "exact_mach:12"}, "exact_match"),
-    ({"judge": 12}, "a function, an evaluator or the name of one, not 12"),
+    ({"judge": 12}, "or the Path of a tests file, not 12"),
     ({"tries": 0}, "'trials' must be at least 1"),
     ({"limits": {"second": 5}}, "second"),
     ({"failures": KeyboardInterrupt}, "classes of exceptions, not <class 'KeyboardInterrupt'>"),

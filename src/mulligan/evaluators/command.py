@@ -208,7 +208,7 @@ def _own_files(argv: tuple[str, ...]) -> tuple[dict[str, str], tuple[str, ...]]:
 
 def _place(attempt: Attempt) -> tuple[str, str]:
     """The folder that the attempt changed, and what is wrong with it."""
-    folder = next((artifact.location for artifact in attempt.artifacts if artifact.kind == "git"), "")
+    folder = next((artifact.location for artifact in attempt.artifacts if artifact.kind in ("git", "folder")), "")
     if os.path.isdir(folder):
         return folder, ""
     return folder, f"its folder {folder} is gone" if folder else "it changed no workspace"

@@ -62,7 +62,10 @@ class UnitTests:
             if value is not None and value <= 0:
                 raise InvalidInput(f"{what} must be above 0, not {value}.")
         if tests.endswith(".py") and "\n" not in tests:
-            raise InvalidInput(f"unit_tests takes the text of a tests file, not its name: write --tests {tests}.")
+            raise InvalidInput(
+                f"unit_tests takes the text of a tests file, not its name: write --tests {tests}, in Python "
+                f"tests={tests!r}, or judge=Path({tests!r}) for mulligan.retry."
+            )
         self._plan = read(tests, name)
         self._sandbox = sandbox
         self._seconds = seconds

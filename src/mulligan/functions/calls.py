@@ -6,6 +6,7 @@ import asyncio
 import atexit
 import inspect
 import logging
+import os
 import secrets
 import threading
 import time
@@ -26,6 +27,7 @@ from mulligan.core.errors import InvalidInput, LeaseLost, MulliganError, NotSolv
 from mulligan.core.loop import Meter, Record, Roles, drive
 from mulligan.core.protocols import Bank, Journal, Store
 from mulligan.core.records import (
+    Artifact,
     Attempt,
     Episode,
     Feedback,
@@ -91,6 +93,7 @@ class Call:
                 f"(notes={manner.into!r}): give a text, or add a parameter for the notes (notes: mulligan.Notes)."
             )
         self._values: dict[int, Any] = {}
+        self._places = tuple[Artifact, ...]()
         self._raised: Exception | None = None
         self._fatal: BaseException | None = None
         self.episode: Episode | None = None
@@ -140,7 +143,8 @@ class Call:
             self._fatal = error
             raise
         self._values[number] = value
-        return manner.reads.attempt(value) if manner.reads else attempt_of(value, manner.returns)
+        attempt = manner.reads.attempt(value) if manner.reads else attempt_of(value, manner.returns)
+        return replace(attempt, artifacts=(*attempt.artifacts, *self._places))
 
     async def evaluate(self, episode: Episode) -> Feedback:
         """The judge's verdict on the newest try."""
@@ -208,7 +212,8 @@ class Call:
             return None
         else:
             try:
-                same = [identity(one) for one in (self._function, manner.judge, dict(self._given.arguments))]
+                judge = manner.evaluator or manner.judge
+                same = [identity(one) for one in (self._function, judge, dict(self._given.arguments))]
             except InvalidInput as error:
                 log.debug("%s has no key, so that a call that is cut off begins anew: %s", manner.name, error)
                 return None
@@ -296,11 +301,13 @@ class Call:
         objects: dict[str, Any] = {"actor": self}
         if manner.judged_by_function:
             objects["evaluator"] = self
-        elif not isinstance(manner.judge, str):
+        elif manner.evaluator is None:
             objects["evaluator"] = manner.judge
         if manner.reflects_by_function:
             objects["reflector"] = self
         made = composed(manner, objects, Drive(journal, meter, self.episode.usage)).roles
+        if made.evaluator.expects == "workspace":  # it is judged by the files that the function leaves where it runs
+            self._places = (Artifact("folder", "", os.getcwd()),)
         evaluator = self if manner.judged_by_function else _placed(made.evaluator)
         reflector = self if made.reflector is self else made.reflector and _placed(made.reflector)
         return replace(made, evaluator=_Judge(evaluator), reflector=reflector)

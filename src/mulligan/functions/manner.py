@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from importlib.metadata import version
-from typing import Any, Literal, Protocol
+from os import PathLike
+from typing import Any, Literal, Protocol, cast
 
 from mulligan.app.compose import Composition, Drive, Parts, compose, object_name
 from mulligan.app.config import load
@@ -16,6 +17,7 @@ from mulligan.app.model_roles import Models
 from mulligan.app.plugins import find, parse_spec
 from mulligan.app.recipe import Recipe
 from mulligan.app.session import with_limits
+from mulligan.app.tasks import tests_spec
 from mulligan.core.errors import InvalidInput
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Bank, Evaluator, Model, Reflector, Store
@@ -78,12 +80,15 @@ class Manner:
             raise InvalidInput(f"{self.name} has no parameter {self.task!r} for the task; it has {has}.")
         if self.unsolved not in ("best", "raise"):
             raise InvalidInput(f"unsolved must be 'best' or 'raise', not {self.unsolved!r}.")
-        if isinstance(self.judge, str):
-            find("evaluators", parse_spec("evaluators", self.judge).name)
+        if self.evaluator is not None:
+            find("evaluators", self.evaluator.name)
         elif self.judged_by_function:
             check_judge(self.judge, names, self.name)
         elif not isinstance(self.judge, Evaluator):
-            raise InvalidInput(f"judge must be a function, an evaluator or the name of one, not {self.judge!r}.")
+            raise InvalidInput(
+                "judge must be a function, an evaluator or the name of one, or the Path of a tests file, not "
+                f"{self.judge!r}."
+            )
         kinds = self.failures if isinstance(self.failures, tuple) else (self.failures,)
         for kind in kinds:
             if not (isinstance(kind, type) and issubclass(kind, Exception)):
@@ -124,10 +129,17 @@ class Manner:
     @cached_property
     def head(self) -> Head:
         """What the record says of function and judge, where both are the user's own."""
-        judge = self.judge if isinstance(self.judge, str) else object_name(self.judge)
+        judge = self.judge if isinstance(self.judge, str) else (self.evaluator or Spec(object_name(self.judge))).name
         settings: dict[str, Json] = {"led_by": "function", "function": self.name, "judge": judge}
         settings["limits"] = asdict(self.bounds)
         return Head({"mulligan": version("mulligan"), "python": platform.python_version()}, settings=settings)
+
+    @cached_property
+    def evaluator(self) -> Spec | None:
+        """The judge, if it is an evaluator that was named: by its name, or by a file of tests."""
+        if isinstance(self.judge, str):
+            return parse_spec("evaluators", self.judge)
+        return tests_spec(cast(str, self.judge)) if isinstance(self.judge, PathLike) else None
 
     @property
     def judged_by_function(self) -> bool:
@@ -147,11 +159,10 @@ def composed(manner: Manner, objects: Mapping[str, Any], drive: Drive) -> Compos
     """The roles that are named, and those given as objects. Raises `InvalidInput` for what cannot work."""
     config = load()
     models = Models(config)
-    named = isinstance(manner.judge, str)
     model = None if manner.reflect is None or manner.reflects_by_function else models.name(manner.reflect)
     recipe = Recipe(
         actor=Spec(object_name(objects["actor"])),
-        evaluator=parse_spec("evaluators", manner.judge) if named else Spec(object_name(objects["evaluator"])),
+        evaluator=manner.evaluator or Spec(object_name(objects["evaluator"])),
         reflector=Spec(object_name(objects["reflector"])) if "reflector" in objects else Spec("verbal"),
         strategy=Spec("evidence" if manner.reflect is None else "evidence_and_reflexion"),
         limits=manner.bounds,

@@ -15,6 +15,7 @@ import re
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextvars import ContextVar
+from os import PathLike
 from types import UnionType
 from typing import (
     Annotated,
@@ -172,7 +173,7 @@ class Retry(Protocol):
 
 def retry(
     *,
-    judge: JudgeFunction | Evaluator | str,
+    judge: JudgeFunction | Evaluator | str | PathLike[str],
     tries: int = 3,
     notes: str | None = "notes",
     task: str | Callable[..., str] | None = None,
@@ -196,7 +197,8 @@ def retry(
     Args:
         judge: a function of the answer, and of arguments of the decorated one that it names before it (`task` is
             always known). It returns a bool, a score, (score, "why"), a `Feedback`, or None for no objection; or it
-            raises, which is a no with that message. Or an evaluator, by name ("exact_match:42") or as an object.
+            raises, which is a no with that message. Or an evaluator, by name ("exact_match:42", "command:pytest -q") or
+            as an object; or the `Path` of a file of tests for the code that the function returns.
         tries: calls of the function at most.
         notes: the parameter that gets the notes (`Notes`, a text; empty at first). The one annotated as `Notes` is
             found by itself. If it names another parameter, its text gets the notes appended. None: no notes.

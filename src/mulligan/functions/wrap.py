@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from inspect import signature
+from os import PathLike
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast, overload
 
@@ -125,10 +126,14 @@ class Runs(Protocol):
 
 
 @overload
-def wrap(agent: _OfRunner, *, judge: JudgeFunction | Evaluator | str, **options: Any) -> Runs: ...
+def wrap(agent: _OfRunner, *, judge: JudgeFunction | Evaluator | str | PathLike[str], **options: Any) -> Runs: ...
 @overload
 def wrap(
-    agent: T, *, judge: JudgeFunction | Evaluator | str, framework: Framework | None = None, **options: Any
+    agent: T,
+    *,
+    judge: JudgeFunction | Evaluator | str | PathLike[str],
+    framework: Framework | None = None,
+    **options: Any,
 ) -> T: ...
 def wrap(agent: Any, *, judge: Any, framework: Framework | None = None, **options: Any) -> Any:
     """The agent, which is run again with what failed until the judge has nothing to object.
