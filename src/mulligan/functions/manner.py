@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from importlib.metadata import version
-from os import PathLike
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, Protocol
 
 from mulligan.app.compose import Composition, Drive, Parts, compose, object_name
 from mulligan.app.config import load
@@ -139,7 +138,8 @@ class Manner:
         """The judge, if it is an evaluator that was named: by its name, or by a file of tests."""
         if isinstance(self.judge, str):
             return parse_spec("evaluators", self.judge)
-        return tests_spec(cast(str, self.judge)) if isinstance(self.judge, PathLike) else None
+        given: Any = self.judge
+        return tests_spec(given) if hasattr(given, "__fspath__") else None
 
     @property
     def judged_by_function(self) -> bool:
