@@ -16,7 +16,7 @@ from agent_story import (
     learns_and_is_shown,
     taught,
 )
-from coding_agents import CLAUDE, FAILS, MENDS, desk
+from coding_agents import CLAUDE, FAILS, MENDS, desk, small_disk
 
 from mulligan.hooks.journal import FILE, Journal
 from mulligan.hooks.project import project_id
@@ -57,6 +57,22 @@ async def test_where_the_store_hangs_and_a_setting_is_broken_the_agent_goes_on_a
         assert "claude PostToolUseFailure: ValueError: could not convert string to float: 'a lot'" in await at.mulligan(
             "hooks", "status"
         )
+
+
+async def test_on_a_full_disk_the_agent_goes_on_and_status_says_so(tmp_path: Path) -> None:
+    async with desk(CLAUDE, tmp_path) as at, small_disk(tmp_path / "mulligan", at.project) as disk:
+        at.within = disk.enter
+        await at.mulligan("hooks", "install", "claude", "--yes")
+        assert len(await at.session("Write the report.", [FAILS, MENDS, FAILS])) == 4
+        await taught(at)
+        await disk.fill()
+        assert SHOWN not in (await fails_again(at))[1].text, "what cannot be noted is not shown"
+        said = await at.mulligan("hooks", "status")
+        assert "claude PostToolUseFailure: OperationalError: " in said
+        assert f"so nothing is shown or learned: the disk of {disk.folder} is full" in said
+        await disk.empty()
+        assert MENDS in (await fails_again(at))[1].text.partition(SHOWN)[2]
+        assert "cannot be used" not in await at.mulligan("hooks", "status")
 
 
 async def test_the_plugin_brings_hooks_a_skill_and_a_server_that_answers_hooks(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
 from node_clients import NodeClients, find_node, install
 from provider_server import ProviderServer, Received, tools_of
 
@@ -203,6 +204,8 @@ class Desk:
     project: Path
     env: dict[str, str]
     sessions: int = 0
+    within: tuple[str, ...] = ()
+    """What each command line begins with, such as `SmallDisk.enter`."""
 
     async def session(
         self,
@@ -265,8 +268,55 @@ class Desk:
     async def _started(self, *words: str) -> asyncio.subprocess.Process:
         none, pipe, both = asyncio.subprocess.DEVNULL, asyncio.subprocess.PIPE, asyncio.subprocess.STDOUT
         return await asyncio.create_subprocess_exec(
-            *words, cwd=self.project, env=self.env, stdin=none, stdout=pipe, stderr=both, start_new_session=True
+            *self.within,
+            *words,
+            cwd=self.project,
+            env=self.env,
+            stdin=none,
+            stdout=pipe,
+            stderr=both,
+            start_new_session=True,
         )
+
+
+@dataclass(frozen=True)
+class SmallDisk:
+    """A disk of 2 MB that is mounted at a folder, for the programs that `enter` begins."""
+
+    folder: Path
+    enter: tuple[str, ...]
+
+    async def fill(self) -> None:
+        """Leave no block free."""
+        await self._run(f'dd if=/dev/zero of="{self.folder}/ballast" bs=1k 2>/dev/null; :')
+
+    async def empty(self) -> None:
+        await self._run(f'rm "{self.folder}/ballast"')
+
+    async def _run(self, line: str) -> None:
+        ran = await asyncio.create_subprocess_exec(*self.enter, "sh", "-c", line)
+        assert await asyncio.wait_for(ran.wait(), ENDING) == 0
+
+
+@asynccontextmanager
+async def small_disk(folder: Path, working: Path) -> AsyncGenerator[SmallDisk]:
+    """Mount it, in a mount namespace that ends with the test. Skips where that is not allowed."""
+    if os.geteuid() != 0 or shutil.which("nsenter") is None:
+        pytest.skip("needs root")
+    mounted = f'mkdir "{folder}" && mount -t tmpfs -o size=2m tmpfs "{folder}" && echo ready && read end'
+    pipe, both = asyncio.subprocess.PIPE, asyncio.subprocess.STDOUT
+    holder = await asyncio.create_subprocess_exec(
+        "unshare", "--mount", "sh", "-c", mounted, stdin=pipe, stdout=pipe, stderr=both
+    )
+    try:
+        assert holder.stdout is not None
+        said = await asyncio.wait_for(holder.stdout.readline(), ENDING)
+        if b"not permitted" in said or b"denied" in said:
+            pytest.skip("needs root")
+        assert said == b"ready\n", said
+        yield SmallDisk(folder, ("nsenter", f"--target={holder.pid}", "--mount", f"--wd={working}", "--"))
+    finally:
+        await holder.communicate(b"\n")
 
 
 @asynccontextmanager

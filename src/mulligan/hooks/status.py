@@ -10,9 +10,11 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from threading import Thread
 
+from mulligan.core.home import home, home_path
 from mulligan.hooks.journal import Journal, Session, Shown, Swallowed, fallback_errors
 from mulligan.hooks.project import project_id
 from mulligan.hooks.recall import Reader, store_file
+from mulligan.store.sqlite.database import disk_problem
 
 ANSWERING = 5.0
 """Seconds within which the bank answers. What waits for a disk that hangs cannot be ended, only left."""
@@ -79,7 +81,9 @@ def status_of(folder: str, *, errors: int = 10) -> Status:
                 errors=tuple(newest),
             )
     except (sqlite3.Error, OSError) as error:
-        return replace(status, trouble=f"The journal of hooks cannot be used, so nothing is shown or learned: {error}.")
+        disk = disk_problem(home())
+        why = f"the disk of {home_path()} is {disk} ({error})" if disk else str(error)
+        return replace(status, trouble=f"The journal of hooks cannot be used, so nothing is shown or learned: {why}.")
     found: list[Status] = []
     counting = Thread(target=lambda: found.append(_with_lessons(status, own)), daemon=True)
     counting.start()
