@@ -88,6 +88,53 @@ async def test_a_query_may_be_long_but_not_endless() -> None:
         assert said["query"] is None
 
 
+# --- messages in place of steps ---------------------------------------------------------------------------------------
+
+CALL: dict[str, Any] = {"id": "c1", "type": "function", "function": {"name": "orders", "arguments": '{"page": 2}'}}
+OPENAI: list[dict[str, Any]] = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "Find the order of May."},
+    {"role": "assistant", "content": "", "tool_calls": [CALL]},
+    {"role": "tool", "tool_call_id": "c1", "content": "no such page"},
+    {"role": "assistant", "content": "There is none."},
+]
+ANTHROPIC: list[dict[str, Any]] = [
+    {"role": "user", "content": "Find the order of May."},
+    {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "orders", "input": {"page": 2}}]},
+    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "no such page"}]},
+    {"role": "assistant", "content": [{"type": "text", "text": "There is none."}]},
+]
+
+
+@pytest.mark.parametrize("messages", [OPENAI, ANTHROPIC, {"system": "Be brief.", "messages": ANTHROPIC}])
+async def test_messages_of_an_api_are_taken_for_steps(messages: Any) -> None:
+    async with a_service() as service:
+        asked = await told(service, "extract_memory", trajectory=messages, query=QUERY, success_signal=False)
+        assert asked["status"] == "needs_thinking", asked
+        for part in ('orders: {"page": 2}', "orders: no such page", "There is none."):
+            assert part in asked["prompt"]
+        assert "Be brief" not in asked["prompt"]
+        same = await told(service, "extract_memory", trajectory=messages, query=QUERY, success_signal=False)
+        assert same["task_id"] == asked["task_id"]
+        done = await told(service, "extract_memory", task_id=asked["task_id"], lessons=[LESSON])
+        assert done["extracted_count"] == 1
+
+
+NOT_READ: list[tuple[Any, str]] = [
+    ([*OPENAI, {"role": "judge", "content": "x"}], "message 6: role must be"),
+    ([OPENAI[1], {**OPENAI[2], "tool_calls": [{}]}], "message 2, call 1: function: an object is expected"),
+    ([{"step": 1, "role": "user", "content": "x"}, {"step": 2, "role": "judge", "content": "x"}], "role must be"),
+    ([{"a": 1}], "Step 1 of the trajectory: role must be"),
+]
+
+
+@pytest.mark.parametrize(("trajectory", "says"), NOT_READ)
+async def test_a_message_that_cannot_be_read_is_named_by_its_number(trajectory: Any, says: str) -> None:
+    async with a_service() as service:
+        said = await told(service, "extract_memory", trajectory=trajectory, query=QUERY)
+        assert (said["status"], says in said["message"]) == ("error", True), said
+
+
 # --- whose it is ------------------------------------------------------------------------------------------------------
 
 

@@ -7,11 +7,12 @@ without any has its output as its one step.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias, cast
 
+from mulligan.bank.learn.transcripts._messages import recognised
 from mulligan.core.codec import json_text
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Attempt, Episode, Feedback, Json, Step, Stop, Task, Trial
@@ -236,6 +237,19 @@ def episode_of(trajectory: Json, query: str, success_signal: bool | None = None)
         trials=(Trial(1, Attempt(output, steps), judged),),
         stop=Stop("solved" if success_signal else "exhausted", "handed in as a trajectory"),
     )
+
+
+def are_steps(trajectory: Json) -> bool:
+    """Whether `episode_of` is to read it: plain steps, and all that is in no known form of messages."""
+    items = cast(list[Json], trajectory) if isinstance(trajectory, list) else []
+    if items and all(isinstance(item, dict) and _is_plain(cast("dict[str, Json]", item)) for item in items):
+        return True
+    return not recognised(json_text(trajectory))
+
+
+def _is_plain(item: Mapping[str, Json]) -> bool:
+    known = "step" in item or item.keys() <= {"role", "content", "metadata"}  # a message may have calls of tools beside
+    return known and item.get("role") in ROLES and isinstance(item.get("content"), str)
 
 
 def _step(item: Json, where: str) -> Step:

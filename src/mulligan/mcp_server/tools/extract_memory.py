@@ -86,9 +86,14 @@ async def _episode(arguments: Mapping[str, Json], given: _Arguments, call: Call,
 
 
 def _read(arguments: Mapping[str, Json], signal: bool | None = None) -> Episode:
-    from mulligan.bank.learn.trajectory import episode_of
+    """The episode of plain steps, or of messages in a form that `mulligan learn` reads."""
+    from mulligan.app.transcripts import read_messages
+    from mulligan.bank.learn.trajectory import are_steps, episode_of
 
-    return episode_of(arguments["trajectory"], arguments["query"], signal)
+    trajectory, query = arguments["trajectory"], arguments["query"]
+    if are_steps(trajectory) or not isinstance(query, str) or not query.strip():
+        return episode_of(trajectory, query, signal)
+    return read_messages(trajectory).episode(task=query, success=signal)
 
 
 async def _same_before(
