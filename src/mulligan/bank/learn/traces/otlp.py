@@ -116,7 +116,7 @@ class TraceFile:
                 continue
             where = f"{self.name}:{number}"
             try:
-                yield where, parsed(self.name, _decoded(line, where), number)
+                yield where, parsed(self.name, _decoded(line, where).rstrip("\r\n"), number)
             except InvalidInput:
                 if first:  # a file that is one request, on many lines
                     rest = _line(opened, self.name, whole=True)
