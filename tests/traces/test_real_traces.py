@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -226,3 +228,35 @@ def test_two_requests_of_one_trace_are_learned_from_apart() -> None:
         parent.end()
     provider.shutdown()
     assert [(one.task, one.success) for one in told] == [("0", False), ("1", False)]
+
+
+FORKED = """
+import json, os, mulligan
+from opentelemetry.sdk.trace import TracerProvider
+
+def run(task):
+    with provider.get_tracer("app").start_as_current_span("chat") as span:
+        span.set_attribute("gen_ai.operation.name", "chat")
+        span.set_attribute("gen_ai.input.messages", json.dumps([{"role": "user", "content": task}]))
+        span.set_attribute("gen_ai.output.messages", "12")
+
+provider = TracerProvider()
+told = []
+processor = mulligan.LearningSpanProcessor("a", judge="contains:EUR", learned=lambda run: told.append(run.task))
+provider.add_span_processor(processor)
+run("first")
+assert processor.force_flush()
+child = os.fork()
+run("child" if child == 0 else "parent")
+assert processor.force_flush()
+assert told == ["first", "child" if child == 0 else "parent"], told
+if child == 0:
+    os._exit(0)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+"""
+
+
+def test_a_process_that_was_forked_learns_too() -> None:
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORKED]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert ran.returncode == 0, ran.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import threading
 import time
 from collections import OrderedDict
@@ -12,6 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from queue import Empty, Full, Queue
 from typing import TYPE_CHECKING, Any, Literal, cast
+from weakref import WeakMethod
 
 from mulligan.app.traces import TraceLearner, TraceRun
 from mulligan.bank.learn.traces.conventions import Rule
@@ -79,14 +81,20 @@ class LearningSpanProcessor(SpanProcessor):
         self._make: Callable[[], TraceLearner] = lambda: TraceLearner(agent_id, **options)
         self._make()  # so that what cannot work is said here
         self._told: Callable[[TraceRun], None] = learned or (lambda _: None)
-        self._most_traces, self._most_spans = traces, spans
+        self._most_traces, self._most_spans, self._most_ended = traces, spans, queue
+        self._closed = False
+        self._begin()
+        forked = WeakMethod(self._begin)
+        os.register_at_fork(after_in_child=lambda: begin() if (begin := forked()) else None)
+
+    def _begin(self) -> None:
+        """Holds nothing. A process that was forked begins anew: threads and locks are not taken along."""
         self._held: OrderedDict[int, list[Any]] = OrderedDict()
-        self._ended: Queue[list[Any] | None] = Queue(queue)
-        self._lock = threading.Lock()
+        self._ended: Queue[list[Any] | None] = Queue(self._most_ended)
+        self._lock = threading.RLock()
         self._idle = threading.Condition(self._lock)
         self._left = 0
         self._thread: threading.Thread | None = None
-        self._closed = False
         self.dropped = self.failed = 0
 
     # --- what OpenTelemetry calls -----------------------------------------------------------------------------------
