@@ -121,4 +121,7 @@ def test_a_version_that_does_not_fit_is_named(bare: BareEnvironment, tmp_path: P
     ran = bare.run("-c", code, cwd=tmp_path)
     assert ran.returncode == 2
     assert "It takes mcp" in ran.stderr
-    assert "and 1.30.0 is installed; in an environment that may change, or in a new one: pip install" in ran.stderr
+    assert (
+        "and 1.30.0 is installed here. In a new environment, or in this one if the others in it agree: pip install"
+        in ran.stderr
+    )

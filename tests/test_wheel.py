@@ -12,6 +12,10 @@ SCRIPT = (
     "def factorial(n): return n\n---\nfactorial(5) is 120, not n.\n---\n"
     "def factorial(n): return n * factorial(n - 1) if n else 1"
 )
+OTHERS = (
+    "claude-agent-sdk", "crewai", "dspy", "fastmcp", "google-adk", "langchain-mcp-adapters", "llama-index-core",
+    "openai-agents", "smolagents", "strands-agents",
+)  # fmt: skip
 PINS = str(ROOT / "constraints.txt")
 
 
@@ -38,6 +42,22 @@ def wheel(tools: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     ran(tools / "uv", "build", "--wheel", "-o", folder, ROOT, cwd=folder)
     (file,) = folder.glob("*.whl")
     return file
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("other", OTHERS)
+def test_it_goes_into_the_environment_of_others(other: str, tools: Path, wheel: Path, tmp_path: Path) -> None:
+    """With the newest release of each: uv names the versions that fit, or fails."""
+
+    def resolved(*wanted: str) -> dict[str, str]:
+        (tmp_path / "wanted.txt").write_text("\n".join(wanted))
+        said = ran(tools / "uv", "pip", "compile", "-q", "--no-header", "--no-annotate", "wanted.txt", cwd=tmp_path)
+        return dict(line.split("==") for line in said.splitlines() if "==" in line)
+
+    newest = f"{other}=={resolved(other)[other]}"
+    assert "pydantic-ai-slim" not in resolved(newest, f"mulligan @ {wheel.as_uri()}")
+    models = resolved(newest, f"mulligan[models] @ {wheel.as_uri()}")
+    assert {"openai", "anthropic", "pydantic-ai-slim"} < models.keys()
 
 
 @pytest.mark.slow

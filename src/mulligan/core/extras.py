@@ -39,7 +39,7 @@ def require(need: str, module: str, extra: str, *, distribution: str = "") -> No
     if missing:
         raise MissingExtra(need, extra)
     if unfit := _unfit(distribution or module):
-        raise MissingExtra(f"{need}. {unfit}; in an environment that may change, or in a new one", extra)
+        raise MissingExtra(f"{need}. {unfit}. In a new environment, or in this one if the others in it agree", extra)
 
 
 def _unfit(distribution: str) -> str:
@@ -51,7 +51,7 @@ def _unfit(distribution: str) -> str:
     named = re.compile(rf"{re.escape(distribution)}(?:\[[^]]*\])?\s*([^;\[]*)")
     wanted = next((found[1].strip() for line in lines if (found := named.match(line))), "")
     fits = all((numbers(here) >= numbers(than)) == (sign == ">=") for sign, than in _BOUND.findall(wanted))
-    return "" if fits else f"It takes {distribution}{wanted}, and {here} is installed"
+    return "" if fits else f"It takes {distribution}{wanted}, and {here} is installed here"
 
 
 def numbers(version: str) -> list[int]:
