@@ -7,7 +7,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -27,8 +27,13 @@ from mulligan.store.export import export as export_json
 
 T = TypeVar("T")
 
+if TYPE_CHECKING:
+    Ages = click.ParamType[timedelta]
+else:
+    Ages = click.ParamType  # which takes no type before click 8.4
 
-class _Age(click.ParamType[timedelta]):
+
+class _Age(Ages):
     name = "age"
     _HOURS: Mapping[str, int] = {"h": 1, "d": 24, "w": 7 * 24}
 
