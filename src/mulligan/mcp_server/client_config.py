@@ -208,7 +208,8 @@ def _extras(here: Distribution) -> list[str]:
     """The extras whose requirements are all installed."""
     needed: dict[str, list[str]] = {}
     for line in here.requires or ():
-        if found := re.match(r"([\w.-]+).*\bextra == ['\"]([\w-]+)['\"]", line):
+        found = re.match(r"([\w.-]+).*\bextra == ['\"]([\w-]+)['\"]", line)
+        if found and found[1] != NAME:  # `all` is named by its parts
             needed.setdefault(found[2], []).append(found[1])
     return sorted(extra for extra, names in needed.items() if all(map(_installed, names)))
 

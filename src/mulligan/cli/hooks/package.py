@@ -16,12 +16,13 @@ from mulligan.hooks.packaging import package
 def command(folder: Path) -> None:
     """Write a plug-in or an extension for each coding agent into FOLDER, with hooks, a skill and the MCP server.
 
-    They start `mulligan-hook` and `mulligan`, which the PATH of the agent has to have. Says how each is installed. An
-    agent needs either its package or `mulligan hooks install`, not both.
+    They start `mulligan-hook` and `mulligan` with the extra `serve`, which the PATH of the agent has to have. Says how
+    each is installed. An agent needs either its package or `mulligan hooks install`, not both.
     """
     for made in package(folder):
         emit(str(made))
     place = {name: shlex.quote(str(folder.resolve() / name)) for name in INSTALLING}
+    say('They need mulligan with an extra, in the PATH: uv tool install "mulligan[serve]"')
     say("\n".join(["To install one:", *(f"  {how.format(place[name])}" for name, how in INSTALLING.items())]))
 
 
