@@ -6,14 +6,12 @@ page, and print what the comments beside their prints say.
 
 import asyncio
 import inspect
-import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from doc_pages import DOCS, blocks, compiled, file_name
+from doc_pages import DOCS, blocks, compiled, expected, file_name, lines_in_order
 
 from mulligan.app.plugins import build
 from mulligan.core.protocols import Evaluator
@@ -45,13 +43,6 @@ READ = (
 )
 """Pages whose blocks are only compiled here: they need weights, or are run by a test of their own."""
 
-_EXPECTED = re.compile(r"^ *print\(.*\)  # (.*)$", re.MULTILINE)
-
-
-def lines_in_order(wanted: list[str], lines: Iterator[str]) -> list[str]:
-    """Those of the wanted lines that do not come, in their order."""
-    return [line for line in wanted if line not in lines]
-
 
 def test_every_page_with_python_is_run_or_read() -> None:
     pages = {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md") if "```python" in page.read_text("utf-8")}
@@ -75,7 +66,7 @@ def test_the_examples_run_and_print_what_the_page_says(
         else:
             exec(code, space)
         printed = capsys.readouterr().out.splitlines()
-        assert lines_in_order(_EXPECTED.findall(block), iter(printed)) == [], f"{page}:\n{block}\nprinted {printed}"
+        assert lines_in_order(expected(block), iter(printed)) == [], f"{page}:\n{block}\nprinted {printed}"
 
 
 @pytest.mark.parametrize("page", READ)
