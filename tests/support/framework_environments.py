@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
@@ -41,7 +42,8 @@ LIVING = 180.0
 
 def environment(framework: str, folder: Path) -> Path:
     """The Python of the framework's environment, which is made below the shared folder, else below this one."""
-    wanted = (*PINS[framework], (ROOT / "pyproject.toml").read_text("utf-8"), sys.version)
+    base = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
+    wanted = (*PINS[framework], *base, sys.version)
     key = sha256("\n".join(wanted).encode()).hexdigest()[:12]
     target = Path(os.environ.get("MULLIGAN_TEST_FRAMEWORKS") or folder) / f"{framework}-{key}"
     if not target.exists():
