@@ -313,11 +313,13 @@ async def dry(*files: str, **options: Any) -> tuple[Any, list[TraceRun]]:
     return done, found
 
 
-@pytest.mark.parametrize("form", ["lines", "whole", "list", "gz", "bom", "base64"])
+@pytest.mark.parametrize("form", ["lines", "whole", "list", "gz", "bom", "base64", "older"])
 async def test_files_of_every_form(here: Path, form: str) -> None:
     text = {"lines": "\n" + lines(ONE), "whole": json.dumps(ONE, indent=1), "list": json.dumps([ONE])}.get(
         form, lines(ONE)
     )
+    if form == "older":
+        text = text.replace("scopeSpans", "instrumentationLibrarySpans")
     if form == "base64":
         for id in {
             row[key] for row in ONE["resourceSpans"][0]["scopeSpans"][0]["spans"] for key in ("traceId", "spanId")

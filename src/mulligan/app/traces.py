@@ -14,6 +14,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 from mulligan.app.config import Config, load
@@ -93,6 +94,8 @@ class TracesLearned:
 
 def are_traces(file: str | os.PathLike[str]) -> bool:
     """Whether the file is one of traces, by its beginning."""
+    if not Path(file).is_file():  # what is read of a pipe is gone
+        return False
     try:
         with open(file, "rb") as opened:
             return looks_like_traces(opened.read(_HEAD))

@@ -140,7 +140,11 @@ class TraceFile:
             for n, resource in enumerate(_list(table, key, at), 1):
                 where = f"{at}, {key} {n}"
                 about = _attributes(_table(_table(resource, where).get("resource") or {}, where), where)
-                for scope in _list(_table(resource, where), scopes, where):
+                older = "instrumentationLibrary" + scopes.removeprefix("scope")  # until 2022
+                for scope in (
+                    *_list(_table(resource, where), scopes, where),
+                    *_list(_table(resource, where), older, where),
+                ):
                     for one in _list(_table(scope, where), listed, where):
                         number += 1
                         place = f"{at}, {_NAMES[listed]} {number}"

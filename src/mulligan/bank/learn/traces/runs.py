@@ -197,7 +197,7 @@ class Spans:
             "SELECT trace, anchor, min(start), max(end), count(*), min(n), max(agent), max(conversation) FROM spans "
             f"WHERE anchor >= 0 AND kind <> '' GROUP BY trace, anchor HAVING sum(kind IN {_SPEAKING}) > 0"
         )
-        for trace, anchor, start, end, count, first, agent, conversation in found.fetchall():
+        for trace, anchor, start, end, count, first, agent, conversation in found:
             own = self._db.execute("SELECT agent, conversation FROM spans WHERE n = ?", (anchor,)).fetchone()
             agent, conversation = (own[0] or agent, own[1] or conversation) if own else (agent, conversation)
             key = f"{agent}\n{conversation}" if conversation else f"{trace}/{anchor}"
