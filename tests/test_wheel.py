@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from bare_environment import PROJECT
+from wire_client import KEY, running
 
 ROOT = Path(__file__).parent.parent
 SCRIPT = (
@@ -44,6 +46,18 @@ def wheel(tools: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
+@pytest.fixture(scope="module")
+def oldest(tools: Path, wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program, with the oldest pydantic-ai that `models` takes and the SDKs of its time."""
+    folder = tmp_path_factory.mktemp("oldest")
+    (line,) = (line for line in PROJECT["optional-dependencies"]["models"] if "pydantic-ai-slim" in line)
+    least = line.partition(">=")[2].partition(",")[0]
+    wanted = (f"mulligan[models] @ {wheel.as_uri()}", f"pydantic-ai-slim=={least}", "openai<3", "anthropic<1")
+    ran(tools / "uv", "venv", "-q", "--python", sys.executable, folder, cwd=folder)
+    ran(tools / "uv", "pip", "install", "-q", "--python", folder / "bin" / "python", *wanted, cwd=folder)
+    return folder / "bin" / "mulligan"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("other", OTHERS)
 def test_it_goes_into_the_environment_of_others(other: str, tools: Path, wheel: Path, tmp_path: Path) -> None:
@@ -58,6 +72,18 @@ def test_it_goes_into_the_environment_of_others(other: str, tools: Path, wheel: 
     assert "pydantic-ai-slim" not in resolved(newest, f"mulligan @ {wheel.as_uri()}")
     models = resolved(newest, f"mulligan[models] @ {wheel.as_uri()}")
     assert {"openai", "anthropic", "pydantic-ai-slim"} < models.keys()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["openai:gpt-4o", "openai-responses:gpt-4o", "anthropic:claude-haiku-4-5"])
+def test_the_oldest_pydantic_ai_that_is_taken_calls_models(model: str, oldest: Path, tmp_path: Path) -> None:
+    with running("--port", "0") as wire:
+        wire.plays({"status": 429}, "wrong", "right")
+        places = {"OPENAI_BASE_URL": wire.url, "ANTHROPIC_BASE_URL": wire.url.removesuffix("/v1")}
+        keys = {"OPENAI_API_KEY": KEY, "ANTHROPIC_API_KEY": KEY, "MULLIGAN_HOME": str(tmp_path)}
+        options = ("--evaluator", "contains:right", "--strategy", "none", "--trials", "2", "--model", model)
+        said = ran(oldest, "solve", "Say right.", *options, cwd=tmp_path, env={**os.environ, **places, **keys})
+    assert "solved at trial 2 of 2" in said
 
 
 @pytest.mark.slow

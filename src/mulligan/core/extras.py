@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from importlib.metadata import PackageNotFoundError, requires, version
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -42,8 +42,11 @@ def require(need: str, module: str, extra: str, *, distribution: str = "") -> No
         raise MissingExtra(f"{need}. {unfit}. In a new environment, or in this one if the others in it agree", extra)
 
 
+@cache
 def _unfit(distribution: str) -> str:
     """Which version is needed and which is installed; "" where they fit, or nobody says."""
+    from importlib.metadata import PackageNotFoundError, requires, version  # as heavy as all else here
+
     try:
         lines, here = requires("mulligan") or (), version(distribution)
     except PackageNotFoundError:

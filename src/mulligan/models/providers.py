@@ -9,7 +9,6 @@ import os
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -165,6 +164,8 @@ def require_sdk(need: str) -> None:
 
 def _check_anthropic(what: str) -> None:
     """Raises `InvalidInput` for an SDK that this pydantic-ai admits and cannot call: it came later."""
+    from importlib.metadata import version
+
     ours, theirs = version("pydantic-ai-slim"), version("anthropic")
     if numbers(ours) < [2, 32] and numbers(theirs) >= [1]:
         raise InvalidInput(
