@@ -102,6 +102,20 @@ def test_what_was_learned_and_is_kept_already_is_listed_elsewhere(mulligan: Run,
     assert f"1 lesson kept: mulligan memory --agent-id {project_id(str(place))} list" in said
 
 
+@pytest.mark.parametrize("arguments", [("pause",), ("set", "needed", "3"), ("forget", "s1"), ("doctor", "claude")])
+def test_a_home_that_cannot_be_used_is_named(
+    mulligan: Run, place: Path, arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mulligan("hooks", "install", "claude", "--yes")
+    monkeypatch.setenv("MULLIGAN_HOME", "/proc/mulligan")
+    ended = mulligan("hooks", *arguments)
+    assert ended.status == 3
+    assert "What hooks note in /proc/mulligan cannot be used" in ended.err
+    assert "MULLIGAN_HOME" in ended.err
+    assert "What hooks note in /proc/mulligan cannot be used" in mulligan("learn", "--since", "30d").err
+    assert "is full" not in mulligan("hooks", "status").out
+
+
 def test_status_names_what_keeps_hooks_from_their_work(mulligan: Run, place: Path) -> None:
     assert mulligan("hooks", "status").status == 0
     (place.parent / "data/hooks.db").write_bytes(b"no database" * 100)

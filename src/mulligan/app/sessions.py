@@ -280,7 +280,9 @@ def alone(wait: float = _WAIT) -> Generator[None]:
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
                 raise
-            raise Busy(f"another process is learning ({error})") from error
+            busy = Busy(f"another process is learning ({error})")
+            busy.sqlite_errorcode = error.sqlite_errorcode
+            raise busy from error
         yield
 
 

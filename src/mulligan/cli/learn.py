@@ -18,13 +18,13 @@ from mulligan.app.transcripts import Transcript, learn_from, read_transcript
 from mulligan.bank.bank import Bank
 from mulligan.bank.exchange.importing import file_text
 from mulligan.cli.errors import SOLVED, UNFINISHED
+from mulligan.cli.hooks import journal_in_use
 from mulligan.cli.memory import agent_options, with_bank, writing
 from mulligan.cli.memory_review import project_agent, with_project_bank
 from mulligan.cli.options import given_options
 from mulligan.cli.terminal import columns, emit, one_line, overwrite, say, standard_input
 from mulligan.cli.words import count
-from mulligan.core.errors import InvalidInput, StoreError
-from mulligan.core.home import home
+from mulligan.core.errors import InvalidInput
 from mulligan.core.lessons import Selection
 from mulligan.core.protocols import Turn
 from mulligan.hooks.journal import Journal
@@ -241,7 +241,8 @@ def _one(
 
     if transcript.format not in AGENTS:
         return with_bank(agent, work, model=model)
-    agent = project_agent(next((turn.folder for turn in transcript.turns if turn.folder), ""))
+    with journal_in_use():
+        agent = project_agent(next((turn.folder for turn in transcript.turns if turn.folder), ""))
     say(f"the bank is that of {agent or 'the unnamed agent'}")
     return with_project_bank(agent, work, model)
 
@@ -275,14 +276,9 @@ def _mine(days: float, agents: Sequence[str], *, everywhere: bool) -> None:
     def progress(done: int, of: int, old: Old) -> None:
         overwrite(f"{done + 1} of {of} transcripts: {old.path}")
 
-    try:
-        with alone(), Journal() as journal:
-            result = asyncio.run(learn_since(journal, days, folder=folder, agents=agents, progress=progress))
-            frequent = journal.frequent(None if everywhere else journal.bank_of(project_id(folder)))
-    except sqlite3.Error as error:
-        raise StoreError(
-            f"What hooks note in {home()} cannot be used: {error}. If another process is learning, try again later."
-        ) from error
+    with journal_in_use(), alone(), Journal() as journal:
+        result = asyncio.run(learn_since(journal, days, folder=folder, agents=agents, progress=progress))
+        frequent = journal.frequent(None if everywhere else journal.bank_of(project_id(folder)))
     overwrite("")
     for path, error in result.errors.items():
         say(f"{path}: {one_line(error, 200)}")

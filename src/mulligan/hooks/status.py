@@ -81,7 +81,7 @@ def status_of(folder: str, *, errors: int = 10) -> Status:
                 errors=tuple(newest),
             )
     except (sqlite3.Error, OSError) as error:
-        disk = disk_problem(home())
+        disk = disk_problem(home()) if isinstance(error, sqlite3.Error) else ""
         why = f"the disk of {home_path()} is {disk} ({error})" if disk else str(error)
         return replace(status, trouble=f"The journal of hooks cannot be used, so nothing is shown or learned: {why}.")
     found: list[Status] = []

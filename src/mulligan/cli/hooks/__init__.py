@@ -5,10 +5,17 @@ Each file of this folder is a subcommand of the same name, with a click command 
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Generator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import click
+
+from mulligan.core.errors import StoreError
+from mulligan.core.home import home_path
 
 
 class FolderGroup(click.Group):
@@ -21,6 +28,23 @@ class FolderGroup(click.Group):
         if cmd_name not in self.list_commands(ctx):
             return None
         return import_module(f"mulligan.cli.hooks.{cmd_name}").command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with journal_in_use():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def journal_in_use() -> Generator[None]:
+    """Raises `StoreError`, which names Mulligan's home, where what hooks note there cannot be read or written."""
+    try:
+        yield
+    except (sqlite3.Error, OSError) as error:
+        if isinstance(error, OSError) and not str(error.filename).startswith(home_path()):
+            raise
+        busy = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+        do = "Try again later." if busy else "See that the folder can be written, or name another in MULLIGAN_HOME."
+        raise StoreError(f"What hooks note in {home_path()} cannot be used: {error}. {do}") from error
 
 
 @click.group(cls=FolderGroup)
