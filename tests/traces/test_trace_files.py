@@ -219,6 +219,25 @@ def test_agents_of_one_trace_have_runs_of_their_own() -> None:
     assert len(boss.spans) + len(clerk.spans) == 6
 
 
+def test_the_steps_of_a_graph_are_one_run() -> None:
+    """As OpenInference's instrumentation of LangGraph has them: each call of the model in an AGENT span of its own."""
+    step, tool = {"openinference.span.kind": "AGENT", "output.value": "{}"}, {"openinference.span.kind": "CHAIN"}
+    used = {"openinference.span.kind": "TOOL", "tool.name": "look", "input.value": '{"line": 5}', "output.value": "{}"}
+    spans = [
+        span(1, {"openinference.span.kind": "CHAIN", "input.value": '{"messages": []}', "session.id": "s"}),
+        span(2, step, parent=1, at=1),
+        chat(3, [ASK], [LOOK], parent=2, at=2),
+        span(4, tool, parent=1, at=3),
+        span(5, used, parent=4, at=4),
+        span(6, step, parent=1, at=5),
+        chat(7, [ASK, LOOK, FOUND], [DONE], parent=6, at=6),
+    ]
+    (run,) = runs(request(*spans))
+    assert turns(run) == TURNS
+    (run,) = runs(request(span(1, {**step, "input.value": "The total?", "output.value": "12"})))
+    assert turns(run) == [("user", "", "The total?"), ("assistant", "", "12")]
+
+
 def test_a_conversation_goes_on_in_another_trace() -> None:
     about = {"gen_ai.conversation.id": "talk"}
     more = said("user", "And of 1 and 2?")

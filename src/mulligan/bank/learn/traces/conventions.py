@@ -24,8 +24,9 @@ from mulligan.core.records import Json
 from mulligan.text.json_lines import parsed
 from mulligan.text.plain import encodable
 
-Kind: TypeAlias = Literal["", "agent", "llm", "tool", "evaluator", "other"]
-"""What a span is: "" for one that is none of agents; "other" for a step that says nothing, such as a retrieval."""
+Kind: TypeAlias = Literal["", "agent", "part", "llm", "tool", "evaluator", "other"]
+"""What a span is: "" for one that is none of agents; "part" for one of an agent without a name, as graphs have one for
+each step; "other" for a step that says nothing, such as a retrieval."""
 
 _OPERATIONS: Mapping[str, Kind] = {
     "invoke_agent": "agent",
@@ -59,7 +60,7 @@ _NUMBER = re.compile(r"\d{1,9}")
 def kind_of(span: Span) -> Kind:
     has = span.attributes
     if kind := _OPENINFERENCE.get(span.text("openinference.span.kind").upper()):
-        return kind
+        return "part" if kind == "agent" and not agent_of(span) else kind
     operation = span.text("gen_ai.operation.name")
     if operation in _OPERATIONS:
         return _OPERATIONS[operation]

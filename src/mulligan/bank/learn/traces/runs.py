@@ -49,7 +49,7 @@ CREATE TABLE parts (
     n INTEGER PRIMARY KEY, trace TEXT NOT NULL, anchor INTEGER NOT NULL, agent TEXT NOT NULL,
     conversation TEXT NOT NULL, start REAL NOT NULL, end REAL NOT NULL, key TEXT NOT NULL);
 """
-_SPEAKING = ("agent", "llm", "tool")
+_SPEAKING = ("agent", "part", "llm", "tool")
 
 
 @dataclass(frozen=True)
@@ -274,7 +274,10 @@ class Spans:
             elif kind == "llm":
                 history.say(*said_by(span, self._events(trace, span)))
         turns = history.turns
-        around = [span for span, kind, _ in rows if kind == "agent"] or top
+        around = [span for span, kind, _ in rows if kind == "agent"] or [
+            *top,
+            *(span for span, kind, _ in rows if kind == "part"),
+        ]
         for span in around:
             for given, said in (said_by(span, self._events(trace, span)), whole(span)):
                 if not any(turn.role == "user" for turn in turns):
