@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from wire_client import KEY, Naps, Wire
+from wire_client import KEY, Naps, Wire, patience
 
 from mulligan.core.errors import InvalidInput, ModelError
 from mulligan.core.protocols import Embedder
@@ -13,11 +13,11 @@ from mulligan.models.catalog import open_embedder
 from mulligan.models.embedders.provider import ProviderEmbedder
 from mulligan.models.settings import CallSettings
 
-QUICK = CallSettings(timeout=0.5)
+PATIENT = CallSettings(timeout=30)
 SMALL = "openai:text-embedding-3-small"
 
 
-def opened(name: str, naps: Naps, settings: CallSettings = QUICK) -> ProviderEmbedder:
+def opened(name: str, naps: Naps, settings: CallSettings = PATIENT) -> ProviderEmbedder:
     return cast(ProviderEmbedder, open_embedder(name, settings=settings, sleep=naps.sleep, chance=naps.chance))
 
 
@@ -104,7 +104,8 @@ async def test_a_server_of_the_user_costs_nothing(wire: Wire, naps: Naps, monkey
 )
 async def test_passing_trouble_is_survived(wire: Wire, naps: Naps, trouble: dict[str, Any]) -> None:
     wire.plays(trouble, {})
-    assert (await opened(SMALL, naps).embed(["one"])).shape == (1, 8)
+    settings = CallSettings(timeout=patience(trouble))
+    assert (await opened(SMALL, naps, settings).embed(["one"])).shape == (1, 8)
     assert len(wire.requests) == 2, "our own retries only, each counted once"
     assert naps.seconds == [1.0]
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from wire_client import KEY, Wire
+from wire_client import KEY, Wire, patience
 
 from mulligan.app.solve import resume, solve
 from mulligan.core.protocols import Model
@@ -24,8 +24,9 @@ TROUBLES: dict[str, Any] = {
 }
 
 
-def opened(name: str) -> Model:
-    return open_model(name, settings=CallSettings(timeout=0.5, attempts=2, first_wait=0, longest_wait=0))
+def opened(name: str, trouble: str = "") -> Model:
+    seconds = patience(TROUBLES.get(trouble, {}))
+    return open_model(name, settings=CallSettings(timeout=seconds, attempts=2, first_wait=0, longest_wait=0))
 
 
 def written(folder: Path) -> bytes:
@@ -53,7 +54,7 @@ async def test_trouble_that_passes_does_not_show_in_the_episode(wire: Wire, tmp_
     wire.plays("41", TROUBLES[trouble], LESSON, TROUBLES[trouble], "42")
     store = SqliteStore(tmp_path / "mulligan.db")
     episode = await solve(
-        TASK, evaluator="exact_match:42", strategy="reflexion", model=opened("openai:gpt-4o"), store=store
+        TASK, evaluator="exact_match:42", strategy="reflexion", model=opened("openai:gpt-4o", trouble), store=store
     )
     await store.close()
     assert episode.solved
@@ -67,14 +68,14 @@ async def test_trouble_that_stays_ends_in_an_error_and_the_run_goes_on_later(
     wire.plays("41", TROUBLES[trouble], TROUBLES[trouble])
     store = SqliteStore(tmp_path / "mulligan.db")
     stopped = await solve(
-        TASK, evaluator="exact_match:42", strategy="reflexion", model=opened("openai:gpt-4o"), store=store
+        TASK, evaluator="exact_match:42", strategy="reflexion", model=opened("openai:gpt-4o", trouble), store=store
     )
     assert stopped.stop is not None
     assert stopped.stop.reason == "error"
     assert "reflect of trial 1: openai:gpt-4o at http://127.0.0.1" in stopped.stop.detail
     assert "(tried 2 times)" in stopped.stop.detail
     wire.plays(LESSON, "42")
-    episode = await resume(stopped.run, model=opened("openai:gpt-4o"), store=store)
+    episode = await resume(stopped.run, model=opened("openai:gpt-4o", trouble), store=store)
     await store.close()
     assert episode.solved
     assert [trial.attempt.output for trial in episode.trials] == ["41", "42"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from inline_snapshot import snapshot
-from wire_client import KEY, Naps, Wire
+from wire_client import KEY, Naps, Wire, patience
 
 from mulligan.core.errors import ModelError
 from mulligan.core.protocols import Model
@@ -20,7 +20,7 @@ from mulligan.text.secrets import MASK
 
 ASKED = Question((Message("user", "Say hello."),))
 FORMATS = ["openai:gpt-4o", "openai-responses:gpt-4o", "anthropic:claude-haiku-4-5", "alibaba:qwen-plus"]
-QUICK = CallSettings(timeout=0.5)
+PATIENT = CallSettings(timeout=30)
 NO_CHOICES: dict[str, Any] = {
     "id": "chat-1",
     "object": "chat.completion",
@@ -51,7 +51,7 @@ FINAL: dict[str, Any] = {
 }
 
 
-def opened(name: str, naps: Naps, settings: CallSettings = QUICK) -> Model:
+def opened(name: str, naps: Naps, settings: CallSettings = PATIENT) -> Model:
     return open_model(name, settings=settings, sleep=naps.sleep, chance=naps.chance)
 
 
@@ -59,7 +59,8 @@ def opened(name: str, naps: Naps, settings: CallSettings = QUICK) -> Model:
 @pytest.mark.parametrize("name", FORMATS)
 async def test_passing_trouble_is_survived(wire: Wire, naps: Naps, name: str, trouble: str) -> None:
     wire.plays(PASSING[trouble], "hello")
-    assert (await opened(name, naps).ask(ASKED)).content == "hello"
+    settings = CallSettings(timeout=patience(PASSING[trouble]))
+    assert (await opened(name, naps, settings).ask(ASKED)).content == "hello"
     assert len(wire.requests) == 2, "our own retries only, each counted once"
     assert naps.seconds == [1.0]
 
@@ -67,7 +68,7 @@ async def test_passing_trouble_is_survived(wire: Wire, naps: Naps, name: str, tr
 @pytest.mark.parametrize("trouble", PASSING)
 async def test_lasting_trouble_ends_in_a_clear_error(wire: Wire, naps: Naps, trouble: str) -> None:
     wire.plays(*[PASSING[trouble]] * 3)
-    settings = CallSettings(timeout=0.3, attempts=3)
+    settings = CallSettings(timeout=patience(PASSING[trouble]), attempts=3)
     with pytest.raises(
         ModelError, match=r"openai:gpt-4o at http://127.0.0.1:\d+/v1 failed \(tried 3 times\): "
     ) as caught:
@@ -95,7 +96,7 @@ async def test_the_messages_read_well(wire: Wire, naps: Naps) -> None:
     for trouble in (*PASSING.values(), *(reply for reply, _ in FINAL.values())):
         wire.plays(trouble)
         with pytest.raises(ModelError) as caught:
-            await opened("openai:gpt-4o", naps, CallSettings(timeout=0.3, attempts=1)).ask(ASKED)
+            await opened("openai:gpt-4o", naps, CallSettings(timeout=patience(trouble), attempts=1)).ask(ASKED)
         said.append(re.split(r"(?<=[a-z)\]]\.) ", str(caught.value).removeprefix(start)))
     assert said == snapshot(
         [
@@ -112,8 +113,8 @@ async def test_the_messages_read_well(wire: Wire, naps: Naps) -> None:
                 "Failed to decode response as JSON: Unterminated string starting at: line 1 column 15 (char 14).",
                 "The server does not speak this provider's format: check the base URL.",
             ],
-            ["no answer within 0.3 s.", "Raise the setting timeout."],
-            ["no answer within 0.3 s.", "Raise the setting timeout."],
+            ["no answer within 1 s.", "Raise the setting timeout."],
+            ["no answer within 1 s.", "Raise the setting timeout."],
             [
                 "Invalid response from openai chat completions endpoint.",
                 "The server does not speak this provider's format: check the base URL.",

@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,3 +76,8 @@ class Naps:
     @staticmethod
     def chance() -> float:
         return 1.0
+
+
+def patience(reply: Mapping[str, Any]) -> float:
+    """Seconds of a time-out: few only for a server that does not answer in time, as a busy machine is slow, too."""
+    return 1.0 if reply.get("hang") or "drip" in reply else 30.0
