@@ -114,6 +114,12 @@ def test_what_is_missing_is_said_with_the_command_that_installs_it(
     assert len(ran.stderr.splitlines()) == 1
 
 
+def test_a_misspelt_provider_is_named_as_with_the_extra(bare: BareEnvironment, tmp_path: Path) -> None:
+    ran = bare.mulligan("lint", cwd=lay(tmp_path, {"mulligan.toml": '[models.thinker]\nname = "opnai:gpt-6-luna"\n'}))
+    assert ran.returncode == 2
+    assert "No model provider is called 'opnai'. Did you mean 'openai'?" in ran.stdout
+
+
 def test_a_version_that_does_not_fit_is_named(bare: BareEnvironment, tmp_path: Path) -> None:
     old = lay(
         tmp_path / "old", {"mcp/__init__.py": "", "mcp-1.30.0.dist-info/METADATA": "Name: mcp\nVersion: 1.30.0\n"}

@@ -245,9 +245,11 @@ def test_claude_is_told_the_command_too() -> None:
         (("--print-config", "json", "--transport", "http", "--port", "0"), "needs to know the port"),
         (("--print-config", "json", "--print-prompt"), "not both"),
         (("--print-prompt", "--tools", "reflexion"), "leave --tools reflexion out"),
+        (("--model", "nonsense"), "No model is called 'nonsense'"),
+        (("--model", "opnai:gpt-6-luna"), "No model provider is called 'opnai'. Did you mean 'openai'?"),
     ],
 )
-def test_what_cannot_be_pasted_is_refused(
+def test_what_cannot_be_pasted_or_served_is_refused(
     arguments: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:

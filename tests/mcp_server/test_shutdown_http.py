@@ -227,5 +227,5 @@ def test_keys_that_are_set_and_not_used_are_named(transport: str) -> None:
     assert "ANTHROPIC" not in told
     assert key not in told
     assert "API_KEY" not in said("--model", "alibaba:qwen-plus", DASHSCOPE_API_KEY=key)
-    assert "no model that was named uses it" in said("--model", "scripted:x", DASHSCOPE_API_KEY=key)
+    assert "no model that was named uses it" in said("--model", "ollama:qwen3", DASHSCOPE_API_KEY=key)
     assert "API_KEY" not in said(DASHSCOPE_API_KEY=key, MULLIGAN_MODEL_REFLECT="alibaba:qwen-plus")

@@ -11,6 +11,7 @@ import re
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, cast, get_args, get_type_hints
 
@@ -27,7 +28,8 @@ from mulligan.models.settings import CallSettings
 from mulligan.models.weights.known import KNOWN
 
 _LOCAL = "local"
-_TAKEN = frozenset({_LOCAL, "scripted", "replay", "reader", *PROVIDERS})
+_OWN_KINDS = (_LOCAL, "scripted", "replay", "reader")
+_TAKEN = frozenset({*_OWN_KINDS, *PROVIDERS})
 
 BUILT_IN: Mapping[str, float] = {"thinker": 1.0, "worker": 0.0, "default": 0.8}
 """The roles that always exist, with their temperatures; a role of the user's has that of `default`."""
@@ -179,9 +181,22 @@ def check_model_name(name: str) -> None:
 
             infer_provider_class(kind)
         except ImportError:
-            return
+            if get_close_matches(kind, PROVIDERS, n=1, cutoff=0.75):  # a slip of the finger, as pydantic-ai would say
+                raise UnknownName("model provider", kind, [*PROVIDERS, *_OWN_KINDS]) from None
         except ValueError:
-            raise UnknownName("model provider", kind, [*PROVIDERS, "local", "scripted", "replay", "reader"]) from None
+            raise UnknownName("model provider", kind, [*PROVIDERS, *_OWN_KINDS]) from None
+
+
+def check_model(name: str, config: Config) -> None:
+    """Raises `InvalidInput` for a model or a role that cannot be, `MissingExtra` for one whose package is not here.
+    Looks for no key, opens and calls nothing."""
+    if is_role(config, name):
+        name = role_of(config, name).model
+    if ":" not in name and name != "local":
+        open_model(name)  # says what is wrong with it
+    check_model_name(name)
+    if name.partition(":")[0] not in _OWN_KINDS:
+        require_sdk(f"{name} needs pydantic-ai")
 
 
 def check_setting(key: str, value: Json) -> None:

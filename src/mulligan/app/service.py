@@ -56,10 +56,7 @@ class ServerOptions:
 
 @dataclass
 class Service:
-    """Opens nothing until it is used: a server must be quick to start. `close` it in the end.
-
-    Raises `InvalidInput` at once for a preset, model or setting that cannot be.
-    """
+    """Opens nothing until it is used: a server must be quick to start. `close` it in the end."""
 
     served: ServerOptions = ServerOptions()
     config: Config = field(default_factory=load)

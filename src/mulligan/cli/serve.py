@@ -111,6 +111,10 @@ def _serving(service: Service, given: Mapping[str, Any]) -> Coroutine[Any, Any, 
     if not stdio:
         tokens = read_tokens(given["agent_id"])
     log_to_stderr(given["log_level"], as_json=given["log_json"], secrets=[token.secret for token in tokens])
+    if given["model"] not in (None, "none"):  # its key is looked at when it is used
+        from mulligan.app.model_roles import check_model
+
+        check_model(service.model or "", service.config)
     for line in unused_keys(service):
         say(line)
     if stdio:
