@@ -14,9 +14,9 @@ def kg(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return a_ladybug(tmp_path_factory.mktemp("ladybug"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BoltServer]:
-    """The same in a Bolt server."""
+    """The same in a Bolt server. It works on at queries that its client has given up, so it ends with its module."""
     with a_server(tmp_path_factory.mktemp("bolt")) as server:
         yield server
 
@@ -27,7 +27,7 @@ def ladybug(kg: Path) -> Iterator[Graph]:
         yield graph
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def bolt(server: BoltServer) -> Iterator[Graph]:
     with opened(server.access) as graph:
         yield graph
