@@ -10,7 +10,7 @@ test:  ## the tests that take seconds, on all cores; make test FILE=tests/core/t
 	pytest $(or $(FILE),-n auto)
 
 slow:  ## the tests that take minutes, and properties with many examples; much is waiting, so more workers than cores
-	pytest -m "slow or hypothesis" $(or $(FILE),-n 4 --dist loadfile)
+	pytest -m "slow or hypothesis" --durations=30 $(or $(FILE),-n 4 --dist loadfile)
 
 record:  ## write inline snapshots anew, to be read before they are committed
 	pytest --inline-snapshot=create,fix
