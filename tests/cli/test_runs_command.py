@@ -35,7 +35,10 @@ def test_a_run_is_listed_shown_exported_and_replayed(mulligan: Run, here: Path, 
 
 
 def test_a_call_of_a_function_is_shown_and_is_resumed_by_its_program_alone(mulligan: Run, here: Path) -> None:
-    @retry(judge=lambda answer: answer == "right", notes=None)
+    def is_right(answer: str) -> bool:
+        return answer == "right"
+
+    @retry(judge=is_right, notes=None)
     def answer_right(task: str) -> str:
         return "right"
 
@@ -44,7 +47,7 @@ def test_a_call_of_a_function_is_shown_and_is_resumed_by_its_program_alone(mulli
     shown = mulligan("runs", "show", answer_right.episode.run).out
     assert "\n1 trial, 0 tokens" in shown
     assert "\na call of " in shown
-    assert "answer_right, judged by " in shown
+    assert "answer_right, judged by is_right\n" in shown
     refused = mulligan("runs", "resume", answer_right.episode.run)
     assert refused.status == 2
     assert "a function that your program retries: make the call again" in refused.err

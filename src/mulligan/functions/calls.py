@@ -284,7 +284,7 @@ class Call:
     async def _drive(self, bank: Bank | None, record: Record, journal: Journal) -> None:
         assert self.episode is not None
         meter, limits = Meter(), self._manner.bounds
-        if limits.seconds is not None:  # each call has its own time, also one that goes on with another's tries
+        if limits.seconds is not None:  # a call that continues one that was cut off has the whole time again
             limits = replace(limits, seconds=limits.seconds + self.episode.seconds)
         roles = self._roles(journal, meter)
         if bank is not None:

@@ -35,14 +35,16 @@ def check_judge(judge: Callable[..., Any], parameters: Sequence[str], of: str) -
     """Raises `InvalidInput` for a judge that cannot be called with the answer and arguments of this function."""
     names, by_name, open_ended = _parameters(judge)
     if not names and ANSWER not in by_name and not open_ended:
-        raise InvalidInput(f"The judge {_name(judge)} takes no argument: it has to take the answer, as its last one.")
+        raise InvalidInput(
+            f"The judge {judge_name(judge)} takes no argument: it has to take the answer, as its last one."
+        )
     known = (*parameters, "task")
     unknown = [name for name in names[:-1] if name not in known]
     unknown += [name for name in by_name if name not in known and not (name == ANSWER and not names)]
     if unknown:
         raise InvalidInput(
-            f"The judge {_name(judge)} asks for {', '.join(unknown)}, and {of} has no such argument. Its last argument "
-            f"is the answer; those before it have names of: {', '.join(dict.fromkeys(known))}."
+            f"The judge {judge_name(judge)} asks for {', '.join(unknown)}, and {of} has no such argument. Its last "
+            f"argument is the answer; those before it have names of: {', '.join(dict.fromkeys(known))}."
         )
 
 
@@ -60,26 +62,26 @@ def judge_arguments(
 def feedback_of(verdict: Any, judge: Callable[..., Any], answer: Any, threshold: float) -> Feedback:
     """The verdict as feedback. Raises `InvalidInput` for what is no verdict."""
     if isinstance(verdict, Feedback):
-        return verdict if verdict.source else replace(verdict, source=_name(judge))
+        return verdict if verdict.source else replace(verdict, source=judge_name(judge))
     score, why = verdict, ""
     if isinstance(verdict, tuple) and len(cast("tuple[Any, ...]", verdict)) == 2:
         score, why = cast("tuple[Any, Any]", verdict)
     score = _plain_number(score)
     if not isinstance(why, str) or not (score is None or isinstance(score, (bool, int, float))) or score != score:
         raise InvalidInput(
-            f"The judge {_name(judge)} returned {verdict!r}. It returns a bool, a score, (score, 'why'), a Feedback, "
-            "or None if there is nothing to object; or it raises."
+            f"The judge {judge_name(judge)} returned {verdict!r}. It returns a bool, a score, (score, 'why'), a "
+            "Feedback, or None if there is nothing to object; or it raises."
         )
     if score is None:
         passed = verdict is None or None
-        return Feedback(passed, why, 1.0 if passed else None, _name(judge))
+        return Feedback(passed, why, 1.0 if passed else None, judge_name(judge))
     passed, given = score if isinstance(score, bool) else score >= threshold, bool(why)
     if not passed and not why:
         said = "no" if isinstance(score, bool) else f"{score:g} of {threshold:g}"
-        why = f"{_name(judge)} said {said} to: {shown(answer)}"
+        why = f"{judge_name(judge)} said {said} to: {shown(answer)}"
     said = why if given else ""
     evidence = evidence_of([Finding(got=why, passed=passed)], said=said) if why else None
-    return Feedback(passed, why, float(score), _name(judge), evidence=evidence)
+    return Feedback(passed, why, float(score), judge_name(judge), evidence=evidence)
 
 
 def _plain_number(score: Any) -> Any:
@@ -97,7 +99,7 @@ def objection(error: Exception, judge: Callable[..., Any], answer: Any) -> Feedb
         said = f"{type(error).__name__}{f': {said}' if said else ''} for: {shown(answer)}"
     finding = Finding(asked, got=said)
     text = "\n".join(part for part in (asked, said) if part)
-    return Feedback(False, text, 0.0, _name(judge), evidence=evidence_of([finding], said=said))
+    return Feedback(False, text, 0.0, judge_name(judge), evidence=evidence_of([finding], said=said))
 
 
 def shown(answer: Any) -> str:
@@ -132,5 +134,6 @@ def _parameters(judge: Callable[..., Any]) -> tuple[list[str], list[str], bool]:
     return names or optional[:1], by_name, open_ended
 
 
-def _name(judge: Callable[..., Any]) -> str:
+def judge_name(judge: Callable[..., Any]) -> str:
+    """What records and errors call a judge that is a function."""
     return str(getattr(judge, "__name__", type(judge).__name__))

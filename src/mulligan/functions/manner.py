@@ -21,7 +21,7 @@ from mulligan.core.errors import InvalidInput
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Bank, Evaluator, Model, Reflector, Store
 from mulligan.core.records import Attempt, Head, Json, Plan, Spec
-from mulligan.functions.judging import check_judge
+from mulligan.functions.judging import check_judge, judge_name
 from mulligan.sandbox.local import LocalSandbox
 
 _WORDS: Mapping[type, str] = {str: "a text", Model: "a model", Reflector: "a reflector", Bank: "a bank"}
@@ -128,7 +128,12 @@ class Manner:
     @cached_property
     def head(self) -> Head:
         """What the record says of function and judge, where both are the user's own."""
-        judge = self.judge if isinstance(self.judge, str) else (self.evaluator or Spec(object_name(self.judge))).name
+        if isinstance(self.judge, str):
+            judge = self.judge
+        elif self.judged_by_function:
+            judge = judge_name(self.judge)
+        else:
+            judge = self.evaluator.name if self.evaluator else object_name(self.judge)
         settings: dict[str, Json] = {"led_by": "function", "function": self.name, "judge": judge}
         settings["limits"] = asdict(self.bounds)
         return Head({"mulligan": version("mulligan"), "python": platform.python_version()}, settings=settings)

@@ -21,7 +21,8 @@ else:
 class Notes(_Text):
     """What failed so far and what the bank knows, as text for a prompt; empty where there is nothing.
 
-    It is a `str`. A type checker is told of a type of its own: write f"{notes}" or str(notes) for a plain text.
+    It is a `str` when the program runs. For a type checker it is another type: write f"{notes}" or str(notes) where a
+    `str` is wanted.
 
     Attributes:
         trial: the number of the try that it is for, from 1.

@@ -80,7 +80,7 @@ def command(
 
 
 def _run(tasks: str | None, folder: Path | None, **given: Any) -> Proof | None:
-    """Begins a proof of these tasks, or goes on with the one in the folder; None if it was interrupted."""
+    """Begins a proof of these tasks, or continues the one in the folder. Returns None if it was interrupted."""
     proofs = home() / "proofs"
     into = (folder or proofs / time.strftime("%Y%m%d-%H%M%S")).resolve()
     if killed := clear_killed({into, *(one.resolve() for one in proofs.glob("*"))}):
