@@ -78,6 +78,17 @@ def test_what_keeps_hooks_from_running_is_named(home: Path, settings: dict[str, 
     assert trouble in doctor(home, status=1)
 
 
+def test_what_is_tried_does_not_learn_on_in_a_folder_that_is_gone(home: Path) -> None:
+    hooks(home, "install", "claude", "--yes")
+    file = home / ".claude" / "settings.json"
+    given = json.loads(file.read_text())
+    stop = given["hooks"]["Stop"][0]["hooks"][0]
+    stop["command"] = f"printenv MULLIGAN_HOOKS > {home}/mode; {stop['command']}"
+    file.write_text(json.dumps(given))
+    doctor(home, MULLIGAN_HOOKS="off", status=1)
+    assert (home / "mode").read_text() == "recall\n"
+
+
 def test_status_names_a_program_that_is_gone(home: Path) -> None:
     assert "is not there" not in hooks(home, "install", "claude", "--yes") + hooks(home, "status")
     file = home / ".claude" / "settings.json"

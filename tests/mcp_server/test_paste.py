@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import os
 import re
 import shlex
@@ -252,11 +253,13 @@ def test_claude_is_told_the_command_too() -> None:
 def test_what_cannot_be_pasted_or_served_is_refused(
     arguments: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    handlers = list(logging.root.handlers)
     with pytest.raises(SystemExit) as ended:
         main(["serve", *arguments])
     said = capsys.readouterr()
     assert (ended.value.code, said.out) == (2, "")
     assert says in said.err
+    assert logging.root.handlers == handlers, "this process logs as before"
 
 
 def test_the_rules_are_printed_for_an_agent() -> None:

@@ -76,6 +76,7 @@ def serve(**given: Any) -> None:
     if given["project"]:
         given["agent_id"] = _bank_of_project(given["agent_id"])
     from mulligan.app.service import ServerOptions, Service
+    from mulligan.mcp_server.logs import logs_on_stderr
 
     served = ServerOptions(
         given["agent_id"],
@@ -85,7 +86,11 @@ def serve(**given: Any) -> None:
         given["memory_depth"],
         given["output_schemas"],
     )
-    asyncio.run(_serving(Service(served), given))
+    service = Service(served)
+    tokens = () if given["transport"] == "stdio" else read_tokens(given["agent_id"])
+    secrets = [token.secret for token in tokens]
+    with logs_on_stderr(given["log_level"], as_json=given["log_json"], secrets=secrets):
+        asyncio.run(_serving(service, tokens, given))
 
 
 def _bank_of_project(agent_id: str | None) -> str:
@@ -102,22 +107,15 @@ def _bank_of_project(agent_id: str | None) -> str:
         return journal.bank_of(project_id(folder))
 
 
-def _serving(service: Service, given: Mapping[str, Any]) -> Coroutine[Any, Any, None]:
-    """Check the options, and return the coroutine that serves."""
-    from mulligan.mcp_server.logs import log_to_stderr
-
-    stdio = given["transport"] == "stdio"
-    tokens: Sequence[Token] = ()
-    if not stdio:
-        tokens = read_tokens(given["agent_id"])
-    log_to_stderr(given["log_level"], as_json=given["log_json"], secrets=[token.secret for token in tokens])
+def _serving(service: Service, tokens: Sequence[Token], given: Mapping[str, Any]) -> Coroutine[Any, Any, None]:
+    """Check the model, and return the coroutine that serves."""
     if given["model"] not in (None, "none"):  # its key is looked at when it is used
         from mulligan.app.model_roles import check_model
 
         check_model(service.model or "", service.config)
     for line in unused_keys(service):
         say(line)
-    if stdio:
+    if given["transport"] == "stdio":
         if sys.stdin is not None and sys.stdin.isatty():
             say("Serving MCP over this terminal; Ctrl-C ends it. A client starts it by itself: --print-config says how")
         from mulligan.mcp_server.stdio import serve_stdio

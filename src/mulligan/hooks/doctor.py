@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, cast
 from mulligan.core.errors import InvalidInput
 from mulligan.hooks import codex_trust
 from mulligan.hooks.agents import NAMES, Agent, Hook, agent
-from mulligan.hooks.entry import SWITCH, is_off
+from mulligan.hooks.entry import RECALL, SWITCH, is_off
 from mulligan.hooks.install import PROGRAM, installed, settings_file, user_folder
 from mulligan.hooks.journal import Journal
 from mulligan.hooks.recall import store_file
@@ -69,7 +69,8 @@ def fire(of: Agent, given: Mapping[str, tuple[str, int]], home: Path) -> Iterato
     transcript = home / "transcript.jsonl"
     lines = recorded[of.NAME].get("transcript", ())
     transcript.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
-    kept = {name: value for name, value in os.environ.items() if name not in (SWITCH, "MULLIGAN_DATABASE")}
+    kept = {name: value for name, value in os.environ.items() if name != "MULLIGAN_DATABASE"}
+    tried = {**kept, "MULLIGAN_HOME": str(home), SWITCH: RECALL}  # a worker would outlive the folder
     for payload in recorded[of.NAME]["calls"]:
         event = payload.get("event") or payload["hook_event_name"]
         if event not in given:
@@ -83,7 +84,7 @@ def fire(of: Agent, given: Mapping[str, tuple[str, int]], home: Path) -> Iterato
             sent = json.dumps(payload)
             for name, value in (("folder", home), ("session", f"{event}-{attempt}"), ("transcript", transcript)):
                 sent = sent.replace(f"{{{name}}}", json.dumps(str(value))[1:-1])
-            fired = _fired(of, event, given[event][0], sent, home, {**kept, "MULLIGAN_HOME": str(home)})
+            fired = _fired(of, event, given[event][0], sent, home, tried)
             if not fired.wrong:
                 break
         yield fired

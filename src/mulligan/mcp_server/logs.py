@@ -9,7 +9,8 @@ import re
 import sys
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, cast
 
 from mcp_types.methods import SPEC_CLIENT_METHODS
@@ -23,8 +24,9 @@ QUOTES = ("ValidationError",)
 """Errors whose messages quote what was validated; the log leaves these messages out."""
 
 
-def log_to_stderr(level: str, *, as_json: bool = False, secrets: Iterable[str] = ()) -> None:
-    """Sets up logging for the whole process.
+@contextmanager
+def logs_on_stderr(level: str, *, as_json: bool = False, secrets: Iterable[str] = ()) -> Generator[None]:
+    """Has the whole process log to standard error, until it ends.
 
     Args:
         level: of our own loggers. Libraries, which may log what clients send, log warnings; with "debug" also infos.
@@ -33,14 +35,20 @@ def log_to_stderr(level: str, *, as_json: bool = False, secrets: Iterable[str] =
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter((_Json if as_json else _Text)(tuple(secrets)))
-    root = logging.getLogger()
-    for old in list(root.handlers):
-        root.removeHandler(old)
-    root.addHandler(handler)
+    root, mulligan = logging.getLogger(), logging.getLogger("mulligan")
+    before, levels = list(root.handlers), (root.level, mulligan.level)
     ours, debug = logging.getLevelNamesMapping()[level.upper()], level == "debug"
+    root.handlers[:] = [handler]
     root.setLevel(logging.INFO if debug else max(ours, logging.WARNING))
-    logging.getLogger("mulligan").setLevel(ours)
+    mulligan.setLevel(ours)
     logging.captureWarnings(True)
+    try:
+        yield
+    finally:
+        logging.captureWarnings(False)
+        root.handlers[:] = before
+        root.setLevel(levels[0])
+        mulligan.setLevel(levels[1])
 
 
 class _Text(logging.Formatter):
