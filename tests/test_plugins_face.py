@@ -20,6 +20,7 @@ NAMES = {
     "Benchmark",
     "Candidates",
     "Case",
+    "Check",
     "Decision",
     "Deduplication",
     "Embedder",

@@ -16,6 +16,7 @@ from mulligan.core.loop import scope
 from mulligan.core.records import (
     Artifact,
     Attempt,
+    Check,
     Episode,
     Feedback,
     Head,
@@ -37,6 +38,9 @@ from mulligan.store.sqlite import SqliteStore
 from mulligan.text.secrets import MASK
 
 SECRET = "ghp" + "_" + "a1B2c3D4e5" * 4
+CHECK = Check(
+    "rm *", "pattern rm", risk="All is lost.", decision="change", change="edit", lessons=("l1",), notes=("n",)
+)
 LESSON = Lesson("l1", "Read *first*", "Look before you leap.", "failure")
 
 
@@ -61,7 +65,7 @@ async def lived(store: SqliteStore, id: str) -> None:
     with scope("trial.1", "act"):
         await journal.step("model", {"messages": [{"role": "user", "text": f"key {SECRET}"}]}, answer)
     await store.begin_step(lease, "trial.2/act/model#1", {"messages": []}, digest({"messages": []}))
-    steps = (Step("hm", "ls", "a.py", Outcome(0.5, halted="n")), Step(action="edit"))
+    steps = (Step("hm", "ls", "a.py", Outcome(0.5, halted="n")), Step(action="edit", check=CHECK))
     used = Usage(100, 20, 1, 0.0123)
     for seq, event in enumerate(
         [
@@ -171,6 +175,14 @@ a.py
 ```
 
 Step 2
+
+Check before the action (pattern rm, shown the lessons l1), used: 0 calls, 0 + 0 tokens, $0.0000
+
+```text
+What could go wrong: All is lost. Decision: not rm *, but edit.
+```
+
+Note: n
 
 Action:
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from mulligan.core.protocols import Store
-from mulligan.core.records import Attempt, Episode, Feedback, Outcome, Trial, Usage
+from mulligan.core.records import Attempt, Check, Episode, Feedback, Outcome, Trial, Usage
 from mulligan.store.export import each_readable
+from mulligan.text.formatting import check_text
 from mulligan.text.pages import Block, Facts, Fence, Heading, Line, as_markdown, inline
 from mulligan.text.pages import markdown as page
 
@@ -91,6 +92,8 @@ def _attempt(attempt: Attempt, level: int) -> Iterator[Block]:
     yield Heading(level, "Attempt")
     for number, step in enumerate(attempt.steps, 1):
         yield Line(f"Step {number}{_outcome(step.outcome)}")
+        if step.check:
+            yield from _check(step.check)
         for name in ("thought", "action", "observation"):
             if text := getattr(step, name):
                 yield Line(f"{name.capitalize()}:")
@@ -102,6 +105,14 @@ def _attempt(attempt: Attempt, level: int) -> Iterator[Block]:
         yield Line(f"The environment says{_outcome(attempt.outcome)}")
     for artifact in attempt.artifacts:
         yield Line(f"Made: {artifact.kind} {artifact.ref}")
+
+
+def _check(check: Check) -> Iterator[Block]:
+    shown = f", shown the lessons {', '.join(check.lessons)}" if check.lessons else ""
+    yield Line(f"Check before the action ({check.because}{shown}), used: {used(check.usage)}")
+    yield Fence(check_text(check) or "Not critical.")
+    for note in check.notes:
+        yield Line(f"Note: {note}")
 
 
 def _feedback(feedback: Feedback, level: int) -> Iterator[Block]:

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from mulligan.cli.table import state
 from mulligan.cli.terminal import clean, one_line
 from mulligan.cli.words import count, parent_note, role, used, verdict
-from mulligan.core.records import Attempt, Episode, Trial
+from mulligan.core.records import Attempt, Check, Episode, Trial
 from mulligan.recording.drivers import driver, led_by_client, led_by_function, led_by_graph
+from mulligan.text.formatting import check_text
 from mulligan.text.truncate import truncate_text
 
 TOKENS = 400
@@ -64,14 +65,26 @@ def _trial(trial: Trial, tokens: int | None) -> Iterator[str]:
 
 def _attempt(attempt: Attempt, tokens: int | None) -> Iterator[str]:
     for number, step in enumerate(attempt.steps, 1):
-        for name in ("thought", "action", "observation"):
-            if text := getattr(step, name):
+        for name in ("thought", "check", "action", "observation"):
+            if isinstance(part := getattr(step, name), Check):
+                yield f"  check {number} ({', '.join(_of_check(part))})"
+                yield _block(check_text(part) or "Not critical.", tokens)
+            elif part:
                 yield f"  {name} {number}"
-                yield _block(text, tokens)
+                yield _block(part, tokens)
     yield "  attempt"
     yield _block(attempt.output or "(empty)", tokens)
     for artifact in attempt.artifacts:
         yield f"  {artifact.kind} {one_line(artifact.ref, 120)}"
+
+
+def _of_check(check: Check) -> Iterator[str]:
+    """What the text of a check does not say: why it was made, which lessons it was shown, and what it cost."""
+    yield one_line(check.because, 80)
+    if check.lessons:
+        yield f"shown {one_line(', '.join(check.lessons), 200)}"
+    yield used(check.usage)
+    yield from (one_line(note, 200) for note in check.notes)
 
 
 def _block(text: str, tokens: int | None) -> str:

@@ -130,13 +130,56 @@ class Outcome:
 
 
 @dataclass(frozen=True)
+class Check:
+    """What a foresight found before a critical action: what could go wrong, and what was decided.
+
+    Attributes:
+        action: the action that the actor was about to perform.
+        because: why it was checked: "declared" (by the environment or the tool), "pattern …", or "model".
+        critical: False if the action was checked only to find out whether it is critical, and it is not.
+        risk: what could go wrong.
+        decision: go_on performs the action, change performs another, ask leaves it to a person.
+        reason: why it was decided so.
+        change: the action that was performed instead; "" unless it was changed.
+        question: what the person was asked.
+        answer: what the person said; "" if there was nobody to ask.
+        performed: whether the action, or the one in its place, was performed.
+        lessons: ids of the lessons that were shown for the decision.
+        notes: what qualifies it, for the record.
+        usage: what the check cost; it is a part of the attempt's usage.
+    """
+
+    action: str
+    because: str = "declared"
+    critical: bool = True
+    risk: str = ""
+    decision: Literal["go_on", "change", "ask"] = "go_on"
+    reason: str = ""
+    change: str = ""
+    question: str = ""
+    answer: str = ""
+    performed: bool = True
+    lessons: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    usage: Usage = Usage()
+
+    def __post_init__(self) -> None:
+        _keep(self, "action", "risk", "reason", "change", "question", "answer")
+
+
+@dataclass(frozen=True)
 class Step:
-    """One line of a trajectory: what was thought, done and observed. Absent parts are empty."""
+    """One line of a trajectory: what was thought, done and observed. Absent parts are empty.
+
+    `check`: what was asked before a critical action. `action` is then the one that was performed in the end, or the one
+    that was meant if none was.
+    """
 
     thought: str = ""
     action: str = ""
     observation: str = ""
     outcome: Outcome | None = None
+    check: Check | None = None
 
     def __post_init__(self) -> None:
         _keep(self, "thought", "action", "observation")

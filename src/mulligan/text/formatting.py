@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from mulligan.core.errors import InvalidInput
-from mulligan.core.records import Attempt, Feedback, Finding, Past, Reflection, Step, Task, Trial
+from mulligan.core.records import Attempt, Check, Feedback, Finding, Past, Reflection, Step, Task, Trial
 from mulligan.text.evidence import finding_text
 from mulligan.text.truncate import estimate, truncate, truncate_text
 
@@ -41,14 +41,37 @@ def labelled(label: str, text: str, language: str = "") -> str:
 
 
 def trajectory_text(steps: Sequence[Step]) -> str:
-    """`Thought n:`, `Action n:`, `Observation n:` lines; absent parts are left out."""
+    """`Thought n:`, `Check n:`, `Action n:`, `Observation n:` lines; absent parts are left out."""
     lines = [
         f"{name} {number}: {value}"
         for number, step in enumerate(steps, 1)
-        for name, value in (("Thought", step.thought), ("Action", step.action), ("Observation", step.observation))
+        for name, value in (
+            ("Thought", step.thought),
+            ("Check", check_text(step.check) if step.check else ""),
+            ("Action", step.action),
+            ("Observation", step.observation),
+        )
         if value
     ]
     return "\n".join(lines)
+
+
+def check_text(check: Check) -> str:
+    """In one line, what a check before an action found and what was decided. "" for an action that is not critical."""
+    if not check.critical:
+        return ""
+    why = f" ({check.reason})" if check.reason else ""
+    match check.decision:
+        case "change":
+            decision = f"not {check.action}, but {check.change}{why}."
+        case "ask" if check.answer:
+            decision = f"a person was asked{why}: {check.question} The answer: {check.answer}"
+        case "ask":
+            decision = f"a person should have been asked{why}: {check.question} There was nobody."
+        case "go_on":
+            decision = f"go on{why}."
+    risk = f"What could go wrong: {check.risk} " if check.risk else ""
+    return " ".join(f"{risk}Decision: {decision}".split())
 
 
 def attempt_text(attempt: Attempt, *, tokens: int = TOKENS, language: str = "") -> str:

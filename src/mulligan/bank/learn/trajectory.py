@@ -16,7 +16,7 @@ from mulligan.bank.learn.transcripts._messages import recognised
 from mulligan.core.codec import json_text
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Attempt, Episode, Feedback, Json, Step, Stop, Task, Trial
-from mulligan.text.formatting import fenced, labelled, result_text, task_text
+from mulligan.text.formatting import check_text, fenced, labelled, result_text, task_text
 from mulligan.text.truncate import estimate, truncate, truncate_text
 
 TOKENS = 8000
@@ -115,7 +115,8 @@ def _pieces(trial: Trial) -> tuple[_Line, ...]:
 def _parts_of(step: Step) -> tuple[str, str, str]:
     end = step.outcome
     halted = f"\n(halted: {end.halted})" if end and end.halted else ""
-    return step.thought, step.action, (step.observation + halted).strip()
+    check = f"Check before the action: {text}" if step.check and (text := check_text(step.check)) else ""
+    return "\n".join(filter(None, (step.thought, check))), step.action, (step.observation + halted).strip()
 
 
 _Trials: TypeAlias = "list[tuple[_Line, ...]]"
