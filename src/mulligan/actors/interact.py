@@ -14,7 +14,7 @@ from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.protocols import Model, Prompts, World
 from mulligan.core.questions import Message, Question, Sampling
 from mulligan.core.records import Attempt, Episode, Outcome, Past, Step
-from mulligan.text.formatting import past_text, task_text
+from mulligan.text.formatting import layers_text, past_text, task_text
 
 SLOTS = ("task", "recall", "past", "examples", "trajectory")
 _KIND = re.compile(r"^===[ \t]*(.+?)[ \t]*$\n?", re.MULTILINE)
@@ -112,7 +112,8 @@ class Interact:
 def plans_text(past: Past) -> str:
     """The previous trial, where the strategy shows it, and the plans of earlier trials, oldest first, numbered from 1
     whatever their trials were (as Reflexion's code does, from 0)."""
-    plans = [f"Trial {number}: {' '.join(each.text.split())}" for number, each in enumerate(past.reflections, 1)]
+    texts = [layers_text(each.layers) or each.text for each in past.reflections]
+    plans = [f"Trial {number}: {' '.join(text.split())}" for number, text in enumerate(texts, 1)]
     header = "Your plans from earlier trials at this task, oldest first:"
     parts = (past_text(replace(past, reflections=())), "\n".join([header, *plans]) if plans else "")
     return "\n\n".join(part for part in parts if part)

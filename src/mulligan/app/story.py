@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from mulligan.core.protocols import Store
 from mulligan.core.records import Attempt, Check, Episode, Feedback, Outcome, Trial, Usage
 from mulligan.store.export import each_readable
-from mulligan.text.formatting import check_text
+from mulligan.text.formatting import check_text, layers_text
 from mulligan.text.pages import Block, Facts, Fence, Heading, Line, as_markdown, inline
 from mulligan.text.pages import markdown as page
 
@@ -83,7 +83,7 @@ def _trial(trial: Trial, level: int) -> Iterator[Block]:
         yield Heading(level + 1, "Reflection")
         if trial.reflection.withheld:
             yield Line(f"Withheld from the trials after it: {trial.reflection.withheld}")
-        yield Fence(trial.reflection.text)
+        yield Fence(layers_text(trial.reflection.layers) or trial.reflection.text)
         for note in trial.reflection.notes:
             yield Line(f"Note: {note}")
 

@@ -28,7 +28,7 @@ from mulligan.core.lessons import Account, Claim, Delta, Fault, Link, Queued, Re
 from mulligan.core.protocols import Learned
 from mulligan.core.questions import Question
 from mulligan.core.ranking import Ranked
-from mulligan.core.records import Episode, HeldBack, Json, Lesson, Nature, Origin, Recall, Task
+from mulligan.core.records import Episode, HeldBack, Json, Layer, Lesson, Nature, Origin, Recall, Task
 from mulligan.core.worth import is_withheld
 from mulligan.text.formatting import task_text
 from mulligan.text.plain import one_line
@@ -376,6 +376,7 @@ class Bank:
         nature: Nature = "strategy",
         project: str | None = None,
         confirmed: bool = True,
+        layer: Layer | Literal[""] = "",
         origin: Origin = Origin(),
         by_a_person: bool = False,
     ) -> Lesson:
@@ -397,6 +398,7 @@ class Bank:
             "nature": nature,
             "project": project if project is not None else self._ports.project if nature == "fact" else "",
             "confirmed": confirmed,
+            "layer": layer,
         }
         lesson = new_lesson(Lesson("", **checked_fields(fields), origin=origin), self._ports.writes)
         lesson = replace(lesson, experience=lesson.id)

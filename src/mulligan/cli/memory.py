@@ -27,7 +27,7 @@ from mulligan.core.codec import to_json
 from mulligan.core.errors import InvalidInput, ModelError
 from mulligan.core.lessons import Fault, Selection
 from mulligan.core.protocols import Learned
-from mulligan.core.records import Json, Lesson
+from mulligan.core.records import LAYERS, Json, Lesson
 from mulligan.text.files import read_text
 from mulligan.text.json_lines import parsed
 
@@ -236,6 +236,7 @@ def announce(change: str, project: Path | None) -> None:
 )
 @click.option("--outcome", type=click.Choice(["success", "failure"]), help="Learned from a success, or a failure.")
 @click.option("--nature", type=click.Choice(["fact", "strategy"]), help="Facts of a project, or strategies.")
+@click.option("--layer", type=click.Choice(LAYERS), help="Lessons on an action, on a plan, or on a habit.")
 @click.option("--tag", metavar="TAG", help="Only lessons with this tag.")
 @click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="How many, newest first.")
 @_json
@@ -245,7 +246,14 @@ async def list_lessons(bank: Bank, limit: int, as_json: bool, **given: Any) -> N
 
     state = "quarantined" if given["quarantined"] else given["state"]
     states = STATES if state == "all" else (state,)
-    which = Selection(states, given["outcome"], given["tag"], limit=limit, nature=given["nature"])  # pyright: ignore[reportArgumentType]
+    which = Selection(
+        states,  # pyright: ignore[reportArgumentType]
+        given["outcome"],
+        given["tag"],
+        limit=limit,
+        nature=given["nature"],
+        layer=given["layer"],
+    )
     lessons = await bank.list(which)
     if as_json:
         emit(dumped([to_json(lesson) for lesson in lessons]))
@@ -368,12 +376,16 @@ def _text_options(command: Any) -> Any:
     type=click.Choice(["fact", "strategy"]),
     help="fact: it holds for this project alone; strategy (default): for tasks of a kind.",
 )
+@click.option("--layer", type=click.Choice(LAYERS), help="metacognitive: it is recalled for any task.")
 @for_bank(writing)
-async def add(bank: Bank, source: Sequence[str], failure: bool, nature: str | None, **given: Any) -> None:
+async def add(
+    bank: Bank, source: Sequence[str], failure: bool, nature: str | None, layer: str | None, **given: Any
+) -> None:
     """Store a lesson written by hand, and print its id.
 
     With `-`, read a JSON object (or a list of them) from standard input: title, content, and optionally outcome
-    (success or failure), description, query, tags, kind, context, confidence, nature (fact or strategy), project.
+    (success or failure), description, query, tags, kind, context, confidence, nature (fact or strategy), project,
+    layer (tactical, strategic or metacognitive).
     """
 
     if source not in ((), ("-",)):
@@ -390,6 +402,8 @@ async def add(bank: Bank, source: Sequence[str], failure: bool, nature: str | No
         drafts = [{**_given(given), "outcome": "failure" if failure else "success"}]
     if nature is not None:
         drafts = [{"nature": nature, **draft} for draft in drafts]
+    if layer is not None:
+        drafts = [{"layer": layer, **draft} for draft in drafts]
     for draft in drafts:
         begun = time.time()
         lesson = await bank.add(**draft, by_a_person=True)

@@ -24,14 +24,17 @@ SHORT = 8
 
 
 def lesson_rows(lessons: Sequence[Lesson], *, agents: bool) -> str:
-    """A line for each lesson. agents: with a column for its agent."""
-    headings = ("id", *(("agent",) if agents else ()), "state", "nature", "from a", "uses", "created", "title")
+    """A line for each lesson. agents: with a column for its agent. Where one has a layer, there is a column for it."""
+    layers = any(lesson.layer for lesson in lessons)
+    of_some = (*(("agent",) if agents else ()), "state", "nature", *(("layer",) if layers else ()))
+    headings = ("id", *of_some, "from a", "uses", "created", "title")
     rows = [
         (
             lesson.id[:SHORT],
             *((one_line(lesson.agent_id, 24) or "-",) if agents else ()),
             lesson.state,
             lesson.nature if lesson.confirmed else f"{lesson.nature}?",
+            *((lesson.layer or "-",) if layers else ()),
             lesson.outcome,
             str(lesson.uses),
             moment(lesson.created)[:10],
@@ -57,6 +60,7 @@ def found(recall: Recall, project: str = "") -> str:
 def _found(n: int, lesson: Lesson, project: str) -> str:
     score = "" if lesson.score is None else f"{lesson.score:.2f}  "
     kind = mark(lesson, project) if lesson.nature == "fact" else f"from a {lesson.outcome}"
+    kind = f"{kind}, {lesson.layer}" if lesson.layer else kind
     head = f"{n}. {score}{one_line(lesson.title, 100)}  ({kind}, {lesson.id[:SHORT]})"
     texts = [text for text in (lesson.description, lesson.content) if text.strip()]
     return "\n".join([head, *("   " + line for text in texts for line in clean(text).splitlines())])

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
-from mulligan.core.records import Json, Lesson, LessonState, Nature
+from mulligan.core.records import Json, Layer, Lesson, LessonState, Nature
 from mulligan.core.worth import Tally
 
 QueueStatus: TypeAlias = Literal["queued", "running", "done", "failed", "waiting"]
@@ -198,6 +198,7 @@ class Row:
     """The fields of a lesson that ranking needs. `n` is its number in the store: it grows and is never reused.
 
     worth: the probability that showing it helps; None: not measured.
+    layer: see `Lesson.layer`.
     """
 
     n: int
@@ -216,6 +217,7 @@ class Row:
     fact: bool = False
     project: str = ""
     worth: float | None = None
+    layer: str = ""
 
 
 @dataclass(frozen=True)
@@ -322,6 +324,7 @@ class Selection:
     nature: Nature | None = None
     project: str | None = None
     keys: Sequence[str] | None = None
+    layer: Layer | None = None
 
 
 @dataclass(frozen=True)

@@ -256,6 +256,11 @@ class Feedback:
             raise InvalidInput(f"A score is a number or None, and {self.source or 'an evaluator'} gave {self.score}.")
 
 
+# What a lesson is about: this action, this plan, or a habit of the agent.
+Layer: TypeAlias = Literal["tactical", "strategic", "metacognitive"]
+LAYERS: tuple[Layer, ...] = ("tactical", "strategic", "metacognitive")
+
+
 @dataclass(frozen=True)
 class Reflection:
     """A verbal lesson from one trial for the next trial of the same task (Shinn et al. 2023, section 3).
@@ -264,12 +269,30 @@ class Reflection:
         text: "" is no lesson: the next trial is shown none.
         notes: what qualifies it, for the record.
         withheld: why no later trial is shown it (see `reflectors._check`). "": it is shown.
+        layers: the parts of the text by layer (see `Layer`); empty for a lesson without layers. A reflection whose
+            text was changed has none.
     """
 
     text: str
     usage: Usage = Usage()
     notes: tuple[str, ...] = ()
     withheld: str = ""
+    layers: Mapping[str, str] = field(default_factory=_no_text, hash=False)
+
+    def __post_init__(self) -> None:
+        if self.layers and self.text != _words_of(self.layers):
+            object.__setattr__(self, "layers", {})
+
+    @classmethod
+    def of_layers(cls, layers: Mapping[str, str], *, notes: tuple[str, ...] = ()) -> Reflection:
+        """The lesson in these layers, the empty ones left out; its text has a line for each."""
+        kept = {layer: " ".join(layers[layer].split()) for layer in LAYERS if layers.get(layer, "").strip()}
+        return cls(_words_of(kept), notes=notes, layers=kept)
+
+
+def _words_of(layers: Mapping[str, str]) -> str:
+    """The text of a reflection with these layers."""
+    return "\n".join(layers[layer] for layer in LAYERS if layer in layers)
 
 
 # Recorded of a failed trial after which the strategy decided not to reflect.
@@ -348,6 +371,8 @@ class Lesson:
         to_check: why it may no longer hold, such as a change that was announced; "" if nothing speaks against it.
         rests_on: ids of facts that it follows from.
         pinned: a person wants it shown, so it is never withheld, and not retired for its effect.
+        layer: what it is about (see `Layer`). A metacognitive one is recalled for any task of the agent, within a
+            bound; a tactical one only where the words or the kind of the task fit. "": not known.
     """
 
     id: str
@@ -379,6 +404,7 @@ class Lesson:
     to_check: str = ""
     rests_on: tuple[str, ...] = ()
     pinned: bool = False
+    layer: Literal["", "tactical", "strategic", "metacognitive"] = ""
 
 
 @dataclass(frozen=True)

@@ -261,7 +261,8 @@ _NEW: Mapping[str, Json] = {
 
 def _value(lesson: Lesson) -> dict[str, Json]:
     """Return the value of an item: the fields of a lesson that can be put."""
-    names = [*FIELDS] if lesson.nature == "fact" else [name for name in FIELDS if name not in _OF_FACTS]
+    left_out = {*(() if lesson.nature == "fact" else _OF_FACTS), *(() if lesson.layer else ("layer",))}
+    names = [name for name in FIELDS if name not in left_out]
     value = {name: getattr(lesson, name) for name in names}
     context = {name: said for name, said in lesson.context.items() if name != KEYS}
     return {**value, "tags": list(lesson.tags), "context": context}

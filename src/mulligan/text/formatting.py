@@ -6,15 +6,21 @@ Works alone, inside somebody else's agent: `reflections_text(["…"])`, `fenced(
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from mulligan.core.errors import InvalidInput
-from mulligan.core.records import Attempt, Check, Feedback, Finding, Past, Reflection, Step, Task, Trial
+from mulligan.core.records import LAYERS, Attempt, Check, Feedback, Finding, Layer, Past, Reflection, Step, Task, Trial
 from mulligan.text.evidence import finding_text
 from mulligan.text.truncate import estimate, truncate, truncate_text
 
 # What an attempt may take in a prompt (the budget of Reflexion's code for a trajectory).
 TOKENS = 1600
+
+LAYER_HEADS: Mapping[Layer, str] = {
+    "tactical": "On single actions",
+    "strategic": "On the plan",
+    "metacognitive": "On habits",
+}
 
 EVIDENCE = (
     "Earlier attempts at this task failed these checks. The result must pass them, and others like them (quoted "
@@ -117,6 +123,20 @@ def reflections_text(reflections: Iterable[str]) -> str:
     return "\n".join(f"- {' '.join(text.split())}" for text in reflections if text.strip())
 
 
+def layers_text(layers: Mapping[str, str]) -> str:
+    """The lessons of one reflection by layer, a line each with its heading; nothing for none."""
+    return "\n".join(f"{LAYER_HEADS[name]}: {' '.join(layers[name].split())}" for name in LAYERS if layers.get(name))
+
+
+def lessons_text(reflections: Sequence[Reflection]) -> str:
+    """A bullet for each reflection, oldest first; those with layers below, under a heading for each layer."""
+    parts = [reflections_text(one.text for one in reflections if not one.layers)]
+    for layer, head in LAYER_HEADS.items():
+        if bullets := reflections_text(one.layers.get(layer, "") for one in reflections):
+            parts.append(f"{head}:\n{bullets}")
+    return "\n".join(part for part in parts if part)
+
+
 def past_text(past: Past, *, tokens: int = TOKENS, language: str = "") -> str:
     """What the strategy chose to show: the previous attempt with its feedback, the evidence, then the lessons, oldest
     first.
@@ -130,7 +150,7 @@ def past_text(past: Past, *, tokens: int = TOKENS, language: str = "") -> str:
         parts.append(attempt_text(past.last.attempt, tokens=tokens, language=language))
         parts.append(feedback_text(past.last.feedback, tokens=tokens))
     parts.append(evidence_text(past.evidence, tokens=tokens))
-    if bullets := reflections_text(reflection.text for reflection in past.reflections):
+    if bullets := lessons_text(past.reflections):
         parts.append(f"Lessons from your earlier attempts at this task, oldest first:\n{bullets}")
     return "\n\n".join(part for part in parts if part)
 
@@ -151,7 +171,7 @@ def retry_text(task: Task, past: Past) -> str:
     if past.last is None and not past.reflections and not past.evidence:
         return told
     said = past.last.feedback.text.strip() if past.last and past.last.feedback else evidence_text(past.evidence)
-    lessons = reflections_text(reflection.text for reflection in past.reflections)
+    lessons = lessons_text(past.reflections)
     feedback = "\n\n".join(part for part in (said, lessons) if part)
     parts = [
         f"Original task: {told}",

@@ -137,6 +137,7 @@ def facts(lesson: Lesson) -> dict[str, str]:
         "flags": ", ".join(lesson.flags),
         "from a": lesson.outcome,
         "nature": _nature(lesson),
+        "layer": lesson.layer,
         "task": lesson.query,
         "kind": lesson.kind,
         "tags": ", ".join(lesson.tags),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, cast
 
 from mulligan.core.errors import InvalidInput, UnknownName
-from mulligan.core.records import Nature
+from mulligan.core.records import LAYERS, Nature
 
 NATURES: tuple[Nature, ...] = ("strategy", "fact")
 _Kind: TypeAlias = "tuple[str, Callable[[Any], bool]]"
@@ -33,6 +33,7 @@ FIELDS: Mapping[str, _Kind] = {
     "nature": ("fact or strategy", lambda value: value in NATURES),
     "project": _TEXT,
     "confirmed": ("true or false", lambda value: isinstance(value, bool)),
+    "layer": (f"{', '.join(LAYERS)} or empty", lambda value: value in ("", *LAYERS)),
 }
 """The fields of a lesson that may be given or edited: what each must be, and the check."""
 

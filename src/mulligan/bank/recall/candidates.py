@@ -300,6 +300,7 @@ class Columns:
         slots: the active ones, oldest first.
         whole: whether `slots` are simply all of them.
         project: a number for each name.
+        layer: a number for each layer, 0 for none.
         vectors: unit, float32, by part, and where there is one.
         unrelated: how unrelated texts score in this bank, by words and by meaning.
     """
@@ -315,6 +316,7 @@ class Columns:
     worth: Array
     fact: Array
     project: Array
+    layer: Array
     vectors: dict[str, tuple[Array, Array]]
     postings: PostingsView
     unrelated: dict[str, NullDistribution] = field(default_factory=dict[str, NullDistribution])

@@ -32,7 +32,7 @@ from mulligan.bank.recall.candidates import (
 from mulligan.bank.recall.terms import searched
 from mulligan.core.lessons import Delta, LessonStore, Row
 from mulligan.core.ranking import Array
-from mulligan.core.records import Lesson
+from mulligan.core.records import LAYERS, Lesson
 
 MOST_BYTES = 512 << 20
 LARGE = 2000
@@ -49,7 +49,12 @@ _PLAIN = {
     "lengths": np.float32,
     "fact": np.bool_,
     "project": np.int32,
+    "layer": np.int8,
 }
+
+
+_LAYERS = {layer: number for number, layer in enumerate(LAYERS, 1)}
+"""The number of each layer in the column; 0 for none."""
 
 
 class Index:
@@ -172,6 +177,7 @@ class Index:
         put["confidence"][first:last] = [row.confidence for row in rows]
         put["worth"][first:last] = [np.nan if row.worth is None else row.worth for row in rows]
         put["fact"][first:last] = [row.fact for row in rows]
+        put["layer"][first:last] = [_LAYERS.get(row.layer, 0) for row in rows]
         known = self._projects
         put["project"][first:last] = [known.setdefault(row.project, len(known)) for row in rows]
         self._place_vectors("lesson", [row.vector for row in rows], first)
@@ -303,6 +309,7 @@ class Index:
             worth=put["worth"][:size],
             fact=put["fact"][:size],
             project=put["project"][:size],
+            layer=put["layer"][:size],
             vectors={part: (v[:size], t[:size]) for part, (v, t) in self._vectors.items()},
             postings=self._postings.held(put["lengths"][:size], alive),
         )
@@ -419,6 +426,7 @@ class Indexes:
                 None,
                 fact=lesson.nature == "fact",
                 project=lesson.project,
+                layer=lesson.layer,
             )
             for n, lesson in enumerate(lessons, 1)
         ]

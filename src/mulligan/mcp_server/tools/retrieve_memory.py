@@ -69,6 +69,7 @@ def _memory(lesson: Lesson) -> dict[str, Json]:
         "description": lesson.description,
         "agent_id": lesson.agent_id or None,
         **_fact(lesson),
+        **({"layer": lesson.layer} if lesson.layer else {}),
     }
 
 

@@ -117,6 +117,7 @@ def columns(lesson: Lesson) -> dict[str, Any]:
         "fact": int(lesson.nature == "fact"),
         "project": lesson.project,
         "subject": lesson.subject,
+        "layer": lesson.layer,
     }
 
 
@@ -257,13 +258,14 @@ def drop_vectors(db: sqlite3.Connection, n: int) -> None:
 
 _ROW = (
     "SELECT {indexable}, l.n, l.id, a.id, l.experience, l.state, l.success, l.confidence, l.created,"
-    " coalesce(u.uses, 0), u.last_used, l.terms, v.vector, {query}, l.fact, l.project, h.positive"
+    " coalesce(u.uses, 0), u.last_used, l.terms, v.vector, {query}, l.fact, l.project, h.positive, l.layer"
     " FROM {source} JOIN agents a ON a.n = l.agent"
     " LEFT JOIN uses u ON u.n = l.n LEFT JOIN vectors v ON v.n = l.n AND l.embedder = :embedder"
     " LEFT JOIN worth h ON h.lesson = l.n AND h.agent = l.agent {join}"
 )
 _INDEXABLE = (
     f"{_NUMBERS} AND typeof(l.terms) = 'blob' AND typeof(l.project) = 'text' AND typeof(h.positive) IN ('real', 'null')"
+    " AND typeof(l.layer) = 'text'"
     " AND typeof(coalesce(u.uses, 0)) = 'integer'"
     " AND typeof(coalesce(v.vector, x'')) = 'blob' AND typeof(coalesce({query}, x'')) = 'blob'"
 )
@@ -327,6 +329,9 @@ def listed(db: sqlite3.Connection, agent: int | None, which: Selection) -> Seque
         values["success"] = int(which.outcome == "success")
     if which.nature:
         chosen.append("l.fact" if which.nature == "fact" else "NOT l.fact")
+    if which.layer:
+        chosen.append("l.layer = :layer")
+        values["layer"] = which.layer
     if which.project is not None:
         chosen.append("l.project = :project")
         values["project"] = which.project
