@@ -1,22 +1,34 @@
-"""The study's ten questions: what is right is what the graph says, and the check tells right from wrong."""
+"""The study's questions: what is right is what the graph says, and the check tells right from wrong."""
 
+import collections
+import json
 import runpy
 from pathlib import Path
 from typing import Any
 
 from mulligan.app.graphs import open_graph
 
-STUDY = runpy.run_path(str(Path(__file__).parents[2] / "studies" / "graph_questions" / "run.py"))
+FOLDER = Path(__file__).parents[2] / "studies" / "graph_questions"
+STUDY = runpy.run_path(str(FOLDER / "run.py"))
+THIRTY = json.loads((FOLDER / "questions_b.json").read_text(encoding="utf-8"))["questions"]
 is_right: Any = STUDY["is_right"]
 
 
 async def test_what_is_right_is_what_the_graph_says(access: Any) -> None:
     graph = open_graph(access)
     assert len(STUDY["QUESTIONS"]) == 10
-    for each in STUDY["QUESTIONS"]:
+    for each in (*STUDY["QUESTIONS"], *THIRTY):
         rows = (await graph.run(each["query"])).rows
-        assert is_right(rows, each["right"]), each["question"]
+        assert is_right(rows, each["right"]) if each["right"] else not rows, each["question"]
     await graph.close()
+
+
+def test_the_thirty_are_of_six_kinds_and_what_is_absent_is_named() -> None:
+    kinds = collections.Counter(each["kind"] for each in THIRTY)
+    assert kinds == dict.fromkeys(("lookup", "filter", "count", "path", "negation", "absent"), 5)
+    for each in THIRTY:
+        assert (each["kind"] == "absent") == (not each["right"]) == ("absent" in each)
+        assert each.get("absent", "") in each["question"]
 
 
 def test_the_check_tells_right_from_wrong() -> None:
