@@ -1,0 +1,354 @@
+"""Compares a query with the schema of its graph, before a database is asked.
+
+Labels, relationship types, properties, and which labels a relationship connects, in which direction. Names that differ
+from the schema only in case, spaces or underscores are corrected, and so is a reversed arrow; everything else is said
+in a sentence that names the nearest one. What cannot be told from the text alone is left to the database.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from mulligan.graphs._guard import Refused, Token, tokens
+from mulligan.graphs.protocol import EdgeKind, GraphSchema, NodeKind, quoted
+
+NEAR = 0.6
+"""The likeness (`difflib`, 0 to 1) from which on a name of the schema is offered for one that is not there."""
+LISTED = 12
+"""The names that a fault lists where none is near."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What came of a check.
+
+    Attributes:
+        query: the query to run, with the corrections.
+        changes: what was corrected, a sentence each.
+        faults: what no correction is safe for, a sentence each. A query with faults cannot answer anything.
+    """
+
+    query: str
+    changes: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
+
+
+def check_query(query: str, schema: GraphSchema) -> Checked:
+    """Compare the query with the schema. A query that cannot be read, or an empty schema, gives no faults."""
+    if not schema.nodes:
+        return Checked(query)
+    try:
+        found = tokens(query)
+    except Refused:  # the guard says why
+        return Checked(query)
+    return _Comparison(query, found, schema).checked()
+
+
+@dataclass(frozen=True)
+class _Named:
+    """A name at its place in the query. at: the number of its token."""
+
+    text: str
+    at: int
+
+
+@dataclass
+class _Node:
+    """A node of a pattern. end: the number of the token after it. negated: its labels are no plain list."""
+
+    end: int
+    variable: str = ""
+    labels: tuple[_Named, ...] = ()
+    keys: tuple[_Named, ...] = ()
+    negated: bool = False
+
+
+@dataclass
+class _Edge:
+    """A relationship of a pattern, from the token `start` to before `end`.
+
+    arrow: where it points, as written from left to right. far: whether it may have more than one step.
+    """
+
+    start: int
+    end: int
+    arrow: Literal["right", "left", "none"]
+    variable: str = ""
+    types: tuple[_Named, ...] = ()
+    keys: tuple[_Named, ...] = ()
+    far: bool = False
+
+
+@dataclass
+class _Pattern:
+    """Nodes and the relationships between them: one node more than relationships."""
+
+    nodes: list[_Node] = field(default_factory=list[_Node])
+    edges: list[_Edge] = field(default_factory=list[_Edge])
+
+
+class _Reader:
+    """Reads the patterns of a query. What looks like a node and is none, such as `count(g)`, has no labels."""
+
+    def __init__(self, found: Sequence[Token]) -> None:
+        self._tokens = found
+
+    def patterns(self) -> Iterator[_Pattern]:
+        here = 0
+        while here < len(self._tokens):
+            node = self._node(here)
+            if node is None:
+                here += 1
+                continue
+            pattern = _Pattern([node])
+            while (edge := self._edge(pattern.nodes[-1].end)) and (after := self._node(edge.end)):
+                pattern.edges.append(edge)
+                pattern.nodes.append(after)
+            here = pattern.nodes[-1].end
+            yield pattern
+
+    def sign(self, n: int) -> str:
+        return self._tokens[n].text if 0 <= n < len(self._tokens) and self._tokens[n].kind == "sign" else ""
+
+    def is_name(self, n: int) -> bool:
+        return 0 <= n < len(self._tokens) and self._tokens[n].kind in ("word", "quoted")
+
+    def _node(self, n: int) -> _Node | None:
+        if self.sign(n) != "(":
+            return None
+        n, variable = self._variable(n + 1)
+        n, labels, plain = self._names(n)
+        n, keys = self._keys(n)
+        if self.sign(n) != ")":
+            return None
+        return _Node(n + 1, variable, labels if plain else (), keys, not plain)
+
+    def _variable(self, n: int) -> tuple[int, str]:
+        return (n + 1, self._tokens[n].text) if self.is_name(n) else (n, "")
+
+    def _names(self, n: int) -> tuple[int, tuple[_Named, ...], bool]:
+        """The names after a colon, and whether they are a plain list, without "not" and brackets."""
+        names: list[_Named] = []
+        plain = True
+        if self.sign(n) != ":":
+            return n, (), True
+        while self.sign(n) in (":", "|", "&", "!", "(", "%"):
+            plain = plain and self.sign(n) in (":", "|", "&")
+            n += 1
+            if self.is_name(n):
+                names.append(_Named(self._tokens[n].text, n))
+                n += 1
+            while not plain and self.sign(n) == ")" and self.sign(n + 1) in (")", "|", "&", "{"):
+                n += 1
+        return n, tuple(names), plain
+
+    def _keys(self, n: int) -> tuple[int, tuple[_Named, ...]]:
+        """The keys of a map in braces; nested maps are passed over."""
+        if self.sign(n) != "{":
+            return n, ()
+        keys: list[_Named] = []
+        depth = 0
+        while n < len(self._tokens):
+            sign = self.sign(n)
+            depth += (sign in ("{", "[", "(")) - (sign in ("}", "]", ")"))
+            if depth == 1 and self.is_name(n) and self.sign(n + 1) == ":" and self.sign(n - 1) in ("{", ","):
+                keys.append(_Named(self._tokens[n].text, n))
+            n += 1
+            if not depth:
+                break
+        return n, tuple(keys)
+
+    def _edge(self, start: int) -> _Edge | None:
+        n = start
+        left = self.sign(n) == "<"
+        n += left
+        if self.sign(n) != "-":
+            return None
+        n += 1
+        edge = _Edge(start, n, "left" if left else "none")
+        if self.sign(n) == "[":
+            n, edge.variable = self._variable(n + 1)
+            n, edge.types, plain = self._names(n)
+            edge.far = not plain
+            if self.sign(n) == "*":
+                edge.far = True
+                while self.sign(n) in ("*", "..") or (n < len(self._tokens) and self._tokens[n].kind == "number"):
+                    n += 1
+            n, edge.keys = self._keys(n)
+            if self.sign(n) != "]":
+                return None
+            n += 1
+        if self.sign(n) != "-":
+            return None
+        n += 1
+        if self.sign(n) == ">":
+            edge.arrow = "none" if left else "right"
+            n += 1
+        edge.end = n
+        return edge
+
+
+class _Comparison:
+    """Compares one query with one schema, and collects corrections by the token that they are about."""
+
+    def __init__(self, query: str, found: Sequence[Token], schema: GraphSchema) -> None:
+        self._query, self._tokens, self._schema = query, found, schema
+        self._reader = _Reader(found)
+        self._nodes = {node.label: node for node in schema.nodes}
+        self._edges = {edge.label: edge for edge in schema.edges}
+        self._right: dict[int, str] = {}
+        self._turned: list[_Edge] = []
+        self._changes: list[str] = []
+        self._faults: list[str] = []
+        self._labels: dict[str, set[str]] = defaultdict(set)
+        self._types: dict[str, set[str]] = defaultdict(set)
+
+    def checked(self) -> Checked:
+        patterns = list(self._reader.patterns())
+        for pattern in patterns:
+            self._read(pattern)
+        for pattern in patterns:
+            for place, edge in enumerate(pattern.edges):
+                self._compare_ends(pattern.nodes[place], edge, pattern.nodes[place + 1])
+            self._compare_keys(pattern)
+        self._compare_properties()
+        faults = tuple(dict.fromkeys(self._faults))
+        return Checked(self._query if faults else self._corrected(), tuple(dict.fromkeys(self._changes)), faults)
+
+    def _read(self, pattern: _Pattern) -> None:
+        """Note which labels and types each variable has, and compare them with the schema."""
+        for node in pattern.nodes:
+            known = [self._known(name, self._nodes, "label") for name in node.labels]
+            if node.variable:
+                self._labels[node.variable].update(known)
+        for edge in pattern.edges:
+            known = [self._known(name, self._edges, "relationship type") for name in edge.types]
+            if edge.variable:
+                self._types[edge.variable].update(known)
+
+    def _known(self, name: _Named, among: Mapping[str, object], what: str, of: str = "") -> str:
+        """The name as the schema has it; where it has none, the name as it is, and a fault."""
+        if name.text in among:
+            return name.text
+        same = [each for each in among if _bare(each) == _bare(name.text)]
+        if len(same) == 1:
+            self._right[name.at] = same[0]
+            self._changes.append(f"{what} {name.text} was written {same[0]}")
+            return same[0]
+        self._faults.append(f"There is no {what} {name.text}{of}. {_nearest(name.text, among)}")
+        return name.text
+
+    def _ends_of(self, node: _Node) -> set[str]:
+        labels = {self._right.get(name.at, name.text) for name in node.labels}
+        return labels or (set[str]() if node.negated else self._labels.get(node.variable, set[str]()))
+
+    def _compare_ends(self, left: _Node, edge: _Edge, right: _Node) -> None:
+        kinds = [self._edges.get(self._right.get(name.at, name.text)) for name in edge.types]
+        if edge.far or not kinds or None in kinds:
+            return
+        pairs = {pair for kind in kinds if kind for pair in kind.ends}
+        first, second = self._ends_of(left), self._ends_of(right)
+        if not pairs or (first | second) - self._nodes.keys():
+            return
+        forth, back = _fits(pairs, first, second), _fits(pairs, second, first)
+        written = {"right": forth, "left": back, "none": forth or back}[edge.arrow]
+        if written:
+            return
+        if forth or back:
+            self._turned.append(edge)
+            self._changes.append(f"the arrow of {_types(edge)} was turned: {_drawn(kinds)}")
+        else:
+            self._faults.append(
+                f"{_types(edge)} does not connect {_spelt(first)} and {_spelt(second)}: {_drawn(kinds)}."
+            )
+
+    def _compare_keys(self, pattern: _Pattern) -> None:
+        for node in pattern.nodes:
+            for key in node.keys:
+                self._property(key, self._ends_of(node), self._nodes)
+        for edge in pattern.edges:
+            types = {self._right.get(name.at, name.text) for name in edge.types}
+            for key in edge.keys:
+                self._property(key, types or self._types.get(edge.variable, set[str]()), self._edges)
+
+    def _compare_properties(self) -> None:
+        """Those that are read from a variable, as in g.name, where the query says what the variable is."""
+        named_anew = {
+            self._tokens[n + 1].text
+            for n, token in enumerate(self._tokens[:-1])
+            if token.kind == "word" and token.text.lower() == "as" and self._reader.is_name(n + 1)
+        }
+        for n in range(2, len(self._tokens)):
+            owner = self._tokens[n - 2].text
+            read = self._reader.is_name(n) and self._reader.sign(n - 1) == "." and self._reader.is_name(n - 2)
+            if not read or owner in named_anew or self._reader.sign(n - 3) == "." or self._reader.sign(n + 1) == "(":
+                continue
+            key = _Named(self._tokens[n].text, n)
+            if owner in self._labels:
+                self._property(key, self._labels[owner], self._nodes)
+            elif owner in self._types:
+                self._property(key, self._types[owner], self._edges)
+
+    def _property(self, key: _Named, owners: Iterable[str], kinds: Mapping[str, NodeKind | EdgeKind]) -> None:
+        """Compare a property with those of its owners; nothing is said where an owner is unknown or has none."""
+        named = sorted(owners)
+        if not named or any(owner not in kinds for owner in named):
+            return
+        there = dict.fromkeys(name for owner in named for name in kinds[owner].properties)
+        if there:
+            self._known(key, there, "property", f" of {_spelt(named)}")
+
+    def _corrected(self) -> str:
+        """The query with all corrections, made from its end so that places before stay as they are."""
+        edits: list[tuple[int, int, str]] = []
+        for n, name in self._right.items():
+            token = self._tokens[n]
+            length = len(token.text) + token.text.count("`") + 2 if token.kind == "quoted" else len(token.text)
+            edits.append((token.at, length, name if name.isidentifier() else quoted(name)))
+        for edge in self._turned:
+            first, last = self._tokens[edge.start], self._tokens[edge.end - 1]
+            edits += (
+                [(first.at, 1, ""), (last.at, 1, "->")]
+                if edge.arrow == "left"
+                else [(first.at, 1, "<-"), (last.at, 1, "")]
+            )
+        query = self._query
+        for at, length, text in sorted(edits, reverse=True):
+            query = query[:at] + text + query[at + length :]
+        return query
+
+
+def _fits(pairs: Iterable[tuple[str, str]], source: set[str], target: set[str]) -> bool:
+    """Whether one of the pairs connects these labels; an unknown end fits any."""
+    return any((not source or a in source) and (not target or b in target) for a, b in pairs)
+
+
+def _types(edge: _Edge) -> str:
+    return "|".join(name.text for name in edge.types)
+
+
+def _drawn(kinds: Iterable[EdgeKind | None]) -> str:
+    drawn = [f"(:{a})-[:{kind.label}]->(:{b})" for kind in kinds if kind for a, b in kind.ends]
+    return ", ".join(dict.fromkeys(drawn))
+
+
+def _spelt(labels: Iterable[str]) -> str:
+    return " or ".join(sorted(labels)) or "any node"
+
+
+def _bare(name: str) -> str:
+    return "".join(char for char in name.casefold() if char.isalnum())
+
+
+def _nearest(name: str, among: Iterable[str]) -> str:
+    by_bare = {_bare(each): each for each in among}
+    near = difflib.get_close_matches(_bare(name), by_bare, n=3, cutoff=NEAR)
+    if near:
+        return f"Nearest: {', '.join(by_bare[each] for each in near)}."
+    listed = sorted(by_bare.values())
+    more = f" and {len(listed) - LISTED} more" if len(listed) > LISTED else ""
+    return f"Available: {', '.join(listed[:LISTED])}{more}."

@@ -1,0 +1,158 @@
+"""A query compared with the schema of its graph: what is corrected, what is said, and what is left alone."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mulligan.graphs.protocol import EdgeKind, GraphSchema, NodeKind
+from mulligan.graphs.schema_check import check_query
+
+SCHEMA = GraphSchema(
+    (
+        NodeKind("Gene", {"name": "STRING", "chromosome": "STRING", "length": "INT64"}),
+        NodeKind("Drug", {"name": "STRING", "approved": "DATE"}),
+        NodeKind("CellType", {"name": "STRING"}),
+        NodeKind("Odd label", {"name": "STRING"}),
+    ),
+    (
+        EdgeKind("REGULATES", (("Gene", "Gene"),), {"effect": "STRING"}),
+        EdgeKind("TARGETS", (("Drug", "Gene"),), {"action": "STRING"}),
+        EdgeKind("EXPRESSED_IN", (("Gene", "CellType"),)),
+    ),
+)
+QUESTIONS = Path(__file__).parents[2] / "studies" / "graph_questions"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "MATCH (g:Gene {name: 'EOMES'})-[:REGULATES]->(t) RETURN t.name AS gene",
+        "MATCH (d:Drug)-[:TARGETS]->(:Gene)<-[r:REGULATES {effect: 'activates'}]-(g) RETURN d.approved, r.effect, g.length",
+        "MATCH (g:Gene) WHERE NOT (g)-[:REGULATES]->(:Gene) RETURN count(g) AS genes ORDER BY genes",
+        "MATCH (a:Gene)-[:REGULATES*1..3]->(b:Gene) RETURN a.name, b.name",
+        "MATCH p = shortestPath((a:Gene)-[:REGULATES|TARGETS*]-(b:Drug)) RETURN length(p)",
+        "MATCH (n) WHERE n:Gene AND n.whatever = 1 RETURN n",
+        "MATCH (g:Gene)--(x) RETURN x.name",
+        "MATCH (n:!Drug) RETURN n.length",
+        "WITH {odd: 1} AS g MATCH (h:Gene) RETURN g.odd",
+        "MATCH (g:Gene) RETURN g.name // (:Nothing)-[:AT_ALL]->()",
+        "MATCH (g:`Odd label` {name: '(:Nothing)'}) RETURN g.name",
+        "CREATE (n:Hacked",
+        "",
+    ],
+)
+def test_what_fits_is_left_as_it_is(query: str) -> None:
+    checked = check_query(query, SCHEMA)
+    assert (checked.query, checked.changes, checked.faults) == (query, (), ())
+
+
+@pytest.mark.parametrize(
+    ("query", "corrected", "change"),
+    [
+        ("MATCH (g:gene) RETURN g.NAME", "MATCH (g:Gene) RETURN g.name", "label gene was written Gene"),
+        ("MATCH (c:`cell type`) RETURN c", "MATCH (c:CellType) RETURN c", "label cell type was written CellType"),
+        ("MATCH (c:oddlabel) RETURN c", "MATCH (c:`Odd label`) RETURN c", "label oddlabel was written Odd label"),
+        (
+            "MATCH (g:Gene)-[:TARGETS]->(d:Drug) RETURN d.name",
+            "MATCH (g:Gene)<-[:TARGETS]-(d:Drug) RETURN d.name",
+            "the arrow of TARGETS was turned: (:Drug)-[:TARGETS]->(:Gene)",
+        ),
+        (
+            "MATCH (c:CellType)-[:expressed_in]->(g) RETURN g.name",
+            "MATCH (c:CellType)<-[:EXPRESSED_IN]-(g) RETURN g.name",
+            "the arrow of expressed_in was turned: (:Gene)-[:EXPRESSED_IN]->(:CellType)",
+        ),
+        (
+            "MATCH (d:Drug)<-[t:TARGETS]-(g) WHERE (g)<-[:REGULATES]-(:Gene {Name: 'A'}) RETURN t.action",
+            "MATCH (d:Drug)-[t:TARGETS]->(g) WHERE (g)<-[:REGULATES]-(:Gene {name: 'A'}) RETURN t.action",
+            "property Name was written name",
+        ),
+    ],
+)
+def test_spellings_and_arrows_are_corrected_and_said(query: str, corrected: str, change: str) -> None:
+    checked = check_query(query, SCHEMA)
+    assert (checked.query, checked.faults) == (corrected, ())
+    assert change in checked.changes
+    assert check_query(corrected, SCHEMA).changes == ()
+
+
+@pytest.mark.parametrize(
+    ("query", "fault"),
+    [
+        ("MATCH (g:Genes) RETURN g", "There is no label Genes. Nearest: Gene."),
+        ("MATCH (g:Protein) RETURN g", "There is no label Protein. Available: CellType, Drug, Gene, Odd label."),
+        ("MATCH (g:Gene)-[:REGULATE]->(t) RETURN t", "There is no relationship type REGULATE. Nearest: REGULATES."),
+        ("MATCH (g:Gene) RETURN g.lenght", "There is no property lenght of Gene. Nearest: length."),
+        ("MATCH (:Gene {symbol: 'A'}) RETURN 1", "There is no property symbol of Gene. Available: chromosome"),
+        ("MATCH ()-[r:TARGETS {effect: 'x'}]->() RETURN r", "There is no property effect of TARGETS. "),
+        (
+            "MATCH (d:Drug)-[:REGULATES]->(g:Gene) RETURN g",
+            "REGULATES does not connect Drug and Gene: (:Gene)-[:REGULATES]->(:Gene).",
+        ),
+    ],
+)
+def test_what_cannot_be_corrected_safely_is_said_with_the_nearest_name(query: str, fault: str) -> None:
+    checked = check_query(query, SCHEMA)
+    assert checked.query == query
+    assert any(each.startswith(fault) for each in checked.faults), checked.faults
+
+
+def test_right_queries_of_the_study_have_no_fault() -> None:
+    from mulligan.graphs.sample import EDGES, NODES
+
+    def properties(columns: str) -> dict[str, str]:
+        return {column.partition(":")[0]: "" for column in columns.split()}
+
+    schema = GraphSchema(
+        tuple(NodeKind(label, properties(columns)) for label, columns in NODES.items()),
+        tuple(EdgeKind(label, ((a, b),), properties(columns)) for label, (a, b, columns) in EDGES.items()),
+    )
+    for name in ("questions", "questions_b"):
+        for each in json.loads((QUESTIONS / f"{name}.json").read_text(encoding="utf-8"))["questions"]:
+            checked = check_query(each["query"], schema)
+            assert (checked.query, checked.faults) == (each["query"], ()), each["question"]
+
+
+def test_without_a_schema_nothing_is_said() -> None:
+    assert check_query("MATCH (x:Anything) RETURN x", GraphSchema()).faults == ()
+
+
+PIECES = st.sampled_from(
+    [
+        "(",
+        ")",
+        "[",
+        "]",
+        "-",
+        "<",
+        ">",
+        ":",
+        "|",
+        "{",
+        "}",
+        "*",
+        "..",
+        ".",
+        "!",
+        ",",
+        " ",
+        "g",
+        "Gene",
+        "drug",
+        "'a'",
+        "1",
+        "`x`",
+        "AS",
+    ]
+)
+
+
+@given(st.lists(PIECES, max_size=25))
+def test_any_text_is_checked_and_what_was_corrected_stays_so(pieces: list[str]) -> None:
+    checked = check_query("".join(pieces), SCHEMA)
+    assert not (checked.faults and checked.query != "".join(pieces))
+    if not checked.faults:
+        assert check_query(checked.query, SCHEMA).faults == ()
