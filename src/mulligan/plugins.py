@@ -50,6 +50,7 @@ from mulligan.core.records import (
     Attempt,
     Case,
     Check,
+    Condensed,
     Decision,
     Episode,
     Feedback,
@@ -68,6 +69,7 @@ from mulligan.core.records import (
     Usage,
 )
 from mulligan.reflectors._check import fault
+from mulligan.reflectors._condensing import Condensing
 from mulligan.text.evidence import evidence_of, findings_of, gathered
 from mulligan.text.formatting import (
     attempt_text,
@@ -79,6 +81,7 @@ from mulligan.text.formatting import (
     task_text,
     trajectory_text,
 )
+from mulligan.text.lessons import LessonBudget
 from mulligan.text.programs import program
 
 __all__ = [
@@ -94,6 +97,8 @@ __all__ = [
     "Candidates",
     "Case",
     "Check",
+    "Condensed",
+    "Condensing",
     "Decision",
     "Deduplication",
     "Embedder",
@@ -110,6 +115,7 @@ __all__ = [
     "Json",
     "Judges",
     "Lesson",
+    "LessonBudget",
     "Merging",
     "Message",
     "Method",

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 import mulligan
+from mulligan import ScriptedModel
 from mulligan.app.config import Config
 from mulligan.app.plugins import PORTS, ROLES, build, find, names, settings_of
 from mulligan.app.prompts import FilePrompts
@@ -23,6 +24,8 @@ from mulligan.langgraph.kg import query_prompts
 from mulligan.langgraph.prompt_engine import BioCypherPromptEngine
 from mulligan.mcp_server.prompt_texts import instructions
 from mulligan.mcp_server.prompts import Prompts
+from mulligan.plugins import Condensing, LessonBudget
+from mulligan.reflectors.feedback import FeedbackAsLesson
 
 PAGE = Path(__file__).parents[2] / "docs" / "prompts.md"
 OF_FAMILIES = {file.stem for file in (Path(mulligan.__file__).parent / "bench").rglob("*.*.md")}
@@ -62,6 +65,9 @@ def built_with(folder: Path, prompt: str, text: str) -> None:
         service = Service(config=Config(folder, {"prompts": "."}))
         Prompts(service, "all")
         instructions(service, "all")
+        return
+    if name == "condense":
+        Condensing(FeedbackAsLesson(), model=ScriptedModel([]), prompts=FilePrompts([folder]), budget=LessonBudget())
         return
     if name == "kg":
         query_prompts(FilePrompts([folder]))

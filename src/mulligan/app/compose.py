@@ -14,11 +14,25 @@ from mulligan.app.prompts import FilePrompts
 from mulligan.app.recipe import Recipe, read_file, settled
 from mulligan.core.errors import InvalidInput
 from mulligan.core.loop import Meter, Roles
-from mulligan.core.protocols import Agent, Bank, Environment, Evaluator, Journal, Model, Sandbox, Strategy, Tools, World
+from mulligan.core.protocols import (
+    Agent,
+    Bank,
+    Environment,
+    Evaluator,
+    Journal,
+    Model,
+    Reflector,
+    Sandbox,
+    Strategy,
+    Tools,
+    World,
+)
 from mulligan.core.records import Head, Spec, Usage
 from mulligan.models.gate import Gate, check_prices
 from mulligan.recording.drivers import versions
 from mulligan.recording.journal import JournaledBank, JournaledEvaluator, NoJournal
+from mulligan.reflectors._condensing import Condensing
+from mulligan.text.lessons import LessonBudget
 from mulligan.workspace.git_workspace import GitWorkspace
 
 FOLDERS = {role.kind: folder for folder, role in ROLES.items()}
@@ -29,6 +43,7 @@ _UNNAMED = {
     "evaluator": "Name one with --judge-model or --model, or let a command (--check) or tests (--tests) judge.",
     "reflector": "Name one with --reflect-model or --model, let the agent that acts reflect itself with --reflector "
     "self, or take --strategy evidence, which needs no lesson.",
+    "condenser": "Name one with --reflect-model or --model, or take --overflow useful, which needs none.",
 }
 """What to do in `solve` where a role asks a model and none was named."""
 
@@ -87,7 +102,7 @@ def compose(recipe: Recipe, parts: Parts, drive: Drive) -> Composition:
     reflector = None
     if strategy.reflects:
         spec = build.with_output("reflector", recipe.reflector, evaluator.expects)
-        reflector = build.role("reflector", spec, recipe.reflect_model)
+        reflector = build.condensing(build.role("reflector", spec, recipe.reflect_model), strategy)
     hashes = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in build.files.items()}
     rests_on = {"evaluator": asdict(recipe.evaluator), "files": hashes, "model": build.models.get("evaluator")}
     roles = Roles(
@@ -151,6 +166,16 @@ class _Build:
             "agent": self.agent,
         }
         return build(folder, Spec(spec.name, settled(spec.settings, self.files)), ports)
+
+    def condensing(self, reflector: Reflector, strategy: Strategy) -> Reflector:
+        """The reflector, with a model that condenses lessons where the strategy asks for it."""
+        budget = getattr(strategy, "lessons", None)
+        if not isinstance(budget, LessonBudget) or budget.overflow != "condense":
+            return reflector
+        model = self._model("condenser", self._recipe.strategy, self._recipe.reflect_model)
+        if model is None:
+            raise InvalidInput("A model condenses the lessons, and there is none here.")
+        return Condensing(reflector, model=model, prompts=self.prompts, budget=budget)
 
     def _world(self) -> World | None:
         spec = self._recipe.environment

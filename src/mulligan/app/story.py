@@ -11,6 +11,7 @@ from mulligan.core.protocols import Store
 from mulligan.core.records import Attempt, Check, Episode, Feedback, Outcome, Trial, Usage
 from mulligan.store.export import each_readable
 from mulligan.text.formatting import check_text, layers_text
+from mulligan.text.lessons import condensed_by
 from mulligan.text.pages import Block, Facts, Fence, Heading, Line, as_markdown, inline
 from mulligan.text.pages import markdown as page
 
@@ -84,6 +85,9 @@ def _trial(trial: Trial, level: int) -> Iterator[Block]:
         if trial.reflection.withheld:
             yield Line(f"Withheld from the trials after it: {trial.reflection.withheld}")
         yield Fence(layers_text(trial.reflection.layers) or trial.reflection.text)
+        if condensed := trial.reflection.condensed:
+            yield Line(f"{condensed_by(condensed)}:")
+            yield Fence(condensed.text)
         for note in trial.reflection.notes:
             yield Line(f"Note: {note}")
 

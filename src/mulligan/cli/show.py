@@ -10,6 +10,7 @@ from mulligan.cli.words import count, parent_note, role, used, verdict
 from mulligan.core.records import Attempt, Check, Episode, Trial
 from mulligan.recording.drivers import driver, led_by_client, led_by_function, led_by_graph
 from mulligan.text.formatting import check_text, layers_text
+from mulligan.text.lessons import condensed_by
 from mulligan.text.truncate import truncate_text
 
 TOKENS = 400
@@ -59,6 +60,9 @@ def _trial(trial: Trial, tokens: int | None) -> Iterator[str]:
         withheld = trial.reflection.withheld
         yield f"  lesson, withheld: {one_line(withheld, 300)}" if withheld else "  lesson"
         yield _block(layers_text(trial.reflection.layers) or trial.reflection.text or "(none)", tokens)
+        if condensed := trial.reflection.condensed:
+            yield f"  {one_line(condensed_by(condensed), 300)}"
+            yield _block(condensed.text, tokens)
         for note in trial.reflection.notes:
             yield f"  note: {one_line(note, 300)}"
 

@@ -45,6 +45,14 @@ PASSED_ON = (*ROLES, *MODELS, "tests", "check", "workspace", "restarts", "prompt
     help="How many lessons the next trial is shown (default: 1; with reflexion: 3).",
 )
 @click.option(
+    "--lesson-tokens", type=int, metavar="N", help="The most tokens of all lessons that the next trial is shown."
+)
+@click.option(
+    "--overflow",
+    type=click.Choice(["newest", "useful", "condense"]),
+    help="Of more lessons: show the newest (default), the most useful, or what a model condenses them into.",
+)
+@click.option(
     "--temperatures",
     callback=numbers,
     metavar="T,T,…",
@@ -92,7 +100,11 @@ def _settings(given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     examples = str(Path(given["examples"]).expanduser().resolve()) if given["examples"] else None
     short = {
         "actor": {"temperatures": given["temperatures"], "examples": examples, "fresh": given["fresh"] or None},
-        "strategy": {"window": given["window"]},
+        "strategy": {
+            "window": given["window"],
+            "tokens": given["lesson_tokens"],
+            "overflow": given["overflow"],
+        },
         "workspace": {"mode": given["mode"]},
         "memory": {"forms": given["forms"]},
     }

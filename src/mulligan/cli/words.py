@@ -23,6 +23,7 @@ from mulligan.core.episode import (
 from mulligan.core.limits import Limits
 from mulligan.core.records import Episode, Feedback, Trial, Usage
 from mulligan.recording.drivers import led_by_graph
+from mulligan.text.lessons import condensed_by
 from mulligan.text.plain import count as count
 
 DOING = {"recall": "recalling lessons", "act": "trying", "evaluate": "judging", "reflect": "reflecting"}
@@ -109,6 +110,8 @@ def event_line(episode: Episode, event: Event, limits: Limits) -> str:
             learned = f"lesson: {one_line(reflection.text, WIDTH)}" if reflection.text else "no lesson"
             if reflection.withheld:
                 learned = f"lesson withheld: {one_line(reflection.withheld, WIDTH)}"
+            if reflection.condensed:
+                learned += f"; {condensed_by(reflection.condensed)}: {one_line(reflection.condensed.text, WIDTH)}"
             return f"{at}: {learned}{f' (note: {one_line(notes, WIDTH)})' if notes else ''}"
         case Resumed() | Forked():
             return f"resuming after {count(len(episode.trials), 'trial')}"

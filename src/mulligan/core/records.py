@@ -262,6 +262,20 @@ LAYERS: tuple[Layer, ...] = ("tactical", "strategic", "metacognitive")
 
 
 @dataclass(frozen=True)
+class Condensed:
+    """One lesson that a model wrote in place of several reflections of an episode.
+
+    Attributes:
+        trials: whose lessons it stands for, by number; 0 is for lessons from before the episode.
+        by: the id of the model.
+    """
+
+    text: str
+    trials: tuple[int, ...] = ()
+    by: str = ""
+
+
+@dataclass(frozen=True)
 class Reflection:
     """A verbal lesson from one trial for the next trial of the same task (Shinn et al. 2023, section 3).
 
@@ -271,6 +285,7 @@ class Reflection:
         withheld: why no later trial is shown it (see `reflectors._check`). "": it is shown.
         layers: the parts of the text by layer (see `Layer`); empty for a lesson without layers. A reflection whose
             text was changed has none.
+        condensed: what earlier lessons, and perhaps this one, were condensed into when it was drawn.
     """
 
     text: str
@@ -278,6 +293,7 @@ class Reflection:
     notes: tuple[str, ...] = ()
     withheld: str = ""
     layers: Mapping[str, str] = field(default_factory=_no_text, hash=False)
+    condensed: Condensed | None = None
 
     def __post_init__(self) -> None:
         if self.layers and self.text != _words_of(self.layers):

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
+from mulligan.text.likeness import UNSPACED, likeness, runs_of, words_of
+
 RUN = 5
 """So many words in a row that an example has too, and the trial has not, count as taken from the example."""
 COPIED = 0.45
@@ -22,8 +24,6 @@ REPEATED = 0.8
 """The share of three-word runs that two reflections have in common, of those of both, from which on one repeats the
 other."""
 
-_UNSPACED = "\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
-_WORD = re.compile(rf"[{_UNSPACED}]|(?:[^\W_{_UNSPACED}]|[\u0300-\u036f])+")
 _QUOTED = re.compile(r"'([^'\n]{1,80})'|\"([^\"\n]{1,80})\"|`([^`\n]{1,80})`|[“„‘«]([^”“’»\n]{1,80})[”“’»]")
 _LETTER = re.compile(r"(?<![\w.'’-])[b-hj-zB-HJ-Z](?!\w|[.'’-]\w)")
 """A name of one letter, such as x: no a, no I, no part of "e.g." or "it's"."""
@@ -60,17 +60,9 @@ def fault(reflection: str, *, trial: Iterable[str], examples: Iterable[str] = ()
     return ""
 
 
-def _words(text: str) -> list[str]:
-    return _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
-
-
-def _runs(words: Sequence[str], length: int) -> set[tuple[str, ...]]:
-    return {tuple(words[at : at + length]) for at in range(len(words) - length + 1)}
-
-
 def copied_share(reflection: str, examples: Iterable[str], about: str = "") -> float:
     """The share of the reflection's words in runs that an example has and `about` has not, 0 to 1."""
-    words = _words(reflection)
+    words = words_of(reflection)
     taken = _taken(words, examples, about, RUN)
     inside = {at + n for at in range(len(words) - RUN + 1) if tuple(words[at : at + RUN]) in taken for n in range(RUN)}
     return len(inside) / max(len(words), 1)
@@ -78,23 +70,16 @@ def copied_share(reflection: str, examples: Iterable[str], about: str = "") -> f
 
 def _taken(words: Sequence[str], examples: Iterable[str], about: str, length: int) -> set[tuple[str, ...]]:
     """The runs of this length that an example has, too, and `about` has not."""
-    shared = _runs(words, length) & set[tuple[str, ...]]().union(*(_runs(_words(each), length) for each in examples))
-    return shared - _runs(_words(about), length) if shared else shared
+    shared = runs_of(words, length) & set[tuple[str, ...]]().union(
+        *(runs_of(words_of(each), length) for each in examples)
+    )
+    return shared - runs_of(words_of(about), length) if shared else shared
 
 
 def _is_copied(reflection: str, examples: Sequence[str], about: str) -> bool:
-    if _taken(_words(reflection), examples, about, LONGEST):
+    if _taken(words_of(reflection), examples, about, LONGEST):
         return True
     return copied_share(reflection, examples, about) >= COPIED
-
-
-def likeness(one: str, other: str) -> float:
-    """The share of three-word runs that both have, of those that either has; 1 where both have the same words."""
-    mine, theirs = _words(one), _words(other)
-    if mine == theirs:
-        return 1.0
-    ours, its = _runs(mine, 3), _runs(theirs, 3)
-    return len(ours & its) / len(ours | its) if ours | its else 0.0
 
 
 def _is_repeated(reflection: str, earlier: str) -> bool:
@@ -107,14 +92,14 @@ def _stem(word: str) -> str:
 
 def _stems(text: str) -> set[str]:
     """The words that are not common ones, by their beginnings; of scripts without spaces, pairs of characters."""
-    words = _words(text)
+    words = words_of(text)
     spaced = {_stem(word) for word in words if len(word) > 2 and not word.isdigit()}
     pairs = {a + b for a, b in pairwise(words) if _unspaced(a) and _unspaced(b)}
     return (spaced - _COMMON_STEMS) | pairs
 
 
 def _unspaced(word: str) -> bool:
-    return len(word) == 1 and re.match(rf"[{_UNSPACED}]", word) is not None
+    return len(word) == 1 and re.match(rf"[{UNSPACED}]", word) is not None
 
 
 _COMMON_STEMS = frozenset(map(_stem, Path(__file__).with_name("common_words.txt").read_text(encoding="utf-8").split()))

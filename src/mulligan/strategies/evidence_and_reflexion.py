@@ -5,25 +5,34 @@ Source: the paper shows lessons alone, which a weak model draws badly; the evide
 
 from collections.abc import Sequence
 
-from mulligan.core.records import Episode, Past, Reflection
+from mulligan.core.records import Episode, Past
 from mulligan.text.evidence import gathered
-from mulligan.text.formatting import newest
+from mulligan.text.lessons import LessonBudget, Overflow
 
 
 class EvidenceAndReflexion:
     """Shows each failed check once, then the newest reflections.
 
     Args:
-        window: how many reflections are shown: the newest, oldest first. None shows all.
+        window: how many reflections are shown, oldest first. None shows all.
+        tokens: what they may take of the prompt together. None is any number.
+        overflow: which are shown where there are more: the "newest", the most "useful", or what a model makes of them
+            ("condense"). See `text.lessons`.
         earlier: reflections on trials of the task before this episode, oldest first.
     """
 
     reflects = True
 
-    def __init__(self, *, window: int | None = 1, earlier: Sequence[str] = ()) -> None:
-        newest((), window)  # refuses a window below 1 before anything is tried
-        self._window, self._earlier = window, tuple(map(Reflection, earlier))
+    def __init__(
+        self,
+        *,
+        window: int | None = 1,
+        tokens: int | None = None,
+        overflow: Overflow = "newest",
+        earlier: Sequence[str] = (),
+    ) -> None:
+        self.lessons = LessonBudget(window, tokens, overflow, tuple(earlier))
 
     def past(self, episode: Episode) -> Past:
-        reflections = newest((*self._earlier, *episode.reflections), self._window)
+        reflections = self.lessons.chosen(episode)
         return Past(reflections=reflections, recall=episode.recall, evidence=gathered(episode))

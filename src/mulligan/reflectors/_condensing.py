@@ -1,0 +1,104 @@
+"""Condenses the lessons of an episode into one, when they no longer fit into what the next trial is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from mulligan.core.errors import BadAnswer
+from mulligan.core.protocols import Model, Prompts, Reflector
+from mulligan.core.questions import Question, Sampling, think
+from mulligan.core.records import Condensed, Episode, Json, Reflection
+from mulligan.text.formatting import fenced, reflections_text, task_text
+from mulligan.text.lessons import LEAST, LessonBudget, condensed_of, size
+
+FENCE = "```"
+WORDS = 120
+"""Of a condensed lesson, where no budget of tokens asks for fewer."""
+A_WORD = 1.5
+"""Tokens that a word takes, about."""
+
+
+class Condensing:
+    """A reflector around another one. Where the strategy's budget is exceeded, a model condenses the older lessons.
+
+    The newest lesson stays as it is, if there is room for it. What was condensed stays in the record. A condensed
+    lesson that is empty, or longer than what it stands for or than the budget, is asked for once more; after a second
+    one the strategy leaves out the least useful lessons instead, and a note in the record says so.
+
+    Args:
+        inner: draws the reflections.
+        budget: of the lessons that a trial is shown; that of the strategy.
+        temperature: of the sampling.
+    """
+
+    def __init__(
+        self,
+        inner: Reflector,
+        *,
+        model: Model,
+        prompts: Prompts,
+        budget: LessonBudget,
+        temperature: float | None = 0.2,
+    ) -> None:
+        self._inner, self._model, self._budget = inner, model, budget
+        self._prompt = prompts.get("condense.lessons").check("task", "lessons", "words")
+        self._temperature = temperature
+
+    async def reflect(self, episode: Episode) -> Reflection | None:
+        drawn = await self._inner.reflect(episode)
+        if drawn is None or not drawn.text or drawn.withheld:
+            return drawn
+        trials = (*episode.trials[:-1], replace(episode.trials[-1], reflection=drawn))
+        episode = replace(episode, trials=trials)
+        if not self._budget.is_exceeded(self._budget.candidates(episode)):
+            return drawn
+        most = self._limit(episode) + self._limit(episode) // 5 + 20  # an estimate: the answer is measured
+        sampling = Sampling(self._temperature, most, episode.head.seed + len(trials), (FENCE,))
+        try:
+            return replace(drawn, condensed=await think(self, self._model, [episode], sampling))
+        except BadAnswer as error:
+            return replace(drawn, notes=(*drawn.notes, f"the lessons were not condensed: {error}"))
+
+    def ask(self, episodes: Sequence[Episode]) -> Question:
+        (episode,) = episodes
+        condensed, _ = self._parts(episode)
+        return Question(
+            self._prompt.render(
+                task=task_text(episode.task),
+                lessons=fenced(reflections_text(reflection.text for reflection in condensed)),
+                words=str(max(int(self._limit(episode) / A_WORD), 10)),
+            )
+        )
+
+    def take(self, episodes: Sequence[Episode], answer: Json) -> Condensed:
+        """The condensed lesson. Raises `BadAnswer` if it is empty or too long."""
+        (episode,) = episodes
+        text = " ".join(answer.partition(FENCE)[0].split()) if isinstance(answer, str) else ""
+        if not text:
+            raise BadAnswer("A condensed lesson is a few plain sentences, and there are none.")
+        limit, taken = self._limit(episode), size([Reflection(text)])
+        if taken > limit:
+            raise BadAnswer(f"It takes about {taken} tokens, and there is room for {limit}.")
+        return Condensed(text, self._trials(episode), self._model.id)
+
+    def _parts(self, episode: Episode) -> tuple[tuple[Reflection, ...], tuple[Reflection, ...]]:
+        """The lessons to be condensed, oldest first, and the newest one if it stays as it is."""
+        found, budget = self._budget.candidates(episode), self._budget
+        alone = budget.window == 1 or (budget.tokens is not None and 2 * size(found[-1:]) > budget.tokens)
+        return (found, ()) if alone or len(found) < 3 else (found[:-1], found[-1:])
+
+    def _limit(self, episode: Episode) -> int:
+        """The most tokens of the condensed lesson: what is left, and hardly more than what it stands for."""
+        condensed, kept = self._parts(episode)
+        most = int(WORDS * A_WORD) if self._budget.tokens is None else self._budget.tokens - size(kept)
+        return min(most, max(size(condensed), LEAST))
+
+    def _trials(self, episode: Episode) -> tuple[int, ...]:
+        """The trials whose lessons are condensed, those of an earlier condensed lesson among them."""
+        before = condensed_of(episode)
+        kept = self._parts(episode)[1]
+        trials = episode.trials[:-1] if kept else episode.trials
+        earlier = (0,) if self._budget.earlier else ()
+        own = (trial.number for trial in trials if trial.lesson)
+        return tuple(sorted({*earlier, *own, *(before.trials if before else ())}))

@@ -1,0 +1,30 @@
+"""Compares two texts by their words, without a model."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+
+UNSPACED = "\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+"""Characters of scripts without spaces, as a part of a pattern: each of them counts as a word."""
+_WORD = re.compile(rf"[{UNSPACED}]|(?:[^\W_{UNSPACED}]|[\u0300-\u036f])+")
+
+
+def words_of(text: str) -> list[str]:
+    """The words in their order, without case and punctuation."""
+    return _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
+
+
+def runs_of(words: Sequence[str], length: int) -> set[tuple[str, ...]]:
+    """So many words in a row, wherever they stand."""
+    return {tuple(words[at : at + length]) for at in range(len(words) - length + 1)}
+
+
+def likeness(one: str, other: str) -> float:
+    """The share of three-word runs that both have, of those that either has; 1 where both have the same words."""
+    mine, theirs = words_of(one), words_of(other)
+    if mine == theirs:
+        return 1.0
+    ours, its = runs_of(mine, 3), runs_of(theirs, 3)
+    return len(ours & its) / len(ours | its) if ours | its else 0.0
