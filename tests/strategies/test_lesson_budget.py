@@ -16,10 +16,12 @@ from mulligan.app.prompts import FilePrompts
 from mulligan.core.codec import from_json, to_json
 from mulligan.core.errors import InvalidInput
 from mulligan.core.questions import Question, Sampling
-from mulligan.core.records import Attempt, Condensed, Episode, Feedback, Past, Reflection, Task, Trial
+from mulligan.core.records import LAYERS, Attempt, Condensed, Episode, Feedback, Past, Reflection, Task, Trial
 from mulligan.reflectors._condensing import Condensing
 from mulligan.strategies.evidence_and_reflexion import EvidenceAndReflexion
-from mulligan.text.lessons import LEAST, LessonBudget, size
+from mulligan.text.formatting import lessons_text
+from mulligan.text.lessons import LEAST, LessonBudget, Overflow, size
+from mulligan.text.truncate import estimate
 
 
 def failed(number: int, lesson: str | None, condensed: Condensed | None = None) -> Trial:
@@ -37,7 +39,7 @@ words = st.lists(
 episodes = st.lists(st.none() | words | st.text(max_size=300), max_size=8).map(lambda texts: episode_of(*texts))
 windows = st.none() | st.integers(1, 5)
 budgets = st.integers(LEAST, 200)
-overflows = st.sampled_from(["newest", "useful", "condense"])
+overflows: st.SearchStrategy[Overflow] = st.sampled_from(["newest", "useful", "condense"])
 
 
 def texts(reflections: Sequence[Reflection]) -> list[str]:
@@ -46,13 +48,31 @@ def texts(reflections: Sequence[Reflection]) -> list[str]:
 
 @given(episodes, windows, budgets, overflows, st.lists(words, max_size=3))
 def test_the_budget_always_holds(
-    episode: Episode, window: int | None, tokens: int, overflow: str, earlier: list[str]
+    episode: Episode, window: int | None, tokens: int, overflow: Overflow, earlier: list[str]
 ) -> None:
-    budget = LessonBudget(window, tokens, overflow, tuple(earlier))  # pyright: ignore[reportArgumentType]
+    budget = LessonBudget(window, tokens, overflow, tuple(earlier))
     shown = budget.chosen(episode)
     assert size(shown) <= tokens
     assert window is None or len(shown) <= window
     assert shown == budget.chosen(from_json(Episode, to_json(episode))), "the record alone decides"
+
+
+@given(
+    st.lists(st.dictionaries(st.sampled_from(LAYERS), words, min_size=1), max_size=6).map(
+        lambda several: Episode(
+            "e.1",
+            Task("t"),
+            trials=tuple(
+                replace(failed(n, None), reflection=Reflection.of_layers(layers)) for n, layers in enumerate(several, 1)
+            ),
+        )
+    ),
+    budgets,
+    overflows,
+)
+def test_the_budget_holds_for_lessons_in_layers(episode: Episode, tokens: int, overflow: Overflow) -> None:
+    shown = LessonBudget(None, tokens, overflow).chosen(episode)
+    assert estimate(lessons_text(shown)) <= tokens
 
 
 @given(episodes, windows)

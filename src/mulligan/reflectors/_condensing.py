@@ -9,7 +9,7 @@ from mulligan.core.errors import BadAnswer
 from mulligan.core.protocols import Model, Prompts, Reflector
 from mulligan.core.questions import Question, Sampling, think
 from mulligan.core.records import Condensed, Episode, Json, Reflection
-from mulligan.text.formatting import fenced, reflections_text, task_text
+from mulligan.text.formatting import fenced, lessons_text, task_text
 from mulligan.text.lessons import LEAST, LessonBudget, condensed_of, size
 
 FENCE = "```"
@@ -66,7 +66,7 @@ class Condensing:
         return Question(
             self._prompt.render(
                 task=task_text(episode.task),
-                lessons=fenced(reflections_text(reflection.text for reflection in condensed)),
+                lessons=fenced(lessons_text(condensed)),
                 words=str(max(int(self._limit(episode) / A_WORD), 10)),
             )
         )

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Condensed, Episode, Reflection
-from mulligan.text.formatting import newest, reflections_text
+from mulligan.text.formatting import lessons_text, newest
 from mulligan.text.likeness import likeness
 from mulligan.text.truncate import estimate, truncate_text
 
@@ -25,7 +25,7 @@ AGED = 0.9
 
 def size(reflections: Sequence[Reflection]) -> int:
     """The tokens that these lessons take in a prompt, estimated."""
-    return estimate(reflections_text(reflection.text for reflection in reflections))
+    return estimate(lessons_text(reflections))
 
 
 @dataclass(frozen=True)
