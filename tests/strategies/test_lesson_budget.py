@@ -58,7 +58,7 @@ def test_the_budget_always_holds(
 
 
 @given(
-    st.lists(st.dictionaries(st.sampled_from(LAYERS), words, min_size=1), max_size=6).map(
+    st.lists(st.dictionaries(st.sampled_from([*map(str, LAYERS)]), words, min_size=1), max_size=6).map(
         lambda several: Episode(
             "e.1",
             Task("t"),
