@@ -68,6 +68,7 @@ NAMES = {
     "Step",
     "Strategy",
     "Task",
+    "TaskFeedback",
     "Thinker",
     "Tool",
     "ToolCall",

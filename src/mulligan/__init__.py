@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mulligan.core.errors import MulliganError, NotSolved
     from mulligan.core.limits import Limits
     from mulligan.core.loops import LoopDetector
-    from mulligan.core.records import Attempt, Episode, Feedback, Finding, Reflection, Step, Task, Trial
+    from mulligan.core.records import Attempt, Episode, Feedback, Finding, Image, Reflection, Step, Task, Trial
     from mulligan.functions.memory import memory
     from mulligan.functions.notes import Notes
     from mulligan.functions.retry import retry
@@ -39,6 +39,7 @@ _HOMES = {
     "Episode": "core.records",
     "Feedback": "core.records",
     "Finding": "core.records",
+    "Image": "core.records",
     "LearningSpanProcessor": "functions.tracing",
     "Limits": "core.limits",
     "LoopDetector": "core.loops",
@@ -75,6 +76,7 @@ __all__ = [
     "Episode",
     "Feedback",
     "Finding",
+    "Image",
     "LearningSpanProcessor",
     "Limits",
     "LoopDetector",

@@ -70,7 +70,7 @@ from mulligan.core.records import (
 )
 from mulligan.reflectors._check import fault
 from mulligan.reflectors._condensing import Condensing
-from mulligan.text.evidence import evidence_of, findings_of, gathered
+from mulligan.text.evidence import TaskFeedback, evidence_of, findings_of, gathered
 from mulligan.text.formatting import (
     attempt_text,
     evidence_text,
@@ -144,6 +144,7 @@ __all__ = [
     "Step",
     "Strategy",
     "Task",
+    "TaskFeedback",
     "Thinker",
     "Tool",
     "ToolCall",

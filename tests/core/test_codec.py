@@ -178,6 +178,7 @@ def test_defaults_are_written_so_that_old_records_keep_their_meaning() -> None:
         "notes": [],
         "usage": {"input_tokens": 0, "output_tokens": 0, "calls": 0, "cost": 0.0},
         "evidence": None,
+        "images": [],
     }
 
 

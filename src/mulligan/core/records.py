@@ -91,6 +91,8 @@ class Usage:
 
 @dataclass(frozen=True)
 class Image:
+    """An image for models that can see. `text.images` checks it, and says what it is by its content."""
+
     media_type: str
     data: bytes
 
@@ -122,11 +124,15 @@ class Case:
 
 @dataclass(frozen=True)
 class Outcome:
-    """An environment's report on a step: reward (higher is better), whether it ended, why it was halted."""
+    """An environment's report on a step: reward (higher is better), whether it ended, why it was halted.
+
+    `feedback`: how the task went, of an environment that knows (see `text.evidence.TaskFeedback`).
+    """
 
     reward: float | None = None
     done: bool = False
     halted: str | None = None
+    feedback: Feedback | None = None
 
 
 @dataclass(frozen=True)
@@ -173,6 +179,7 @@ class Step:
 
     `check`: what was asked before a critical action. `action` is then the one that was performed in the end, or the one
     that was meant if none was.
+    `images`: what was seen with the observation, such as the screen after the action.
     """
 
     thought: str = ""
@@ -180,6 +187,7 @@ class Step:
     observation: str = ""
     outcome: Outcome | None = None
     check: Check | None = None
+    images: tuple[Image, ...] = ()
 
     def __post_init__(self) -> None:
         _keep(self, "thought", "action", "observation")
@@ -240,6 +248,7 @@ class Feedback:
         evidence: what the verdict rests on, as data. Under "checks" it holds findings, which later trials may be shown
             (see `text.evidence`). The rest is the evaluator's own, such as the tests that it wrote, and no prompt shows
             it.
+        images: what the verdict rests on, such as the screen before and after.
     """
 
     passed: bool | None
@@ -249,6 +258,7 @@ class Feedback:
     notes: tuple[str, ...] = ()
     usage: Usage = Usage()
     evidence: Json = None
+    images: tuple[Image, ...] = ()
 
     def __post_init__(self) -> None:
         _keep(self, "text")

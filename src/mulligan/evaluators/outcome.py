@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 from mulligan.core.errors import InvalidInput
@@ -11,6 +12,7 @@ from mulligan.core.records import Episode, Feedback
 class FromOutcome:
     """Passes if the attempt's outcome is done with a reward of at least `reward`. The score is the reward.
 
+    What an environment says itself of how the task went (`Outcome.feedback`) is the verdict as it is.
     `passed` is None for an attempt without an outcome. Source: the success bit of ALFWorld and the reward of WebShop,
     which the agent itself sees.
     """
@@ -26,6 +28,9 @@ class FromOutcome:
         outcome = episode.trials[-1].attempt.outcome
         if outcome is None:
             return Feedback(None, "The attempt has no outcome: nobody acted in an environment.", source="environment")
+        if outcome.feedback is not None:
+            said = outcome.feedback
+            return replace(said, score=outcome.reward if said.score is None else said.score)
         passed = outcome.done and (outcome.reward or 0.0) >= self._reward
         if passed:
             text = "The task was done."

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, cast
 
-from mulligan.core.records import Episode, Feedback, Finding, Json
+from mulligan.core.records import Episode, Feedback, Finding, Image, Json
+from mulligan.text.images import image_text
 from mulligan.text.python_code import parsed
 
 CHECKS = "checks"
+TASK = "task"
+_IMAGE: Json = {"image": "of the feedback, in the order before, after"}
 _TEXTS = ("asked", "expected", "got", "where")
 
 
@@ -85,11 +88,29 @@ def _finding(row: Mapping[str, Json]) -> Finding:
     return Finding(**texts, passed=row.get("passed") is True)
 
 
+# Short names for what went wrong, and when each is meant. An environment may use names of its own.
+ERROR_TYPES: Mapping[str, str] = {
+    "timeout": "it did not end in time",
+    "not_found": "what the action names is not there",
+    "wrong_element": "the action met something else than it had to",
+    "wrong_value": "the right place, and the wrong text or value",
+    "no_effect": "the action was done, and nothing changed",
+    "refused": "the action was not allowed, such as for want of a right",
+    "bad_action": "the action could not be read, or does not exist here",
+    "wrong_state": "all was done, and the end is not the one that was asked for",
+    "gave_up": "the agent ended before the task was done",
+    "crashed": "the program or service under the agent failed",
+}
+
+
 @dataclass(frozen=True)
 class TaskFeedback:
-    """How a task went. `error_type` is a short name such as "timeout"; states and details are free text.
+    """How a task went, by parts. Absent parts are left out of the text.
 
-    Absent parts are left out of the text.
+    Attributes:
+        error_type: a short name, of `ERROR_TYPES` or another.
+        expected_state, actual_state, details: free text.
+        before, after: what was there before and after the action that mattered, as text or as an image.
     """
 
     success: bool
@@ -97,6 +118,8 @@ class TaskFeedback:
     expected_state: str | None = None
     actual_state: str | None = None
     details: str = ""
+    before: str | Image | None = None
+    after: str | Image | None = None
 
     def to_text(self) -> str:
         """What happened in words that a reflector can use, one line for each part that is known."""
@@ -106,11 +129,37 @@ class TaskFeedback:
             f"Expected: {self.expected_state}" if self.expected_state else "",
             f"Actual: {self.actual_state}" if self.actual_state else "",
             self.details,
+            *self._states(),
         )
         return "\n".join(line for line in lines if line)
 
     def to_feedback(self, source: str) -> Feedback:
-        """The same as an evaluator would say it; `source` names who judged."""
-        got = "\n".join(part for part in (self.actual_state, self.details) if part)
+        """The same as an evaluator would say it, which `from_feedback` reads. `source` names who judged."""
+        got = "\n".join(part for part in (self.actual_state, self.details, *self._states()) if part)
         finding = Finding(self.error_type or "", self.expected_state or "", got, passed=self.success)
-        return Feedback(self.success, self.to_text(), source=source, evidence=evidence_of([finding]))
+        images = tuple(state for state in (self.before, self.after) if isinstance(state, Image))
+        parts = {field.name: getattr(self, field.name) for field in fields(self)}
+        whole = {name: _IMAGE if isinstance(part, Image) else part for name, part in parts.items()}
+        evidence = evidence_of([finding], **{TASK: whole})
+        return Feedback(self.success, self.to_text(), source=source, evidence=evidence, images=images)
+
+    @classmethod
+    def from_feedback(cls, feedback: Feedback | None) -> TaskFeedback | None:
+        """The parts of a feedback that `to_feedback` made; None for any other."""
+        evidence: Any = feedback.evidence if feedback else None
+        whole: Any = cast(Mapping[str, Any], evidence).get(TASK) if isinstance(evidence, Mapping) else None
+        if feedback is None or not isinstance(whole, Mapping):
+            return None
+        images, parts = iter(feedback.images), dict[str, Any]()
+        for field in fields(cls):
+            part = cast(Mapping[str, Any], whole).get(field.name, field.default)
+            parts[field.name] = next(images, None) if part == _IMAGE else part
+        return cls(**parts)
+
+    def _states(self) -> tuple[str, ...]:
+        states = (("Before", self.before), ("After", self.after))
+        return tuple(f"{name}: {_state_text(state)}" for name, state in states if state)
+
+
+def _state_text(state: str | Image) -> str:
+    return f"an image ({image_text(state)})" if isinstance(state, Image) else state
