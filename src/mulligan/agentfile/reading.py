@@ -281,6 +281,7 @@ class _Reading:
             evaluate=evaluate,
             limits=values.limits.model_dump(exclude_unset=True) if values.limits else {},
             judge_last=values.judge_last is not False,
+            kind=values.kind or "",
             skills=self._skills.found,
             skill_sources=self._skills.sources,
         )

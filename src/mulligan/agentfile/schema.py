@@ -14,6 +14,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Fiel
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import PydanticCustomError
 
+from mulligan.core.records import MOST_KIND
+
 KEBAB = r"^[a-z0-9][a-z0-9-]*$"
 
 FOREIGN_PATTERNS = (
@@ -169,6 +171,7 @@ class AgentFile(Table):
     evaluate: Maybe[EvaluateKey] = None
     limits: Maybe[LimitsTable] = None
     judge_last: Maybe[bool] = True
+    kind: Maybe[Annotated[Text, Field(max_length=MOST_KIND)]] = None
     env: Any = None
 
 

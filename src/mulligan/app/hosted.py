@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from mulligan.app.config import prompts_folder
+from mulligan.app.kinds import with_kind
 from mulligan.app.recipe import DEFAULT_STRATEGY, Recipe
 from mulligan.app.runner import OnStart
 from mulligan.app.service import Service
@@ -90,4 +91,4 @@ async def solve_hosted(
     opened = None if bank is None else service.bank(bank)
     session = Session(config, service.models, {}, opened, observers, on_start, None, notice)
     async with session.runner(service.store, located(recipe), request.agent_id) as runner:
-        return await runner.run(Task(request.task))
+        return await runner.run(with_kind(Task(request.task), None, config))

@@ -17,6 +17,7 @@ from mulligan.agentfile.checking import checked
 from mulligan.agentfile.frontmatter import Document
 from mulligan.agentfile.problems import Problem, problem_of
 from mulligan.app.config import FILE, MODELS, TAMA, load, located_model, parse, project_file, read_dotenv
+from mulligan.app.kinds import check_rule
 from mulligan.app.memory_config import check_key, check_together
 from mulligan.app.model_roles import (
     BUILT_IN,
@@ -94,6 +95,7 @@ class _Checks:
             self._role(name, value)
         self._values(("limits",), _limit)
         self._values(("calls",), check_setting)
+        self._values(("kinds",), check_rule)
         self._pairs("calls")
         for key in MODELS:
             if isinstance(value := self.values.get(key), str) and value.strip():

@@ -128,3 +128,4 @@ class ProjectFile(Table):
     memory: Maybe[BankTable] = None  # pyright: ignore[reportInvalidTypeForm]
     tools: Maybe[ToolsTable] = None  # pyright: ignore[reportInvalidTypeForm]
     mcp: Maybe[dict[str, McpTable]] = None
+    kinds: Maybe[dict[str, Text]] = None

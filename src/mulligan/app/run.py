@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from mulligan.app.agents import Overrides, config_of, find_agent, lends_model, load_agent, recipe_of, tools_of
 from mulligan.app.config import load, prompts_folder
+from mulligan.app.kinds import with_kind
 from mulligan.app.model_roles import Models
 from mulligan.app.runner import OnStart, log
 from mulligan.app.session import (
@@ -34,6 +35,7 @@ async def run(
     agent: str | os.PathLike[str],
     task: str | Task,
     *,
+    kind: str | None = None,
     model: str | Model | None = None,
     max_iter: int | None = None,
     limits: Limits | Mapping[str, float | None] | None = None,
@@ -54,6 +56,8 @@ async def run(
     Args:
         agent: a name in the project's agents/, a path, or a built-in agent (code-improver, answerer, writer). An agent
             named by its path uses the settings, skills and records of the project that it lies in.
+        kind: the kind of task, in free words. None is the task's own, else the agent's, else by the rules under [kinds]
+            in mulligan.toml.
         model: for every step, instead of what the agent's files say.
         max_iter: act-reflect cycles; of a react agent, model calls.
         limits: all, or those that differ from the agent's.
@@ -78,6 +82,7 @@ async def run(
     folder = find_agent(agent, here)
     config = config_of(folder, here)
     found, warnings = load_agent(folder, config)
+    wanted = with_kind(wanted, (wanted.kind or found.kind or None) if kind is None else kind, config)
     for warning in warnings:
         (notice or log.warning)(str(warning))
     if config.store != here.store:

@@ -12,6 +12,7 @@ from typing import Any
 from mulligan.app.compose import FOLDERS, OBJECT, object_name
 from mulligan.app.config import Config, choose_model, load, prompts_folder
 from mulligan.app.defaults import completed
+from mulligan.app.kinds import with_kind
 from mulligan.app.model_roles import Models
 from mulligan.app.plugins import find, names, parse_spec
 from mulligan.app.recipe import DEFAULT_STRATEGY, Recipe
@@ -40,6 +41,7 @@ from mulligan.recording.journal import StepObserver
 async def solve(
     task: str | Task | os.PathLike[str],
     *,
+    kind: str | None = None,
     tests: str | os.PathLike[str] | None = None,
     check: str | None = None,
     actor: str | Actor | type[Actor] = "complete",
@@ -68,6 +70,7 @@ async def solve(
 
     Args:
         task: a sentence, a `Task`, or a folder with task.md and tests.py (or evaluate.toml).
+        kind: the kind of task, in free words. None is the task's own, else by the rules under [kinds] in mulligan.toml.
         tests: a Python test file.
         check: a command whose exit status judges.
         actor: a name, an object, or a class, which is built afresh.
@@ -96,6 +99,7 @@ async def solve(
         asyncio.CancelledError: the episode can be resumed.
     """
     config, given, own = load(), read_task(task), dict[str, Any]()
+    wanted = with_kind(given.task, kind, config)
     session = Session(config, Models(config), own, given_bank(bank), observers, on_start, on_step, notice)
     judge = _judge(tests, check, evaluator, given.evaluator, own)
     recipe = Recipe(
@@ -120,7 +124,7 @@ async def solve(
     if why:
         (notice or log.info)(why)
     async with session.runner(store, recipe) as runner:
-        return await runner.run(given.task)
+        return await runner.run(wanted)
 
 
 async def resume(

@@ -18,7 +18,7 @@ from mulligan.bank.learn.facts import RULE
 from mulligan.bank.learn.learning import ACCOUNTS, PAGE, Learning, LessonWriter, key_of, new_lesson
 from mulligan.bank.learn.validation import checked_fields
 from mulligan.bank.ports import LEASE, Form, Ports, checked_forms, checked_threshold, moment, whole_number
-from mulligan.bank.recall.candidates import Ranking
+from mulligan.bank.recall.candidates import Ranking, rank_with_kind
 from mulligan.bank.recall.index import Indexes
 from mulligan.bank.recall.notebook import account_text, history_text, notebook_text
 from mulligan.bank.recall.prompt_text import fact_text, fitting, formatted_prompt
@@ -114,12 +114,13 @@ class Bank:
         counted: bool = True,
         all_projects: bool = False,
         forms: Sequence[str] | str | None = None,
+        kind: str | None = None,
     ) -> Recall:
         """What of the past helps with this task: entries of the notebook, lessons, or accounts of earlier episodes.
 
         Lessons come best first, each with its relevance; none where none is good enough. A fact of the current project
         comes first, with at most one strategy beside it, if that is more relevant (with a threshold of 0, as many as
-        there is room for). Nothing is downloaded.
+        there is room for). Lessons of the task's kind are raised a little. Nothing is downloaded.
 
         Args:
             task: The task, or its text.
@@ -129,6 +130,7 @@ class Bank:
             counted: False leaves the bank as it is: counts no use, keeps no receipt, starts no queued work.
             all_projects: Whether facts of other projects are recalled, too.
             forms: `notebook`, `lessons`, `history`, or several; None: those of the settings.
+            kind: Only lessons of this kind of task.
         """
         query = mask(task_text(task if isinstance(task, Task) else Task(task)))
         if not query:
@@ -155,8 +157,8 @@ class Bank:
         note = _joined(note, unmarked)
         while True:
             now = time.time() if as_of is None else as_of
-            both = index.by_nature(query, vector, now, self._ports.project, everywhere=all_projects)
-            chosen = self._chosen(both, most, wanted, shown)
+            both = index.by_nature(query, vector, now, self._ports.project, everywhere=all_projects, kind=kind)
+            chosen = self._chosen(both, most, wanted, shown, task.kind if isinstance(task, Task) else "")
             wanted_ids = list(dict.fromkeys([*chosen.noted, *chosen.scores, *chosen.held]))
             if then is not None:
                 lessons = [then[id] for id in wanted_ids]
@@ -203,9 +205,9 @@ class Bank:
         )
 
     def _chosen(
-        self, both: tuple[Ranking, Ranking], most: int, wanted: float | str | None, shown: Sequence[Form]
+        self, both: tuple[Ranking, Ranking], most: int, wanted: float | str | None, shown: Sequence[Form], kind: str
     ) -> _Chosen:
-        """What these forms may show of the facts of the project and of everything else."""
+        """What these forms may show of the facts of the project and of everything else. kind: of the task."""
         rank = self._ports.retrieval.rank
         page: dict[str, float] = {}
         if "notebook" in shown:
@@ -213,7 +215,9 @@ class Bank:
             page |= {id: 0.0 for id in reversed(both[0].ids[-PAGE:]) if id not in page and len(page) < PAGE}
         if "lessons" not in shown:
             return _Chosen(page)
-        facts, others = (rank(among, most, among.threshold(wanted)) for among in both)
+        kind = "" if self.paper else kind
+        retrieval = self._ports.retrieval
+        facts, others = (rank_with_kind(retrieval, among, most, among.threshold(wanted), kind) for among in both)
         of_each = _scores(both[0], facts), _scores(both[1], others)
         scores = _together(*of_each, most, everything=wanted == 0)
         held = _nearest(both, (facts, others), of_each, scores)

@@ -152,6 +152,7 @@ def threshold_of(text: str | None) -> float | str | None:
 
 
 STATES = ("active", "quarantined", "retired", "superseded")
+_kind = click.option("--kind", metavar="KIND", help="Only lessons of this kind of task.")
 _json = click.option("--json", "as_json", is_flag=True, help="JSON for a program.")
 
 
@@ -169,6 +170,7 @@ def memory() -> None:
     "--as-of", metavar="TIME", help="Search the lessons of that time, such as 2026-01-31 or 2026-01-31T12:00Z."
 )
 @click.option("--all-projects", is_flag=True, help="Include facts of other projects.")
+@_kind
 @_json
 @for_bank(reading)
 async def search(bank: Bank, query: str, threshold: str | None, as_of: str | None, as_json: bool, **given: Any) -> None:
@@ -238,6 +240,7 @@ def announce(change: str, project: Path | None) -> None:
 @click.option("--nature", type=click.Choice(["fact", "strategy"]), help="Facts of a project, or strategies.")
 @click.option("--layer", type=click.Choice(LAYERS), help="Lessons on an action, on a plan, or on a habit.")
 @click.option("--tag", metavar="TAG", help="Only lessons with this tag.")
+@_kind
 @click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="How many, newest first.")
 @_json
 @for_bank(reading)
@@ -246,14 +249,8 @@ async def list_lessons(bank: Bank, limit: int, as_json: bool, **given: Any) -> N
 
     state = "quarantined" if given["quarantined"] else given["state"]
     states = STATES if state == "all" else (state,)
-    which = Selection(
-        states,  # pyright: ignore[reportArgumentType]
-        given["outcome"],
-        given["tag"],
-        limit=limit,
-        nature=given["nature"],
-        layer=given["layer"],
-    )
+    wanted = {name: given[name] for name in ("outcome", "tag", "nature", "layer", "kind")}
+    which = Selection(states, limit=limit, **wanted)
     lessons = await bank.list(which)
     if as_json:
         emit(dumped([to_json(lesson) for lesson in lessons]))

@@ -14,12 +14,13 @@ from mulligan.cli.terminal import standard_input
 
 ROLES = ("actor", "evaluator", "reflector", "strategy")
 MODELS = ("model", "reflect_model", "judge_model")
-PASSED_ON = (*ROLES, *MODELS, "tests", "check", "workspace", "restarts", "prompts", "sandbox", "seed")
+PASSED_ON = ("kind", *ROLES, *MODELS, "tests", "check", "workspace", "restarts", "prompts", "sandbox", "seed")
 """Options that are passed on to `mulligan.solve` under their own names; it has their defaults."""
 
 
 @click.command()
 @click.argument("task")
+@click.option("--kind", metavar="KIND", help="The kind of task, in free words; lessons of it are recalled first.")
 @click.option("--tests", metavar="FILE", help="A Python file of tests judges: plain asserts or pytest style.")
 @click.option(
     "--check", metavar="COMMAND", help="A command judges: exit status 0 passes. {attempt} is the attempt's file."

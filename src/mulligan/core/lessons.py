@@ -218,6 +218,7 @@ class Row:
     project: str = ""
     worth: float | None = None
     layer: str = ""
+    kind: str = ""
 
 
 @dataclass(frozen=True)
@@ -311,6 +312,7 @@ class Selection:
         prefix: how their ids begin.
         before: the id of a lesson; selects older ones.
         keys: selects those that have one of these (`Addition.keys`); what this costs does not grow with the bank.
+        kind: selects those of tasks of this kind (see `same_kind`).
     """
 
     states: tuple[LessonState, ...] = ("active",)
@@ -325,6 +327,7 @@ class Selection:
     project: str | None = None
     keys: Sequence[str] | None = None
     layer: Layer | None = None
+    kind: str | None = None
 
 
 @dataclass(frozen=True)

@@ -97,13 +97,37 @@ class Image:
     data: bytes
 
 
+MOST_KIND = 60
+"""Characters of the name of a kind of task."""
+
+
+def checked_kind(kind: str) -> str:
+    """The name of a kind of task, with single spaces. Raises `InvalidInput` for one that is too long."""
+    named = " ".join(kind.split())
+    if len(named) > MOST_KIND:
+        raise InvalidInput(f"A kind of task is named in {MOST_KIND} characters at most, not {len(named)}: {named:.40}…")
+    return named
+
+
+def same_kind(one: str, other: str) -> bool:
+    """Whether two names mean one kind of task: case and white space do not count. "" is no kind."""
+    return bool(one) and " ".join(one.split()).casefold() == " ".join(other.split()).casefold()
+
+
 @dataclass(frozen=True)
 class Task:
-    """What the actor may see. The hidden target of a benchmark is never here: see `Case`."""
+    """What the actor may see. The hidden target of a benchmark is never here: see `Case`.
+
+    kind: the kind of task, in free words; "" if unknown. No prompt shows it.
+    """
 
     prompt: str
     inputs: Mapping[str, Json] = field(default_factory=_no_json)
     images: tuple[Image, ...] = ()
+    kind: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kind", checked_kind(self.kind))
 
 
 @dataclass(frozen=True)
@@ -386,7 +410,7 @@ class Lesson:
         created, last_used: seconds since the epoch.
         uses: how often it was recalled.
         support: how many exact duplicates it stands for, itself included.
-        kind: the kind of task, in free words.
+        kind: the kind of task that it was learned from, in free words (see `Task.kind`).
         embedder: whose vector it has. None: it has none yet.
         state: only active ones are recalled.
         superseded_by: the lesson that it was merged into, or the fact that took its place.

@@ -187,7 +187,8 @@ class JournaledBank:
         async def look() -> Json:
             return to_json(await self._inner.recall(task, top_k=top_k))
 
-        request = {"task": to_json(task), "top_k": top_k}
+        named = {key: value for key, value in to_json(task).items() if key != "kind" or value}  # as before kinds
+        request = {"task": named, "top_k": top_k}
         return from_json(Recall, await self._journal.step("lessons", request, look))
 
     async def learn(self, episodes: Sequence[Episode]) -> Learned:

@@ -150,7 +150,8 @@ class Extractor:
         return replace(
             draft,
             outcome="success" if self._success and not contrasted else "failure",
-            query=episodes[cited[0].episode].task.prompt,
+            query=(task := episodes[cited[0].episode].task).prompt,
+            kind=task.kind or draft.kind,
             origin=origin,
             context=context,
             nature="fact" if fact else "strategy",

@@ -146,7 +146,8 @@ class Notekeeper:
             lessons.append(
                 replace(
                     draft,
-                    query=episodes[at[0].episode].task.prompt,
+                    query=(task := episodes[at[0].episode].task).prompt,
+                    kind=task.kind,
                     origin=replace(origin, parents=(entry.id,) if entry else (), reason=reason or origin.reason),
                     context=context,
                 )

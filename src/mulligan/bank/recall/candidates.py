@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, overload
 
 import numpy as np
 
-from mulligan.core.ranking import Array
+from mulligan.core.ranking import Array, Ranked, Retrieval
+from mulligan.core.records import same_kind
 
 TAIL = 1 << 15
 """Postings that are sorted anew at each question after a change, before they become a segment."""
@@ -299,7 +300,7 @@ class Columns:
     Attributes:
         slots: the active ones, oldest first.
         whole: whether `slots` are simply all of them.
-        project: a number for each name.
+        project, kind: a number for each name; `kinds` has those of the kinds.
         layer: a number for each layer, 0 for none.
         vectors: unit, float32, by part, and where there is one.
         unrelated: how unrelated texts score in this bank, by words and by meaning.
@@ -317,9 +318,15 @@ class Columns:
     fact: Array
     project: Array
     layer: Array
+    kind: Array
+    kinds: Mapping[str, int]
     vectors: dict[str, tuple[Array, Array]]
     postings: PostingsView
     unrelated: dict[str, NullDistribution] = field(default_factory=dict[str, NullDistribution])
+
+    def of_kind(self, kind: str) -> Array:
+        """Which of `slots` hold lessons of this kind of task."""
+        return np.isin(self.kind[self.slots], [n for name, n in list(self.kinds.items()) if same_kind(kind, name)])
 
 
 class Ranking:
@@ -337,6 +344,10 @@ class Ranking:
         self.worth = self._picked(columns.worth)
         self._cosines: dict[str, Array | None] = {}
         self._found: WordScores | None = None
+
+    def of_kind(self, kind: str) -> Array:
+        """Which rows are lessons of this kind of task."""
+        return self._columns.of_kind(kind)
 
     def semantic(self, of: Literal["lesson", "query"] = "lesson") -> Array | None:
         if of not in self._cosines:
@@ -404,6 +415,31 @@ def cosines_of(vectors: Array, vector: Array) -> Array:
     """Of each row with the vector, all unit. Row by row: a matrix product would keep other cores spinning for as long,
     and give equal rows unequal last digits."""
     return _rounded(np.vecdot(vectors, vector))
+
+
+KIND_RAISE = 0.05
+"""A lesson of the task's kind comes before others that are more relevant by at most this."""
+KIND_POOL = 20
+"""Lessons among which those of the kind are looked for, at least; three times as many as are asked for, where that is
+more."""
+
+
+def rank_with_kind(retrieval: Retrieval, among: Ranking, top_k: int, threshold: float | None, kind: str) -> Ranked:
+    """As the retrieval ranks, with lessons of this kind of task raised by `KIND_RAISE`.
+
+    It gives as many lessons as without the kind, and only such as pass the threshold by themselves. Without a lesson of
+    the kind it is what the retrieval gives.
+    """
+    plain = retrieval.rank(among, top_k, threshold)
+    if not kind or not plain.rows or not (alike := among.of_kind(kind)).any():
+        return plain
+    pool = retrieval.rank(among, max(KIND_POOL, 3 * top_k), threshold)
+    raised, least = list[float](), 1.0
+    for row, score in zip(pool.rows, pool.scores, strict=True):
+        least = min(least, score)  # the retrieval's order, which is not by relevance alone, holds within a kind
+        raised.append(least + KIND_RAISE * bool(alike[row]))
+    order = sorted(range(len(raised)), key=lambda n: -raised[n])[: len(plain.rows)]
+    return replace(plain, rows=[pool.rows[n] for n in order], scores=[pool.scores[n] for n in order])
 
 
 def _rounded(cosines: Array) -> Array:

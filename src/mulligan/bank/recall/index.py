@@ -50,6 +50,7 @@ _PLAIN = {
     "fact": np.bool_,
     "project": np.int32,
     "layer": np.int8,
+    "kind": np.int32,
 }
 
 
@@ -74,6 +75,7 @@ class Index:
         self._experience: list[str] = []
         self._terms: list[int] = []
         self._projects: dict[str, int] = {}
+        self._kinds: dict[str, int] = {}
         self._slots: dict[int, int] = {}
         self._by_id: dict[str, int] = {}
         self._postings = Postings(self._bm25)
@@ -180,6 +182,8 @@ class Index:
         put["layer"][first:last] = [_LAYERS.get(row.layer, 0) for row in rows]
         known = self._projects
         put["project"][first:last] = [known.setdefault(row.project, len(known)) for row in rows]
+        kinds = self._kinds
+        put["kind"][first:last] = [kinds.setdefault(row.kind, len(kinds)) for row in rows]
         self._place_vectors("lesson", [row.vector for row in rows], first)
         if self.queries:
             self._place_vectors("query", [row.query_vector for row in rows], first)
@@ -245,13 +249,23 @@ class Index:
         return self._ranking(self._columns_now(), query, vector, now)
 
     def by_nature(
-        self, query: str, vector: Any, now: float, project: str, *, everywhere: bool = False
+        self,
+        query: str,
+        vector: Any,
+        now: float,
+        project: str,
+        *,
+        everywhere: bool = False,
+        kind: str | None = None,
     ) -> tuple[Ranking, Ranking]:
         """As `candidates`, in two: the facts of this project, and everything else.
 
-        Without facts of another project, unless `everywhere`. A fact of no known project is of none other.
+        Without facts of another project, unless `everywhere`. A fact of no known project is of none other. kind: only
+        lessons of this kind of task.
         """
         columns = self._columns_now()
+        if kind is not None:
+            columns = _only(columns, columns.of_kind(kind))
         fact, of = columns.fact[columns.slots], columns.project[columns.slots]
         if not fact.any():
             return self._ranking(_only(columns, fact), query, vector, now), self._ranking(columns, query, vector, now)
@@ -310,6 +324,8 @@ class Index:
             fact=put["fact"][:size],
             project=put["project"][:size],
             layer=put["layer"][:size],
+            kind=put["kind"][:size],
+            kinds=self._kinds,
             vectors={part: (v[:size], t[:size]) for part, (v, t) in self._vectors.items()},
             postings=self._postings.held(put["lengths"][:size], alive),
         )
@@ -427,6 +443,7 @@ class Indexes:
                 fact=lesson.nature == "fact",
                 project=lesson.project,
                 layer=lesson.layer,
+                kind=lesson.kind,
             )
             for n, lesson in enumerate(lessons, 1)
         ]

@@ -24,7 +24,7 @@ from mulligan.core.codec import digest
 from mulligan.core.errors import InvalidInput, MulliganError, UnknownName
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Evaluator, Sandbox
-from mulligan.core.records import Case, Json, Spec
+from mulligan.core.records import MOST_KIND, Case, Json, Spec, Task
 
 ROLES = ("actor", "evaluator", "reflector", "strategy", "environment")
 SETTABLE = (*ROLES, "benchmark", "memory")
@@ -350,6 +350,12 @@ def in_phases(cases: Sequence[Case]) -> Sequence[Case]:
 def family_of(case: Case) -> str:
     """The family of like cases that it belongs to: its own where neither the benchmark nor its id names one."""
     return case.family or family_in(case.id)
+
+
+def task_of(case: Case) -> Task:
+    """Its task; the kind, where the task has none, is the family that it shares with others."""
+    family = family_of(case)
+    return case.task if case.task.kind or family == case.id else replace(case.task, kind=family[:MOST_KIND])
 
 
 def family_in(id: str) -> str:

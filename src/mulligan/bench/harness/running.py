@@ -30,6 +30,7 @@ from mulligan.bench.harness.plan import (
     family_of,
     make_plan,
     no_stream,
+    task_of,
 )
 from mulligan.core.benchmarks import BenchRun, CaseResult, Marked, Score, Status
 from mulligan.core.episode import RESUMABLE
@@ -346,7 +347,7 @@ class _Work:
             episode = await self.store.load(id)
         except NotFound:
             self._check_prompts(run, recipe)
-            return await runner.begin(id, run.id, case.task, restart_seed(recipe.seed, number))
+            return await runner.begin(id, run.id, task_of(case), restart_seed(recipe.seed, number))
         if episode.stop and episode.stop.reason not in RESUMABLE:
             if recipe.learns and self.parts.bank is not None:  # it may have been killed before the bank learned from it
                 await teach(self.parts.bank, episode, runner.notice)

@@ -19,6 +19,7 @@ from mulligan.mcp_server.tools.memory_task import (
     question,
     task_id,
 )
+from mulligan.mcp_server.tools.retrieve_memory import kind_of
 
 if TYPE_CHECKING:
     from mulligan.bank.bank import Bank
@@ -80,6 +81,8 @@ async def _episode(arguments: Mapping[str, Json], given: _Arguments, call: Call,
         if arguments.get(name) is None:
             raise InvalidInput(f"{name} is missing: {words}. Only a call with a task_id needs none.")
     episode = _read(arguments, given.signal)
+    kind = kind_of(arguments.get("kind"))
+    episode = replace(episode, task=replace(episode.task, kind=kind or ""))
     if given.recall is None:
         return episode
     return replace(episode, recall=await call.service.bank(agent).recalled(given.recall))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from mulligan.core.errors import InvalidInput
-from mulligan.core.records import Json, Lesson, Recall
+from mulligan.core.records import Json, Lesson, Recall, checked_kind
 from mulligan.mcp_server.tool import Call, Reply, Tool, definition
 
 MAX_LESSONS = 100
@@ -19,7 +19,8 @@ MAX_QUERY = 100_000
 async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
     query, top_k = _query(arguments.get("query")), _top_k(arguments.get("top_k"))
     bank = call.service.bank(call.agent(arguments.get("agent_id")))
-    recall = await bank.recall(query, top_k=top_k, forms=cast(Any, arguments.get("forms")))
+    kind = kind_of(arguments.get("kind"))
+    recall = await bank.recall(query, top_k=top_k, forms=cast(Any, arguments.get("forms")), kind=kind)
     about: dict[str, Json] = {
         "min_score_threshold": recall.threshold or 0.0,
         "filtered_count": recall.filtered,
@@ -48,6 +49,13 @@ def _query(given: Json) -> str:
     if len(given) > MAX_QUERY:
         raise InvalidInput(f"query has {len(given):,} characters; at most {MAX_QUERY:,} are taken. Shorten it.")
     return given
+
+
+def kind_of(given: Json) -> str | None:
+    """The name of a kind of task. Raises `InvalidInput`."""
+    if given is not None and not isinstance(given, str):
+        raise InvalidInput(f"kind must be a text, not {given!r:.80}.")
+    return checked_kind(given) or None if given is not None else None
 
 
 def _top_k(given: Json) -> int:

@@ -26,7 +26,7 @@ from mulligan.core.lessons import (
     TaskOutcome,
     Version,
 )
-from mulligan.core.records import Json, Lesson
+from mulligan.core.records import Json, Lesson, same_kind
 from mulligan.store.sqlite.rows import LAST, encoded, json_of, object_of, readable, record_of, unreadable
 
 NO_AGENT = -1
@@ -118,6 +118,7 @@ def columns(lesson: Lesson) -> dict[str, Any]:
         "project": lesson.project,
         "subject": lesson.subject,
         "layer": lesson.layer,
+        "kind": lesson.kind,
     }
 
 
@@ -258,14 +259,14 @@ def drop_vectors(db: sqlite3.Connection, n: int) -> None:
 
 _ROW = (
     "SELECT {indexable}, l.n, l.id, a.id, l.experience, l.state, l.success, l.confidence, l.created,"
-    " coalesce(u.uses, 0), u.last_used, l.terms, v.vector, {query}, l.fact, l.project, h.positive, l.layer"
+    " coalesce(u.uses, 0), u.last_used, l.terms, v.vector, {query}, l.fact, l.project, h.positive, l.layer, l.kind"
     " FROM {source} JOIN agents a ON a.n = l.agent"
     " LEFT JOIN uses u ON u.n = l.n LEFT JOIN vectors v ON v.n = l.n AND l.embedder = :embedder"
     " LEFT JOIN worth h ON h.lesson = l.n AND h.agent = l.agent {join}"
 )
 _INDEXABLE = (
     f"{_NUMBERS} AND typeof(l.terms) = 'blob' AND typeof(l.project) = 'text' AND typeof(h.positive) IN ('real', 'null')"
-    " AND typeof(l.layer) = 'text'"
+    " AND typeof(l.layer) = 'text' AND typeof(l.kind) = 'text'"
     " AND typeof(coalesce(u.uses, 0)) = 'integer'"
     " AND typeof(coalesce(v.vector, x'')) = 'blob' AND typeof(coalesce({query}, x'')) = 'blob'"
 )
@@ -335,6 +336,10 @@ def listed(db: sqlite3.Connection, agent: int | None, which: Selection) -> Seque
     if which.project is not None:
         chosen.append("l.project = :project")
         values["project"] = which.project
+    if which.kind is not None:
+        there = db.execute(f"SELECT DISTINCT l.kind FROM lessons l WHERE {owned(agent)}", {"agent": agent})
+        values["kinds"] = json_text([kind for (kind,) in there if same_kind(which.kind, kind)])
+        chosen.append("l.kind IN (SELECT value FROM json_each(:kinds))")
     if which.prefix:
         chosen.append("l.id >= :first AND l.id < :last")
         values |= {"first": which.prefix, "last": which.prefix + LAST}
