@@ -77,7 +77,7 @@ async def test_a_recall_without_a_kind_is_the_step_that_older_records_hold(tmp_p
     async with a_bank(tmp_path / "m.db", embedder="none") as bank:
         for task in (Task("p"), Task("p", kind="k")):
             await JournaledBank(bank, Asked()).recall(task)
-    plain = {"prompt": "p", "inputs": {}, "images": []}
+    plain: dict[str, object] = {"prompt": "p", "inputs": {}, "images": []}
     assert asked == [{"task": plain, "top_k": None}, {"task": {**plain, "kind": "k"}, "top_k": None}]
 
 
