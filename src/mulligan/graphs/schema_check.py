@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import difflib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from mulligan.graphs._guard import Refused, Token, tokens
+from mulligan.graphs._patterns import Edge, Named, Node, Pattern, Reader
 from mulligan.graphs.protocol import EdgeKind, GraphSchema, NodeKind, quoted
 
 NEAR = 0.6
@@ -48,160 +48,16 @@ def check_query(query: str, schema: GraphSchema) -> Checked:
     return _Comparison(query, found, schema).checked()
 
 
-@dataclass(frozen=True)
-class _Named:
-    """A name at its place in the query. at: the number of its token."""
-
-    text: str
-    at: int
-
-
-@dataclass
-class _Node:
-    """A node of a pattern. end: the number of the token after it. negated: its labels are no plain list."""
-
-    end: int
-    variable: str = ""
-    labels: tuple[_Named, ...] = ()
-    keys: tuple[_Named, ...] = ()
-    negated: bool = False
-
-
-@dataclass
-class _Edge:
-    """A relationship of a pattern, from the token `start` to before `end`.
-
-    arrow: where it points, as written from left to right. far: whether it may have more than one step.
-    """
-
-    start: int
-    end: int
-    arrow: Literal["right", "left", "none"]
-    variable: str = ""
-    types: tuple[_Named, ...] = ()
-    keys: tuple[_Named, ...] = ()
-    far: bool = False
-
-
-@dataclass
-class _Pattern:
-    """Nodes and the relationships between them: one node more than relationships."""
-
-    nodes: list[_Node] = field(default_factory=list[_Node])
-    edges: list[_Edge] = field(default_factory=list[_Edge])
-
-
-class _Reader:
-    """Reads the patterns of a query. What looks like a node and is none, such as `count(g)`, has no labels."""
-
-    def __init__(self, found: Sequence[Token]) -> None:
-        self._tokens = found
-
-    def patterns(self) -> Iterator[_Pattern]:
-        here = 0
-        while here < len(self._tokens):
-            node = self._node(here)
-            if node is None:
-                here += 1
-                continue
-            pattern = _Pattern([node])
-            while (edge := self._edge(pattern.nodes[-1].end)) and (after := self._node(edge.end)):
-                pattern.edges.append(edge)
-                pattern.nodes.append(after)
-            here = pattern.nodes[-1].end
-            yield pattern
-
-    def sign(self, n: int) -> str:
-        return self._tokens[n].text if 0 <= n < len(self._tokens) and self._tokens[n].kind == "sign" else ""
-
-    def is_name(self, n: int) -> bool:
-        return 0 <= n < len(self._tokens) and self._tokens[n].kind in ("word", "quoted")
-
-    def _node(self, n: int) -> _Node | None:
-        if self.sign(n) != "(":
-            return None
-        n, variable = self._variable(n + 1)
-        n, labels, plain = self._names(n)
-        n, keys = self._keys(n)
-        if self.sign(n) != ")":
-            return None
-        return _Node(n + 1, variable, labels if plain else (), keys, not plain)
-
-    def _variable(self, n: int) -> tuple[int, str]:
-        return (n + 1, self._tokens[n].text) if self.is_name(n) else (n, "")
-
-    def _names(self, n: int) -> tuple[int, tuple[_Named, ...], bool]:
-        """The names after a colon, and whether they are a plain list, without "not" and brackets."""
-        names: list[_Named] = []
-        plain = True
-        if self.sign(n) != ":":
-            return n, (), True
-        while self.sign(n) in (":", "|", "&", "!", "(", "%"):
-            plain = plain and self.sign(n) in (":", "|", "&")
-            n += 1
-            if self.is_name(n):
-                names.append(_Named(self._tokens[n].text, n))
-                n += 1
-            while not plain and self.sign(n) == ")" and self.sign(n + 1) in (")", "|", "&", "{"):
-                n += 1
-        return n, tuple(names), plain
-
-    def _keys(self, n: int) -> tuple[int, tuple[_Named, ...]]:
-        """The keys of a map in braces; nested maps are passed over."""
-        if self.sign(n) != "{":
-            return n, ()
-        keys: list[_Named] = []
-        depth = 0
-        while n < len(self._tokens):
-            sign = self.sign(n)
-            depth += (sign in ("{", "[", "(")) - (sign in ("}", "]", ")"))
-            if depth == 1 and self.is_name(n) and self.sign(n + 1) == ":" and self.sign(n - 1) in ("{", ","):
-                keys.append(_Named(self._tokens[n].text, n))
-            n += 1
-            if not depth:
-                break
-        return n, tuple(keys)
-
-    def _edge(self, start: int) -> _Edge | None:
-        n = start
-        left = self.sign(n) == "<"
-        n += left
-        if self.sign(n) != "-":
-            return None
-        n += 1
-        edge = _Edge(start, n, "left" if left else "none")
-        if self.sign(n) == "[":
-            n, edge.variable = self._variable(n + 1)
-            n, edge.types, plain = self._names(n)
-            edge.far = not plain
-            if self.sign(n) == "*":
-                edge.far = True
-                while self.sign(n) in ("*", "..") or (n < len(self._tokens) and self._tokens[n].kind == "number"):
-                    n += 1
-            n, edge.keys = self._keys(n)
-            if self.sign(n) != "]":
-                return None
-            n += 1
-        if self.sign(n) != "-":
-            return None
-        n += 1
-        if self.sign(n) == ">":
-            edge.arrow = "none" if left else "right"
-            n += 1
-        edge.end = n
-        return edge
-
-
 class _Comparison:
     """Compares one query with one schema, and collects corrections by the token that they are about."""
 
     def __init__(self, query: str, found: Sequence[Token], schema: GraphSchema) -> None:
         self._query, self._tokens, self._schema = query, found, schema
-        self._reader = _Reader(found)
+        self._reader = Reader(found)
         self._nodes = {node.label: node for node in schema.nodes}
         self._edges = {edge.label: edge for edge in schema.edges}
         self._right: dict[int, str] = {}
-        self._turned: list[_Edge] = []
+        self._turned: list[Edge] = []
         self._changes: list[str] = []
         self._faults: list[str] = []
         self._labels: dict[str, set[str]] = defaultdict(set)
@@ -219,7 +75,7 @@ class _Comparison:
         faults = tuple(dict.fromkeys(self._faults))
         return Checked(self._query if faults else self._corrected(), tuple(dict.fromkeys(self._changes)), faults)
 
-    def _read(self, pattern: _Pattern) -> None:
+    def _read(self, pattern: Pattern) -> None:
         """Note which labels and types each variable has, and compare them with the schema."""
         for node in pattern.nodes:
             known = [self._known(name, self._nodes, "label") for name in node.labels]
@@ -230,7 +86,7 @@ class _Comparison:
             if edge.variable:
                 self._types[edge.variable].update(known)
 
-    def _known(self, name: _Named, among: Mapping[str, object], what: str, of: str = "") -> str:
+    def _known(self, name: Named, among: Mapping[str, object], what: str, of: str = "") -> str:
         """The name as the schema has it; where it has none, the name as it is, and a fault."""
         if name.text in among:
             return name.text
@@ -242,11 +98,11 @@ class _Comparison:
         self._faults.append(f"There is no {what} {name.text}{of}. {_nearest(name.text, among)}")
         return name.text
 
-    def _ends_of(self, node: _Node) -> set[str]:
+    def _ends_of(self, node: Node) -> set[str]:
         labels = {self._right.get(name.at, name.text) for name in node.labels}
         return labels or (set[str]() if node.negated else self._labels.get(node.variable, set[str]()))
 
-    def _compare_ends(self, left: _Node, edge: _Edge, right: _Node) -> None:
+    def _compare_ends(self, left: Node, edge: Edge, right: Node) -> None:
         kinds = [self._edges.get(self._right.get(name.at, name.text)) for name in edge.types]
         if edge.far or not kinds or None in kinds:
             return
@@ -266,7 +122,7 @@ class _Comparison:
                 f"{_types(edge)} does not connect {_spelt(first)} and {_spelt(second)}: {_drawn(kinds)}."
             )
 
-    def _compare_keys(self, pattern: _Pattern) -> None:
+    def _compare_keys(self, pattern: Pattern) -> None:
         for node in pattern.nodes:
             for key in node.keys:
                 self._property(key, self._ends_of(node), self._nodes)
@@ -287,13 +143,13 @@ class _Comparison:
             read = self._reader.is_name(n) and self._reader.sign(n - 1) == "." and self._reader.is_name(n - 2)
             if not read or owner in named_anew or self._reader.sign(n - 3) == "." or self._reader.sign(n + 1) == "(":
                 continue
-            key = _Named(self._tokens[n].text, n)
+            key = Named(self._tokens[n].text, n)
             if owner in self._labels:
                 self._property(key, self._labels[owner], self._nodes)
             elif owner in self._types:
                 self._property(key, self._types[owner], self._edges)
 
-    def _property(self, key: _Named, owners: Iterable[str], kinds: Mapping[str, NodeKind | EdgeKind]) -> None:
+    def _property(self, key: Named, owners: Iterable[str], kinds: Mapping[str, NodeKind | EdgeKind]) -> None:
         """Compare a property with those of its owners; nothing is said where an owner is unknown or has none."""
         named = sorted(owners)
         if not named or any(owner not in kinds for owner in named):
@@ -327,7 +183,7 @@ def _fits(pairs: Iterable[tuple[str, str]], source: set[str], target: set[str]) 
     return any((not source or a in source) and (not target or b in target) for a, b in pairs)
 
 
-def _types(edge: _Edge) -> str:
+def _types(edge: Edge) -> str:
     return "|".join(name.text for name in edge.types)
 
 

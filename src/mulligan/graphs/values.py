@@ -1,0 +1,353 @@
+"""Looks up in a graph what the words of a question, or the texts in a query, name.
+
+`link_values` finds the values that a question names, so that a model writes them as the graph has them; `probe_values`
+finds the texts of a query that no value equals, with the nearest ones. Both only read, by the database's own index
+where it has one, and end in time: what was too slow to look through is named.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from mulligan.core.errors import QueryError
+from mulligan.core.records import Json
+from mulligan.graphs._guard import Refused, Token, tokens
+from mulligan.graphs._patterns import Reader
+from mulligan.graphs.protocol import Graph, GraphSchema, quoted
+from mulligan.text.plain import one_line
+
+SECONDS = 2.0
+"""The time that one look-up may take in all."""
+PHRASE = 4
+"""The words of a question that may be one value."""
+PHRASES = 80
+"""The phrases of a question that are looked up, those of several words first."""
+PROPERTIES = 40
+"""The properties with texts that are looked through, in the order of the schema."""
+FOUND = 20
+"""The values of one property that one look-up takes."""
+BEGINNING = 2
+"""The characters that a value has in common with a text to be compared with it."""
+COMPARED = 2000
+"""The values of one property that are compared with a text."""
+NEAR, NEAREST = 0.35, 3
+"""The likeness from which on a value is near, and how many near ones are named."""
+WIDTH = 80
+"""The characters of a value that a sentence shows."""
+
+_WORD = re.compile(r"\w(?:[\w.\-/'’]*\w)?")
+_QUOTED = re.compile(r"\"([^\"\n]+)\"|“([^”\n]+)”|`([^`\n]+)`|(?<!\w)'([^'\n]+)'(?!\w)")
+_COMMON = """
+    a all also an and any are as at be been being between both but by can could did do does each either every few find
+    for from get give had has have how i in into is it its last least less list long many me more most much my name
+    names neither no none nor not of on one only or other out over per same show some such tell than that the their them
+    then there these they this those through to too under us was we were what when where which while who whose why will
+    with without would you your
+"""
+
+
+@dataclass(frozen=True)
+class Link:
+    """Words of a question that are a value of the graph. value: as the graph has it."""
+
+    words: str
+    label: str
+    property: str
+    value: str
+
+    def __str__(self) -> str:
+        place = f"{self.label}.{self.property}"
+        if self.words == self.value:
+            return f"{_shown(self.value)} is a {place}"
+        return f"{_shown(self.words)} is the {place} {_shown(self.value)}"
+
+
+@dataclass(frozen=True)
+class Links:
+    """What a question names. left_out: properties, as "Gene.name", that could not be looked through in time."""
+
+    found: tuple[Link, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A text of a query that no value of the property equals. nearest: the values most like it, the nearest first."""
+
+    text: str
+    label: str
+    property: str
+    nearest: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        near = f"; nearest: {', '.join(map(_shown, self.nearest))}" if self.nearest else ""
+        return f"no {self.label} has the {self.property} {_shown(self.text)}{near}"
+
+
+async def link_values(
+    graph: Graph, schema: GraphSchema, question: str, *, labels: Iterable[str] = (), seconds: float = SECONDS
+) -> Links:
+    """Return the values that the question names, longer phrases before their parts.
+
+    A value counts when it is equal to a phrase of up to four words, regardless of case and of a plural's ending; a
+    phrase that could be a name (with a capital inside the sentence, a digit, or in quotes) may also be the beginning of
+    values. Names of labels and relationship types do not count, unless they are in quotes.
+
+    Args:
+        labels: the kinds of nodes to look in; all by default.
+        seconds: the time limit.
+    """
+    search = _Search(graph, seconds)
+    phrases = _phrases(question, schema)
+    places = [place for place in _texts_of(schema) if not labels or place[0] in labels]
+    found = [link for place in places for link in await search.written(place, phrases)]
+    if left := _left(phrases, found) or (() if found else phrases):  # without an index each place is read through
+        for place in places:
+            found += await search.in_any_case(place, left)
+    left = _left(phrases, found)
+    for place in places if left else ():
+        found += await search.beginning(place, left)
+    return Links(tuple(_longest(found)), tuple(search.left_out))
+
+
+async def probe_values(
+    graph: Graph, schema: GraphSchema, query: str, *, seconds: float = SECONDS
+) -> tuple[Missing, ...]:
+    """Return the texts that the query compares with a property and that no value of it equals."""
+    search = _Search(graph, seconds)
+    places = set(_texts_of(schema))
+    missing: list[Missing] = []
+    for (label, name), texts in _compared(query).items():
+        if (label, name) not in places:
+            continue
+        for text in dict.fromkeys(texts):
+            if await search.has((label, name), text) is False:
+                missing.append(Missing(text, label, name, await search.nearest((label, name), text)))
+    return tuple(missing)
+
+
+# --- what a question may name ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Phrase:
+    """Words of a question in a row. spellings: in lower case, with and without a plural's ending."""
+
+    text: str
+    is_name: bool
+    spellings: tuple[str, ...]
+
+
+def _phrases(question: str, schema: GraphSchema) -> list[_Phrase]:
+    kinds, common = {_bare(each.label) for each in (*schema.nodes, *schema.edges)}, set(_COMMON.split())
+    quoted_ones = [next(filter(None, found.groups())) for found in _QUOTED.finditer(question)]
+    made = {text: _Phrase(text, True, (text.lower(),)) for text in quoted_ones}
+    words = _WORD.findall(question)
+    for length in range(PHRASE, 0, -1):
+        for at in range(len(words) - length + 1):
+            some = words[at : at + length]
+            text = " ".join(some)
+            lowered = text.lower()
+            spellings = tuple(dict.fromkeys((lowered, *_singular(lowered))))
+            if {some[0].lower(), some[-1].lower()} & common:
+                continue
+            if any(_bare(each) in kinds for each in spellings) or (len(text) == 1 and text.islower()):
+                continue
+            is_name = any(_is_name(word, at + n) for n, word in enumerate(some))
+            made.setdefault(text, _Phrase(text, is_name, spellings))
+    return list(made.values())[:PHRASES]
+
+
+def _is_name(word: str, place: int) -> bool:
+    inside = word[1:] if place == 0 else word
+    return len(word) > 2 and any(char.isupper() or char.isdigit() for char in inside)
+
+
+def _singular(text: str) -> Iterator[str]:
+    if len(text) > 3 and text.endswith("s") and not text.endswith("ss"):
+        yield text[:-1]
+        if text.endswith("es"):
+            yield text[:-2]
+        if text.endswith("ies"):
+            yield f"{text[:-3]}y"
+
+
+def _bare(name: str) -> str:
+    return "".join(char for char in name.casefold() if char.isalnum())
+
+
+def _left(phrases: Sequence[_Phrase], found: Sequence[Link]) -> list[_Phrase]:
+    """The phrases that could be names and have no words in common with a link."""
+    linked = [link.words for link in found]
+    return [
+        each
+        for each in phrases
+        if each.is_name and not any(_holds(words, each.text) or _holds(each.text, words) for words in linked)
+    ]
+
+
+def _holds(words: str, part: str) -> bool:
+    return f" {part} " in f" {words} "
+
+
+def _longest(found: Sequence[Link]) -> Iterator[Link]:
+    """The links without those whose words are a part of another one's, each once."""
+    for link in dict.fromkeys(sorted(found, key=lambda each: -len(each.words.split()))):
+        if not any(_holds(each.words, link.words) for each in found if len(each.words) > len(link.words)):
+            yield link
+
+
+# --- what a query compares ------------------------------------------------------------------------------------------
+
+
+def _compared(query: str) -> Mapping[tuple[str, str], list[str]]:
+    """The texts that the query compares with a property, by (label, property), where the query says the label."""
+    try:
+        found = tokens(query)
+    except Refused:
+        return {}
+    reader = Reader(found)
+    texts: dict[tuple[str, str], list[str]] = defaultdict(list)
+    labels: dict[str, set[str]] = defaultdict(set)
+    patterns = list(reader.patterns())
+    for node in (node for pattern in patterns for node in pattern.nodes):
+        labels[node.variable].update(name.text for name in node.labels)
+    for node in (node for pattern in patterns for node in pattern.nodes):
+        owners = {name.text for name in node.labels} or (labels[node.variable] if node.variable else set[str]())
+        for key in node.keys:
+            for label in owners:
+                texts[label, key.text] += _texts_after(found, key.at + 1)
+    for n in range(2, len(found)):
+        if reader.is_name(n) and reader.sign(n - 1) == "." and reader.is_name(n - 2) and found[n - 2].text:
+            for label in labels.get(found[n - 2].text, ()):
+                texts[label, found[n].text] += _texts_after(found, n + 1)
+    return texts
+
+
+def _texts_after(found: Sequence[Token], n: int) -> list[str]:
+    """The texts that stand behind what compares: = 'x', : 'x', IN ['x', 'y'], and the same behind a bracket."""
+    while n < len(found) and found[n].text == ")":
+        n += 1
+    if n >= len(found) or not (found[n].text in ("=", ":") or found[n].text.upper() == "IN"):
+        return []
+    texts: list[str] = []
+    for token in found[n + 1 :]:
+        if token.kind == "string":
+            texts.append(re.sub(r"\\(.)", r"\1", token.text))
+            if found[n].text.upper() != "IN":
+                break
+        elif token.text not in ("[", ",", "(") and token.text.lower() not in ("tolower", "lower", "trim"):
+            break
+    return texts
+
+
+# --- looking them up ------------------------------------------------------------------------------------------------
+
+
+def _texts_of(schema: GraphSchema) -> list[tuple[str, str]]:
+    """The properties of nodes that hold texts, as (label, property)."""
+    found = [(node.label, name) for node in schema.nodes for name, kind in node.properties.items() if _is_text(kind)]
+    return found[:PROPERTIES]
+
+
+def _is_text(kind: str) -> bool:
+    low = kind.lower()
+    return not low or (("str" in low or "text" in low or "char" in low) and "[" not in low and "list" not in low)
+
+
+class _Search:
+    """Asks one graph until its time is over. left_out: the properties that could not be looked through."""
+
+    def __init__(self, graph: Graph, seconds: float) -> None:
+        self._graph, self._ends = graph, time.monotonic() + seconds
+        self.left_out: dict[str, None] = {}
+
+    async def written(self, place: tuple[str, str], phrases: Sequence[_Phrase]) -> list[Link]:
+        """The links of phrases that a value equals as they are, or in one of the usual cases: by the index."""
+        texts = list(dict.fromkeys(form for phrase in phrases for form in _forms(phrase)))
+        values = await self._values(place, "UNWIND $texts AS text MATCH (n:{label} {{{name}: text}})", texts=texts)
+        return _linked(place, phrases, values)
+
+    async def in_any_case(self, place: tuple[str, str], phrases: Sequence[_Phrase]) -> list[Link]:
+        texts = list(dict.fromkeys(spelling for phrase in phrases for spelling in phrase.spellings))
+        values = await self._values(place, "MATCH (n:{label}) WHERE toLower(n.{name}) IN $texts", texts=texts)
+        return _linked(place, phrases, values)
+
+    async def beginning(self, place: tuple[str, str], phrases: Sequence[_Phrase]) -> list[Link]:
+        """The links of phrases that values of this property begin with."""
+        found: list[Link] = []
+        for phrase in phrases:
+            match = "MATCH (n:{label}) WHERE toLower(n.{name}) STARTS WITH $text"
+            values = await self._values(place, match, most=NEAREST, text=phrase.text.lower())
+            found += [Link(phrase.text, *place, value) for value in values]
+        return found
+
+    async def has(self, place: tuple[str, str], text: str) -> bool | None:
+        """Whether a value equals this text, in any case; None if that could not be found out in time."""
+        values = await self._asked(
+            place, "MATCH (n:{label}) WHERE toLower(n.{name}) = $text", 1, {"text": text.lower()}
+        )
+        return None if values is None else bool(values)
+
+    async def nearest(self, place: tuple[str, str], text: str) -> tuple[str, ...]:
+        match = "MATCH (n:{label}) WHERE toLower(n.{name}) STARTS WITH $text"
+        values = await self._values(place, match, most=COMPARED, text=text.lower()[:BEGINNING])
+        ranked = sorted(((_likeness(text, value), value) for value in values), key=lambda pair: (-pair[0], pair[1]))
+        return tuple(value for like, value in ranked[:NEAREST] if like >= NEAR)
+
+    async def _values(self, place: tuple[str, str], match: str, most: int = FOUND, **given: Json) -> list[str]:
+        return await self._asked(place, match, most, given) or []
+
+    async def _asked(
+        self, place: tuple[str, str], match: str, most: int, given: Mapping[str, Json]
+    ) -> list[str] | None:
+        """The distinct values that match; None if there is no time for it."""
+        label, name = map(quoted, place)
+        left = self._ends - time.monotonic()
+        query = f"{match.format(label=label, name=name)} RETURN DISTINCT n.{name} AS value LIMIT {most}"
+        try:
+            if left <= 0:
+                raise QueryError("There is no time left.", "slow")
+            rows = (await self._graph.run(query, given, seconds=left, rows=most)).rows
+        except QueryError:  # too slow, or the property holds something else
+            self.left_out[".".join(place)] = None
+            return None
+        return [row["value"] for row in rows if isinstance(row["value"], str)]
+
+
+def _forms(phrase: _Phrase) -> Iterator[str]:
+    yield phrase.text
+    for spelling in phrase.spellings:
+        yield from (spelling, spelling.upper(), spelling.capitalize(), spelling.title())
+
+
+def _linked(place: tuple[str, str], phrases: Sequence[_Phrase], values: Iterable[str]) -> list[Link]:
+    by_spelling: dict[str, list[str]] = defaultdict(list)
+    for value in dict.fromkeys(values):
+        by_spelling[value.lower()].append(value)
+    return [
+        Link(phrase.text, *place, value)
+        for phrase in phrases
+        for spelling in phrase.spellings
+        for value in by_spelling.get(spelling, ())
+    ]
+
+
+def _likeness(one: str, other: str) -> float:
+    """The share of the runs of three characters that both have, 0 to 1 (Dice)."""
+    mine, theirs = _runs(one), _runs(other)
+    return 2 * len(mine & theirs) / (len(mine) + len(theirs))
+
+
+def _runs(text: str) -> set[str]:
+    padded = f"  {text.casefold()} "
+    return {padded[at : at + 3] for at in range(len(padded) - 2)}
+
+
+def _shown(text: str) -> str:
+    return json.dumps(one_line(text, WIDTH), ensure_ascii=False)
