@@ -60,6 +60,7 @@ from mulligan.core.records import (
     Lesson,
     Outcome,
     Past,
+    Quality,
     Recall,
     Reflection,
     Spec,
@@ -68,7 +69,6 @@ from mulligan.core.records import (
     Trial,
     Usage,
 )
-from mulligan.reflectors._check import fault
 from mulligan.reflectors._condensing import Condensing
 from mulligan.text.evidence import TaskFeedback, evidence_of, findings_of, gathered
 from mulligan.text.formatting import (
@@ -83,6 +83,7 @@ from mulligan.text.formatting import (
 )
 from mulligan.text.lessons import LessonBudget
 from mulligan.text.programs import program
+from mulligan.text.reflections import fault, quality_of
 
 __all__ = [
     "Actor",
@@ -127,6 +128,7 @@ __all__ = [
     "Past",
     "Prompt",
     "Prompts",
+    "Quality",
     "Question",
     "Ran",
     "Ranked",
@@ -169,6 +171,7 @@ __all__ = [
     "gathered",
     "past_text",
     "program",
+    "quality_of",
     "reflections_text",
     "task_text",
     "think",

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import mulligan
 from mulligan.core.prompts import Prompt
-from mulligan.reflectors._check import fault
+from mulligan.text.reflections import fault
 
 REFLECTORS = Path(mulligan.__file__).parent / "reflectors"
 DOMAINS = ("code", "text", "environment")

@@ -310,16 +310,33 @@ class Condensed:
 
 
 @dataclass(frozen=True)
+class Quality:
+    """How good a reflection is, by parts (see `text.reflections`).
+
+    Attributes:
+        score: 0 to 1, higher is better.
+        parts: each 0 to 1: specific, causal, actionable, new, original, no_leak, and what a model judged. Unknown ones
+            are left out.
+        missing: what is low, in sentences.
+    """
+
+    score: float
+    parts: Mapping[str, float] = field(default_factory=dict[str, float])
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Reflection:
     """A verbal lesson from one trial for the next trial of the same task (Shinn et al. 2023, section 3).
 
     Attributes:
         text: "" is no lesson: the next trial is shown none.
         notes: what qualifies it, for the record.
-        withheld: why no later trial is shown it (see `reflectors._check`). "": it is shown.
+        withheld: why no later trial is shown it (see `text.reflections`). "": it is shown.
         layers: the parts of the text by layer (see `Layer`); empty for a lesson without layers. A reflection whose
             text was changed has none.
         condensed: what earlier lessons, and perhaps this one, were condensed into when it was drawn.
+        quality: None of an empty one, and where it was recorded before there was a score.
     """
 
     text: str
@@ -328,6 +345,7 @@ class Reflection:
     withheld: str = ""
     layers: Mapping[str, str] = field(default_factory=_no_text, hash=False)
     condensed: Condensed | None = None
+    quality: Quality | None = field(default=None, compare=False)  # it follows from the rest, and older records lack it
 
     def __post_init__(self) -> None:
         if self.layers and self.text != _words_of(self.layers):

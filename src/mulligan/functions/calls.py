@@ -46,7 +46,7 @@ from mulligan.functions.notes import notes_of
 from mulligan.functions.results import UNREADABLE, attempt_of, plain, value_of
 from mulligan.recording.bridge import blocking, keeper, portal, settled
 from mulligan.recording.journal import NoJournal, StoredJournal
-from mulligan.recording.ledger import Entry, Ledger
+from mulligan.recording.ledger import Entry, Ledger, with_quality
 from mulligan.store import open_store
 from mulligan.strategies.evidence import Evidence
 from mulligan.strategies.evidence_and_reflexion import EvidenceAndReflexion
@@ -229,7 +229,7 @@ class Call:
     async def _keep(self, event: Event) -> Episode:
         """Records nothing outside this process."""
         assert self.episode is not None
-        self.episode = advance(self.episode, event)
+        self.episode = advance(self.episode, with_quality(event, self.episode))
         return self.episode
 
     async def _recorded(self, store: Store, bank: Bank | None) -> None:

@@ -36,7 +36,7 @@ from mulligan.core.protocols import Journal, Store
 from mulligan.core.records import Episode, Json, Stop, StopReason, Usage
 from mulligan.recording.bridge import Settling, blocking, keeper, portal
 from mulligan.recording.journal import NoJournal, StoredJournal
-from mulligan.recording.ledger import Entry, Ledger, is_pause
+from mulligan.recording.ledger import Entry, Ledger, is_pause, with_quality
 
 M = TypeVar("M", bound=BaseMessage)
 
@@ -276,10 +276,10 @@ class Work:
             known = None
             assert self.recording, "what was kept came from a store"
             await self.recording.fork(to_json(replace(event, seconds=0.0)))
-        happened = known or event
+        happened = known or with_quality(event, self.episode)
         self.episode = advance(self.episode, happened)
         if known is None:
-            await self.write(event)
+            await self.write(happened)
         self.events = [*self.events, happened if isinstance(self.begun, Episode) else to_json(happened)]
 
     async def write(self, event: Event) -> None:

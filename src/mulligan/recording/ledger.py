@@ -22,11 +22,12 @@ from itertools import takewhile
 from typing import Any, cast
 
 from mulligan.core.codec import digest
-from mulligan.core.episode import RESUMABLE, Event, Forked, Resumed, Stopped, advance
+from mulligan.core.episode import RESUMABLE, Event, Forked, Reflected, Resumed, Stopped, advance
 from mulligan.core.errors import NotFound
 from mulligan.core.protocols import Lease, Observer, StepRow, Store
 from mulligan.core.records import Episode, Head, Json, Plan, Stop
 from mulligan.recording.leases import LEASE_SECONDS, leased
+from mulligan.text.reflections import rated
 
 AT_HAND = 10_000_000
 """Characters, about, of entries that a ledger remembers, so that they need not be read again."""
@@ -78,6 +79,8 @@ class Entry:
     async def append(self, event: Event) -> Episode:
         """Record the event, and return the episode after it. One that is paused is resumed first, or stays paused.
 
+        A reflection is recorded with its quality, whoever wrote it.
+
         Raises:
             OutOfOrder: the episode was waiting for something else. Nothing is recorded.
             StoreError: it could not be written, or somebody else holds the episode now.
@@ -86,6 +89,7 @@ class Entry:
             if is_pause(event):
                 return self.episode
             await self.resume()
+        event = with_quality(event, self.episode)
         after = advance(self.episode, event)
         await self.store.append(self.lease, len(self.events), event)
         self.episode = after
@@ -238,6 +242,13 @@ class Ledger:
             entry = self._remembered.pop(id, None)
             self._weight -= entry.weight if entry else 0
             return entry
+
+
+def with_quality(event: Event, episode: Episode) -> Event:
+    """The event, its reflection scored if it has one: here for all drivers, so that all reflections are scored alike."""
+    if not isinstance(event, Reflected) or event.reflection is None or event.trial > len(episode.trials):
+        return event
+    return replace(event, reflection=rated(event.reflection, episode, event.trial))
 
 
 def is_pause(event: Event) -> bool:

@@ -8,18 +8,10 @@ from typing import Literal
 
 from mulligan.core.errors import BadAnswer
 from mulligan.core.protocols import Model, Prompts
-from mulligan.core.questions import Question, Sampling, asked_again, think
+from mulligan.core.questions import Question, Sampling, think
 from mulligan.core.records import Episode, Json, Reflection
-from mulligan.reflectors._check import fault
-from mulligan.text.formatting import (
-    TOKENS,
-    attempt_text,
-    feedback_text,
-    newest,
-    reflections_text,
-    task_text,
-    trajectory_text,
-)
+from mulligan.reflectors._check import LEAST, better_of_two, checked, least_quality
+from mulligan.text.formatting import TOKENS, attempt_text, feedback_text, newest, reflections_text, task_text
 
 FENCE = "```"
 EMPTY = "A reflection is a few plain sentences, before any code, and there are none."
@@ -43,6 +35,8 @@ class Verbal:
         check: whether `reflectors._check` checks the reflection. A rejected or empty one is asked for once more, with
             the reason; if the second is rejected too, it is withheld from later trials. Without the check only an
             empty one is asked for once more, and a second empty one is an error.
+        quality: the score, 0 to 1, below which a reflection is asked for once more, with what is missing. One that
+            stays below it is shown all the same, and the record says so.
     """
 
     unchecked: Mapping[str, Json] = {"check": False}
@@ -60,9 +54,11 @@ class Verbal:
         tokens: int = TOKENS,
         earlier: Sequence[str] = (),
         check: bool = True,
+        quality: float = LEAST,
     ) -> None:
         self._model = model
         self._check = check
+        self._least = least_quality(quality)
         self._earlier = tuple(map(Reflection, earlier))
         shown = f"verbal.{output}.examples" if examples is None else examples
         prompt = prompts.get(f"verbal.{output}").check(*SLOTS)
@@ -77,14 +73,11 @@ class Verbal:
         sampling = replace(self._sampling, seed=episode.head.seed + len(episode.trials))
         if not self._check:
             return await think(self, self._model, [episode], sampling)
-        question = self.ask([episode])
-        answer = (await self._model.ask(question, sampling)).content
-        first = self._drawn(episode, answer)
-        if not first.withheld:
-            return first
-        question = asked_again(question, answer, first.withheld)
-        second = self._drawn(episode, (await self._model.ask(question, sampling)).content, first.withheld)
-        return second if second.text else first
+
+        def read(answer: Json, reason: str) -> Reflection:
+            return self._drawn(episode, answer, reason)
+
+        return await better_of_two(self._model, self.ask([episode]), sampling, read, self._least)
 
     def ask(self, episodes: Sequence[Episode]) -> Question:
         (episode,) = episodes
@@ -112,12 +105,5 @@ class Verbal:
         text = answer.partition(FENCE)[0].strip() if isinstance(answer, str) else ""
         if not text or not self._check:
             return Reflection(text, withheld="" if text else EMPTY)
-        trial = episode.trials[-1]
-        said = trial.feedback.text if trial.feedback else ""
-        withheld = fault(
-            text,
-            trial=(task_text(episode.task), trajectory_text(trial.attempt.steps), trial.attempt.output, said),
-            examples=(*self._examples, reason),
-            earlier=[each.text for each in (*self._earlier, *episode.reflections)],
-        )
-        return Reflection(text, withheld=withheld)
+        earlier = [each.text for each in self._earlier]
+        return checked(Reflection(text), episode, examples=(*self._examples, reason), earlier=earlier)
