@@ -21,6 +21,7 @@ from mulligan.core.errors import GraphError
 from mulligan.core.limits import Limits
 from mulligan.core.records import Attempt, Episode, Feedback, Head, Reflection, Step, Stop, Task, Usage
 from mulligan.langgraph import ScriptedChat, episode_of
+from mulligan.recording.ledger import with_quality
 from mulligan.store.sqlite import SqliteStore
 
 
@@ -68,7 +69,7 @@ def by_hand(story: Story) -> tuple[Episode, int]:
 
     def keep(event: Event) -> None:
         nonlocal episode
-        episode = advance(episode, event)
+        episode = advance(episode, with_quality(event, episode))
 
     for n in itertools.count(1):
         keep(Acted(n, Attempt(f"answer {n}", (Step(action=f"answer {n}", observation=told(story, n)[0]),))))
