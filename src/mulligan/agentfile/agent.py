@@ -77,9 +77,10 @@ class Agent:
 
     folder: where AGENT.md stands. source: AGENT.md itself. act: the actor's step; AGENT.md where there is one step.
     reflect: None but for reflexion. max_iter: act-reflect cycles of a reflexion agent. evaluate: as in AGENT.md, one of
-    the keys `tests`, `check`, `evaluator`, and settings of the evaluator. limits: as in AGENT.md. strategy: a name.
-    judge_last: whether the reflector judges the last trial too. kind: that of its tasks. skills: all that can be read,
-    by name, and where each stands.
+    the keys `tests`, `check`, `evaluator`, and settings of the evaluator. reflector: of `reflect` in AGENT.md, the key
+    `reflector` and settings of the reflector. limits: as in AGENT.md. strategy: a name. judge_last: whether the
+    reflector judges the last trial too. kind: that of its tasks. skills: all that can be read, by name, and where each
+    stands.
     """
 
     folder: Path
@@ -94,6 +95,7 @@ class Agent:
     strategy: str | None = None
     memory: Memory | None = None
     evaluate: Mapping[str, Json] | None = None
+    reflector: Mapping[str, Json] | None = None
     limits: Mapping[str, Json] = field(default_factory=dict[str, Json])
     judge_last: bool = True
     kind: str = ""

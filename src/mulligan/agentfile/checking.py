@@ -162,6 +162,11 @@ def _conflicts(document: Document, known: Mapping[str, Schema]) -> list[Problem]
         elif not given:
             near = next((said for key in cast(Mapping[str, Json], evaluate) if (said := meant(key, judges))), "")
             found.append(source.problem("evaluate", f"evaluate needs one of tests, check and evaluator.{near}"))
+    if "reflect" in values and values.get("pattern") == "reflexion":
+        found.append(source.problem("reflect", "reflect.md reflects in a reflexion agent. Take this key away."))
+    elif "reflect" in values and evaluate is None:
+        why = "reflect needs evaluate: there is nothing to reflect on where nobody judges."
+        found.append(source.problem("reflect", why))
     if values.get("pattern") == "reflexion" and "max_iter" in values and "trials" in _table(values, "limits"):
         why = "limits.trials and max_iter say the same of a reflexion agent. Keep max_iter."
         found.append(source.problem("limits.trials", why))

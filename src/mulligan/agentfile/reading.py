@@ -25,6 +25,7 @@ from mulligan.agentfile.schema import (
     EvaluateTable,
     MemoryTable,
     ModelTable,
+    ReflectTable,
     StepKeys,
 )
 from mulligan.agentfile.skills import Skills, SkillUse, misnamed, uses
@@ -261,6 +262,10 @@ class _Reading:
         if values.evaluate is not None:
             alone = not isinstance(values.evaluate, EvaluateTable)
             evaluate = {"evaluator": values.evaluate} if alone else document.values["evaluate"]
+        reflector: Mapping[str, Json] | None = None
+        if values.reflect is not None:
+            alone = not isinstance(values.reflect, ReflectTable)
+            reflector = {"reflector": values.reflect} if alone else document.values["reflect"]
         memory = Memory() if values.memory is True else None
         if isinstance(values.memory, MemoryTable):
             table = values.memory
@@ -279,6 +284,7 @@ class _Reading:
             strategy=values.strategy,
             memory=memory,
             evaluate=evaluate,
+            reflector=reflector,
             limits=values.limits.model_dump(exclude_unset=True) if values.limits else {},
             judge_last=values.judge_last is not False,
             kind=values.kind or "",

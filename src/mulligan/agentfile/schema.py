@@ -137,6 +137,14 @@ class EvaluateTable(Table):
     evaluator: Maybe[Text] = None
 
 
+class ReflectTable(Table):
+    """Who reflects on a failed trial. Every other key is a setting of that reflector."""
+
+    model_config = ConfigDict(extra="allow")
+
+    reflector: Text
+
+
 class LimitsTable(Table):
     """What an episode may take."""
 
@@ -152,6 +160,9 @@ MemoryKey: TypeAlias = Annotated[
 ]
 EvaluateKey: TypeAlias = Annotated[
     Annotated[Text, Tag("text")] | Annotated[EvaluateTable, Tag("table")], Discriminator(_form)
+]
+ReflectKey: TypeAlias = Annotated[
+    Annotated[Text, Tag("text")] | Annotated[ReflectTable, Tag("table")], Discriminator(_form)
 ]
 
 
@@ -169,6 +180,7 @@ class AgentFile(Table):
     strategy: Maybe[Text] = None
     memory: Maybe[MemoryKey] = None
     evaluate: Maybe[EvaluateKey] = None
+    reflect: Maybe[ReflectKey] = None
     limits: Maybe[LimitsTable] = None
     judge_last: Maybe[bool] = True
     kind: Maybe[Annotated[Text, Field(max_length=MOST_KIND)]] = None

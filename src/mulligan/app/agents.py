@@ -156,6 +156,9 @@ def check(agent: Agent, config: Config) -> list[Problem]:
             chosen(config, step.model, step.pattern, None)
     if agent.evaluate is not None:
         _check_evaluator(agent, agent.evaluate, found)
+    if agent.reflector is not None:
+        with found.at(agent.source, "reflect"):
+            tried("reflectors", reflector_of(agent, agent.reflector))
     if agent.strategy is not None:
         with found.at(agent.source, "strategy"):
             tried("strategies", plugin_beside("strategies", agent.folder, agent.strategy))
@@ -213,11 +216,12 @@ def recipe_of(agent: Agent, config: Config, overrides: Overrides, limits: Limits
     of one step that nobody judges is tried once.
     """
     act = _chosen(agent.act, config, overrides)
+    default = "none" if agent.evaluate is None else "evidence" if agent.reflector is None else "evidence_and_reflexion"
     recipe = Recipe(
         actor=Spec("agent", {"step": _step(agent.act, agent, act, overrides)}),
         evaluator=Spec("unjudged") if agent.evaluate is None else evaluator_of(agent),
-        reflector=Spec("verbal"),
-        strategy=_strategy_of(agent, "none" if agent.evaluate is None else "evidence"),
+        reflector=Spec("verbal") if agent.reflector is None else reflector_of(agent, agent.reflector),
+        strategy=_strategy_of(agent, default),
         limits=limits_of(agent, limits, overrides),
         model=act.name,
         judge_model=config.text("judge_model"),
@@ -274,8 +278,14 @@ def evaluator_of(agent: Agent) -> Spec:
     elif "check" in settings:
         spec = Spec("command", {"check": settings.pop("check")})
     else:
-        return spec_beside(agent.folder, str(settings.pop("evaluator")), settings)
+        return spec_beside("evaluators", agent.folder, str(settings.pop("evaluator")), settings)
     return Spec(spec.name, {**spec.settings, **settings})
+
+
+def reflector_of(agent: Agent, given: Mapping[str, Json]) -> Spec:
+    """The reflector that `reflect` names; its files are looked for in the agent's folder."""
+    settings = {key: value for key, value in given.items() if key != "reflector"}
+    return spec_beside("reflectors", agent.folder, str(given["reflector"]), settings)
 
 
 def _strategy_of(agent: Agent, default: str) -> Spec:

@@ -71,16 +71,16 @@ def _evaluator(folder: Path) -> Spec | None:
     name = values.pop("evaluator", None)
     if not isinstance(name, str):
         raise InvalidInput(f'{settings} needs the line evaluator = "name".')
-    return spec_beside(folder, name, values)
+    return spec_beside("evaluators", folder, name, values)
 
 
-def spec_beside(folder: Path, name: str, settings: Mapping[str, Json]) -> Spec:
-    """An evaluator that a file of this folder names: a plug-in file, and settings {"file": name}, are looked for there.
+def spec_beside(role: str, folder: Path, name: str, settings: Mapping[str, Json]) -> Spec:
+    """A plug-in that a file of this folder names: a plug-in file, and settings {"file": name}, are looked for there.
 
     Raises `UnknownName` and `InvalidInput` as `plugins.find` does.
     """
-    spec = plugin_beside("evaluators", folder, name)
-    find("evaluators", spec.name)
+    spec = plugin_beside(role, folder, name)
+    find(role, spec.name)
     return Spec(spec.name, {**spec.settings, **{key: _beside(folder, value) for key, value in settings.items()}})
 
 

@@ -15,10 +15,12 @@ from mulligan.bank.learn.validation import NATURES, TAGS
 from mulligan.core.errors import BadAnswer
 from mulligan.core.protocols import Prompts
 from mulligan.core.questions import Question
-from mulligan.core.records import Episode, Json, Lesson, Origin
-from mulligan.text.formatting import labelled
+from mulligan.core.records import LAYERS, Episode, Json, Lesson, Origin
+from mulligan.text.formatting import labelled, lessons_text
 
 MOST, MOST_BY_CONTRAST, LISTED = 3, 5, 100
+MOST_REFLECTIONS = 3
+"""Reflections with layers that the model is shown."""
 _VALUE = re.compile(r"`.+?`|\".+?\"|(?<!\w)'.+?'(?!\w)|\d|\w_\w|\w[./:]\w|[a-z][A-Z]")
 """What a name, a value, a format or a command looks like in a text."""
 _NAMED = re.compile(r"\s*s?(\d{1,9})\s*", re.IGNORECASE | re.ASCII)
@@ -35,6 +37,11 @@ TEXTS: Mapping[str, Json] = {
 """The properties of a lesson in a JSON schema. Lengths are checked here, because few providers check them."""
 
 NATURE: Mapping[str, Json] = {"nature": {"type": "string", "enum": list(NATURES)}}
+
+LAYER: Mapping[str, Json] = {"layer": {"type": "string", "enum": list(LAYERS)}}
+REFLECTED = """What the agent wrote of it itself, by layer. Give each lesson its "layer", too: "tactical" for one about
+a single action, which holds in tasks of this kind; "strategic" for one about the plan of such a task; "metacognitive"
+for one about a habit of the agent, worded so that it can be followed in a task of any kind"""
 
 LABELS: Mapping[str, Json] = {
     "tags": {"type": "array", "items": {"type": "string"}},
@@ -92,7 +99,7 @@ class Extractor:
         which = "contrast" if contrast else "success" if success else "failure"
         names = [f"paper.{which}" if paper else which, *(["pair"] if which == "success" and not paper else [])]
         self._prompt, *pair = (
-            prompts.get(f"extraction.{name}").check("task", "reason", "trajectory") for name in names
+            prompts.get(f"extraction.{name}").check("task", "reason", "trajectory", "layers") for name in names
         )
         self._pair = pair[0] if pair else None
         self._success, self._reason, self._tokens = success, reason, tokens
@@ -104,8 +111,11 @@ class Extractor:
         prompt = self._pair if self._pair and studied is not episodes else self._prompt
         task, trajectory = render(studied, self._tokens)
         reason = labelled("The judge's reason", self._reason[:CONTENT])
-        *before, last = prompt.render(task=task, reason=reason, trajectory=trajectory)
-        schema = schema_of(self._most, len(step_positions(studied)), natures=not self._paper)
+        layers = "" if self._paper else layered_text(episodes)
+        *before, last = prompt.render(
+            task=task, reason=reason, trajectory=trajectory, layers=labelled(REFLECTED, layers)
+        )
+        schema = schema_of(self._most, len(step_positions(studied)), natures=not self._paper, layers=bool(layers))
         return Question((*before, replace(last, images=episodes[0].task.images)), schema)
 
     def _studied(self, episodes: Sequence[Episode]) -> Sequence[Episode]:
@@ -155,16 +165,26 @@ class Extractor:
             origin=origin,
             context=context,
             nature="fact" if fact else "strategy",
+            layer="" if fact or self._paper else draft.layer,
             project=self._project if fact else "",
             confirmed=self._success or not fact,
         )
 
 
-def schema_of(most: int, steps: int, *, natures: bool = True) -> Json:
+def layered_text(episodes: Sequence[Episode]) -> str:
+    """The newest reflections with layers, oldest first, by layer; nothing for none."""
+    reflections = [one for episode in episodes for one in episode.reflections if one.layers and not one.withheld]
+    return lessons_text(reflections[-MOST_REFLECTIONS:])
+
+
+def schema_of(most: int, steps: int, *, natures: bool = True, layers: bool = False) -> Json:
     """Why comes first, and the steps before the lesson that rests on them. All is required: some providers insist.
-    natures: whether each lesson names its nature, fact or strategy.
+
+    Args:
+        natures: whether each lesson names its nature, fact or strategy.
+        layers: whether each lesson names its layer.
     """
-    fields = {**(NATURE if natures else {}), **TEXTS, **LABELS}
+    fields = {**(NATURE if natures else {}), **(LAYER if layers else {}), **TEXTS, **LABELS}
     lesson = {
         "type": "object",
         "properties": {"steps": steps_schema(steps), **fields},
@@ -287,6 +307,9 @@ def lesson_from(answer: Json, where: str) -> Lesson:
     nature: Json = table.get("nature", "strategy")
     if nature not in NATURES:
         raise BadAnswer(f'{where}: "nature" must be {" or ".join(NATURES)}, not {nature!r:.40}.')
+    layer: Json = table.get("layer") or ""
+    if layer not in ("", *LAYERS):
+        raise BadAnswer(f'{where}: "layer" must be {", ".join(LAYERS[:-1])} or {LAYERS[-1]}, not {layer!r:.40}.')
     return Lesson(
         id="",
         title=text_of(table, "title", TITLE, where),
@@ -296,6 +319,7 @@ def lesson_from(answer: Json, where: str) -> Lesson:
         tags=tuple(tags),
         kind=text_of(table, "kind", KIND, where, needed=False),
         nature=nature,
+        layer=layer,
     )
 
 

@@ -24,6 +24,7 @@ FACTS = (
 TITLE = 80
 """Characters of a title that is named in a sentence."""
 MARKS = {"success": "from a success", "failure": "from a failure: what to avoid"}
+ABOUT = {"tactical": "a single action", "strategic": "the plan", "metacognitive": "a habit"}
 UNCONFIRMED = "not confirmed by a passing attempt yet"
 
 
@@ -75,7 +76,8 @@ def _lesson_text(number: int, lesson: Lesson) -> str:
     parts = (lesson.title, lesson.description, lesson.content)
     lines = [line for part in parts if part.strip() for line in part.strip().splitlines()]
     flagged = f"; flagged, so check it before you follow it: {', '.join(lesson.flags)}" if lesson.flags else ""
-    marked = f"Lesson {number} ({MARKS[lesson.outcome]}{flagged}):"
+    on = f"; on {ABOUT[lesson.layer]}" if lesson.layer else ""
+    marked = f"Lesson {number} ({MARKS[lesson.outcome]}{on}{flagged}):"
     return "\n".join((marked, *(f"> {line}".rstrip() for line in lines)))
 
 

@@ -134,12 +134,14 @@ class Upkeep:
 
 
 def _common(lessons: Sequence[Lesson]) -> dict[str, Any]:
-    """The fields that a merged lesson takes from all of these: facts of one project give a fact of that project."""
-    projects = {lesson.project for lesson in lessons}
+    """The fields that a merged lesson takes from all of these: facts of one project give a fact of that project, those
+    of one layer a lesson of that layer."""
+    projects, layers = {lesson.project for lesson in lessons}, {lesson.layer for lesson in lessons}
+    common: dict[str, Any] = {"layer": layers.pop() if len(layers) == 1 else ""}
     if len(projects) > 1 or any(lesson.nature != "fact" for lesson in lessons):
-        return {}
+        return common
     confirmed = all(lesson.confirmed for lesson in lessons)
-    return {"nature": "fact", "project": projects.pop(), "confirmed": confirmed}
+    return {**common, "nature": "fact", "project": projects.pop(), "confirmed": confirmed}
 
 
 class Worker:
