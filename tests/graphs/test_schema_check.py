@@ -82,12 +82,28 @@ def test_spellings_and_arrows_are_corrected_and_said(query: str, corrected: str,
 @pytest.mark.parametrize(
     ("query", "fault"),
     [
-        ("MATCH (g:Genes) RETURN g", "There is no label Genes. Nearest: Gene."),
-        ("MATCH (g:Protein) RETURN g", "There is no label Protein. Available: CellType, Drug, Gene, Odd label."),
-        ("MATCH (g:Gene)-[:REGULATE]->(t) RETURN t", "There is no relationship type REGULATE. Nearest: REGULATES."),
-        ("MATCH (g:Gene) RETURN g.lenght", "There is no property lenght of Gene. Nearest: length."),
-        ("MATCH (:Gene {symbol: 'A'}) RETURN 1", "There is no property symbol of Gene. Available: chromosome"),
-        ("MATCH ()-[r:TARGETS {effect: 'x'}]->() RETURN r", "There is no property effect of TARGETS. "),
+        ("MATCH (g:Genes) RETURN g", "There is no label Genes (line 1, column 10). Nearest: Gene."),
+        (
+            "MATCH (g:Protein) RETURN g",
+            "There is no label Protein (line 1, column 10). Available: CellType, Drug, Gene, Odd label.",
+        ),
+        (
+            "MATCH (g:Gene)-[:REGULATE]->(t) RETURN t",
+            "There is no relationship type REGULATE (line 1, column 18). Nearest: REGULATES.",
+        ),
+        ("MATCH (g:Gene) RETURN g.lenght", "There is no property lenght of Gene (line 1, column 25). Nearest: length."),
+        (
+            "MATCH (:Gene {symbol: 'A'}) RETURN 1",
+            "There is no property symbol of Gene (line 1, column 15). Available: chromosome",
+        ),
+        (
+            "MATCH (g:Gene) RETURN g.effect",
+            "There is no property effect of Gene (line 1, column 25). effect is a property of REGULATES. ",
+        ),
+        (
+            "MATCH ()-[r:TARGETS {effect: 'x'}]->() RETURN r",
+            "There is no property effect of TARGETS (line 1, column 22). ",
+        ),
         (
             "MATCH (d:Drug)-[:REGULATES]->(g:Gene) RETURN g",
             "REGULATES does not connect Drug and Gene: (:Gene)-[:REGULATES]->(:Gene).",

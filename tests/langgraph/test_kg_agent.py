@@ -213,6 +213,28 @@ def test_the_model_is_told_whose_property_it_meant(graph: Graph, agent_on: Any) 
     assert "line 1, column 48" in error
 
 
+def test_a_reversed_arrow_is_turned_and_said(graph: Graph, agent_on: Any) -> None:
+    wrong = "MATCH (g:gene {name: 'CD274'})-[:TARGETS]->(d:Drug) RETURN d.name AS drug"
+    agent, chat = agent_on(graph, draft(wrong), revision(9))
+    result = agent.execute("Which drugs target CD274?", PROMPT)
+    assert result.answer == "MATCH (g:Gene {name: 'CD274'})<-[:TARGETS]-(d:Drug) RETURN d.name AS drug"
+    assert len(result.tool_result) == 5
+    shown = json.loads(chat.asked[1][-1].text)
+    assert shown["corrected"] == [
+        "label gene was written Gene",
+        "the arrow of TARGETS was turned: (:Drug)-[:TARGETS]->(:Gene)",
+    ]
+
+
+def test_what_is_not_in_the_graph_is_named_with_the_nearest(graph: Graph, agent_on: Any) -> None:
+    wrong = GOOD.replace("EOMES", "EOMIS")
+    agent, chat = agent_on(graph, draft(wrong), revision(1, GOOD), revision(9))
+    assert agent.execute("Which genes does EOMIS regulate?", PROMPT).answer == GOOD
+    first, second = (json.loads(asked[-1].text) for asked in chat.asked[1:])
+    assert first["absent"] == ['no Gene has the name "EOMIS"; nearest: "EOMES"']
+    assert "absent" not in second
+
+
 def test_what_is_not_ascii_comes_through(where: Any, agent_on: Any) -> None:
     query = "RETURN 'Ärzte, 基因, \U0001f9ec' AS text"
     agent, chat = agent_on(where, draft(query), revision(9, reflection="好"))

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from mulligan.graphs._guard import Refused, Token, tokens
+from mulligan.graphs._guard import Refused, Token, place, tokens
 from mulligan.graphs._patterns import Edge, Named, Node, Pattern, Reader
 from mulligan.graphs.protocol import EdgeKind, GraphSchema, NodeKind, quoted
 
@@ -68,8 +68,8 @@ class _Comparison:
         for pattern in patterns:
             self._read(pattern)
         for pattern in patterns:
-            for place, edge in enumerate(pattern.edges):
-                self._compare_ends(pattern.nodes[place], edge, pattern.nodes[place + 1])
+            for n, edge in enumerate(pattern.edges):
+                self._compare_ends(pattern.nodes[n], edge, pattern.nodes[n + 1])
             self._compare_keys(pattern)
         self._compare_properties()
         faults = tuple(dict.fromkeys(self._faults))
@@ -95,7 +95,12 @@ class _Comparison:
             self._right[name.at] = same[0]
             self._changes.append(f"{what} {name.text} was written {same[0]}")
             return same[0]
-        self._faults.append(f"There is no {what} {name.text}{of}. {_nearest(name.text, among)}")
+        every = (*self._schema.nodes, *self._schema.edges)
+        owners = [kind.label for kind in every if what == "property" and name.text in kind.properties]
+        where = f"{name.text} is a property of {', '.join(owners)}. " if owners else ""
+        line, column = place(self._query, self._tokens[name.at].at)
+        said = f"There is no {what} {name.text}{of} (line {line}, column {column})."
+        self._faults.append(f"{said} {where}{_nearest(name.text, among)}")
         return name.text
 
     def _ends_of(self, node: Node) -> set[str]:

@@ -26,12 +26,12 @@ from mulligan.core.errors import BadAnswer, InvalidInput
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Bank, Observer, Store
 from mulligan.core.records import Episode, Json
-from mulligan.graphs.protocol import SECONDS, Graph
+from mulligan.graphs.protocol import SECONDS, Graph, GraphSchema
 from mulligan.langgraph.agent import ReflexionAgentResult
 from mulligan.langgraph.chat import ChatMulligan, chat_model
 from mulligan.langgraph.defaults import OwnBank
 from mulligan.langgraph.graph_texts import schema_text
-from mulligan.langgraph.kg import ROWS, KGQueryReflexionAgent, recorded_schema
+from mulligan.langgraph.kg import ROWS, KGQueryReflexionAgent, recorded_schema, recorded_values
 from mulligan.langgraph.nodes import STEPS
 from mulligan.langgraph.prompt_engine import BioCypherPromptEngine
 from mulligan.langgraph.reflexion_graph import GOOD_SCORE
@@ -221,8 +221,13 @@ class _Agent(KGQueryReflexionAgent):
         )
 
     async def describe_graph(self, question: str) -> str:
-        """Return what the model is told about the graph: the parts that it chose, or the whole schema."""
+        """Return what the model is told about the graph: the parts that it chose, or the whole schema; and the values
+        that the question names."""
         schema = await recorded_schema(self._database)
+        values = await recorded_values(self._database, schema, question)
+        return "\n\n".join(part for part in (await self._described(schema, question), values) if part)
+
+    async def _described(self, schema: GraphSchema, question: str) -> str:
         if not self._request.prompt_engine:
             return schema_text(schema)
         engine = BioCypherPromptEngine(graph=schema, conversation_factory=lambda: self.conversation)
