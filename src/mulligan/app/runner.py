@@ -8,19 +8,20 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from mulligan.app.compose import Composition, Drive, Parts, changed, compose
 from mulligan.app.recipe import Recipe
 from mulligan.app.teaching import teach, tell_outcome
 from mulligan.app.workspaces import DELIVERED, Notice, deliverable, working_in
+from mulligan.core.arms import model_of, settings_with
 from mulligan.core.episode import RESUMABLE, Forked, advance, due
 from mulligan.core.errors import InvalidInput, JournalDiverged, RecordLost, StoreError
 from mulligan.core.limits import Limits
 from mulligan.core.loop import Meter, drive
 from mulligan.core.protocols import Evaluator, Observer, Store
-from mulligan.core.records import Episode, Plan, Stop, Task
+from mulligan.core.records import Episode, Head, Json, Plan, Spec, Stop, Task
 from mulligan.recording.journal import AnswerLookup, StepObserver, StoredJournal
 from mulligan.recording.ledger import Ledger, inform
 
@@ -70,16 +71,32 @@ class Runner:
     async def begin(self, id: str, run: str, task: Task, seed: int) -> Episode:
         """Start an episode of this task and drive it to its stop. `id` must be new."""
         composition = compose(self.recipe, self.parts, Drive(seed=seed))
+        runner = await self._with_seen(task, composition)
+        if runner is not self:
+            composition = compose(runner.recipe, self.parts, Drive(seed=seed))
         plan, began = self._plan(composition), round(time.time(), 3)
         episode = Episode(id, task, run, self.agent, plan, composition.head, started=began)
         ledger = self._ledger()
         await ledger.begin(episode, composition.texts)  # first, so that whatever is made for it can be found again
         try:
-            return await self._drive(ledger, episode, composition.judge)
+            return await runner._drive(ledger, episode, composition.judge)
         except (Exception, asyncio.CancelledError):
             with suppress(StoreError):
                 await self._forget(ledger, episode)
             raise
+
+    async def _with_seen(self, task: Task, composition: Composition, recorded: Head | None = None) -> Runner:
+        """This runner, where its strategy learns with what was seen of its arms: as recorded, or as it is now."""
+        spec, strategy = self.recipe.strategy, composition.roles.strategy
+        if not getattr(strategy, "learns", False) or "seen" in spec.settings or "strategy" in self.parts.objects:
+            return self
+        before: Json = recorded.settings.get("strategy") if recorded else None
+        if before and before["name"] == spec.name and "seen" in before["settings"]:
+            settings = {**spec.settings, "seen": before["settings"]["seen"]}
+        else:
+            rows = await self.store.arms(model_of(composition.head), task.kind)
+            settings = settings_with(spec.settings, rows, task.kind)
+        return replace(self, recipe=replace(self.recipe, strategy=Spec(spec.name, settings)))
 
     def _ledger(self) -> Ledger:
         return Ledger(self.store, observers=self.observers)
@@ -130,6 +147,9 @@ class Runner:
         Raises as `resume` does.
         """
         composition = compose(self.recipe, self.parts, Drive(seed=episode.head.seed))
+        runner = await self._with_seen(episode.task, composition, episode.head)
+        if runner is not self:
+            composition = compose(runner.recipe, self.parts, Drive(seed=episode.head.seed))
         differs = changed(episode.head, composition.head)
         if differs and not fork:
             raise JournalDiverged(differs)
@@ -142,7 +162,7 @@ class Runner:
                     "limit ended it, raise that one: --trials N, for example."
                 )
             episode = await ledger.fork(episode, plan, composition.head, composition.texts)
-        return await self._drive(ledger, episode, composition.judge, fork=fork)
+        return await runner._drive(ledger, episode, composition.judge, fork=fork)
 
     async def _drive(self, ledger: Ledger, episode: Episode, judge: Evaluator, *, fork: bool = False) -> Episode:
         """Drive the episode to its stop. fork: whether it was just forked."""

@@ -21,6 +21,7 @@ COMMANDS = {
     "runs": "List, show, resume, export and remove recorded runs.",
     "bench": "Benchmarks: cases with hidden targets, scored when the episode is over.",
     "memory": "The bank: search, change, import and export the lessons that agents have learned.",
+    "strategies": "What strategies that learn have counted: show it, and forget it.",
     "learn": "Learn lessons from the transcript or the traces in FILE (-: standard input), and print ids and titles.",
     "hooks": "Coding agents learn: their hooks recall lessons when something fails, and learn from sessions.",
     "graph": "Graph databases: write a sample, load files, and run queries.",

@@ -76,6 +76,9 @@ def _attempt(attempt: Attempt, tokens: int | None) -> Iterator[str]:
             elif part:
                 yield f"  {name} {number}"
                 yield _block(part, tokens)
+    if choice := attempt.choice:
+        odds = ", ".join(f"{one_line(arm, 40)} {share:.0%}" for arm, share in choice.odds.items())
+        yield f"  chosen after {one_line(choice.signal, 40)}: {one_line(choice.arm, 40)} (odds: {odds})"
     yield "  attempt"
     yield _block(attempt.output or "(empty)", tokens)
     for artifact in attempt.artifacts:

@@ -99,7 +99,9 @@ async def _make(move: Move, episode: Episode, roles: Roles, limits: Limits, mete
                         decision = _decide(roles.strategy, seen)
                         past = replace(roles.strategy.past(seen), temperature=decision.temperature)
                         attempt = await roles.actor.act(seen, past)
-                        attempt = replace(attempt, usage=attempt.usage + meter.usage - used)
+                        attempt = replace(
+                            attempt, usage=attempt.usage + meter.usage - used, choice=decision.choice or attempt.choice
+                        )
                         event = Acted(move.trial, attempt, move.parent)
                     case "evaluate":
                         feedback = await roles.evaluator.evaluate(descent(episode, move.trial, move.trial))

@@ -14,6 +14,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol, Self, TypeAlias, runtime_checkable
 
+from mulligan.core.arms import ArmRow
 from mulligan.core.episode import Event
 from mulligan.core.prompts import Prompt
 from mulligan.core.questions import Answer, Question, Sampling, Tool
@@ -54,7 +55,12 @@ class Strategy(Protocol):
 
 @runtime_checkable
 class Adapts(Protocol):
-    """The optional method of a strategy."""
+    """The optional method of a strategy.
+
+    A strategy that learns from earlier episodes also says `learns = True`. Its setting `seen` is then filled from the
+    store as an episode begins and recorded in the head: by arm, how much it has won and lost with this model and kind
+    of task. What its `Decision.choice` names is counted when the episode is over.
+    """
 
     def decide(self, episode: Episode) -> Decision:
         """Whether to reflect, how warm to sample and when to stop.
@@ -482,6 +488,17 @@ class Store(Protocol):
     async def remove(self, lease: Lease) -> None:
         """Removes the leased episode with its events, steps, files and lease. Lessons learned from it stay, and are
         marked."""
+        ...
+
+    async def arms(self, model: str | None = None, kind: str | None = None) -> Sequence[ArmRow]:
+        """What is counted of the arms of strategies that learn: those of this model; of this kind, and over all kinds.
+
+        None: of all. An episode is counted in the write of the event that ends it for good.
+        """
+        ...
+
+    async def forget_arms(self, model: str | None = None, kind: str | None = None) -> int:
+        """Removes what `arms` gives for this model and, of its kinds, for this one alone; how many rows."""
         ...
 
     async def workspaces(self) -> Sequence[Mapping[str, Json]]:

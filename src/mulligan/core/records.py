@@ -109,9 +109,14 @@ def checked_kind(kind: str) -> str:
     return named
 
 
+def folded_kind(kind: str) -> str:
+    """The name without what does not count: capitals, and white space beyond single spaces."""
+    return " ".join(kind.split()).casefold()
+
+
 def same_kind(one: str, other: str) -> bool:
-    """Whether two names mean one kind of task: case and white space do not count. "" is no kind."""
-    return bool(one) and " ".join(one.split()).casefold() == " ".join(other.split()).casefold()
+    """Whether two names mean one kind of task. "" is no kind."""
+    return bool(one) and folded_kind(one) == folded_kind(other)
 
 
 @dataclass(frozen=True)
@@ -230,14 +235,33 @@ class Artifact:
 
 
 @dataclass(frozen=True)
+class Choice:
+    """What a strategy that learns chose for a trial.
+
+    Attributes:
+        arm: the way to go on.
+        odds: how likely each arm was at this point.
+        signal: what the feedback before it held, such as "checks" or "text".
+    """
+
+    arm: str
+    odds: Mapping[str, float] = field(default_factory=dict[str, float])
+    signal: str = ""
+
+
+@dataclass(frozen=True)
 class Attempt:
-    """The actor's output for one trial. `output` is what is judged; `steps` are how it came about."""
+    """The actor's output for one trial. `output` is what is judged; `steps` are how it came about.
+
+    choice: of a strategy that learns, what it chose for this trial.
+    """
 
     output: str
     steps: tuple[Step, ...] = ()
     outcome: Outcome | None = None
     artifacts: tuple[Artifact, ...] = ()
     usage: Usage = Usage()
+    choice: Choice | None = None
 
 
 @dataclass(frozen=True)
@@ -535,11 +559,13 @@ class Decision:
         reflect: whether the reflector draws a lesson from the newest trial, which failed.
         temperature: for sampling the next attempt, 0 to 2. None lets the actor decide.
         stop: why the episode ends here, in a sentence. "" continues it.
+        choice: recorded with the next attempt; the store counts how it ends (see `core.arms`).
     """
 
     reflect: bool = True
     temperature: float | None = None
     stop: str = ""
+    choice: Choice | None = None
 
     def __post_init__(self) -> None:
         if self.temperature is not None and not 0 <= self.temperature <= 2:

@@ -15,13 +15,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
+from mulligan.core.arms import ArmRow
 from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.core.codec import SCHEMA, json_text
-from mulligan.core.episode import Event
+from mulligan.core.episode import RESUMABLE, Event, Stopped
 from mulligan.core.errors import InvalidInput, NotFound, StoreError
 from mulligan.core.protocols import Lease, StepRow
 from mulligan.core.records import Brief, Episode, Head, Json
-from mulligan.store.sqlite import episodes, leases
+from mulligan.store.sqlite import arms, episodes, leases
 from mulligan.store.sqlite.database import Database, Synchronous
 from mulligan.store.sqlite.lessons.rows import run_removed
 from mulligan.store.sqlite.lessons.store import SqliteLessons
@@ -201,6 +202,8 @@ class SqliteStore:
                 wrong = "is taken" if seq < due else "would leave a gap"
                 raise StoreError(f"Event {seq} of episode {lease.episode} {wrong}: number {due} is next.")
             db.execute("INSERT INTO events (episode, seq, schema, event) VALUES (?, ?, ?, ?)", (row, seq, SCHEMA, text))
+            if isinstance(event, Stopped) and event.stop.reason not in RESUMABLE:
+                arms.count(db, lease.episode)
 
         await self._db.write(work, under_way=True)
 
@@ -236,6 +239,12 @@ class SqliteStore:
             run_removed(db, lease.episode)
 
         await self._db.write(work)
+
+    async def arms(self, model: str | None = None, kind: str | None = None) -> Sequence[ArmRow]:
+        return await self._db.read(lambda db: arms.listed(db, model, kind))
+
+    async def forget_arms(self, model: str | None = None, kind: str | None = None) -> int:
+        return await self._db.write(lambda db: arms.forget(db, model, kind))
 
     async def workspaces(self) -> Sequence[Mapping[str, Json]]:
         return await self._db.read(episodes.workspaces)

@@ -1,0 +1,97 @@
+"""`mulligan strategies`: what strategies that learn from outcomes have counted."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import asdict
+from typing import TypeVar
+
+import click
+
+from mulligan.app.config import load
+from mulligan.cli.terminal import columns, emit, one_line, say
+from mulligan.cli.words import count
+from mulligan.core.arms import ArmRow, interval
+from mulligan.core.errors import InvalidInput
+from mulligan.core.protocols import Store
+from mulligan.store import open_store
+
+T = TypeVar("T")
+
+_model = click.option("--model", metavar="MODEL", help="Only of this model, by its id as stats shows it.")
+_kind = click.option("--kind", metavar="KIND", help="Only of this kind of task.")
+
+
+def with_store(work: Callable[[Store], Awaitable[T]]) -> T:
+    """Run `work` with the store of this folder, and close it afterwards."""
+
+    async def main() -> T:
+        async with open_store(load().store) as store:
+            return await work(store)
+
+    return asyncio.run(main())
+
+
+@click.group()
+def strategies() -> None:
+    """What strategies that learn have counted: show it, and forget it."""
+
+
+@strategies.command()
+@_model
+@_kind
+@click.option("--json", "as_json", is_flag=True, help="JSON for a program.")
+def stats(model: str | None, kind: str | None, as_json: bool) -> None:
+    """Show how often each arm of `adaptive` was tried and passed, by model and kind of task.
+
+    The share and its 95 % interval are of the newer trials: older ones fade.
+    """
+    rows = with_store(lambda store: store.arms(model, kind))
+    if as_json:
+        emit(json.dumps([_facts(row) for row in rows], ensure_ascii=False, indent=2))
+    elif rows:
+        emit(_table(rows))
+    else:
+        say("Nothing is counted yet: run tasks with --strategy adaptive.")
+
+
+@strategies.command()
+@_model
+@_kind
+@click.option("--yes", is_flag=True, help="Forget it; without this, only say what would be forgotten.")
+def forget(model: str | None, kind: str | None, yes: bool) -> None:
+    """Forget what was counted: all of it, or that of a model or a kind. Records of runs stay as they are."""
+
+    async def work(store: Store) -> int:
+        rows = await store.arms(model, kind)
+        if yes:
+            return await store.forget_arms(model, kind)
+        return len([row for row in rows if kind is None or row.kind])
+
+    if kind is not None and not kind.strip():
+        raise InvalidInput("The kind is empty: leave --kind out, or name one.")
+    found = count(with_store(work), "arm")
+    say(f"{found} forgotten" if yes else f"{found} would be forgotten: say --yes.")
+
+
+def _facts(row: ArmRow) -> dict[str, object]:
+    low, high = interval(row.won, row.lost)
+    return {**asdict(row), "share": _share(row), "interval": [round(low, 4), round(high, 4)]}
+
+
+def _share(row: ArmRow) -> float | None:
+    weight = row.won + row.lost
+    return round(row.won / weight, 4) if weight else None
+
+
+def _table(rows: Sequence[ArmRow]) -> str:
+    lines = [("model", "kind", "arm", "tried", "passed", "share now", "95 %")]
+    for row in rows:
+        low, high = interval(row.won, row.lost)
+        share = _share(row)
+        shown = "" if share is None else f"{share:.0%}"
+        names = (one_line(row.model, 40), one_line(row.kind, 40) or "(all)", one_line(row.arm, 40))
+        lines.append((*names, str(row.tried), str(row.passed), shown, f"{low:.0%} to {high:.0%}"))
+    return columns(lines)

@@ -1,0 +1,59 @@
+"""What is counted of the arms of strategies that learn. Each function works within the caller's transaction."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import time
+from collections.abc import Sequence
+
+from mulligan.core.arms import ArmRow, counted, model_of, outcomes
+from mulligan.core.errors import StoreError
+from mulligan.core.records import folded_kind
+from mulligan.store.sqlite import episodes
+
+MOST_KINDS = 500
+"""Kinds of task that are kept of each model: those that changed last."""
+
+log = logging.getLogger("mulligan")
+
+_COLUMNS = "model, kind, arm, tried, passed, won, lost"
+_PUT = f"INSERT OR REPLACE INTO arms ({_COLUMNS}, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+_OLD = (
+    "DELETE FROM arms WHERE model = :model AND kind <> '' AND kind NOT IN (SELECT kind FROM arms"
+    " WHERE model = :model AND kind <> '' GROUP BY kind ORDER BY max(at) DESC, kind LIMIT :most)"
+)
+
+
+def listed(db: sqlite3.Connection, model: str | None, kind: str | None) -> Sequence[ArmRow]:
+    which, values = _which(model, kind, also="OR kind = ''")
+    rows = db.execute(f"SELECT {_COLUMNS} FROM arms WHERE {which} ORDER BY model, kind, arm", values)
+    return tuple(ArmRow(*row) for row in rows)
+
+
+def forget(db: sqlite3.Connection, model: str | None, kind: str | None) -> int:
+    which, values = _which(model, kind)
+    return db.execute(f"DELETE FROM arms WHERE {which}", values).rowcount
+
+
+def _which(model: str | None, kind: str | None, also: str = "") -> tuple[str, dict[str, str | None]]:
+    values = {"model": model, "kind": None if kind is None else folded_kind(kind)}
+    return f"(:model IS NULL OR model = :model) AND (:kind IS NULL OR kind = :kind {also})", values
+
+
+def count(db: sqlite3.Connection, id: str) -> None:
+    """Counts the choices of an episode that is over. A record that cannot be read counts for nothing."""
+    try:
+        episode = episodes.load(db, id, None)
+        tried = outcomes(episode, episodes.events(db, id)) if any(t.attempt.choice for t in episode.trials) else []
+    except StoreError as error:
+        log.warning("the choices of episode %s are not counted: %s", id, error)
+        return
+    model, now = model_of(episode.head), round(time.time(), 3)
+    for kind in dict.fromkeys(("", folded_kind(episode.task.kind))) if tried else ():
+        rows: Sequence[ArmRow] = [row for row in listed(db, model, kind) if row.kind == kind]
+        for arm, passed in tried:
+            rows = counted(rows, ArmRow(model, kind, arm), passed)
+        parts = [(one.model, one.kind, one.arm, one.tried, one.passed, one.won, one.lost, now) for one in rows]
+        db.executemany(_PUT, parts)
+        db.execute(_OLD, {"model": model, "most": MOST_KINDS})
