@@ -14,6 +14,7 @@ from mulligan.text.formatting import check_text, layers_text
 from mulligan.text.lessons import condensed_by
 from mulligan.text.pages import Block, Facts, Fence, Heading, Line, as_markdown, inline
 from mulligan.text.pages import markdown as page
+from mulligan.text.reflections import quality_words
 
 LEADERS = {"client": "a client", "langgraph": "a LangGraph graph"}
 """Names of those who drive an episode, other than Mulligan's own loop."""
@@ -90,6 +91,8 @@ def _trial(trial: Trial, level: int) -> Iterator[Block]:
             yield Fence(condensed.text)
         for note in trial.reflection.notes:
             yield Line(f"Note: {note}")
+        if quality := trial.reflection.quality:
+            yield Line(" ".join([f"{quality_words(quality).capitalize()}.", *quality.missing]))
 
 
 def _attempt(attempt: Attempt, level: int) -> Iterator[Block]:

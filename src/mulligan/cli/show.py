@@ -11,6 +11,7 @@ from mulligan.core.records import Attempt, Check, Episode, Trial
 from mulligan.recording.drivers import driver, led_by_client, led_by_function, led_by_graph
 from mulligan.text.formatting import check_text, layers_text
 from mulligan.text.lessons import condensed_by
+from mulligan.text.reflections import after_lesson, quality_words
 from mulligan.text.truncate import truncate_text
 
 TOKENS = 400
@@ -45,6 +46,10 @@ def _lines(episode: Episode, running: bool, tokens: int | None) -> Iterator[str]
         yield f"\nRecalled lessons: {', '.join(lesson.title for lesson in episode.recall.lessons) or 'none'}"
     for trial in episode.trials:
         yield from _trial(trial, tokens)
+        if quality := trial.reflection and trial.reflection.quality:
+            after = after_lesson(episode, trial.number)
+            yield f"  {quality_words(quality)}{f'; the next trial: {after}' if after else ''}"
+            yield from (f"  missing: {one_line(one, 300)}" for one in quality.missing)
 
 
 def _trial(trial: Trial, tokens: int | None) -> Iterator[str]:

@@ -17,6 +17,7 @@ from mulligan.bank.bank import Bank
 from mulligan.bank.learn.facts import ERROR
 from mulligan.bank.learn.screening import flags_of
 from mulligan.bank.learn.transcripts.opencode import session_text
+from mulligan.core.codec import to_json
 from mulligan.core.lessons import Selection
 from mulligan.core.protocols import Turn
 from mulligan.core.records import Json, Lesson
@@ -24,6 +25,7 @@ from mulligan.hooks.events import Call, Said
 from mulligan.hooks.journal import SETTINGS
 from mulligan.hooks.pairs import TAG, Found, Happened, State, find, happened, steps_text
 from mulligan.text.plain import one_line
+from mulligan.text.reflections import quality_of
 from mulligan.text.secrets import Masks, mask
 
 NEEDED = int(SETTINGS["needed"][0])
@@ -38,6 +40,8 @@ _UNIQUE = re.compile(r"(?=[A-Za-z]*\d)[A-Za-z0-9]{8,}")
 """What stands in an id of a call that no other session has by chance: random, or a time."""
 WHY = "why: "
 """Begins the line of a lesson that says why its command failed."""
+REASON_QUALITY = "why_quality"
+"""What the context of a lesson calls the quality of that line."""
 REASON = 300
 """Characters of a reason at most."""
 _NONE = re.compile(r"\W*(?:none|unknown|n/a)\b\W*$", re.IGNORECASE)
@@ -189,10 +193,14 @@ async def add(bank: Bank, draft: Lesson, *, confirmed: bool, by_a_person: bool =
 
 
 async def explain(bank: Bank, lesson: Lesson, reason: str) -> None:
-    """Adds to a lesson why its command failed. A reason that was there stays; one that is flagged is left out."""
+    """Adds to a lesson why its command failed, and how good that reason is, scored as reflections are (`REASON_QUALITY`
+    in its context). A reason that was there stays; one that is flagged is left out."""
     text = one_line(mask(reason), REASON)
     if text and not _NONE.match(text) and f"\n{WHY}" not in lesson.content and not flags_of(text):
-        await bank.edit(lesson.id, content=f"{lesson.content}\n{WHY}{text}")
+        outputs = [str(one.get(name, "")) for one in evidence_of(lesson) for name in OUTPUTS]
+        quality = to_json(quality_of(text, trial=[lesson.content, *outputs]))
+        context = {**lesson.context, REASON_QUALITY: quality}
+        await bank.edit(lesson.id, content=f"{lesson.content}\n{WHY}{text}", context=context)
 
 
 async def resting_on(bank: Bank, sighting: str) -> Lesson | None:

@@ -8,17 +8,26 @@ The rules are those of `text.reflections`. Recording rates a reflection that com
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any, cast
 
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Model
 from mulligan.core.questions import Question, Sampling, asked_again
 from mulligan.core.records import Episode, Json, Reflection
-from mulligan.text.reflections import fault, quality_of, trial_texts
+from mulligan.text.plain import one_line
+from mulligan.text.reflections import fault, quality_of, scored, trial_texts
 
 LEAST = 0.4
 """The score below which a reflection is asked for once more: design/074."""
+
+OPINION: Json = {
+    "type": "object",
+    "properties": {"score": {"type": "integer", "minimum": 0, "maximum": 10}, "missing": {"type": "string"}},
+    "required": ["score", "missing"],
+    "additionalProperties": False,
+}
 
 
 def least_quality(given: float) -> float:
@@ -43,7 +52,12 @@ def checked(
 
 
 async def better_of_two(
-    model: Model, question: Question, sampling: Sampling, read: Callable[[Json, str], Reflection], least: float = LEAST
+    model: Model,
+    question: Question,
+    sampling: Sampling,
+    read: Callable[[Json, str], Reflection],
+    least: float = LEAST,
+    judge: Callable[[Reflection], Awaitable[Reflection]] | None = None,
 ) -> Reflection:
     """Asks for a reflection, and once more if it is withheld or of low quality. One that stays low is marked.
 
@@ -51,14 +65,36 @@ async def better_of_two(
         read: makes the checked reflection of an answer; its second argument is why it was asked for once more, which is
             no lesson ("" the first time).
         least: the quality below which it is asked for once more.
+        judge: adds the opinion of a model to the quality of a reflection that is not withheld: see `judged`.
     """
-    answer = (await model.ask(question, sampling)).content
-    first = read(answer, "")
+
+    async def drawn(question: Question, why: str) -> tuple[Json, Reflection]:
+        answer = (await model.ask(question, sampling)).content
+        reflection = read(answer, why)
+        return answer, reflection if judge is None or reflection.withheld else await judge(reflection)
+
+    answer, first = await drawn(question, "")
     why = _against(first, least)
     if not why:
         return first
-    second = read((await model.ask(asked_again(question, answer, why), sampling)).content, why)
+    _, second = await drawn(asked_again(question, answer, why), why)
     return _marked(max(second, first, key=_worth), least)
+
+
+async def judged(reflection: Reflection, model: Model, question: Question, seed: int) -> Reflection:
+    """The reflection with a model's opinion as a part of its quality; unchanged, with a note, if there is none.
+
+    Args:
+        question: what `verbal.judge.md` asks.
+    """
+    answer: Any = (await model.ask(replace(question, schema=OPINION), Sampling(0.0, 150, seed))).content
+    score: Any = cast(dict[str, Any], answer).get("score") if isinstance(answer, dict) else None
+    if isinstance(score, bool) or not isinstance(score, int) or not 0 <= score <= 10:
+        return replace(reflection, notes=(*reflection.notes, "the model that was to rate it gave no score"))
+    parts: Mapping[str, float] = reflection.quality.parts if reflection.quality else {}
+    quality = scored({**parts, "judged": score / 10})
+    lacks = one_line(str(cast(dict[str, Any], answer).get("missing", "")), 200)
+    return replace(reflection, quality=replace(quality, missing=(*quality.missing, *([lacks] if lacks else []))))
 
 
 def _against(reflection: Reflection, least: float) -> str:

@@ -10,8 +10,8 @@ from mulligan.core.errors import BadAnswer
 from mulligan.core.protocols import Model, Prompts
 from mulligan.core.questions import Question, Sampling, think
 from mulligan.core.records import Episode, Json, Reflection
-from mulligan.reflectors._check import LEAST, better_of_two, checked, least_quality
-from mulligan.text.formatting import TOKENS, attempt_text, feedback_text, newest, reflections_text, task_text
+from mulligan.reflectors._check import LEAST, better_of_two, checked, judged, least_quality
+from mulligan.text.formatting import TOKENS, attempt_text, feedback_text, fenced, newest, reflections_text, task_text
 
 FENCE = "```"
 EMPTY = "A reflection is a few plain sentences, before any code, and there are none."
@@ -37,6 +37,7 @@ class Verbal:
             empty one is asked for once more, and a second empty one is an error.
         quality: the score, 0 to 1, below which a reflection is asked for once more, with what is missing. One that
             stays below it is shown all the same, and the record says so.
+        judge: whether the model also rates what it wrote, as half of the score: one more question each.
     """
 
     unchecked: Mapping[str, Json] = {"check": False}
@@ -55,6 +56,7 @@ class Verbal:
         earlier: Sequence[str] = (),
         check: bool = True,
         quality: float = LEAST,
+        judge: bool = False,
     ) -> None:
         self._model = model
         self._check = check
@@ -68,6 +70,7 @@ class Verbal:
         self._window = window
         self._sampling = Sampling(temperature, max_tokens, stop=(FENCE,))  # design/004: no code in a lesson
         self._tokens = tokens
+        self._rating = prompts.get("verbal.judge").check("task", "attempt", "feedback", "lesson") if judge else None
 
     async def reflect(self, episode: Episode) -> Reflection | None:
         sampling = replace(self._sampling, seed=episode.head.seed + len(episode.trials))
@@ -77,7 +80,24 @@ class Verbal:
         def read(answer: Json, reason: str) -> Reflection:
             return self._drawn(episode, answer, reason)
 
-        return await better_of_two(self._model, self.ask([episode]), sampling, read, self._least)
+        async def rate(reflection: Reflection) -> Reflection:
+            return await judged(reflection, self._model, self._rated(episode, reflection), episode.head.seed)
+
+        judge = rate if self._rating else None
+        return await better_of_two(self._model, self.ask([episode]), sampling, read, self._least, judge)
+
+    def _rated(self, episode: Episode, reflection: Reflection) -> Question:
+        """What the model is asked about a reflection."""
+        trial = episode.trials[-1]
+        assert self._rating is not None
+        return Question(
+            self._rating.render(
+                task=task_text(episode.task),
+                attempt=attempt_text(trial.attempt, tokens=self._tokens),
+                feedback=feedback_text(trial.feedback, tokens=self._tokens),
+                lesson=fenced(reflection.text),
+            )
+        )
 
     def ask(self, episodes: Sequence[Episode]) -> Question:
         (episode,) = episodes

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from mulligan.core.records import Episode, Quality, Reflection
 from mulligan.core.search import descent
@@ -82,7 +82,7 @@ def quality_of(
         "causal": _causal(reflection),
         "actionable": _actionable(reflection),
         "new": _new(reflection, tuple(earlier)),
-        "original": _original(reflection, tuple(examples), about),
+        "original": _original(reflection, tuple(filter(None, examples)), about),
         "no_leak": _no_leak(reflection, tuple(answers), about),
     }
     return scored({name: round(value, 3) for name, value in parts.items() if value is not None})
@@ -123,6 +123,27 @@ def rated(reflection: Reflection, episode: Episode, number: int) -> Reflection:
         leak = _no_leak(reflection.text, answers, "\n".join(trial_texts(descent(episode, number, number))))
         quality = quality if leak is None else scored({**quality.parts, "no_leak": leak})
     return replace(reflection, quality=quality)
+
+
+def quality_words(quality: Quality) -> str:
+    """The score and its parts on one line."""
+    parts = ", ".join(f"{name} {value:.2f}".rstrip("0").rstrip(".") for name, value in quality.parts.items())
+    return f"quality {quality.score:.2f}{f' ({parts})' if parts else ''}"
+
+
+AfterLesson: TypeAlias = Literal["passed", "better", "no better"]
+
+
+def after_lesson(episode: Episode, number: int) -> AfterLesson | None:
+    """What the next trial that grew from this one did: it passed, scored higher, or neither. None: unknown."""
+    before = episode.trials[number - 1].feedback
+    grown = (trial for trial in episode.trials[number:] if trial.parent in (None, number))
+    after = next((trial.feedback for trial in grown), None)
+    if before is None or after is None or after.passed is None:
+        return None
+    known = before.score is not None and after.score is not None
+    higher = known and (after.score or 0.0) > (before.score or 0.0)
+    return "passed" if after.passed else "better" if higher else "no better"
 
 
 def trial_texts(episode: Episode) -> tuple[str, ...]:

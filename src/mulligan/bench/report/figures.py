@@ -19,6 +19,7 @@ from typing import Any, cast
 
 from mulligan.app.plugins import short_name
 from mulligan.bench.harness.plan import LOG, SETTING, Choice, family_in, no_stream, options_of_today
+from mulligan.bench.report.lessons import Lessons, lessons_by_quality
 from mulligan.bench.report.statistics import (
     FEW,
     Estimate,
@@ -154,6 +155,7 @@ class Figures:
         graded: some score is neither 0 nor 1.
         limit: the most trials of an episode.
         parts: as `trials`, for each part of the score, by name.
+        lessons: by quality, beside what the next trial did; of the first episode of each case.
         samples: the mean score over all samples of all cases, clustered by family (by case where families are few);
             None where there is one sample of each case, and no families.
     """
@@ -172,6 +174,7 @@ class Figures:
     at_end: Verdicts
     spent: Spent
     shown: StrategyCost
+    lessons: Sequence[Lessons] = ()
 
 
 def figures(recorded: Recorded) -> Figures:
@@ -196,6 +199,7 @@ def figures(recorded: Recorded) -> Figures:
         at_end=_verdicts(recorded, first=False),
         spent=_spent(recorded, counts["solved"]),
         shown=_strategy_cost(recorded),
+        lessons=lessons_by_quality(episode for _, episode in recorded.firsts()),
     )
 
 

@@ -88,6 +88,7 @@ def _tables(group: Sequence[LabelledRun]) -> Iterator[Block]:
         "roles": _by_role,
         "verdicts": _verdicts,
         "shown": _shown,
+        "lessons": _lessons,
     }
     for name, table in tables.items():
         made = table(group)
@@ -183,6 +184,19 @@ def _shown(group: Sequence[LabelledRun]) -> Table:
             means = (shown.first, shown.later, shown.past, shown.attempt, shown.reflection, shown.trial)
             rows.append([label, shown.strategy or NONE, str(shown.later_trials), *(_number(mean) for mean in means)])
     return Table([*columns, "whole trial"], rows, left=2)
+
+
+def _lessons(group: Sequence[LabelledRun]) -> Table:
+    columns = ["run", "quality", "lessons", "mean", "tokens each", "n", "next passed", "95 %", "or better", "95 %"]
+    rows = [
+        [
+            *(label, one.band, str(one.count), _number(one.quality, 2), _number(one.tokens), str(one.passed.n)),
+            *(*_rate(one.passed), *_rate(one.better)),
+        ]
+        for label, run in group
+        for one in run.figures.lessons
+    ]
+    return Table(columns, rows, left=2)
 
 
 # --- comparisons ----------------------------------------------------------------------------------------------------
