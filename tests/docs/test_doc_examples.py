@@ -23,6 +23,7 @@ RUN = (
     "graphs.md",
     "python.md",
     "plugins.md",
+    "strategies.md",
     "models.md",
     "serve.md",
     "reflexion-thinking.md",
