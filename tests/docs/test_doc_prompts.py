@@ -58,6 +58,7 @@ def built_with(folder: Path, prompt: str, text: str) -> None:
     name, _, part = prompt.partition(".")
     given = {"output": part, "prompt": part, "command": "true"}
     given |= {"output": "code", "language": "rs"} if part == "rust" else {}
+    given |= {"output": "text", "judge": True} if prompt == "verbal.judge" else {}
     if name in ("judging", "extraction"):
         built_thinker(FilePrompts([folder]), name, set(part.split(".")))
         return
