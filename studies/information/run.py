@@ -34,7 +34,7 @@ import mulligan
 from mulligan.app.plugins import find, settings_of
 from mulligan.core.codec import digest
 from mulligan.core.episode import RESUMABLE
-from mulligan.core.protocols import Model
+from mulligan.core.protocols import Bank, Model
 from mulligan.core.questions import Answer, Question, Sampling
 from mulligan.core.records import Episode, Task, Usage
 from mulligan.models.catalog import open_model
@@ -56,9 +56,12 @@ NOTES = (
 
 @dataclass(frozen=True)
 class Arm:
+    """reflector: None is that of the default, or none."""
+
     strategy: str
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     prompts: Path | None = None
+    reflector: str | None = None
 
 
 def as_it_was() -> Arm:
@@ -92,14 +95,26 @@ class Asked:
 
 @dataclass
 class Study:
-    """One set of tasks with one model. firsts: the first trials by prompt and visible asserts. forks: what goes on from
-    them, by the first's id and the arm."""
+    """Tasks with one model.
+
+    Attributes:
+        ways: the arms by name, of which `arms` are run.
+        bank: for reflectors that ask one.
+        until: the time of `time.monotonic` after which no task is begun.
+        bases: the arms that the others are compared with.
+        firsts: the first trials by prompt and visible asserts.
+        forks: what goes on from them, by the first's id and the arm.
+    """
 
     store: SqliteStore
     file: Path
     model: Model
     items: Sequence[Item]
     arms: Sequence[str] = tuple(ARMS)
+    ways: Mapping[str, Arm] = field(default_factory=lambda: ARMS)
+    bank: Bank | None = None
+    until: float = float("inf")
+    bases: Sequence[str] = BASES
     firsts: dict[tuple[str, str], Episode] = field(default_factory=dict)
     forks: dict[tuple[str, str], Episode] = field(default_factory=dict)
 
@@ -111,11 +126,20 @@ class Study:
         commit = head()
         say(f"{len(self.items)} tasks, {self.model.id}, commit {commit}")
         for number, item in enumerate(self.items, 1):
+            if time.monotonic() > self.until:
+                say(f"the time is over: {len(self.items) - number + 1} tasks are left out")
+                return
             at = f"{number}/{len(self.items)} {item.name}"
             first = await self._drive(item, "first", commit)
             say(f"{at} first: {await self._said(item, first)}")
+            ended = [first]
             for arm in self.arms if judged(first) and not first.solved else ():
-                say(f"{at} {arm}: {await self._said(item, await self._drive(item, arm, commit, first))}")
+                ended.append(await self._drive(item, arm, commit, first))
+                say(f"{at} {arm}: {await self._said(item, ended[-1])}")
+            await self.learn(ended)
+
+    async def learn(self, ended: Sequence[Episode]) -> None:
+        """Called with the episodes of each task, the shared first trial before those of the arms."""
 
     async def _said(self, item: Item, episode: Episode) -> str:
         stop = episode.stop.reason if episode.stop else "cut off"
@@ -134,7 +158,7 @@ class Study:
                 if episode.forked_from is None:
                     self.firsts[_key(episode)] = episode
                 else:
-                    self.forks[episode.forked_from, arm_of(episode)] = episode
+                    self.forks[episode.forked_from, self._arm_of(episode)] = episode
 
     async def _drive(self, item: Item, arm: str, commit: str, first: Episode | None = None) -> Episode:
         """The episode of this arm, begun or gone on with where it is not over."""
@@ -144,7 +168,7 @@ class Study:
         cpu, since = cpu_seconds(), time.monotonic()
         try:
             if known:
-                return await mulligan.resume(known.id, model=self.model, store=self.store)
+                return await mulligan.resume(known.id, model=self.model, store=self.store, bank=self.bank)
             if first is None:
                 return await mulligan.solve(
                     Task(item.prompt),
@@ -156,12 +180,14 @@ class Study:
                     seed=SEED,
                     store=self.store,
                 )
-            how = ARMS[arm]
+            how = self.ways[arm]
             return await mulligan.resume(
                 first.id,
                 fork=True,
                 strategy=how.strategy,
+                reflector=how.reflector,
                 settings=how.settings,
+                bank=self.bank,
                 prompts=how.prompts,
                 limits={"trials": TRIALS},
                 model=self.model,
@@ -174,6 +200,15 @@ class Study:
 
     def first(self, item: Item) -> Episode | None:
         return self.firsts.get((item.prompt, item.visible))
+
+    def _arm_of(self, episode: Episode) -> str:
+        strategy, reflector = (episode.head.settings[role]["name"] for role in ("strategy", "reflector"))
+        fitting = (
+            name
+            for name, arm in self.ways.items()
+            if (arm.strategy, arm.reflector or reflector) == (strategy, reflector)
+        )
+        return next(fitting, strategy)
 
     async def outcomes(self) -> Arms:
         """Of the tasks that have ended in every arm; all arms share a first trial that passes."""
@@ -216,7 +251,7 @@ class Study:
             table(arms, TRIALS),
             "Differences in points of tasks solved (hidden asserts), with an interval that draws whole groups "
             f"({len({item.group for item in self.items})} groups), and the exact McNemar test:",
-            differences(arms, BASES),
+            differences(arms, [arm for arm in self.bases if arm in arms]),
             f"The trial by which each task was solved:\n\n{by_task(arms, TRIALS)}",
             "Prompts of the forks, by sha256:\n\n" + "\n".join(f"- {line}" for line in sorted(prompts)),
         ]
@@ -229,11 +264,6 @@ def judged(episode: Episode) -> bool:
 
 def _key(episode: Episode) -> tuple[str, str]:
     return episode.task.prompt, episode.head.settings["evaluator"]["settings"].get("tests", "")
-
-
-def arm_of(episode: Episode) -> str:
-    name: str = episode.head.settings["strategy"]["name"]
-    return name
 
 
 def cpu_seconds() -> float:

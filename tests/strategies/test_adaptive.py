@@ -75,6 +75,14 @@ def test_an_empty_store_draws_the_arm_of_the_default_three_times_in_four() -> No
     assert len(set(arms)) > 2
 
 
+def test_tasks_of_one_seed_are_drawn_for_apart_and_so_is_a_task_that_comes_again() -> None:
+    episode = an_episode(CHECKED)
+    others = [replace(episode, task=Task(f"task {n}")) for n in range(40)]
+    assert len({arm_of(Adaptive(), one) for one in others}) > 1
+    again = [Adaptive(seen={"resample": [n / 1000, 0.0]}) for n in range(40)]
+    assert len({arm_of(one, episode) for one in again}) > 1
+
+
 def test_what_was_seen_decides_and_a_lesson_is_asked_for_only_where_it_is_shown() -> None:
     episode = an_episode(CHECKED)
     decision = Adaptive(seen=SURE).decide(episode)
@@ -167,6 +175,7 @@ async def solved(store: Store, model: Model, trials: int = 4, kind: str = "") ->
         strategy="adaptive",
         model=model,
         trials=trials,
+        seed=1,
         kind=kind,
         store=store,
     )

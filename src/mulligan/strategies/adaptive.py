@@ -90,7 +90,8 @@ class Adaptive:
         newest = episode.trials[-1]
         signal = signal_of(newest)
         posteriors = {arm: self._posterior(arm, episode) for arm in _left(FIT[signal], episode)}
-        rng = random.Random(f"{episode.head.seed}/{newest.number}")
+        known = sum(sum(counts) for counts in self._seen.values())  # so that a task that comes again is drawn for anew
+        rng = random.Random(f"{episode.head.seed}/{newest.number}/{known}/{episode.task.prompt}")
         return Choice(drawn(posteriors, rng), odds(posteriors, rng), signal)
 
     def _posterior(self, arm: str, episode: Episode) -> Counts:
