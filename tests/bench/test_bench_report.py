@@ -3,6 +3,7 @@
 import asyncio
 import json
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from mulligan.bench.report.page import page
 from mulligan.cli.bench import run as bench_run
 from mulligan.cli.main import main
 from mulligan.core.errors import InvalidInput
+from mulligan.core.records import Quality, Trial
 from mulligan.models.scripted import ScriptedModel
 from mulligan.store.sqlite import SqliteStore
 from mulligan.text.pages import Heading, plain
@@ -122,6 +124,24 @@ def test_each_is_compared_with_the_first_or_all_pairs_are() -> None:
     runs = [recorded(case(1), id=f"b{n}") for n in range(3)]
     assert [(one.a, one.b) for one in make_report(runs).comparisons] == [("b0", "b1"), ("b0", "b2")]
     assert len(make_report(runs, every_pair=True).comparisons) == 3
+
+
+def test_lessons_stand_beside_what_the_next_trial_did() -> None:
+    run = recorded(case(0, 1), case(0, 0), case(0, 0, 0))
+    qualities = iter([Quality(0.2), Quality(0.5), Quality(1.0), None])
+
+    def scored(trial: Trial) -> Trial:
+        return replace(trial, reflection=trial.reflection and replace(trial.reflection, quality=next(qualities)))
+
+    episodes = {
+        name: replace(episode, trials=tuple(map(scored, episode.trials))) for name, episode in run.episodes.items()
+    }
+    report = make_report([replace(run, episodes=episodes)])
+    found = [(one.band, one.count, one.passed.count, one.passed.n) for one in report.runs[0].figures.lessons]
+    assert found == [("not scored", 1, 0, 1), ("0 to 0.4", 1, 1, 1), ("0.4 to 0.7", 1, 0, 1), ("0.7 to 1", 1, 0, 1)]
+    (keys,) = {tuple(one) for one in as_json(report)["runs"][0]["lessons"]}
+    assert keys == ("band", "count", "quality", "tokens", "passed", "better")
+    assert "100.0%" in section(told(replace(run, episodes=episodes)), "Lessons by quality")
 
 
 def test_the_json_form_keeps_its_keys() -> None:

@@ -62,8 +62,11 @@ def test_a_lesson_that_is_withheld_is_said_to_be(mulligan: Run, here: Path, seco
     shown = mulligan("runs", "show", run).out
     assert "  lesson, withheld: It names nothing of this trial" in shown
     assert "    Try harder." in shown
+    assert "  quality 0.00 (specific 0" in shown
+    assert "; the next trial: passed\n  missing: It names too little of this trial" in shown
     page = mulligan("runs", "export", run, "--format", "md").out
     assert "Withheld from the trials after it: It names nothing of this trial" in page
+    assert "Quality 0.00 (specific 0" in page
 
 
 def test_show_cuts_long_texts_and_lets_none_move_the_cursor(mulligan: Run, here: Path) -> None:

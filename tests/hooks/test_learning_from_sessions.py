@@ -533,6 +533,7 @@ async def test_what_the_agent_says_when_it_is_asked_is_the_reason_wherever_the_r
                 assert not (await finish(journal)).errors
         (lesson,) = await lessons(project)
         assert lesson.content.endswith(f"pip install pyyaml\nwhy: {WHY}")
+        assert 0 < lesson.context["why_quality"]["score"] <= 1
         assert "mulligan-question" not in str(lesson)
         async with project_bank(project_id(str(project)), embedder="none") as bank:
             await bank.purge([lesson.id])

@@ -14,7 +14,7 @@ from mulligan import ScriptedModel
 from mulligan.app.client_led import ClientLed, ClientStep
 from mulligan.app.prompts import FilePrompts
 from mulligan.core.codec import from_json, to_json
-from mulligan.core.errors import InvalidInput
+from mulligan.core.errors import InvalidInput, ModelError
 from mulligan.core.records import Attempt, Episode, Feedback, Head, Quality, Reflection, Task, Trial
 from mulligan.plugins import fault, quality_of
 from mulligan.reflectors.verbal import Verbal
@@ -199,6 +199,22 @@ async def test_a_reflection_that_a_client_hands_in_has_one_too(tmp_path: Path) -
         kept = (await store.load(id)).reflections[0].quality
     assert kept is not None
     assert kept == quality_of(text, trial=["Name a prime above 8.", "9", "no"])
+
+
+async def test_cut_off_between_the_two_questions_no_answer_is_asked_for_again(tmp_path: Path) -> None:
+    asked: dict[str, Any] = {"evaluator": "contains:water", "strategy": "reflexion"}
+    async with SqliteStore(tmp_path / "mulligan.db") as store:
+        dying = ScriptedModel(["tea", LOW, ModelError("it is gone")])
+        first = await mulligan.solve("Name a drink for the month.", model=dying, store=store, **asked)
+        assert first.stop is not None
+        assert (first.stop.reason, len(dying.questions)) == ("error", 3)
+        living = ScriptedModel(["The answer tea holds no water: name water.", "water"])
+        episode = await mulligan.resume(first.id, model=living, store=store)
+        assert episode.solved
+        assert LOW in living.questions[0].messages[-2].text
+        steps = [step.key for step in await store.steps(first.id) if "/reflect/" in step.key]
+    assert steps == ["trial.1/reflect/model.reflector#1", "trial.1/reflect/model.reflector#2"]
+    assert episode.reflections[0].quality is not None
 
 
 def test_a_leak_is_seen_by_the_record_alone() -> None:
